@@ -1,0 +1,46 @@
+//! The checksum of a bundle: the hex SHA-256 of its exact text.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Identifies content; equal text has an equal checksum.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Checksum(String);
+
+impl Checksum {
+    /// The checksum of `text`, byte for byte.
+    pub fn of(text: &str) -> Self {
+        Self(hex(&Sha256::digest(text.as_bytes())))
+    }
+
+    /// The hex digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Lower-case hex digits of `bytes`.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_is_the_hex_sha256_of_the_exact_text() {
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(Checksum::of("abc").as_str(), expected);
+        assert_ne!(Checksum::of("abc\n").as_str(), expected);
+    }
+}

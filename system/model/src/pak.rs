@@ -1,0 +1,122 @@
+//! Pre-shared access keys: `brokkr_<short>_<long>`. The short token finds the key, the long one proves it.
+//!
+//! Only the digest of the long token is ever stored; the key itself is shown once, when it is made.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use thiserror::Error;
+
+use crate::Entropy;
+use crate::checksum::hex;
+
+const PREFIX: &str = "brokkr";
+const SHORT_PREFIX: &str = "BR";
+const SHORT_RANDOM_CHARS: usize = 6;
+const LONG_BYTES: usize = 24;
+/// The longest text that is looked at as a key.
+const KEY_CHARS_MAX: usize = 128;
+/// Base58: letters and digits that are not mistaken for each other, and no `_`, which separates the parts.
+const ALPHABET: &[u8] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+
+/// A whole key. Its `Debug` shows only the short token, so that a log line cannot leak it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pak {
+    short: String,
+    long: String,
+}
+
+/// What a store keeps of a key: the hex SHA-256 of its long token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PakDigest(pub String);
+
+/// The text is not a key.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("not an access key: expected brokkr_<short>_<long>")]
+pub struct PakFormatError;
+
+impl Pak {
+    /// Makes a new key.
+    pub fn mint(entropy: &Entropy) -> Self {
+        let random: [u8; SHORT_RANDOM_CHARS] = entropy.bytes();
+        let tail: String = random.iter().map(|byte| ALPHABET[usize::from(*byte) % ALPHABET.len()] as char).collect();
+        let secret: [u8; LONG_BYTES] = entropy.bytes();
+        Self { short: format!("{SHORT_PREFIX}{tail}"), long: bs58::encode(secret).into_string() }
+    }
+
+    /// Reads a key from its text.
+    pub fn parse(text: &str) -> Result<Self, PakFormatError> {
+        if text.len() > KEY_CHARS_MAX {
+            return Err(PakFormatError);
+        }
+        let mut parts = text.split('_');
+        let (Some(PREFIX), Some(short), Some(long), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(PakFormatError);
+        };
+        if short.is_empty() || long.is_empty() {
+            return Err(PakFormatError);
+        }
+        Ok(Self { short: short.to_owned(), long: long.to_owned() })
+    }
+
+    /// The token for lookup and display; no secret.
+    pub fn short(&self) -> &str {
+        &self.short
+    }
+
+    /// What to store.
+    pub fn digest(&self) -> PakDigest {
+        PakDigest(hex(&Sha256::digest(self.long.as_bytes())))
+    }
+
+    /// Whether this key has the stored digest. Takes the same time for every wrong key.
+    pub fn matches(&self, stored: &PakDigest) -> bool {
+        self.digest().0.as_bytes().ct_eq(stored.0.as_bytes()).into()
+    }
+
+    /// The whole key. Show it once, to the one who asked for it.
+    pub fn reveal(&self) -> String {
+        format!("{PREFIX}_{}_{}", self.short, self.long)
+    }
+}
+
+impl fmt::Debug for Pak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}_{}_…", self.short)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counting_entropy() -> Entropy {
+        Entropy::new(|bytes| bytes.iter_mut().zip(7..).for_each(|(byte, value)| *byte = value))
+    }
+
+    #[test]
+    fn a_key_survives_its_text_and_matches_its_digest_only() {
+        let key = Pak::mint(&counting_entropy());
+        let again = Pak::parse(&key.reveal()).unwrap();
+        assert_eq!(key.short().len(), 8);
+        assert!(key.short().starts_with("BR"));
+        assert!(again.matches(&key.digest()));
+        assert!(!Pak::parse("brokkr_BRabcdef_wrong").unwrap().matches(&key.digest()));
+    }
+
+    #[test]
+    fn the_debug_form_hides_the_secret() {
+        let key = Pak::mint(&counting_entropy());
+        let secret = key.reveal().rsplit('_').next().unwrap().to_owned();
+        assert!(!format!("{key:?}").contains(&secret));
+    }
+
+    #[test]
+    fn text_that_is_no_key_is_refused() {
+        for text in ["", "brokkr", "brokkr__", "brokkr_a_", "other_a_b", "brokkr_a_b_c", &"x".repeat(500)] {
+            assert_eq!(Pak::parse(text).unwrap_err(), PakFormatError, "{text}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The types that travel between broker, agents and clients, field for field as the public API has them.
+//!
+//! Existing strict clients read these: nothing is added to an existing operation's answer. What our own
+//! agent needs beyond them travels in headers.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentId, Checksum, EventId, GeneratorId, LinkId, RevisionId, Sequence, StackId};
+
+/// The header on a target state that carries the epoch of the broker's database.
+pub const EPOCH_HEADER: &str = "x-sindri-epoch";
+
+/// Whether an agent acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum AgentStatus {
+    /// Fetches target state and acts.
+    Active,
+    /// Sends heartbeats, changes nothing. Every new agent.
+    Inactive,
+}
+
+/// An agent as the broker knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agent {
+    /// Its id.
+    pub id: AgentId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// When it was deleted, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Timestamp>,
+    /// Unique together with the cluster's name.
+    pub name: String,
+    /// The cluster it runs in.
+    pub cluster_name: String,
+    /// Whether it acts.
+    pub status: AgentStatus,
+    /// When it last sent a heartbeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_heartbeat: Option<Timestamp>,
+    /// Whether it reached its API server, as it last said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k8s_reachable: Option<bool>,
+    /// How long its API server took to answer, as it last said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k8s_api_latency_ms: Option<i64>,
+    /// When it last said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k8s_reported_at: Option<Timestamp>,
+}
+
+/// Asks for a new agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CreateAgentRequest {
+    /// Unique together with the cluster's name.
+    pub name: String,
+    /// The cluster it runs in.
+    pub cluster_name: String,
+    /// Generators to register it with at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_ids: Option<Vec<GeneratorId>>,
+}
+
+/// A new agent with its key, shown this once.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CreateAgentResponse {
+    /// The agent.
+    pub agent: Agent,
+    /// Its key.
+    pub initial_pak: String,
+}
+
+/// Changes any of an agent's fields.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct UpdateAgentRequest {
+    /// A new name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A new cluster name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_name: Option<String>,
+    /// A new status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<AgentStatus>,
+}
+
+/// Who submits stacks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generator {
+    /// Its id.
+    pub id: GeneratorId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// When it was deleted, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Timestamp>,
+    /// Unique.
+    pub name: String,
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether it may submit.
+    pub is_active: bool,
+    /// Whether it belongs to the broker itself.
+    pub is_system: bool,
+    /// When it last did something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_active_at: Option<Timestamp>,
+}
+
+/// Asks for a new generator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NewGenerator {
+    /// Unique.
+    pub name: String,
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// A new generator with its key, shown this once.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CreateGeneratorResponse {
+    /// The generator.
+    pub generator: Generator,
+    /// Its key.
+    pub pak: String,
+}
+
+/// Which agent to register; an agent that registers itself may leave it out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct AgentRegistrationBody {
+    /// The agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+}
+
+/// An agent accepts stacks of a generator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentGeneratorRegistration {
+    /// Its id.
+    pub id: LinkId,
+    /// The agent.
+    pub agent_id: AgentId,
+    /// The generator.
+    pub generator_id: GeneratorId,
+    /// Since when.
+    pub registered_at: Timestamp,
+}
+
+/// A stack: what is deployed together, in revisions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stack {
+    /// Its id.
+    pub id: StackId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// When it was deleted, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Timestamp>,
+    /// Unique among the stacks of its generator that live.
+    pub name: String,
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whose it is.
+    pub generator_id: GeneratorId,
+}
+
+/// Asks for a new stack.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NewStack {
+    /// Unique among the stacks of its generator.
+    pub name: String,
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whose it is.
+    pub generator_id: GeneratorId,
+}
+
+/// One revision of a stack, or the instruction to remove it. Immutable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentObject {
+    /// Its id.
+    pub id: RevisionId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// The same: it never changes.
+    pub updated_at: Timestamp,
+    /// When it was withdrawn, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Timestamp>,
+    /// Its position in the order of everything that was submitted.
+    pub sequence_id: Sequence,
+    /// The stack.
+    pub stack_id: StackId,
+    /// The bundle, exactly as it was submitted.
+    pub yaml_content: String,
+    /// The checksum of that text.
+    pub yaml_checksum: Checksum,
+    /// When it was submitted.
+    pub submitted_at: Timestamp,
+    /// Whether it tells agents to remove the stack.
+    pub is_deletion_marker: bool,
+}
+
+/// Submits a revision.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CreateDeploymentObjectRequest {
+    /// The bundle.
+    #[serde(default)]
+    pub yaml_content: String,
+    /// Whether it tells agents to remove the stack.
+    #[serde(default)]
+    pub is_deletion_marker: bool,
+}
+
+/// A stack goes to an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentTarget {
+    /// Its id.
+    pub id: LinkId,
+    /// The agent.
+    pub agent_id: AgentId,
+    /// The stack.
+    pub stack_id: StackId,
+}
+
+/// Sends a stack to an agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NewAgentTarget {
+    /// The agent; must be the one of the path.
+    pub agent_id: AgentId,
+    /// The stack.
+    pub stack_id: StackId,
+}
+
+/// What an agent reports: it carried a revision out, or failed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum EventStatus {
+    /// Carried out.
+    Success,
+    /// Not, or not wholly.
+    Failure,
+}
+
+/// The type of event that agents send.
+pub const EVENT_TYPE_DEPLOY: &str = "DEPLOY";
+
+/// An outcome that an agent reported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentEvent {
+    /// Its id.
+    pub id: EventId,
+    /// When it was recorded.
+    pub created_at: Timestamp,
+    /// The same: it never changes.
+    pub updated_at: Timestamp,
+    /// When it was removed, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Timestamp>,
+    /// Who reported it.
+    pub agent_id: AgentId,
+    /// Of which revision.
+    pub deployment_object_id: RevisionId,
+    /// `DEPLOY`.
+    pub event_type: String,
+    /// How it went.
+    pub status: EventStatus,
+    /// What an operator should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// Reports an outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewAgentEvent {
+    /// Who reports; must be the one of the path.
+    pub agent_id: AgentId,
+    /// Of which revision.
+    pub deployment_object_id: RevisionId,
+    /// `DEPLOY`; at most 50 characters.
+    pub event_type: String,
+    /// How it went.
+    pub status: EventStatus,
+    /// What an operator should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// An agent lives.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeartbeatReport {
+    /// Whether it reached its API server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k8s_reachable: Option<bool>,
+    /// How long that took to answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k8s_api_latency_ms: Option<i64>,
+}
+
+/// Whose key was shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthResponse {
+    /// The administrator's.
+    pub admin: bool,
+    /// An agent's, by id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// A generator's, by id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<GeneratorId>,
+    /// Whether it may only read.
+    pub readonly: bool,
+}

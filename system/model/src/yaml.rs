@@ -1,0 +1,168 @@
+//! The only place that knows the YAML library, with limits on what it is given.
+//!
+//! Documents are split before they are parsed (a line that starts with `---` is a separator wherever it
+//! stands), so that each error can name its document and its line in the whole text, and one broken
+//! document does not hide another.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use thiserror::Error;
+
+/// The largest text that is parsed.
+pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The most documents in one text.
+pub const DOCUMENTS_MAX: usize = 20_000;
+
+/// One document of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// Counted from 1, empty documents included.
+    pub index: usize,
+    /// The line of the text on which it starts, counted from 1.
+    pub line: usize,
+    /// Its content.
+    pub value: Value,
+}
+
+/// One document that is not YAML, or not YAML that JSON can express.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("document {document}, line {line}: {reason}")]
+pub struct YamlError {
+    /// Counted from 1.
+    pub document: usize,
+    /// Of the whole text, counted from 1.
+    pub line: usize,
+    /// What the parser said.
+    pub reason: String,
+}
+
+/// Parses every document, skipping empty ones. Fails with every broken document, not only the first.
+pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
+    if text.len() > TEXT_BYTES_MAX {
+        let reason = format!("{} bytes are more than the limit of {TEXT_BYTES_MAX}", text.len());
+        return Err(vec![YamlError { document: 1, line: 1, reason }]);
+    }
+    let chunks = split(text.strip_prefix('\u{feff}').unwrap_or(text));
+    if chunks.len() > DOCUMENTS_MAX {
+        let reason = format!("more than {DOCUMENTS_MAX} documents");
+        return Err(vec![YamlError { document: DOCUMENTS_MAX + 1, line: chunks[DOCUMENTS_MAX].line, reason }]);
+    }
+    let mut documents = Vec::new();
+    let mut errors = Vec::new();
+    for chunk in chunks {
+        match parse_chunk(&chunk) {
+            Ok(Value::Null) => {}
+            Ok(value) => documents.push(Document { index: chunk.index, line: chunk.line, value }),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(documents) } else { Err(errors) }
+}
+
+/// Reads one document into a type of ours, for configuration and scenario files.
+pub fn parse_into<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    serde_yaml::from_str(text).map_err(|error| located(&error, 1, 1))
+}
+
+/// Writes a value as YAML.
+pub fn to_text(value: &Value) -> String {
+    serde_yaml::to_string(value).expect("every JSON value can be written as YAML")
+}
+
+struct Chunk<'a> {
+    index: usize,
+    line: usize,
+    text: &'a str,
+}
+
+fn split(text: &str) -> Vec<Chunk<'_>> {
+    let mut chunks = Vec::new();
+    let (mut start, mut start_line, mut offset) = (0, 1, 0);
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        if is_separator(line) {
+            // What stands on the separator's own line belongs to the document that it opens.
+            chunks.push(Chunk { index: 0, line: start_line, text: &text[start..offset] });
+            (start, start_line) = (offset + 3, number + 1);
+        }
+        offset += line.len();
+    }
+    chunks.push(Chunk { index: 0, line: start_line, text: &text[start..] });
+    // A leading separator opens the first document; nothing stands before it.
+    if chunks.len() > 1 && is_blank(chunks[0].text) {
+        chunks.remove(0);
+    }
+    chunks.iter_mut().zip(1..).for_each(|(chunk, index)| chunk.index = index);
+    chunks
+}
+
+fn is_separator(line: &str) -> bool {
+    line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+}
+
+fn is_blank(text: &str) -> bool {
+    text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
+}
+
+fn parse_chunk(chunk: &Chunk<'_>) -> Result<Value, YamlError> {
+    if is_blank(chunk.text) {
+        return Ok(Value::Null);
+    }
+    // By way of the library's own value: it refuses a key that stands twice, which JSON's would overwrite.
+    let value: serde_yaml::Value =
+        serde_yaml::from_str(chunk.text).map_err(|error| located(&error, chunk.index, chunk.line))?;
+    serde_json::to_value(value).map_err(|error| YamlError {
+        document: chunk.index,
+        line: chunk.line,
+        reason: error.to_string(),
+    })
+}
+
+fn located(error: &serde_yaml::Error, document: usize, first_line: usize) -> YamlError {
+    let line = error.location().map_or(first_line, |location| first_line + location.line() - 1);
+    let whole = error.to_string();
+    // The library repeats its own position, which is wrong for every document but the first.
+    let reason = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
+    YamlError { document, line, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn documents_with_comments_crlf_bom_and_empty_ones_are_read() {
+        let text = "\u{feff}# first\r\n---\r\na: 1\r\n---\r\n# nothing\r\n---\r\n--- {b: 2}\r\n";
+        let documents = parse_documents(text).unwrap();
+        let values: Vec<_> = documents.iter().map(|document| document.value.clone()).collect();
+        assert_eq!(values, [json!({"a": 1}), json!({"b": 2})]);
+    }
+
+    #[test]
+    fn every_broken_document_is_named_with_its_line() {
+        let text = "a: 1\n---\nb: [1,\n---\nc: 3\n---\nd: {x: 1\n";
+        let errors = parse_documents(text).unwrap_err();
+        assert_eq!(errors.iter().map(|error| error.document).collect::<Vec<_>>(), [2, 4]);
+        assert!(errors[0].line >= 3, "{errors:?}");
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_an_error() {
+        assert!(parse_documents("a: 1\na: 2\n").unwrap_err()[0].reason.contains("duplicate"));
+    }
+
+    #[test]
+    fn aliases_that_explode_are_refused() {
+        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..12 {
+            let before = format!("*a{}", level - 1);
+            text.push_str(&format!("a{level}: &a{level} [{}]\n", vec![before; 10].join(", ")));
+        }
+        assert!(parse_documents(&text).is_err());
+    }
+
+    #[test]
+    fn deep_nesting_is_refused() {
+        assert!(parse_documents(&"[".repeat(10_000)).is_err());
+    }
+}
