@@ -1,1 +1,15 @@
-//! Stub.
+//! The simulated world: production broker and agents as hosts on virtual time, simulated API servers, faults,
+//! oracles and a trace.
+//!
+//! The seed of a run decides everything in it. Nothing here is known to `system/`: what differs from
+//! production is handed in where the hosts are made.
+
+pub mod dice;
+pub mod disk;
+pub mod engine;
+mod isolate;
+mod net;
+pub mod shim;
+pub mod trace;
+
+pub use isolate::isolate;

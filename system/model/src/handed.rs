@@ -9,7 +9,9 @@ use jiff::Timestamp;
 
 /// The wall clock.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+pub struct Clock(Arc<Now>);
+
+type Now = dyn Fn() -> Timestamp + Send + Sync;
 
 impl Clock {
     /// A clock that asks `now` each time it is read.
@@ -32,7 +34,9 @@ impl fmt::Debug for Clock {
 
 /// A source of unpredictable bytes.
 #[derive(Clone)]
-pub struct Entropy(Arc<dyn Fn(&mut [u8]) + Send + Sync>);
+pub struct Entropy(Arc<Fill>);
+
+type Fill = dyn Fn(&mut [u8]) + Send + Sync;
 
 impl Entropy {
     /// An entropy source that lets `fill` write the bytes.

@@ -1,0 +1,211 @@
+//! The fast arm: a tokio runtime per host, all of them on one virtual clock, entered only when there is
+//! something to do.
+//!
+//! The runtime that is entered is the host: every task that a library spawns belongs to it, and forgetting
+//! the runtime is a kill to the letter (no destructor runs). An idle runtime parks in a timed futex wait;
+//! the shim catches that wait, which tells the next timer, and the hook on unpark lets `block_on` return.
+//! This depends on how tokio parks, so its version is pinned and `timers_are_exact` below watches over it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, RngSeed, Runtime, UnhandledPanic};
+
+use super::{Engine, HostId, Latency, Port, Program};
+use crate::dice::Dice;
+use crate::net::{Network, SharedNetwork};
+use crate::shim::{self, Nanos};
+use crate::trace;
+
+const MILLISECOND: Nanos = 1_000_000;
+/// Keeps every park a timed one; tokio's wheel holds about two years.
+const LONGEST_TIMER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
+thread_local! {
+    static ROOT: RefCell<Option<Waker>> = const { RefCell::new(None) };
+    static IDLE: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Host {
+    name: String,
+    program: Program,
+    /// `None` while the host is dead.
+    runtime: Option<Runtime>,
+    started: Nanos,
+    incarnation: u64,
+    next_timer: Option<Nanos>,
+}
+
+/// See the module.
+pub struct FastEngine {
+    seed: u64,
+    now: Nanos,
+    network: SharedNetwork,
+    hosts: Vec<Host>,
+    timers: BTreeSet<(Nanos, HostId)>,
+    order: Dice,
+}
+
+impl FastEngine {
+    /// A world without hosts.
+    pub fn new(seed: u64) -> Self {
+        shim::set_now(0);
+        Self {
+            seed,
+            now: 0,
+            network: SharedNetwork::new(Network::new(seed)),
+            hosts: Vec::new(),
+            timers: BTreeSet::new(),
+            order: Dice::new(seed, "order"),
+        }
+    }
+
+    fn boot(&mut self, id: HostId) {
+        let host = &mut self.hosts[id.0];
+        host.incarnation += 1;
+        host.started = self.now;
+        let runtime = runtime(Dice::new(self.seed, &format!("runtime {} {}", id.0, host.incarnation)));
+        runtime.spawn(async { tokio::time::sleep(LONGEST_TIMER).await });
+        runtime.spawn((host.program)(Port::Fast(self.network.port_of(id))));
+        host.runtime = Some(runtime);
+        self.network.lock().boot(id);
+    }
+
+    fn forget_timer(&mut self, id: HostId) {
+        if let Some(due) = self.hosts[id.0].next_timer.take() {
+            self.timers.remove(&(due, id));
+        }
+    }
+
+    /// Lets a host do everything it can at this instant.
+    fn enter(&mut self, id: HostId) {
+        self.forget_timer(id);
+        let host = &mut self.hosts[id.0];
+        let Some(runtime) = &host.runtime else { return };
+        trace::enter_host(&host.name);
+        IDLE.set(false);
+        let idle = poll_fn(|context| {
+            if IDLE.get() {
+                return Poll::Ready(());
+            }
+            ROOT.set(Some(context.waker().clone()));
+            Poll::Pending
+        });
+        let ((), deadline) = shim::catch_park(|| runtime.block_on(idle));
+        ROOT.set(None);
+        assert_eq!(
+            runtime.metrics().num_blocking_threads(),
+            0,
+            "a simulated host must not use threads: spawn_blocking, tokio::fs and lookup_host do"
+        );
+        let deadline = deadline.expect("an idle runtime has parked");
+        // tokio counts whole milliseconds since the start of the runtime, and asks for a wait that is a
+        // number of those: the part of a millisecond that has passed already belongs to the wait.
+        let due = deadline - (self.now - host.started) % MILLISECOND;
+        host.next_timer = Some(due);
+        self.timers.insert((due, id));
+    }
+
+    fn take_due(&mut self) -> Vec<HostId> {
+        let mut due = self.network.lock().take_runnable();
+        while let Some((at, id)) = self.timers.first().copied().filter(|(at, _)| *at <= self.now) {
+            self.timers.remove(&(at, id));
+            self.hosts[id.0].next_timer = None;
+            due.insert(id);
+        }
+        let mut due: Vec<_> = due.into_iter().collect();
+        self.order.shuffle(&mut due);
+        due
+    }
+
+    fn both(&mut self, one: HostId, other: HostId, change: impl Fn(&mut Network, HostId, HostId)) {
+        let mut network = self.network.lock();
+        change(&mut network, one, other);
+        change(&mut network, other, one);
+    }
+}
+
+impl Engine for FastEngine {
+    fn add_host(&mut self, name: &str, program: Program) -> HostId {
+        let id = self.network.lock().add_host(name);
+        assert_eq!(id.0, self.hosts.len(), "hosts are numbered in the order of their arrival");
+        let name = name.to_owned();
+        self.hosts.push(Host { name, program, runtime: None, started: 0, incarnation: 0, next_timer: None });
+        self.boot(id);
+        id
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.now)
+    }
+
+    fn step(&mut self, limit: Duration) {
+        let limit = limit.as_nanos() as Nanos;
+        let due = self.take_due();
+        if due.is_empty() {
+            let events = self.network.lock().next_due();
+            let timers = self.timers.first().map(|(at, _)| *at);
+            let next = events.into_iter().chain(timers).min().unwrap_or(limit).min(limit);
+            self.now = self.now.max(next);
+            shim::set_now(self.now);
+        }
+        due.into_iter().for_each(|id| self.enter(id));
+        self.network.lock().advance(self.now);
+    }
+
+    fn kill(&mut self, host: HostId) {
+        self.forget_timer(host);
+        self.network.lock().kill(host);
+        // Not dropped: a killed process runs no destructor. It costs the memory of one process a kill.
+        std::mem::forget(self.hosts[host.0].runtime.take());
+    }
+
+    fn restart(&mut self, host: HostId) {
+        assert!(self.hosts[host.0].runtime.is_none(), "only a killed host is restarted");
+        self.boot(host);
+    }
+
+    fn partition(&mut self, one: HostId, other: HostId) {
+        self.both(one, other, |network, from, to| network.set_up(from, to, false));
+    }
+
+    fn repair(&mut self, one: HostId, other: HostId) {
+        self.both(one, other, |network, from, to| network.set_up(from, to, true));
+    }
+
+    fn set_latency(&mut self, one: HostId, other: HostId, latency: Latency) {
+        self.both(one, other, |network, from, to| network.set_latency(from, to, latency));
+    }
+
+    fn wake(&mut self, host: HostId) {
+        self.network.lock().mark_runnable(host);
+    }
+}
+
+impl Drop for FastEngine {
+    fn drop(&mut self) {
+        // Hosts go before the network that their streams hold on to.
+        self.hosts.clear();
+    }
+}
+
+fn runtime(mut seed: Dice) -> Runtime {
+    let mut bytes = [0; 32];
+    seed.fill(&mut bytes);
+    Builder::new_current_thread()
+        .enable_time()
+        .rng_seed(RngSeed::from_bytes(&bytes))
+        // Without this a panic in a spawned task passes unnoticed.
+        .unhandled_panic(UnhandledPanic::ShutdownRuntime)
+        .on_thread_unpark(|| {
+            if shim::park_was_caught() {
+                IDLE.set(true);
+                ROOT.with_borrow(|root| root.as_ref().map(Waker::wake_by_ref));
+            }
+        })
+        .build()
+        .expect("a runtime without an I/O driver asks the system for nothing")
+}

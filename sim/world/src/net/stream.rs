@@ -1,0 +1,131 @@
+//! The network as programs see it: listeners, connects and byte streams.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::network::{ConnectionId, HostId, Network, Side};
+
+/// The network, shared by the engine and every stream on it. One thread uses it; the lock only makes
+/// streams `Send`, as the programs on them ask for.
+#[derive(Clone)]
+pub struct SharedNetwork(Arc<Mutex<Network>>);
+
+impl SharedNetwork {
+    /// Shares a network.
+    pub fn new(network: Network) -> Self {
+        Self(Arc::new(Mutex::new(network)))
+    }
+
+    /// The network itself.
+    pub fn lock(&self) -> MutexGuard<'_, Network> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The network as seen from one machine.
+    pub fn port_of(&self, host: HostId) -> HostPort {
+        HostPort { network: self.clone(), host }
+    }
+}
+
+/// One machine's way into the network.
+#[derive(Clone)]
+pub struct HostPort {
+    network: SharedNetwork,
+    host: HostId,
+}
+
+impl HostPort {
+    /// Listens on a port of this machine.
+    pub fn listen(&self, port: u16) -> io::Result<FastListener> {
+        let incarnation = self.network.lock().listen(self.host, port)?;
+        Ok(FastListener { network: self.network.clone(), host: self.host, incarnation, port })
+    }
+
+    /// Connects to a port of a machine by its name.
+    pub async fn connect(&self, host: &str, port: u16) -> io::Result<FastStream> {
+        let id = self.network.lock().start_connect(self.host, host, port)?;
+        // Made before it is decided, so that a program that gives up lets go of it.
+        let stream = FastStream { network: self.network.clone(), id, side: Side::Client };
+        poll_fn(|context| match self.network.lock().poll_connect(id, context.waker()) {
+            Some(decided) => Poll::Ready(decided),
+            None => Poll::Pending,
+        })
+        .await?;
+        Ok(stream)
+    }
+}
+
+/// A listening socket.
+pub struct FastListener {
+    network: SharedNetwork,
+    host: HostId,
+    incarnation: u32,
+    port: u16,
+}
+
+impl FastListener {
+    /// The next connection.
+    pub async fn accept(&mut self) -> FastStream {
+        let id = poll_fn(|context| match self.network.lock().accept(self.host, self.port, context.waker()) {
+            Some(id) => Poll::Ready(id),
+            None => Poll::Pending,
+        })
+        .await;
+        FastStream { network: self.network.clone(), id, side: Side::Server }
+    }
+}
+
+impl Drop for FastListener {
+    fn drop(&mut self) {
+        self.network.lock().stop_listening(self.host, self.incarnation, self.port);
+    }
+}
+
+/// One end of a connection.
+pub struct FastStream {
+    network: SharedNetwork,
+    id: ConnectionId,
+    side: Side,
+}
+
+impl Drop for FastStream {
+    fn drop(&mut self) {
+        self.network.lock().release(self.id, self.side);
+    }
+}
+
+impl AsyncRead for FastStream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.network.lock().read(self.id, self.side, buffer.remaining(), context.waker()) {
+            Some(Ok(bytes)) => {
+                buffer.put_slice(&bytes);
+                Poll::Ready(Ok(()))
+            }
+            Some(Err(error)) => Poll::Ready(Err(error.into())),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncWrite for FastStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.network.lock().write(self.id, self.side, bytes, context.waker()) {
+            Some(written) => Poll::Ready(written.map_err(io::Error::from)),
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.network.lock().finish(self.id, self.side);
+        Poll::Ready(Ok(()))
+    }
+}

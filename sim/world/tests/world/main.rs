@@ -1,0 +1,3 @@
+//! Tests of the simulated world, one binary.
+
+mod engine;
