@@ -1,1 +1,19 @@
-//! Stub.
+//! The typed client of the broker's API: one method per operation, one error type.
+//!
+//! The connector is handed in, so that the same client speaks over TCP, over TLS or inside a simulated
+//! network. It decides nothing: no retries, no caching; a caller asks [`ClientError::is_transient`].
+
+mod agents;
+mod client;
+mod error;
+mod generators;
+mod outcomes;
+mod path;
+mod stacks;
+mod target_state;
+mod transport;
+
+pub use client::{Client, Limits};
+pub use error::{ClientError, ClientSetupError};
+pub use target_state::TargetState;
+pub use transport::{BrokerConnector, BrokerStream};

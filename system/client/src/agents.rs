@@ -1,0 +1,75 @@
+//! Agents and what is targeted at them.
+
+use http::{Method, StatusCode};
+use sindri_model::wire::{
+    Agent, AgentTarget, AuthResponse, CreateAgentRequest, CreateAgentResponse, HeartbeatReport, NewAgentTarget,
+    UpdateAgentRequest,
+};
+use sindri_model::{AgentId, StackId};
+
+use crate::client::{Call, Client};
+use crate::error::ClientError;
+use crate::path::encoded;
+
+impl Client {
+    /// Whose key this client shows.
+    pub async fn whoami(&self) -> Result<AuthResponse, ClientError> {
+        let call = Call::new(Method::POST, "/auth/pak".to_owned(), "find out whose key this is".to_owned());
+        self.fetch(call, StatusCode::OK).await
+    }
+
+    /// Creates an agent. Its key is in the answer and nowhere else.
+    pub async fn create_agent(&self, request: &CreateAgentRequest) -> Result<CreateAgentResponse, ClientError> {
+        let operation = format!("create agent {} of cluster {}", request.name, request.cluster_name);
+        let call = Call::new(Method::POST, "/agents".to_owned(), operation).with_json(request);
+        self.fetch(call, StatusCode::CREATED).await
+    }
+
+    /// The agent of that name in that cluster.
+    pub async fn find_agent(&self, name: &str, cluster_name: &str) -> Result<Agent, ClientError> {
+        let path = format!("/agents/?name={}&cluster_name={}", encoded(name), encoded(cluster_name));
+        self.fetch(Call::get(path, format!("find agent {name} of cluster {cluster_name}")), StatusCode::OK).await
+    }
+
+    /// One agent.
+    pub async fn agent(&self, agent: AgentId) -> Result<Agent, ClientError> {
+        self.fetch(Call::get(format!("/agents/{agent}"), format!("read agent {agent}")), StatusCode::OK).await
+    }
+
+    /// Every agent.
+    pub async fn agents(&self) -> Result<Vec<Agent>, ClientError> {
+        self.fetch(Call::get("/agents".to_owned(), "list the agents".to_owned()), StatusCode::OK).await
+    }
+
+    /// Changes an agent.
+    pub async fn update_agent(&self, agent: AgentId, changes: &UpdateAgentRequest) -> Result<Agent, ClientError> {
+        let call = Call::new(Method::PUT, format!("/agents/{agent}"), format!("change agent {agent}"));
+        self.fetch(call.with_json(changes), StatusCode::OK).await
+    }
+
+    /// Says that the agent lives.
+    pub async fn heartbeat(&self, agent: AgentId, report: &HeartbeatReport) -> Result<(), ClientError> {
+        let operation = format!("send the heartbeat of agent {agent}");
+        self.execute(Call::new(Method::POST, format!("/agents/{agent}/heartbeat"), operation).with_json(report)).await
+    }
+
+    /// The stacks that are targeted at an agent.
+    pub async fn targets(&self, agent: AgentId) -> Result<Vec<AgentTarget>, ClientError> {
+        let operation = format!("list the targets of agent {agent}");
+        self.fetch(Call::get(format!("/agents/{agent}/targets"), operation), StatusCode::OK).await
+    }
+
+    /// Targets a stack at an agent.
+    pub async fn add_target(&self, agent: AgentId, stack: StackId) -> Result<AgentTarget, ClientError> {
+        let operation = format!("target stack {stack} at agent {agent}");
+        let body = NewAgentTarget { agent_id: agent, stack_id: stack };
+        let call = Call::new(Method::POST, format!("/agents/{agent}/targets"), operation).with_json(&body);
+        self.fetch(call, StatusCode::CREATED).await
+    }
+
+    /// Takes a stack away from an agent, which is then told to remove it.
+    pub async fn remove_target(&self, agent: AgentId, stack: StackId) -> Result<(), ClientError> {
+        let operation = format!("take stack {stack} away from agent {agent}");
+        self.execute(Call::new(Method::DELETE, format!("/agents/{agent}/targets/{stack}"), operation)).await
+    }
+}

@@ -1,0 +1,29 @@
+//! What agents report of the revisions that they carried out.
+
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use sindri_model::AgentId;
+use sindri_model::wire::{AgentEvent, NewAgentEvent};
+
+use crate::client::{Call, Client};
+use crate::error::ClientError;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+impl Client {
+    /// Reports an outcome. The same `idempotency_key` from the same agent is recorded once, however often it
+    /// is sent: a caller that got no answer sends it again.
+    pub async fn report(&self, event: &NewAgentEvent, idempotency_key: &str) -> Result<AgentEvent, ClientError> {
+        let agent = event.agent_id;
+        let operation = format!("report the outcome of revision {} for agent {agent}", event.deployment_object_id);
+        let call = Call::new(Method::POST, format!("/agents/{agent}/events"), operation).with_json(event);
+        let key = HeaderValue::try_from(idempotency_key)
+            .map_err(|_| call.malformed("the idempotency key holds characters that no header may have"))?;
+        self.fetch(call.with_header(IDEMPOTENCY_KEY, key), StatusCode::CREATED).await
+    }
+
+    /// What an agent reported, oldest first.
+    pub async fn events(&self, agent: AgentId) -> Result<Vec<AgentEvent>, ClientError> {
+        let operation = format!("list the events of agent {agent}");
+        self.fetch(Call::get(format!("/agents/{agent}/events"), operation), StatusCode::OK).await
+    }
+}
