@@ -1,1 +1,19 @@
-//! Stub.
+//! The agent: one per cluster. It polls the broker and keeps the cluster at the declared state.
+//!
+//! One pass of one stack is four steps, a module each: observe, plan (pure), act, report. Entropy, the
+//! client of the broker and the client of the cluster are handed in.
+
+mod act;
+mod agent;
+pub mod cluster;
+mod inventory;
+mod marks;
+mod observe;
+mod plan;
+mod report;
+mod retry;
+
+pub use agent::{Agent, AgentError, Settings};
+pub use inventory::{INVENTORY_LABEL, INVENTORY_NAMESPACE};
+pub use marks::{CHECKSUM_ANNOTATION, Marks, OBJECT_ANNOTATION, STACK_ANNOTATION, STACK_LABEL};
+pub use retry::RetryPolicy;

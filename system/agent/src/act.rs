@@ -1,0 +1,288 @@
+//! The third step: carries a plan out. It has no opinion: what to write and in which order the plan says.
+//!
+//! It keeps the inventory ahead of the cluster, stops at the first failed write, goes on past a failed
+//! delete, and takes back the namespaces that it made for nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+use sindri_model::{ObjectKey, StackId};
+use thiserror::Error;
+
+use crate::cluster::{Applied, Cluster, ClusterError, Deletion, Mode, Resource};
+use crate::inventory::{self, Inventory, InventoryError};
+use crate::plan::{Delete, Plan, Stage, Write};
+
+/// How long a pass waits for a definition to be served.
+const SERVED_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How long a pass waits for deleted objects to be gone; the rest is left to the next pass.
+const GONE_WAIT_MAX: Duration = Duration::from_secs(10);
+/// The first pause of a wait; each further one is twice as long.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+
+/// Why a pass did not carry out its plan.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ActError {
+    /// The inventory could not be written; nothing was done after that.
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+    /// Objects that the server does not accept; none of the bundle was written, namespaces and definitions aside.
+    #[error("{} of the objects are not valid: {}", .0.len(), list(.0))]
+    Invalid(Vec<ClusterError>),
+    /// One write failed; what was written before it stays.
+    #[error(transparent)]
+    Write(#[from] ClusterError),
+    /// A definition was applied and its kind did not appear.
+    #[error("{key} was applied and is still not served after {} s", SERVED_WAIT_MAX.as_secs())]
+    NotServed {
+        /// The definition.
+        key: ObjectKey,
+    },
+    /// Some deletes failed; the others were carried out.
+    #[error("{} objects could not be deleted: {}", .0.len(), list(.0))]
+    Deletes(Vec<ClusterError>),
+}
+
+fn list(errors: &[ClusterError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// What a carried-out plan left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Each object that was written, as the server gave it back.
+    pub applied: BTreeMap<ObjectKey, Applied>,
+    /// Deleted, and not gone yet.
+    pub leaving: Vec<ObjectKey>,
+}
+
+/// Carries out the plans of one stack.
+pub struct Executor<'a> {
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// The stack.
+    pub stack: StackId,
+    /// Its inventory, kept as it is in the cluster.
+    pub inventory: &'a mut Inventory,
+}
+
+/// A namespace that did not exist before this pass.
+struct NewNamespace {
+    key: ObjectKey,
+    resource: Resource,
+    uid: String,
+}
+
+impl Executor<'_> {
+    /// Carries out a plan; on a failed write takes back the namespaces that it made.
+    pub async fn carry_out(&mut self, plan: &Plan) -> Result<Done, ActError> {
+        self.save(plan.ahead.clone()).await?;
+        let mut done = Done { leaving: plan.leaving.clone(), ..Done::default() };
+        let mut made = Vec::new();
+        if let Err(error) = self.write(plan, &mut done, &mut made).await {
+            self.take_back(&made, &done).await;
+            // Identities that are known by now help the next pass; the error at hand says more than a second one.
+            let _ = self.record_identities(&done).await;
+            return Err(error);
+        }
+        self.record_identities(&done).await?;
+        self.delete_all(&plan.deletes, &mut done).await?;
+        Ok(done)
+    }
+
+    async fn save(&mut self, after: Inventory) -> Result<(), ActError> {
+        inventory::save(self.cluster, self.stack, self.inventory, &after).await?;
+        *self.inventory = after;
+        Ok(())
+    }
+
+    async fn record_identities(&mut self, done: &Done) -> Result<(), ActError> {
+        let mut after = self.inventory.clone();
+        done.applied.iter().for_each(|(key, applied)| after.identify(key, &applied.uid));
+        self.save(after).await
+    }
+
+    async fn write(&self, plan: &Plan, done: &mut Done, made: &mut Vec<NewNamespace>) -> Result<(), ActError> {
+        let priority = plan.writes.iter().filter(|write| write.stage != Stage::Rest);
+        for write in priority.clone() {
+            let applied = self.apply(write).await?;
+            if write.stage == Stage::Namespaces && !write.exists {
+                let (key, resource) = (write.object.key.clone(), write.object.resource.clone());
+                made.push(NewNamespace { key, resource, uid: applied.uid.clone() });
+            }
+            done.applied.insert(write.object.key.clone(), applied);
+        }
+        for definition in priority.filter(|write| write.stage == Stage::Definitions) {
+            self.await_served(definition).await?;
+        }
+        let rest: Vec<&Write> = plan.writes.iter().filter(|write| write.stage == Stage::Rest).collect();
+        self.validate(&rest).await?;
+        for write in rest {
+            let applied = self.apply(write).await?;
+            done.applied.insert(write.object.key.clone(), applied);
+        }
+        Ok(())
+    }
+
+    async fn apply(&self, write: &Write) -> Result<Applied, ClusterError> {
+        let object = &write.object;
+        let applied = self.cluster.apply(&object.resource, &object.key, &object.manifest, Mode::Real).await?;
+        tracing::info!("applied {}", object.key);
+        Ok(applied)
+    }
+
+    /// Asks the server about every object before the first is written, and collects every no.
+    async fn validate(&self, writes: &[&Write]) -> Result<(), ActError> {
+        let mut invalid = Vec::new();
+        for write in writes {
+            let object = &write.object;
+            let checked = self.cluster.apply(&object.resource, &object.key, &object.manifest, Mode::DryRun).await;
+            match checked {
+                Ok(_) => {}
+                // A server that does not answer says nothing about the objects.
+                Err(error) if error.retry().is_some() => return Err(error.into()),
+                Err(error) => invalid.push(error),
+            }
+        }
+        if invalid.is_empty() { Ok(()) } else { Err(ActError::Invalid(invalid)) }
+    }
+
+    /// Waits until a definition is established and each of its served versions is in discovery.
+    async fn await_served(&self, definition: &Write) -> Result<(), ActError> {
+        let object = &definition.object;
+        let served = wait(SERVED_WAIT_MAX, async || {
+            let live = self.cluster.read(&object.resource, &object.key).await?.unwrap_or_default();
+            Ok(is_established(&live) && self.is_discovered(&object.manifest).await?)
+        });
+        if served.await? { Ok(()) } else { Err(ActError::NotServed { key: object.key.clone() }) }
+    }
+
+    async fn is_discovered(&self, definition: &Value) -> Result<bool, ClusterError> {
+        self.cluster.forget_group(definition["spec"]["group"].as_str().unwrap_or_default()).await;
+        for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
+            let name = version["name"].as_str().unwrap_or_default();
+            let Some(kind) = Resource::defined_by(definition, name).filter(|_| version["served"] == true) else {
+                continue;
+            };
+            if self.cluster.resource(&kind.group, &kind.version, &kind.kind).await?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn delete_all(&mut self, deletes: &[Delete], done: &mut Done) -> Result<(), ActError> {
+        let mut failed = Vec::new();
+        let mut after = self.inventory.clone();
+        let mut accepted = Vec::new();
+        let mut deletes = deletes.iter().peekable();
+        while let Some(delete) = deletes.next() {
+            let key = &delete.entry.key;
+            match self.cluster.delete(&delete.entry.resource, key, &delete.uid).await {
+                Ok(Deletion::Accepted) => {
+                    tracing::info!("deleted {key}");
+                    accepted.push(delete);
+                }
+                // Gone, or someone else's: no longer ours either way.
+                Ok(Deletion::Absent | Deletion::Replaced) => after.remove(key),
+                Err(error) => failed.push(error),
+            }
+            let stage_ends =
+                deletes.peek().is_none_or(|next| crate::plan::stage(&next.entry.key) != crate::plan::stage(key));
+            if stage_ends {
+                // Instances go before their definition does, or nobody could see them go.
+                self.await_gone(&mut accepted, &mut after, &mut failed).await;
+            }
+        }
+        done.leaving.extend(accepted.iter().map(|delete| delete.entry.key.clone()));
+        self.save(after).await?;
+        if failed.is_empty() { Ok(()) } else { Err(ActError::Deletes(failed)) }
+    }
+
+    /// Takes what is seen gone out of the inventory, and leaves the rest in `accepted`.
+    async fn await_gone(&self, accepted: &mut Vec<&Delete>, after: &mut Inventory, failed: &mut Vec<ClusterError>) {
+        let mut gone = BTreeSet::new();
+        let waited = wait(GONE_WAIT_MAX, async || {
+            for delete in accepted.iter().filter(|delete| !gone.contains(&delete.entry.key)).collect::<Vec<_>>() {
+                let live = self.cluster.metadata(&delete.entry.resource, &delete.entry.key).await?;
+                if live.is_none_or(|live| live.uid != delete.uid) {
+                    gone.insert(delete.entry.key.clone());
+                }
+            }
+            Ok(gone.len() == accepted.len())
+        });
+        if let Err(error) = waited.await {
+            failed.push(error);
+        }
+        gone.iter().for_each(|key| after.remove(key));
+        accepted.retain(|delete| !gone.contains(&delete.entry.key));
+    }
+
+    /// Deletes the namespaces of a failed pass, unless something else moved in, or nobody can tell.
+    async fn take_back(&self, made: &[NewNamespace], done: &Done) {
+        for namespace in made {
+            let ours: BTreeSet<&str> = done.applied.values().map(|applied| applied.uid.as_str()).collect();
+            match self.holds_only(&namespace.key.name, &ours).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::info!("kept {}, which holds objects of others", namespace.key);
+                    continue;
+                }
+                Err(error) => {
+                    tracing::info!("kept {}, whose content cannot be read: {error}", namespace.key);
+                    continue;
+                }
+            }
+            match self.cluster.delete(&namespace.resource, &namespace.key, &namespace.uid).await {
+                Ok(_) => tracing::info!("took back {}, which was made in this pass", namespace.key),
+                Err(error) => tracing::warn!("could not take back {}: {error}", namespace.key),
+            }
+        }
+    }
+
+    async fn holds_only(&self, namespace: &str, ours: &BTreeSet<&str>) -> Result<bool, ClusterError> {
+        for resource in self.cluster.namespaced_resources().await? {
+            for object in self.cluster.in_namespace(&resource, namespace).await? {
+                if !ours.contains(object.uid.as_str()) && !is_made_by_the_cluster(&object.key) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What every namespace gets from the cluster itself.
+fn is_made_by_the_cluster(key: &ObjectKey) -> bool {
+    let of_core = key.group.is_empty();
+    (of_core && key.kind == "ServiceAccount" && key.name == "default")
+        || (of_core && key.kind == "ConfigMap" && key.name == "kube-root-ca.crt")
+}
+
+fn is_established(definition: &Value) -> bool {
+    let conditions = definition["status"]["conditions"].as_array();
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+}
+
+/// Asks again and again, ever more slowly, until yes or until the time is over.
+async fn wait(
+    longest: Duration,
+    mut ask: impl AsyncFnMut() -> Result<bool, ClusterError>,
+) -> Result<bool, ClusterError> {
+    let (mut waited, mut pause) = (Duration::ZERO, PAUSE_FIRST);
+    loop {
+        if ask().await? {
+            return Ok(true);
+        }
+        if waited >= longest {
+            return Ok(false);
+        }
+        tokio::time::sleep(pause).await;
+        waited += pause;
+        pause *= 2;
+    }
+}

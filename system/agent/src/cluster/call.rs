@@ -1,0 +1,117 @@
+//! One request to the API server and its answer, with a deadline, a size limit and the retry policy.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, Method, Request};
+use http_body_util::{BodyExt, Limited};
+use kube::client::Body;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use super::discovery::Discovery;
+use super::error::ClusterError;
+use crate::retry::RetryPolicy;
+
+const AGENT: &str = concat!("sindri-agent/", env!("CARGO_PKG_VERSION"));
+/// From the first byte sent to the last byte received.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// The largest answer that is read.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A client of one cluster.
+pub struct Cluster {
+    client: kube::Client,
+    policy: RetryPolicy,
+    pub(super) discovery: Mutex<Discovery>,
+}
+
+/// What one call sends.
+pub(super) struct Call {
+    /// As it reads in an error: `apply ConfigMap shop/a`.
+    pub operation: String,
+    pub method: Method,
+    pub path: String,
+    pub accept: &'static str,
+    pub content_type: &'static str,
+    pub body: Bytes,
+}
+
+pub(super) const JSON: &str = "application/json";
+
+impl Call {
+    pub(super) fn get(operation: String, path: String) -> Self {
+        Self { operation, method: Method::GET, path, accept: JSON, content_type: JSON, body: Bytes::new() }
+    }
+
+    pub(super) fn accepting(mut self, accept: &'static str) -> Self {
+        self.accept = accept;
+        self
+    }
+
+    pub(super) fn malformed(&self, cause: impl Into<String>) -> ClusterError {
+        ClusterError::Malformed { operation: self.operation.clone(), cause: cause.into() }
+    }
+
+    fn unreachable(&self, cause: String) -> ClusterError {
+        ClusterError::Unreachable { operation: self.operation.clone(), cause, attempts: 0 }
+    }
+}
+
+impl Cluster {
+    /// A cluster behind a client; see [`super::kube_client`].
+    pub fn new(client: kube::Client, policy: RetryPolicy) -> Self {
+        Self { client, policy, discovery: Mutex::new(Discovery::default()) }
+    }
+
+    /// Whether the server answers now, and how fast. Not retried: it is asked again with the next heartbeat.
+    pub async fn ping(&self) -> Option<Duration> {
+        let start = tokio::time::Instant::now();
+        let call = Call::get("ask for the version".to_owned(), "/version".to_owned());
+        self.once(&call).await.ok().map(|_| start.elapsed())
+    }
+
+    /// Sends a call by the retry policy; `Ok` is a JSON answer with a status below 400.
+    pub(super) async fn send(&self, call: &Call) -> Result<Value, ClusterError> {
+        self.policy.run(async || self.once(call).await).await
+    }
+
+    async fn once(&self, call: &Call) -> Result<Value, ClusterError> {
+        let answered = tokio::time::timeout(DEADLINE, self.exchange(call)).await;
+        answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", DEADLINE.as_secs()))))
+    }
+
+    async fn exchange(&self, call: &Call) -> Result<Value, ClusterError> {
+        let request = Request::builder()
+            .method(call.method.clone())
+            .uri(&call.path)
+            .header(USER_AGENT, AGENT)
+            .header(ACCEPT, call.accept)
+            .header(CONTENT_TYPE, call.content_type)
+            .body(Body::from(call.body.to_vec()))
+            .map_err(|error| call.malformed(error.to_string()))?;
+        let response = self.client.send(request).await.map_err(|error| call.unreachable(root_cause(&error)))?;
+        let (head, body) = response.into_parts();
+        let collected = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        let body = collected.map_err(|error| call.unreachable(root_cause(&*error)))?.to_bytes();
+        if head.status.as_u16() >= 400 {
+            let after = retry_after(&head.headers);
+            return Err(ClusterError::refused(&call.operation, head.status.as_u16(), after, &body));
+        }
+        serde_json::from_slice(&body).map_err(|error| call.malformed(error.to_string()))
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// The innermost cause says it best: "connection refused", not "client error (Connect)".
+fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,60 @@
+//! The one function that makes a `kube::Client`, over any connector.
+//!
+//! kube's own retry layer is off: the retry policy is ours, and must not be doubled.
+
+use http::Uri;
+use http::uri::Scheme;
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::Client as HyperClient;
+use hyper_util::client::legacy::connect::Connection;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ConfigExt};
+use kube::{Client, Config};
+use thiserror::Error;
+use tower::{BoxError, Service, ServiceBuilder};
+
+/// What a connector returns: one connection to the API server.
+pub trait ApiStream: hyper::rt::Read + hyper::rt::Write + Connection + Unpin + Send + 'static {}
+impl<T: hyper::rt::Read + hyper::rt::Write + Connection + Unpin + Send + 'static> ApiStream for T {}
+
+/// What makes connections to the API server.
+pub trait ApiConnector:
+    Service<Uri, Response: ApiStream, Error: Into<BoxError>, Future: Send + 'static> + Clone + Send + Sync + 'static
+{
+}
+impl<T> ApiConnector for T where
+    T: Service<Uri, Response: ApiStream, Error: Into<BoxError>, Future: Send + 'static> + Clone + Send + Sync + 'static
+{
+}
+
+/// A client cannot be made from what was given.
+#[derive(Debug, Error)]
+#[error("the cluster's configuration cannot be used: {0}")]
+pub struct ConnectError(#[from] kube::Error);
+
+/// A client of the cluster of `config`, whose connections come from `connector`.
+pub fn kube_client(config: &Config, connector: impl ApiConnector) -> Result<Client, ConnectError> {
+    if config.cluster_url.scheme() == Some(&Scheme::HTTPS) {
+        assemble(config, config.rustls_https_connector_with_connector(connector)?)
+    } else {
+        assemble(config, connector)
+    }
+}
+
+fn assemble(config: &Config, connector: impl ApiConnector) -> Result<Client, ConnectError> {
+    let mut bounded = TimeoutConnector::new(connector);
+    bounded.set_connect_timeout(config.connect_timeout);
+    bounded.set_read_timeout(config.read_timeout);
+    bounded.set_write_timeout(config.write_timeout);
+    // The silence before a request is not the server's.
+    bounded.set_reset_reader_on_write(true);
+    let http: HyperClient<_, Body> =
+        HyperClient::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(bounded);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(Client::new(service, config.default_namespace.clone()))
+}

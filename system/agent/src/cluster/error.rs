@@ -1,0 +1,123 @@
+//! What can go wrong with one call to the Kubernetes API, and whether trying again can help.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use thiserror::Error;
+
+/// Longer texts of a server are cut.
+const MESSAGE_CHARS_MAX: usize = 1_000;
+
+/// One call failed. Each form reads as one sentence that names the object.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ClusterError {
+    /// No complete answer arrived; a write may or may not have happened.
+    #[error("{operation}: the API server cannot be reached: {cause}{}", after(*.attempts))]
+    Unreachable {
+        /// What was tried, with the object named.
+        operation: String,
+        /// What went wrong on the way.
+        cause: String,
+        /// How often it was tried, once it was given up.
+        attempts: u32,
+    },
+    /// The server answered with an error.
+    #[error("{operation}: {status} {reason}: {message}{}", after(*.attempts))]
+    Refused {
+        /// What was tried, with the object named.
+        operation: String,
+        /// The HTTP status.
+        status: u16,
+        /// The server's reason, such as `Invalid`.
+        reason: String,
+        /// The server's words.
+        message: String,
+        /// What the server asked to wait.
+        retry_after: Option<Duration>,
+        /// How often it was tried, once it was given up.
+        attempts: u32,
+    },
+    /// The server answered with something that is no answer to the call.
+    #[error("{operation}: the answer cannot be read: {cause}")]
+    Malformed {
+        /// What was tried, with the object named.
+        operation: String,
+        /// What is wrong with the answer.
+        cause: String,
+    },
+    /// The cluster does not serve the kind.
+    #[error("{operation}: the cluster does not serve the kind {kind} in {api_version}")]
+    UnknownKind {
+        /// What was tried.
+        operation: String,
+        /// As the manifest writes it.
+        api_version: String,
+        /// As the manifest writes it.
+        kind: String,
+    },
+}
+
+/// A failure that may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// The least that the server asked to wait.
+    pub after: Option<Duration>,
+}
+
+fn after(attempts: u32) -> String {
+    if attempts == 0 { String::new() } else { format!(" (given up after {attempts} attempts)") }
+}
+
+impl ClusterError {
+    /// Reads the error out of an answer.
+    pub(super) fn refused(operation: &str, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+        let document: Value = serde_json::from_slice(body).unwrap_or_default();
+        let text = |field: &str| document[field].as_str().filter(|text| !text.is_empty());
+        let reason = text("reason").map_or_else(|| canonical(status), str::to_owned);
+        let message: String = match text("message") {
+            Some(message) => message.chars().take(MESSAGE_CHARS_MAX).collect(),
+            None => String::from_utf8_lossy(body).trim().chars().take(MESSAGE_CHARS_MAX).collect(),
+        };
+        Self::Refused { operation: operation.to_owned(), status, reason, message, retry_after, attempts: 0 }
+    }
+
+    /// Whether, and after what, to try again. Nobody else looks at status codes for that.
+    pub fn retry(&self) -> Option<Retry> {
+        match self {
+            Self::Unreachable { .. } => Some(Retry { after: None }),
+            Self::Refused { status: 429 | 500 | 503 | 504, retry_after, .. } => Some(Retry { after: *retry_after }),
+            Self::Refused { .. } | Self::Malformed { .. } | Self::UnknownKind { .. } => None,
+        }
+    }
+
+    /// The same error, after so many attempts.
+    pub(crate) fn given_up(mut self, count: u32) -> Self {
+        match &mut self {
+            Self::Unreachable { attempts, .. } | Self::Refused { attempts, .. } => *attempts = count,
+            Self::Malformed { .. } | Self::UnknownKind { .. } => {}
+        }
+        self
+    }
+
+    /// Without the server's words, which may quote the content of a Secret.
+    pub(super) fn without_content(mut self) -> Self {
+        if let Self::Refused { message, status: 400 | 422, .. } = &mut self {
+            *message = "the object is not valid (its content is not shown)".to_owned();
+        }
+        self
+    }
+
+    /// Whether the object, or the path to it, does not exist.
+    pub(super) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused { status: 404, .. })
+    }
+
+    /// Whether a precondition or a concurrent change stood against it.
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Refused { status: 409, .. })
+    }
+}
+
+fn canonical(status: u16) -> String {
+    http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error").to_owned()
+}

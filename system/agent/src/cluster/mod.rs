@@ -1,0 +1,13 @@
+//! The cluster as the agent uses it: a few verbs on objects of any kind, each retried by the one policy.
+
+mod call;
+mod connect;
+mod discovery;
+mod error;
+mod objects;
+
+pub use call::Cluster;
+pub use connect::{ApiConnector, ApiStream, ConnectError, kube_client};
+pub use discovery::Resource;
+pub use error::{ClusterError, Retry};
+pub use objects::{Applied, Deletion, LiveObject, Mode};

@@ -1,0 +1,222 @@
+//! The verbs: read metadata, apply, delete; and plain ConfigMaps for the inventory.
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+use sindri_model::{ObjectKey, StackId};
+
+use super::call::{Call, Cluster, JSON};
+use super::discovery::Resource;
+use super::error::ClusterError;
+use crate::marks::{Marks, STACK_LABEL};
+
+/// The field manager of everything that the agent applies.
+const FIELD_MANAGER: &str = "sindri-agent";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+/// Objects per page of a list, and the most pages that are read.
+const PAGE_SIZE: usize = 500;
+const PAGES_MAX: usize = 10_000;
+
+/// What the agent needs to know of a live object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveObject {
+    /// Which object.
+    pub key: ObjectKey,
+    /// Its identity: another object of the same name has another.
+    pub uid: String,
+    /// Moves with every change.
+    pub resource_version: String,
+    /// Whose it is said to be.
+    pub marks: Marks,
+    /// Whether another object owns it.
+    pub owned: bool,
+    /// Whether it is on its way out.
+    pub deleting: bool,
+}
+
+/// Whether a write counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The server checks and answers, and stores nothing.
+    DryRun,
+    /// For good.
+    Real,
+}
+
+/// What an apply left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The object's identity.
+    pub uid: String,
+    /// Its version after the apply.
+    pub resource_version: String,
+}
+
+/// What a delete came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// The object was not there.
+    Absent,
+    /// The server accepted; the object goes now or when its finalizers are done.
+    Accepted,
+    /// Another object of that name is there now; it stays.
+    Replaced,
+}
+
+impl Cluster {
+    /// The metadata of one object; `None` when the server answers that there is none.
+    pub async fn metadata(&self, resource: &Resource, key: &ObjectKey) -> Result<Option<LiveObject>, ClusterError> {
+        let call = Call::get(format!("read {key}"), resource.object_path(key)).accepting(METADATA);
+        match self.send(&call).await {
+            Ok(object) => live(&call, resource, &object).map(Some),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The metadata of every object of a kind that is labelled with the stack.
+    pub async fn labelled(&self, resource: &Resource, stack: StackId) -> Result<Vec<LiveObject>, ClusterError> {
+        let operation = format!("list {} of stack {stack}", resource.plural);
+        let query = format!("labelSelector={STACK_LABEL}%3D{stack}");
+        self.list(operation, resource, None, &query).await
+    }
+
+    /// The metadata of every object of a kind in a namespace.
+    pub async fn in_namespace(&self, resource: &Resource, namespace: &str) -> Result<Vec<LiveObject>, ClusterError> {
+        let operation = format!("list {} in namespace {namespace}", resource.plural);
+        self.list(operation, resource, Some(namespace), "").await
+    }
+
+    async fn list(
+        &self,
+        operation: String,
+        resource: &Resource,
+        namespace: Option<&str>,
+        query: &str,
+    ) -> Result<Vec<LiveObject>, ClusterError> {
+        let base = format!("{}?limit={PAGE_SIZE}&{query}", resource.path(namespace));
+        let mut call = Call::get(operation, base.clone()).accepting(METADATA_LIST);
+        let mut objects = Vec::new();
+        for _ in 0..PAGES_MAX {
+            let page = match self.send(&call).await {
+                Ok(page) => page,
+                // The kind went away between discovery and this call: nothing of it can be there.
+                Err(error) if error.is_not_found() => return Ok(Vec::new()),
+                Err(error) => return Err(error),
+            };
+            let items = page["items"].as_array().ok_or_else(|| call.malformed("it has no items"))?;
+            for item in items {
+                objects.push(live(&call, resource, item)?);
+            }
+            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+                Some(token) => call.path = format!("{base}&continue={token}"),
+                None => return Ok(objects),
+            }
+        }
+        Err(call.malformed(format!("it has more than {PAGES_MAX} pages")))
+    }
+
+    /// Server-side apply with force, under our field manager.
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        manifest: &Value,
+        mode: Mode,
+    ) -> Result<Applied, ClusterError> {
+        let (verb, dry_run) = match mode {
+            Mode::DryRun => ("validate", "&dryRun=All"),
+            Mode::Real => ("apply", ""),
+        };
+        let call = Call {
+            operation: format!("{verb} {key}"),
+            method: Method::PATCH,
+            path: format!("{}?fieldManager={FIELD_MANAGER}&force=true{dry_run}", resource.object_path(key)),
+            accept: METADATA,
+            content_type: APPLY_PATCH,
+            body: Bytes::from(manifest.to_string()),
+        };
+        let secret = resource.group.is_empty() && resource.kind == "Secret";
+        let sent = self.send(&call).await;
+        let object = sent.map_err(|error| if secret { error.without_content() } else { error })?;
+        let (uid, resource_version) = identity(&call, &object, mode)?;
+        Ok(Applied { uid, resource_version })
+    }
+
+    /// Deletes the object with this identity and no other.
+    pub async fn delete(&self, resource: &Resource, key: &ObjectKey, uid: &str) -> Result<Deletion, ClusterError> {
+        let options = json!({
+            "kind": "DeleteOptions", "apiVersion": "v1",
+            "preconditions": {"uid": uid}, "propagationPolicy": "Background",
+        });
+        let call = Call {
+            operation: format!("delete {key}"),
+            method: Method::DELETE,
+            path: resource.object_path(key),
+            accept: JSON,
+            content_type: JSON,
+            body: Bytes::from(options.to_string()),
+        };
+        match self.send(&call).await {
+            Ok(_) => Ok(Deletion::Accepted),
+            Err(error) if error.is_not_found() => Ok(Deletion::Absent),
+            Err(error) if error.is_conflict() => Ok(Deletion::Replaced),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A whole object; `None` when the server answers that there is none.
+    pub async fn read(&self, resource: &Resource, key: &ObjectKey) -> Result<Option<Value>, ClusterError> {
+        match self.send(&Call::get(format!("read {key}"), resource.object_path(key))).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whole objects of a namespace by label.
+    pub async fn read_labelled(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        label: &str,
+        value: &str,
+    ) -> Result<Vec<Value>, ClusterError> {
+        let path = format!("{}?labelSelector={label}%3D{value}", resource.path(Some(namespace)));
+        let call = Call::get(format!("list {} with {label}={value}", resource.plural), path);
+        let list = self.send(&call).await?;
+        let items = list["items"].as_array().ok_or_else(|| call.malformed("it has no items"))?;
+        Ok(items.clone())
+    }
+}
+
+fn identity(call: &Call, object: &Value, mode: Mode) -> Result<(String, String), ClusterError> {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let (uid, version) = (text("uid"), text("resourceVersion"));
+    // A dry run of a create has no version, and its identity means nothing.
+    if mode == Mode::Real && (uid.is_empty() || version.is_empty()) {
+        return Err(call.malformed("it has no uid or no resourceVersion"));
+    }
+    Ok((uid, version))
+}
+
+fn live(call: &Call, resource: &Resource, object: &Value) -> Result<LiveObject, ClusterError> {
+    let metadata = &object["metadata"];
+    let name = metadata["name"].as_str().ok_or_else(|| call.malformed("an object has no name"))?;
+    let (uid, resource_version) = identity(call, object, Mode::Real)?;
+    Ok(LiveObject {
+        key: ObjectKey {
+            group: resource.group.clone(),
+            kind: resource.kind.clone(),
+            namespace: metadata["namespace"].as_str().map(str::to_owned),
+            name: name.to_owned(),
+        },
+        uid,
+        resource_version,
+        marks: Marks::of(metadata),
+        owned: metadata["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty()),
+        deleting: metadata["deletionTimestamp"].is_string(),
+    })
+}

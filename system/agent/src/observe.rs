@@ -1,0 +1,176 @@
+//! The first step: what is wanted, what is ours, what is there.
+//!
+//! Every failure to see is an error. Nothing is ever concluded from an answer that did not come.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use sindri_model::wire::DeploymentObject;
+use sindri_model::{Bundle, BundleError, DeclaredObject, ObjectKey, RevisionId, StackId};
+use thiserror::Error;
+
+use crate::cluster::{Cluster, ClusterError, LiveObject, Resource};
+use crate::inventory::{Inventory, Position};
+use crate::marks::mark;
+
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// One object of a revision with its marks, and where it goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DesiredObject {
+    /// Its place in the bundle.
+    pub document: usize,
+    /// Which object; the namespace is filled in.
+    pub key: ObjectKey,
+    /// Where it goes.
+    pub resource: Resource,
+    /// What is applied.
+    pub manifest: Value,
+}
+
+/// What the broker wants of one stack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    /// The stack.
+    pub stack: StackId,
+    /// The revision.
+    pub revision: RevisionId,
+    /// Its place in the order of revisions.
+    pub position: Position,
+    /// Its objects; none for a removal.
+    pub goal: Goal,
+}
+
+/// To be there, or to be gone.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Goal {
+    /// These objects, and nothing else of the stack.
+    Present(Vec<DesiredObject>),
+    /// Nothing of the stack.
+    Removed,
+}
+
+/// The live objects that the plan asks about, by key. A key that was looked up and is missing here is absent.
+pub type LiveSet = BTreeMap<ObjectKey, LiveObject>;
+
+/// Why nothing can be said about a stack.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ObserveError {
+    /// The bundle is broken.
+    #[error("the bundle cannot be read: {0}")]
+    Bundle(#[from] BundleError),
+    /// Objects of kinds that the cluster does not serve, or without a place.
+    #[error("{}", .0.join("; "))]
+    Unplaced(Vec<String>),
+    /// The cluster did not answer.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+/// Reads a revision: its objects, their kinds and places.
+pub async fn desired(
+    cluster: &Cluster,
+    object: &DeploymentObject,
+    position: Position,
+) -> Result<Desired, ObserveError> {
+    let (stack, revision) = (object.stack_id, object.id);
+    if object.is_deletion_marker {
+        return Ok(Desired { stack, revision, position, goal: Goal::Removed });
+    }
+    let declared = Bundle::parse(&object.yaml_content)?.into_objects();
+    let mut placed = Vec::with_capacity(declared.len());
+    let mut faults = Vec::new();
+    for item in &declared {
+        match place(cluster, item, &declared).await? {
+            Ok((key, resource)) => {
+                let mut manifest = item.manifest.clone();
+                if let Some(namespace) = &key.namespace {
+                    manifest["metadata"]["namespace"] = json!(namespace);
+                }
+                mark(&mut manifest, stack, &object.yaml_checksum, &key);
+                placed.push(DesiredObject { document: item.document, key, resource, manifest });
+            }
+            Err(fault) => faults.push(format!("document {}: {fault}", item.document)),
+        }
+    }
+    faults.extend(doubles(&placed));
+    if faults.is_empty() {
+        Ok(Desired { stack, revision, position, goal: Goal::Present(placed) })
+    } else {
+        Err(ObserveError::Unplaced(faults))
+    }
+}
+
+/// Where an object goes: the outer error is a cluster that did not answer, the inner one is the bundle's.
+async fn place(
+    cluster: &Cluster,
+    item: &DeclaredObject,
+    bundle: &[DeclaredObject],
+) -> Result<Result<(ObjectKey, Resource), String>, ClusterError> {
+    let served = cluster.resource(&item.key.group, &item.version, &item.key.kind).await?;
+    // A definition in the same bundle says what the cluster will serve once it is applied.
+    let Some(resource) = served.or_else(|| defined_in(bundle, item)) else {
+        let api_version = item.manifest["apiVersion"].as_str().unwrap_or_default();
+        return Ok(Err(format!("{}: the cluster does not serve this kind in {api_version}", item.key)));
+    };
+    let mut key = item.key.clone();
+    if resource.namespaced {
+        key.namespace.get_or_insert_with(|| DEFAULT_NAMESPACE.to_owned());
+    } else if key.namespace.is_some() {
+        return Ok(Err(format!("{key}: this kind has no namespaces; leave metadata.namespace out")));
+    }
+    Ok(Ok((key, resource)))
+}
+
+fn defined_in(bundle: &[DeclaredObject], item: &DeclaredObject) -> Option<Resource> {
+    bundle
+        .iter()
+        .filter(|definition| definition.key.kind == "CustomResourceDefinition")
+        .filter_map(|definition| Resource::defined_by(&definition.manifest, &item.version))
+        .find(|resource| resource.group == item.key.group && resource.kind == item.key.kind)
+}
+
+/// The same object once with and once without its namespace is found only now.
+fn doubles(placed: &[DesiredObject]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    placed
+        .iter()
+        .filter(|object| !seen.insert(&object.key))
+        .map(|object| format!("document {}: {} is declared twice", object.document, object.key))
+        .collect()
+}
+
+/// Looks at the objects of a stack: those that the label finds, and those that only the declaration knows.
+pub async fn live(cluster: &Cluster, desired: &Desired, inventory: &Inventory) -> Result<LiveSet, ClusterError> {
+    let mut live = LiveSet::new();
+    for resource in listed_kinds(inventory) {
+        if cluster.resource(&resource.group, &resource.version, &resource.kind).await?.is_none() {
+            // The cluster says that it does not serve the kind any more, and so none of its objects.
+            continue;
+        }
+        for object in cluster.labelled(resource, desired.stack).await? {
+            live.insert(object.key.clone(), object);
+        }
+    }
+    let mut unseen: BTreeMap<&ObjectKey, &Resource> = BTreeMap::new();
+    if let Goal::Present(objects) = &desired.goal {
+        unseen.extend(objects.iter().map(|object| (&object.key, &object.resource)));
+    }
+    unseen.extend(inventory.entries().map(|entry| (&entry.key, &entry.resource)));
+    for (key, resource) in unseen {
+        if live.contains_key(key) {
+            continue;
+        }
+        let served = cluster.resource(&resource.group, &resource.version, &resource.kind).await?;
+        let found = match served {
+            Some(resource) => cluster.metadata(&resource, key).await?,
+            None => None,
+        };
+        live.extend(found.map(|object| (object.key.clone(), object)));
+    }
+    Ok(live)
+}
+
+fn listed_kinds(inventory: &Inventory) -> BTreeSet<&Resource> {
+    inventory.entries().map(|entry| &entry.resource).collect()
+}

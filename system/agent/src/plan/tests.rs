@@ -1,0 +1,199 @@
+//! Tables for each rule of the plan, then properties over random states of a cluster.
+
+use proptest::prelude::*;
+use serde_json::json;
+use sindri_model::{Epoch, Sequence, StackId};
+
+use super::*;
+use crate::cluster::Resource;
+use crate::marks::Marks;
+
+fn stack(digit: char) -> StackId {
+    format!("{digit}0000000-0000-4000-8000-000000000000").parse().unwrap()
+}
+
+fn revision(digit: char) -> RevisionId {
+    format!("{digit}0000000-0000-4000-8000-00000000000f").parse().unwrap()
+}
+
+fn resource(kind: &str) -> Resource {
+    let (group, namespaced) = match kind {
+        "Namespace" => ("", false),
+        "CustomResourceDefinition" => ("apiextensions.k8s.io", false),
+        _ => ("", true),
+    };
+    Resource {
+        group: group.into(),
+        version: "v1".into(),
+        kind: kind.into(),
+        plural: format!("{}s", kind.to_lowercase()),
+        namespaced,
+    }
+}
+
+fn key(kind: &str, name: &str) -> ObjectKey {
+    let resource = resource(kind);
+    let namespace = resource.namespaced.then(|| "shop".to_owned());
+    ObjectKey { group: resource.group, kind: kind.into(), namespace, name: name.into() }
+}
+
+fn object(kind: &str, name: &str) -> DesiredObject {
+    DesiredObject { document: 1, key: key(kind, name), resource: resource(kind), manifest: json!({}) }
+}
+
+fn present(sequence: i64, objects: Vec<DesiredObject>) -> Desired {
+    let position = Position { epoch: Epoch(1), sequence: Sequence(sequence) };
+    Desired { stack: stack('1'), revision: revision('1'), position, goal: Goal::Present(objects) }
+}
+
+fn entry(kind: &str, name: &str, uid: Option<&str>) -> Entry {
+    Entry { key: key(kind, name), resource: resource(kind), uid: uid.map(str::to_owned) }
+}
+
+fn inventory(entries: impl IntoIterator<Item = Entry>) -> Inventory {
+    let mut inventory = Inventory::default();
+    entries.into_iter().for_each(|entry| inventory.put(entry));
+    inventory
+}
+
+fn marks_of(owner: char, key: &ObjectKey) -> Marks {
+    Marks { stack: Some(stack(owner).to_string()), object: Some(key.to_string()) }
+}
+
+fn living(key: ObjectKey, uid: &str, marks: Marks) -> LiveObject {
+    LiveObject { key, uid: uid.into(), resource_version: "1".into(), marks, owned: false, deleting: false }
+}
+
+fn live(objects: impl IntoIterator<Item = LiveObject>) -> LiveSet {
+    objects.into_iter().map(|object| (object.key.clone(), object)).collect()
+}
+
+/// What becomes of one inventory entry that is no longer declared.
+fn fate(entry: Entry, found: Option<LiveObject>) -> &'static str {
+    let known = entry.key.clone();
+    let plan = plan(&present(2, vec![]), &inventory([entry]), &live(found), None).unwrap();
+    match (plan.deletes.len(), plan.leaving.len(), plan.ahead.get(&known)) {
+        (1, 0, Some(_)) => "deleted",
+        (0, 1, Some(_)) => "waited for",
+        (0, 0, None) => "let go",
+        other => panic!("an entry has one fate, not {other:?}"),
+    }
+}
+
+#[test]
+fn an_undeclared_object_is_deleted_only_if_it_is_proved_to_be_ours() {
+    let a = key("ConfigMap", "a");
+    let known = || entry("ConfigMap", "a", Some("7"));
+    let ours = |uid| living(a.clone(), uid, marks_of('1', &a));
+    let bare = |uid| living(a.clone(), uid, Marks::default());
+    assert_eq!(fate(known(), Some(ours("7"))), "deleted");
+    assert_eq!(fate(known(), Some(bare("7"))), "deleted", "its UID proves it, marks or not");
+    assert_eq!(fate(known(), None), "let go");
+    assert_eq!(fate(known(), Some(bare("8"))), "let go", "re-created by someone else");
+    assert_eq!(fate(known(), Some(ours("8"))), "deleted", "re-created by us, killed before we noted it");
+    assert_eq!(fate(entry("ConfigMap", "a", None), Some(ours("7"))), "deleted", "written, killed before we noted it");
+    assert_eq!(fate(entry("ConfigMap", "a", None), Some(bare("7"))), "let go", "noted, never written");
+    assert_eq!(fate(known(), Some(living(a.clone(), "7", marks_of('2', &a)))), "let go", "moved to another stack");
+    assert_eq!(fate(known(), Some(LiveObject { owned: true, ..ours("7") })), "let go", "the garbage collector's");
+    assert_eq!(fate(known(), Some(LiveObject { deleting: true, ..ours("7") })), "waited for");
+    let copied = Marks { stack: Some(stack('1').to_string()), object: Some("ConfigMap shop/original".into()) };
+    assert_eq!(fate(known(), Some(living(a.clone(), "8", copied))), "let go", "marks that a controller copied");
+}
+
+#[test]
+fn namespaces_and_definitions_are_written_first_and_deleted_last() {
+    let mixed = ["ConfigMap", "CustomResourceDefinition", "Secret", "Namespace"];
+    let desired = present(2, mixed.map(|kind| object(kind, "new")).to_vec());
+    let old = mixed.map(|kind| entry(kind, "old", Some("7")));
+    let there = mixed.map(|kind| living(key(kind, "old"), "7", marks_of('1', &key(kind, "old"))));
+    let plan = plan(&desired, &inventory(old), &live(there), None).unwrap();
+    let written: Vec<_> = plan.writes.iter().map(|write| write.object.key.kind.as_str()).collect();
+    let deleted: Vec<_> = plan.deletes.iter().map(|delete| delete.entry.key.kind.as_str()).collect();
+    assert_eq!(written, ["Namespace", "CustomResourceDefinition", "ConfigMap", "Secret"]);
+    assert_eq!(deleted[2..], ["CustomResourceDefinition", "Namespace"]);
+    assert_eq!(plan.ahead.entries().count(), 8, "everything is in the inventory before the first write");
+}
+
+#[test]
+fn what_is_settled_is_not_written_again_and_what_changed_is() {
+    let (a, b) = (key("ConfigMap", "a"), key("ConfigMap", "b"));
+    let desired = present(2, vec![object("ConfigMap", "a"), object("ConfigMap", "b")]);
+    let applied = |uid: &str| Applied { uid: uid.into(), resource_version: "1".into() };
+    let objects = BTreeMap::from([(a.clone(), applied("7")), (b.clone(), applied("8"))]);
+    let settled = Settled { revision: revision('1'), objects };
+    let same = live([living(a.clone(), "7", marks_of('1', &a)), living(b.clone(), "8", marks_of('1', &b))]);
+    let known = inventory([entry("ConfigMap", "a", Some("7")), entry("ConfigMap", "b", Some("8"))]);
+    assert!(plan(&desired, &known, &same, Some(&settled)).unwrap().is_empty());
+    assert_eq!(plan(&desired, &known, &same, None).unwrap().writes.len(), 2, "a fresh process writes all");
+    let edited = live([
+        living(a.clone(), "7", marks_of('1', &a)),
+        LiveObject { resource_version: "9".into(), ..living(b.clone(), "8", marks_of('1', &b)) },
+    ]);
+    let again = plan(&desired, &known, &edited, Some(&settled)).unwrap();
+    assert_eq!(again.writes.iter().map(|write| &write.object.key).collect::<Vec<_>>(), [&b]);
+    let other = Settled { revision: revision('2'), ..settled };
+    assert_eq!(plan(&desired, &known, &same, Some(&other)).unwrap().writes.len(), 2, "another revision is applied");
+}
+
+#[test]
+fn a_revision_that_goes_back_is_refused() {
+    let mut known = inventory([entry("ConfigMap", "a", Some("7"))]);
+    known.begun = Some(Position { epoch: Epoch(1), sequence: Sequence(5) });
+    let refused = plan(&present(4, vec![]), &known, &LiveSet::new(), None).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "revision 4 of epoch 1 is older than revision 5 of epoch 1, which was applied here before; it is not applied"
+    );
+    assert!(plan(&present(5, vec![]), &known, &LiveSet::new(), None).is_ok());
+}
+
+#[test]
+fn an_object_of_another_stack_is_refused_with_its_name() {
+    let a = key("ConfigMap", "a");
+    let theirs = live([living(a.clone(), "7", marks_of('2', &a))]);
+    let refused = plan(&present(1, vec![object("ConfigMap", "a")]), &Inventory::default(), &theirs, None).unwrap_err();
+    assert!(refused.to_string().contains(&stack('2').to_string()), "{refused}");
+}
+
+prop_compose! {
+    fn any_marks()(kind in 0..4u8) -> u8 { kind }
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_cluster_holds_the_plan_is_safe(
+        wanted in prop::collection::btree_set(0..12usize, 0..8),
+        known in prop::collection::btree_map(0..12usize, prop::option::of(0..4u8), 0..10),
+        there in prop::collection::btree_map(0..12usize, (0..4u8, any_marks(), any::<bool>(), any::<bool>()), 0..12),
+    ) {
+        let name = |number: &usize| format!("object-{number}");
+        let desired = present(3, wanted.iter().map(|number| object("ConfigMap", &name(number))).collect());
+        let entries = known.iter().map(|(number, uid)| {
+            entry("ConfigMap", &name(number), uid.map(|uid| uid.to_string()).as_deref())
+        });
+        let inventory = inventory(entries);
+        let live = live(there.iter().map(|(number, (uid, marks, owned, deleting))| {
+            let key = key("ConfigMap", &name(number));
+            let marks = match marks {
+                0 => Marks::default(),
+                1 => marks_of('1', &key),
+                2 => marks_of('2', &key),
+                _ => Marks { stack: Some(stack('1').to_string()), object: Some("a copy".into()) },
+            };
+            LiveObject { owned: *owned, deleting: *deleting, ..living(key, &uid.to_string(), marks) }
+        }));
+        let Ok(plan) = plan(&desired, &inventory, &live, None) else { return Ok(()) };
+        for write in &plan.writes {
+            prop_assert!(plan.ahead.get(&write.object.key).is_some(), "written before it was noted");
+        }
+        for delete in &plan.deletes {
+            let object = &live[&delete.entry.key];
+            prop_assert_eq!(&object.uid, &delete.uid);
+            prop_assert!(inventory.get(&object.key).is_some(), "deleted what it never noted");
+            prop_assert!(!object.owned && object.marks.other_owner(stack('1'), &object.key).is_none());
+            let same = delete.entry.uid.as_deref() == Some(object.uid.as_str());
+            prop_assert!(same || object.marks.prove(stack('1'), &object.key), "deleted without a proof");
+            prop_assert!(plan.ahead.get(&object.key).is_some(), "forgotten before it was gone");
+        }
+    }
+}
