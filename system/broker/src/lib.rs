@@ -1,1 +1,17 @@
-//! Stub.
+//! The broker: what every cluster should run, said once and kept.
+//!
+//! Agents and people speak to it over HTTP (`api`); what it must remember is behind [`Store`]. Clock, entropy,
+//! store and listener are handed in: nothing here reads the environment. It never speaks to a cluster: agents
+//! do, and report.
+
+mod api;
+mod broker;
+mod etags;
+mod store;
+
+pub use api::{BODY_BYTES_MAX, router};
+pub use broker::{Broker, serve};
+pub use store::{
+    DesiredSet, KeyHolder, KeyRecord, NewRevision, Noun, OpenError, RevisionRecord, SqliteStore, Store, StoreError,
+    Stored,
+};

@@ -1,0 +1,75 @@
+//! How a request is refused: every error has a code, a message and the same shape.
+
+use axum::Json;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use sindri_model::Problem;
+
+use crate::store::StoreError;
+
+/// A refusal.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    code: String,
+    message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+        Self { status, code: code.to_owned(), message: message.into() }
+    }
+
+    pub(crate) fn bad(code: &str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, message)
+    }
+
+    pub(crate) fn unauthorized(message: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
+    pub(crate) fn forbidden() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", "this key may not do that")
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        let message = error.to_string();
+        match error {
+            StoreError::NotFound { noun, .. } => {
+                Self::new(StatusCode::NOT_FOUND, &format!("{}_not_found", noun.code()), message)
+            }
+            StoreError::Duplicate { noun, .. } => {
+                Self::new(StatusCode::CONFLICT, &format!("{}_exists", noun.code()), message)
+            }
+            StoreError::MissingReference { noun, .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, &format!("{}_not_found", noun.code()), message)
+            }
+            StoreError::NotRegistered { .. } => Self::new(StatusCode::FORBIDDEN, "agent_not_registered", message),
+            StoreError::Failed(_) => {
+                // What failed inside is for the operator of the broker, not for its clients.
+                tracing::error!(error = %message, "store");
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store_failed", "the store failed; try again")
+            }
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.status, Json(Problem { code: self.code, message: self.message, details: None })).into_response()
+    }
+}
+
+/// No route has this path.
+pub(crate) async fn no_route(request: Request) -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "route_not_found", format!("there is nothing at {}", request.uri().path()))
+}
+
+/// The route has no such method.
+pub(crate) async fn no_method(request: Request) -> Refusal {
+    let message = format!("{} does not take {}", request.uri().path(), request.method());
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+}
