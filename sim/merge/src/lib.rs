@@ -10,6 +10,7 @@ mod fieldset;
 mod managers;
 mod merge;
 mod operation;
+mod patch;
 mod prune;
 mod shape;
 
@@ -18,4 +19,5 @@ pub use fieldset::{FieldSet, FieldSetError, PathElement};
 pub use managers::{Manager, ManagerKey, Managers, ManagersError, Operation};
 pub use merge::merge;
 pub use operation::{ApplyError, Conflict, Conflicts, Writer, apply, track_update};
+pub use patch::{merge_patch, strategic_patch};
 pub use shape::{ListKey, Shape};

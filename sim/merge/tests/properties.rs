@@ -79,7 +79,10 @@ fn includes(whole: &Value, part: &Value) -> bool {
 /// Whether each path is in a document with these fields. An empty map that was filled since is there still.
 fn all_there(paths: &FieldSet, present: &FieldSet) -> bool {
     let present = present.paths();
-    paths.paths().iter().all(|path| present.iter().any(|other| other.starts_with(path)))
+    paths
+        .paths()
+        .iter()
+        .all(|path| present.iter().any(|other| other.starts_with(path)))
 }
 
 fn force(live: Option<&Value>, applied: &Value, manager: &str, now: &str) -> Value {
