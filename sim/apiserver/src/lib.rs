@@ -1,1 +1,43 @@
-//! Stub.
+//! A Kubernetes API server as a deterministic machine: a request and the time go in, a response and events come out.
+//!
+//! The machine ([`ApiServer`]) has no clock, no sockets, no threads and no entropy of its own; faults arrive as inputs.
+//! The same seed and the same inputs give the same bytes. [`serve()`] puts it behind HTTP.
+//!
+//! Left out on purpose: authentication and authorization (every request is allowed), admission webhooks, pods and
+//! everything that runs them, protobuf, and the hand-written validation of most built-in fields.
+
+mod controllers;
+mod defaults;
+mod discovery;
+mod error;
+mod ids;
+mod journal;
+mod kinds;
+mod media;
+mod openapi;
+mod pointer;
+mod registry;
+mod render;
+mod request;
+mod response;
+mod route;
+mod schedule;
+mod selector;
+mod serve;
+mod server;
+mod shared;
+mod store;
+mod table;
+mod validate;
+mod verbs;
+mod watch;
+mod yaml;
+
+pub use jiff::Timestamp;
+pub use journal::{Actor, StoredKey, Verb, Write};
+pub use request::{Fault, Headers, Request, RequestError};
+pub use response::Response;
+pub use serve::{Admission, Clock, Gate, OpenGate, serve};
+pub use server::{ApiServer, BODY_BYTES_MAX, Lags};
+pub use shared::SharedServer;
+pub use watch::WatchId;

@@ -1,0 +1,199 @@
+//! What the control plane does by itself. Each change is noticed here, and its consequences follow later, by `tick`.
+
+mod definition;
+mod garbage;
+mod namespace;
+
+pub(crate) use definition::set_condition;
+use jiff::Timestamp;
+use serde_json::Value;
+use sindri_merge::{Shape, Writer, track_update};
+
+use crate::journal::StoredKey;
+use crate::pointer::{finalizers, is_deleting, list, stamp, text, uid};
+use crate::schedule::Task;
+use crate::server::{ApiServer, Authorship};
+use crate::store::Event;
+use crate::verbs::{FOREGROUND, ORPHAN};
+
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
+
+impl ApiServer {
+    /// Does one piece of work that is due.
+    pub(crate) fn run(&mut self, now: Timestamp, task: Task) {
+        match task {
+            Task::FurnishNamespace(name) => self.furnish_namespace(now, &name),
+            Task::TerminateNamespace(name) => self.terminate_namespace(now, &name),
+            Task::EstablishDefinition(name) => self.establish_definition(now, &name),
+            Task::ServeDefinition(name) => self.serve_definition(&name),
+            Task::FinalizeDefinition(name) => self.finalize_definition(now, &name),
+            Task::CollectDependents(uid) => self.collect_dependents(now, &uid),
+            Task::CheckOwners(key) => self.check_owners(now, &key),
+            Task::FinishDeletion(key) => self.finish_deletion(now, &key),
+        }
+    }
+
+    /// Plans the consequences of a change.
+    pub(crate) fn react(&mut self, now: Timestamp, event: &Event) {
+        let key = &event.key;
+        match (key.group.as_str(), key.plural.as_str()) {
+            ("", "namespaces") => self.react_to_namespace(now, event),
+            DEFINITIONS => self.react_to_definition(now, event),
+            _ => {}
+        }
+        if event.gone {
+            self.react_to_absence(now, event);
+        } else {
+            self.react_to_presence(now, event);
+        }
+    }
+
+    fn react_to_namespace(&mut self, now: Timestamp, event: &Event) {
+        let name = event.key.name.clone();
+        if event.before.is_none() {
+            self.schedule_after(
+                now,
+                self.lags.namespace_furniture,
+                Task::FurnishNamespace(name),
+            );
+        } else if !event.gone && is_deleting(&event.object) {
+            self.schedule_after(
+                now,
+                self.lags.namespace_termination,
+                Task::TerminateNamespace(name),
+            );
+        }
+    }
+
+    fn react_to_definition(&mut self, now: Timestamp, event: &Event) {
+        let name = event.key.name.clone();
+        if event.gone {
+            self.stop_serving(&event.object);
+        } else if is_deleting(&event.object) {
+            self.schedule_after(
+                now,
+                self.lags.definition_finalization,
+                Task::FinalizeDefinition(name),
+            );
+        } else if event
+            .before
+            .as_ref()
+            .is_none_or(|before| before.get("spec") != event.object.get("spec"))
+        {
+            self.schedule_after(
+                now,
+                self.lags.definition_established,
+                Task::EstablishDefinition(name),
+            );
+        }
+    }
+
+    fn react_to_absence(&mut self, now: Timestamp, event: &Event) {
+        let key = &event.key;
+        let identity = uid(&event.object);
+        if !self.store.dependents(identity).is_empty() {
+            self.schedule_after(
+                now,
+                self.lags.garbage_collection,
+                Task::CollectDependents(identity.to_owned()),
+            );
+        }
+        for owner in self
+            .owners_of(key, &event.object)
+            .into_iter()
+            .filter_map(|owner| owner.key)
+        {
+            let waits = self
+                .stored(&owner)
+                .is_some_and(|owner| finalizers(owner).contains(&FOREGROUND));
+            if waits {
+                self.schedule_after(
+                    now,
+                    self.lags.garbage_collection,
+                    Task::FinishDeletion(owner),
+                );
+            }
+        }
+        if let Some(namespace) = &key.namespace
+            && self
+                .get("", "namespaces", None, namespace)
+                .is_some_and(|found| is_deleting(found))
+        {
+            self.schedule_after(
+                now,
+                self.lags.namespace_termination,
+                Task::TerminateNamespace(namespace.clone()),
+            );
+        }
+        let definition = format!("{}.{}", key.plural, key.group);
+        if self
+            .get(DEFINITIONS.0, DEFINITIONS.1, None, &definition)
+            .is_some_and(|found| is_deleting(found))
+        {
+            self.schedule_after(
+                now,
+                self.lags.definition_finalization,
+                Task::FinalizeDefinition(definition),
+            );
+        }
+    }
+
+    fn react_to_presence(&mut self, now: Timestamp, event: &Event) {
+        let pointer = "/metadata/ownerReferences";
+        let owners = list(&event.object, pointer);
+        let known = event
+            .before
+            .as_ref()
+            .map_or(&[] as &[Value], |before| list(before, pointer));
+        if !owners.is_empty() && owners != known {
+            self.schedule_after(
+                now,
+                self.lags.garbage_collection,
+                Task::CheckOwners(StoredKey::clone(&event.key)),
+            );
+        }
+        let waiting = finalizers(&event.object);
+        if is_deleting(&event.object)
+            && (waiting.contains(&FOREGROUND) || waiting.contains(&ORPHAN))
+        {
+            self.schedule_after(
+                now,
+                self.lags.garbage_collection,
+                Task::FinishDeletion(StoredKey::clone(&event.key)),
+            );
+        }
+    }
+
+    pub(crate) fn stored(&self, key: &StoredKey) -> Option<&std::sync::Arc<Value>> {
+        self.get(&key.group, &key.plural, key.namespace.as_deref(), &key.name)
+    }
+
+    /// Writes an object as a controller does: tracked under its name, and only when something changed.
+    fn write_as(
+        &mut self,
+        now: Timestamp,
+        who: &Authorship,
+        manager: &str,
+        key: &StoredKey,
+        object: &Value,
+    ) {
+        let live = self.stored(key).cloned();
+        let shape = self
+            .registry
+            .preferred(&key.group, &key.plural)
+            .map_or_else(Shape::object, |target| target.version.shape.clone());
+        let (api_version, at) = (text(object, "/apiVersion").to_owned(), stamp(now));
+        let writer = Writer {
+            manager,
+            api_version: &api_version,
+            subresource: who.subresource,
+            now: &at,
+        };
+        // A client cannot store managers that are not understood, so that tracking cannot fail here.
+        let tracked = track_update(&shape, live.as_deref(), object, &writer)
+            .unwrap_or_else(|_| object.clone());
+        if live.is_none_or(|live| *live != tracked) {
+            self.commit(now, who, key.clone(), tracked);
+        }
+    }
+}

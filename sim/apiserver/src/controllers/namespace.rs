@@ -1,0 +1,114 @@
+//! The life of a namespace: its furniture, and its end.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::journal::{StoredKey, Verb};
+use crate::pointer::{finalizers, is_deleting, stamp};
+use crate::server::{ApiServer, Authorship};
+use crate::verbs::Propagation;
+
+fn core_key(kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> StoredKey {
+    StoredKey {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        namespace: namespace.map(str::to_owned),
+        name: name.to_owned(),
+    }
+}
+
+impl ApiServer {
+    /// Makes one of the namespaces that exist from the start.
+    pub(crate) fn create_namespace(&mut self, now: Timestamp, name: &str) {
+        let mut namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": name, "uid": self.ids.uid(), "creationTimestamp": stamp(now)},
+        });
+        crate::defaults::fill("Namespace", None, &mut namespace);
+        let who = Authorship::controller("kube-apiserver", Verb::Create);
+        self.write_as(
+            now,
+            &who,
+            "kube-apiserver",
+            &core_key("Namespace", "namespaces", None, name),
+            &namespace,
+        );
+    }
+
+    /// Gives a namespace what every namespace has: a service account, and the certificate of the cluster.
+    pub(super) fn furnish_namespace(&mut self, now: Timestamp, name: &str) {
+        if self
+            .get("", "namespaces", None, name)
+            .is_none_or(|found| is_deleting(found))
+        {
+            return;
+        }
+        let certificate = "-----BEGIN CERTIFICATE-----\nsimulated\n-----END CERTIFICATE-----\n";
+        let furniture = [
+            (
+                "service-account-controller",
+                "ServiceAccount",
+                "serviceaccounts",
+                "default",
+                json!({}),
+            ),
+            (
+                "root-ca-certificate-publisher",
+                "ConfigMap",
+                "configmaps",
+                "kube-root-ca.crt",
+                json!({"data": {"ca.crt": certificate}}),
+            ),
+        ];
+        for (controller, kind, plural, object_name, mut object) in furniture {
+            let key = core_key(kind, plural, Some(name), object_name);
+            if self.stored(&key).is_some() {
+                continue;
+            }
+            object["apiVersion"] = json!("v1");
+            object["kind"] = json!(kind);
+            object["metadata"] = json!({
+                "name": object_name, "namespace": name, "uid": self.ids.uid(), "creationTimestamp": stamp(now),
+            });
+            let who = Authorship::controller(controller, Verb::Create);
+            self.write_as(now, &who, "kube-controller-manager", &key, &object);
+        }
+    }
+
+    /// Deletes what is in a namespace, and the namespace when nothing is left. Objects with finalizers keep it waiting.
+    pub(super) fn terminate_namespace(&mut self, now: Timestamp, name: &str) {
+        let Some(namespace) = self
+            .get("", "namespaces", None, name)
+            .filter(|found| is_deleting(found))
+            .cloned()
+        else {
+            return;
+        };
+        let who = Authorship::controller("namespace-controller", Verb::Delete);
+        let content: Vec<_> = self.keys_in(name);
+        for key in &content {
+            self.delete_key(now, &who, key, Propagation::Background);
+        }
+        if !self.keys_in(name).is_empty() {
+            return;
+        }
+        let key = core_key("Namespace", "namespaces", None, name);
+        if finalizers(&namespace).is_empty() {
+            self.expunge(now, &who, &key);
+        } else {
+            let mut emptied = Value::clone(&namespace);
+            emptied["spec"] = json!({});
+            self.write_as(now, &who, "kube-controller-manager", &key, &emptied);
+        }
+    }
+
+    fn keys_in(&self, namespace: &str) -> Vec<std::sync::Arc<StoredKey>> {
+        let within = self
+            .store
+            .all()
+            .filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
+        within.map(|entry| entry.key.clone()).collect()
+    }
+}

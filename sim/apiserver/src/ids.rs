@@ -1,0 +1,48 @@
+//! Where the machine's arbitrary values come from: a small generator with a seed, and nothing else.
+
+/// SplitMix64: every seed is good, and its state is one number.
+#[derive(Clone, Debug)]
+pub(crate) struct Ids {
+    state: u64,
+}
+
+/// The characters that a real server uses for generated names.
+const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+impl Ids {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A well-formed version 4 UUID.
+    pub(crate) fn uid(&mut self) -> String {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.next().to_be_bytes());
+        bytes[8..].copy_from_slice(&self.next().to_be_bytes());
+        uuid::Builder::from_random_bytes(bytes)
+            .into_uuid()
+            .to_string()
+    }
+
+    /// The five characters at the end of a generated name.
+    pub(crate) fn name_suffix(&mut self) -> String {
+        let mut drawn = self.next();
+        let count = NAME_CHARACTERS.len() as u64;
+        (0..5)
+            .map(|_| {
+                let index =
+                    usize::try_from(drawn % count).expect("smaller than the number of characters");
+                drawn /= count;
+                char::from(NAME_CHARACTERS[index])
+            })
+            .collect()
+    }
+}

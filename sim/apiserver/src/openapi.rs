@@ -1,0 +1,103 @@
+//! The OpenAPI documents, as small as `kubectl` can live with.
+//!
+//! The paths say which parameters a patch takes, so that clients leave validation to the server. Left out on purpose:
+//! the schemas of built-in kinds, which will come from a recorded server.
+
+use serde_json::{Map, Value, json};
+
+use crate::pointer::api_version;
+use crate::registry::{Registry, Target};
+
+/// `/openapi/v3`
+pub(crate) fn index(registry: &Registry) -> Value {
+    let mut paths = Map::new();
+    for (group, versions) in registry.groups() {
+        for version in versions {
+            let path = root(group, version);
+            paths.insert(
+                path.clone(),
+                json!({"serverRelativeURL": format!("/openapi/v3/{path}")}),
+            );
+        }
+    }
+    json!({ "paths": paths })
+}
+
+/// `/openapi/v3/apis/GROUP/VERSION`
+pub(crate) fn document(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+    let (mut paths, mut schemas) = (Map::new(), Map::new());
+    for target in registry.in_version(group, version) {
+        let namespace = if target.resource.namespaced {
+            "namespaces/{namespace}/"
+        } else {
+            ""
+        };
+        let path = format!(
+            "/{}/{namespace}{}/{{name}}",
+            root(group, version),
+            target.resource.plural
+        );
+        paths.insert(path, operations(&target));
+        let name = format!(
+            "{}.{}",
+            api_version(group, version).replace('/', "."),
+            target.resource.kind
+        );
+        schemas.insert(name, schema(&target));
+    }
+    (!paths.is_empty()).then(|| {
+        json!({
+            "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "v1.35.4"},
+            "paths": paths, "components": {"schemas": schemas},
+        })
+    })
+}
+
+/// `/openapi/v2`
+pub(crate) fn version_2() -> Value {
+    json!({"swagger": "2.0", "info": {"title": "Kubernetes", "version": "v1.35.4"}, "paths": {}, "definitions": {}})
+}
+
+fn root(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
+}
+
+fn kind_of(target: &Target) -> Value {
+    json!({"group": target.resource.group, "version": target.version.name, "kind": target.resource.kind})
+}
+
+fn operations(target: &Target) -> Value {
+    let parameter = |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
+    let parameters: Vec<Value> = ["dryRun", "fieldManager", "fieldValidation", "force"]
+        .map(parameter)
+        .to_vec();
+    let operation = |action: &str| {
+        json!({
+            "operationId": format!("{action}{}", target.resource.kind),
+            "parameters": parameters,
+            "responses": {"200": {"description": "OK"}},
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": kind_of(target),
+        })
+    };
+    json!({"patch": operation("patch"), "put": operation("put")})
+}
+
+fn schema(target: &Target) -> Value {
+    let mut schema = target
+        .version
+        .schema
+        .clone()
+        .unwrap_or_else(|| json!({"type": "object"}));
+    if let Some(map) = schema.as_object_mut() {
+        map.insert(
+            "x-kubernetes-group-version-kind".to_owned(),
+            json!([kind_of(target)]),
+        );
+    }
+    schema
+}

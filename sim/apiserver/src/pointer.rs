@@ -1,0 +1,90 @@
+//! Reading and writing the few places of an object that the server itself cares about.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+
+/// The time as objects carry it: RFC 3339 in whole seconds.
+pub(crate) fn stamp(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A later moment; the end of time when there is none.
+pub(crate) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
+    at.checked_add(by).unwrap_or(Timestamp::MAX)
+}
+
+/// The text at a JSON pointer, empty when there is none.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, "/metadata/name")
+}
+
+pub(crate) fn uid(object: &Value) -> &str {
+    text(object, "/metadata/uid")
+}
+
+pub(crate) fn resource_version(object: &Value) -> &str {
+    text(object, "/metadata/resourceVersion")
+}
+
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    object
+        .pointer("/metadata/deletionTimestamp")
+        .is_some_and(|at| !at.is_null())
+}
+
+pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
+    list(object, "/metadata/finalizers")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+/// The metadata of an object, made when it has none. A document that is not a map has no metadata and stays as it is.
+pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.get("metadata").is_some_and(Value::is_object) {
+        if !object.is_object() {
+            *object = json!({});
+        }
+        object["metadata"] = json!({});
+    }
+    object["metadata"]
+        .as_object_mut()
+        .expect("made a map above")
+}
+
+pub(crate) fn set_finalizers(object: &mut Value, finalizers: &[&str]) {
+    let metadata = metadata(object);
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".to_owned(), json!(finalizers));
+    }
+}
+
+/// The group and the version of an `apiVersion`.
+pub(crate) fn group_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// The `apiVersion` of a group and a version.
+pub(crate) fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}

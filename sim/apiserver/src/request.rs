@@ -1,0 +1,144 @@
+//! What goes into the machine: requests, and the faults that a simulated world adds to them.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::Method;
+
+/// One request, reduced to what an API server looks at.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The HTTP method.
+    pub method: Method,
+    /// The path, decoded and without the query.
+    pub path: String,
+    /// The query. A repeated parameter counts once, with its first value, as in the real server.
+    pub query: BTreeMap<String, String>,
+    /// The headers that matter.
+    pub headers: Headers,
+    /// The body, empty when there is none.
+    pub body: Bytes,
+}
+
+/// The headers that an API server looks at. An absent header is empty.
+#[derive(Clone, Debug, Default)]
+pub struct Headers {
+    /// Which representations the client takes.
+    pub accept: String,
+    /// What the body is.
+    pub content_type: String,
+    /// Who the client says it is; the default field manager comes from it.
+    pub user_agent: String,
+    /// Which version of a discovery document the client has.
+    pub if_none_match: String,
+    /// Whether credentials came along. They are never kept.
+    pub authorized: bool,
+}
+
+/// A request target that is not one.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the request target {0:?} is not valid")]
+pub struct RequestError(pub String);
+
+impl Request {
+    /// A request from a method and a target such as `/api/v1/namespaces?limit=5`.
+    ///
+    /// # Errors
+    /// When the target holds a malformed percent escape.
+    pub fn new(method: Method, target: &str) -> Result<Self, RequestError> {
+        let malformed = || RequestError(target.to_owned());
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut parameters = BTreeMap::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decode(name, true).ok_or_else(malformed)?;
+            let value = decode(value, true).ok_or_else(malformed)?;
+            parameters.entry(name).or_insert(value);
+        }
+        let path = decode(path, false).ok_or_else(malformed)?;
+        Ok(Self {
+            method,
+            path,
+            query: parameters,
+            headers: Headers::default(),
+            body: Bytes::new(),
+        })
+    }
+
+    /// The same request with a body.
+    #[must_use]
+    pub fn with_body(mut self, content_type: &str, body: impl Into<Bytes>) -> Self {
+        content_type.clone_into(&mut self.headers.content_type);
+        self.body = body.into();
+        self
+    }
+
+    /// The value of a query parameter that is there and not empty.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        self.query
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// Whether a query parameter says yes, as Go reads booleans.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        matches!(
+            self.parameter(name),
+            Some("1" | "t" | "T" | "true" | "TRUE" | "True")
+        )
+    }
+}
+
+fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let high = char::from(rest.next()?).to_digit(16)?;
+                let low = char::from(rest.next()?).to_digit(16)?;
+                bytes.push(u8::try_from(high * 16 + low).ok()?);
+            }
+            b'+' if plus_is_space => bytes.push(b' '),
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// What goes wrong with one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The server refuses with a status and changes nothing. A 429 is plain text, as priority and fairness sends it;
+    /// any other status is a `Status` object.
+    Refuse {
+        /// 429, 500, 503 or 504, or anything else.
+        status: u16,
+        /// How long the client is asked to wait.
+        retry_after_secs: Option<u64>,
+    },
+    /// The request is executed, and the connection breaks before the answer.
+    LoseAnswer,
+    /// The connection breaks before anything is executed.
+    CutBeforeCommit,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_decoded() {
+        let request = Request::new(Method::GET, "/a%2Fb?x=1%2C2&y&x=3").expect("valid");
+        assert_eq!(request.path, "/a/b");
+        assert_eq!(request.parameter("x"), Some("1,2"));
+        assert_eq!(request.parameter("y"), None);
+    }
+
+    #[test]
+    fn a_broken_escape_is_an_error() {
+        assert!(Request::new(Method::GET, "/a%2").is_err());
+        assert!(Request::new(Method::GET, "/a%fe").is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! What comes out of the machine.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::watch::WatchId;
+
+/// The answer to one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// A complete answer.
+    Full {
+        /// The HTTP status.
+        status: u16,
+        /// The headers, the content type among them.
+        headers: Vec<(&'static str, String)>,
+        /// The body.
+        body: Bytes,
+    },
+    /// A stream of events: read it with `watch_events` and end it with `close_watch`.
+    Watch(WatchId),
+    /// The connection must be cut without an answer.
+    Cut,
+}
+
+impl Response {
+    /// An answer in JSON.
+    pub(crate) fn json(status: u16, body: &Value) -> Self {
+        Self::Full {
+            status,
+            headers: vec![("content-type", "application/json".to_owned())],
+            body: body.to_string().into(),
+        }
+    }
+
+    /// An answer in plain text.
+    pub(crate) fn text(status: u16, body: &str) -> Self {
+        let headers = vec![
+            ("content-type", "text/plain; charset=utf-8".to_owned()),
+            ("x-content-type-options", "nosniff".to_owned()),
+        ];
+        Self::Full {
+            status,
+            headers,
+            body: body.to_owned().into(),
+        }
+    }
+
+    /// Adds a header to a complete answer.
+    #[must_use]
+    pub(crate) fn with_header(mut self, name: &'static str, value: String) -> Self {
+        if let Self::Full { headers, .. } = &mut self {
+            headers.retain(|(other, _)| *other != name || name == "warning");
+            headers.push((name, value));
+        }
+        self
+    }
+
+    /// The status of a complete answer; a watch is 200.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Full { status, .. } => Some(*status),
+            Self::Watch(_) => Some(200),
+            Self::Cut => None,
+        }
+    }
+
+    /// The body of a complete answer, when it is JSON.
+    #[must_use]
+    pub fn body_json(&self) -> Option<Value> {
+        match self {
+            Self::Full { body, .. } => serde_json::from_slice(body).ok(),
+            Self::Watch(_) | Self::Cut => None,
+        }
+    }
+
+    /// The value of a header of a complete answer.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        match self {
+            Self::Full { headers, .. } => headers
+                .iter()
+                .find(|(other, _)| *other == name)
+                .map(|(_, value)| value.as_str()),
+            Self::Watch(_) | Self::Cut => None,
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! HTTP in front of the machine: connections, watch streams, and the loop that lets time pass.
+//!
+//! Speaks HTTP/1.1 over any listener, with hyper directly, because a simulated world must be able to cut a connection
+//! without an answer. Owns no clock and no socket: both are handed in. Every task ends when the future of [`serve()`] does.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
+
+use crate::error::ApiError;
+use crate::request::{Fault, Headers, Request};
+use crate::response::Response;
+use crate::server::BODY_BYTES_MAX;
+use crate::shared::SharedServer;
+use crate::watch::WatchId;
+
+/// Where the time comes from.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What happens to a request before the machine sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// How long it waits.
+    pub delay: Duration,
+    /// What goes wrong with it then.
+    pub fault: Option<Fault>,
+}
+
+/// What stands between the wire and the machine in a simulated world: decides the fault of each request and sees each
+/// answer.
+pub trait Gate: Send + Sync {
+    /// Decides what happens to a request.
+    fn admit(&self, now: Timestamp, request: &Request) -> Admission;
+
+    /// Sees the answer to a request, before the client does.
+    fn answered(&self, _now: Timestamp, _request: &Request, _response: &Response) {}
+}
+
+/// A gate that lets everything through.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenGate;
+
+impl Gate for OpenGate {
+    fn admit(&self, _now: Timestamp, _request: &Request) -> Admission {
+        Admission::default()
+    }
+}
+
+/// The connection must end without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was cut")]
+struct Cut;
+
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+#[derive(Clone)]
+struct Front {
+    server: SharedServer,
+    clock: Clock,
+    gate: Arc<dyn Gate>,
+}
+
+/// Serves the machine until `shutdown` resolves. Open connections and watches end with it.
+pub async fn serve<L>(
+    mut listener: L,
+    server: SharedServer,
+    clock: Clock,
+    gate: Arc<dyn Gate>,
+    shutdown: impl Future<Output = ()>,
+) where
+    L: axum::serve::Listener,
+{
+    let front = Front {
+        server,
+        clock,
+        gate,
+    };
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    let mut ticking = pin!(tick(&front));
+    loop {
+        // Shutdown first, so that a flood of connections cannot hold it up; then time; then what ended; then the new.
+        tokio::select! {
+            biased;
+            () = &mut shutdown => return,
+            () = &mut ticking => unreachable!("the tick loop does not end"),
+            Some(_ended) = connections.join_next() => {}
+            (stream, _peer) = listener.accept() => {
+                connections.spawn(connection(stream, front.clone()));
+            }
+        }
+    }
+}
+
+/// Lets the control plane work when its work is due.
+async fn tick(front: &Front) {
+    loop {
+        let mut changed = pin!(front.server.changed());
+        changed.as_mut().enable();
+        let now = (front.clock)();
+        let next = front.server.with(|machine| {
+            machine.tick(now);
+            machine.next_tick()
+        });
+        tokio::select! {
+            biased;
+            () = changed => {}
+            () = sleep_until(now, next) => {}
+        }
+    }
+}
+
+async fn sleep_until(now: Timestamp, next: Option<Timestamp>) {
+    match next {
+        None => std::future::pending().await,
+        Some(next) => {
+            let wait = Duration::try_from(next.duration_since(now)).unwrap_or(Duration::ZERO);
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+async fn connection<S>(stream: S, front: Front)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request| respond(front.clone(), request));
+    let mut builder = http1::Builder::new();
+    // The date would come from the wall clock.
+    builder.auto_date_header(false);
+    // A connection that breaks is the client's business; it retries or not.
+    let _broken = builder
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+async fn respond(
+    front: Front,
+    request: http::Request<Incoming>,
+) -> Result<http::Response<Body>, Cut> {
+    let request = match read(request).await? {
+        Ok(request) => request,
+        Err(refused) => return answer(&front, refused),
+    };
+    let Admission { delay, fault } = front.gate.admit((front.clock)(), &request);
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
+    let now = (front.clock)();
+    let response = front
+        .server
+        .with(|machine| machine.handle(now, &request, fault.as_ref()));
+    front.gate.answered(now, &request, &response);
+    answer(&front, response)
+}
+
+/// Reads a whole request. The inner error is an answer that is due at once.
+async fn read(request: http::Request<Incoming>) -> Result<Result<Request, Response>, Cut> {
+    let (parts, body) = request.into_parts();
+    let target = parts
+        .uri
+        .path_and_query()
+        .map_or("/", http::uri::PathAndQuery::as_str);
+    let mut read = match Request::new(parts.method, target) {
+        Ok(read) => read,
+        Err(error) => return Ok(Err(ApiError::bad_request(error.to_string()).into_response())),
+    };
+    let header = |name: http::HeaderName| {
+        // Several lines of one header mean the same as one line with commas.
+        let values: Vec<&str> = parts
+            .headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect();
+        values.join(",")
+    };
+    read.headers = Headers {
+        accept: header(http::header::ACCEPT),
+        content_type: header(http::header::CONTENT_TYPE),
+        user_agent: header(http::header::USER_AGENT),
+        if_none_match: header(http::header::IF_NONE_MATCH),
+        authorized: parts.headers.contains_key(http::header::AUTHORIZATION),
+    };
+    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(body) => {
+            read.body = body.to_bytes();
+            Ok(Ok(read))
+        }
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            Ok(Err(ApiError::too_large(BODY_BYTES_MAX).into_response()))
+        }
+        Err(_broken) => Err(Cut),
+    }
+}
+
+fn answer(front: &Front, response: Response) -> Result<http::Response<Body>, Cut> {
+    let (status, headers, body) = match response {
+        Response::Cut => return Err(Cut),
+        Response::Full {
+            status,
+            headers,
+            body,
+        } => (status, headers, Full::new(body).boxed_unsync()),
+        Response::Watch(id) => {
+            let headers = vec![("content-type", "application/json".to_owned())];
+            (
+                200,
+                headers,
+                StreamBody::new(events(front.clone(), id)).boxed_unsync(),
+            )
+        }
+    };
+    let mut answer = http::Response::new(body);
+    *answer.status_mut() = http::StatusCode::from_u16(status).map_err(|_| Cut)?;
+    for (name, value) in headers {
+        let value = http::HeaderValue::from_str(&value).map_err(|_| Cut)?;
+        answer.headers_mut().append(name, value);
+    }
+    Ok(answer)
+}
+
+/// An open watch; the machine forgets it when the client is gone.
+struct OpenWatch {
+    front: Front,
+    id: WatchId,
+}
+
+impl Drop for OpenWatch {
+    fn drop(&mut self) {
+        self.front
+            .server
+            .with(|machine| machine.close_watch(self.id));
+    }
+}
+
+fn events(
+    front: Front,
+    id: WatchId,
+) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
+    stream::unfold(OpenWatch { front, id }, |watch| async move {
+        let lines = next_lines(&watch).await?;
+        Some((Ok(Frame::data(lines)), watch))
+    })
+}
+
+/// The next events of a watch, or `None` when it has ended.
+async fn next_lines(watch: &OpenWatch) -> Option<Bytes> {
+    loop {
+        let mut changed = pin!(watch.front.server.changed());
+        changed.as_mut().enable();
+        let now = (watch.front.clock)();
+        let (lines, closed, wakes_at) = watch.front.server.with(|machine| {
+            let lines = machine.watch_events(watch.id, now);
+            (
+                lines,
+                machine.watch_is_closed(watch.id),
+                machine.watch_wakes_at(watch.id),
+            )
+        });
+        if !lines.is_empty() {
+            return Some(lines.concat().into());
+        }
+        if closed {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            () = changed => {}
+            () = sleep_until(now, wakes_at) => {}
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The machine: its state, its front door, and the one place where changes are committed.
+//!
+//! What each verb does is in `verbs`, what happens by itself later is in `controllers`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, refusal};
+use crate::ids::Ids;
+use crate::journal::{Actor, StoredKey, Verb, Write};
+use crate::pointer::{later, uid};
+use crate::registry::Registry;
+use crate::request::{Fault, Request};
+use crate::response::Response;
+use crate::route::{Route, route};
+use crate::schedule::{Schedule, Task};
+use crate::store::{Event, Store};
+use crate::watch::{Watch, WatchId};
+use crate::{discovery, media, openapi};
+
+/// The largest body that is read, as in the real server.
+pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// How long the controllers of the control plane take, and how long history is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lags {
+    /// From the deletion of a namespace to the deletion of its content.
+    pub namespace_termination: SignedDuration,
+    /// From the creation of a namespace to its default service account.
+    pub namespace_furniture: SignedDuration,
+    /// From the creation of a definition to its condition `Established`.
+    pub definition_established: SignedDuration,
+    /// From that to its kind being served.
+    pub definition_served: SignedDuration,
+    /// From the deletion of a definition to the deletion of its instances.
+    pub definition_finalization: SignedDuration,
+    /// From the deletion of an owner to the deletion of its dependents.
+    pub garbage_collection: SignedDuration,
+    /// How far back a watch may start.
+    pub history: SignedDuration,
+}
+
+impl Default for Lags {
+    fn default() -> Self {
+        Self {
+            namespace_termination: SignedDuration::from_millis(500),
+            namespace_furniture: SignedDuration::from_millis(50),
+            definition_established: SignedDuration::from_millis(100),
+            definition_served: SignedDuration::from_millis(100),
+            definition_finalization: SignedDuration::from_millis(200),
+            garbage_collection: SignedDuration::from_millis(500),
+            history: SignedDuration::from_secs(300),
+        }
+    }
+}
+
+/// One Kubernetes API server as a machine.
+#[derive(Clone, Debug)]
+pub struct ApiServer {
+    pub(crate) store: Store,
+    pub(crate) registry: Registry,
+    pub(crate) schedule: Schedule,
+    pub(crate) ids: Ids,
+    pub(crate) lags: Lags,
+    watches: BTreeMap<WatchId, Watch>,
+    watches_opened: u64,
+    journal: Vec<Write>,
+    /// How many cluster addresses were given to services.
+    pub(crate) addresses: u32,
+}
+
+impl ApiServer {
+    /// A fresh server with its first namespaces. Identities come from a generator with this seed.
+    #[must_use]
+    pub fn new(seed: u64, now: Timestamp) -> Self {
+        Self::with_lags(seed, now, Lags::default())
+    }
+
+    /// A fresh server whose controllers take this long.
+    #[must_use]
+    pub fn with_lags(seed: u64, now: Timestamp, lags: Lags) -> Self {
+        let mut server = Self {
+            store: Store::default(),
+            registry: Registry::new(),
+            schedule: Schedule::default(),
+            ids: Ids::new(seed),
+            lags,
+            watches: BTreeMap::new(),
+            watches_opened: 0,
+            journal: Vec::new(),
+            addresses: 0,
+        };
+        for name in ["default", "kube-public", "kube-system"] {
+            server.create_namespace(now, name);
+        }
+        server.journal.clear();
+        server
+    }
+
+    /// Handles one request.
+    pub fn handle(&mut self, now: Timestamp, request: &Request, fault: Option<&Fault>) -> Response {
+        // What was due before this request happened before it, whether or not someone called `tick` in between.
+        self.tick(now);
+        match fault {
+            None => self.answer(now, request),
+            Some(Fault::Refuse {
+                status,
+                retry_after_secs,
+            }) => refusal(*status, *retry_after_secs),
+            Some(Fault::CutBeforeCommit) => Response::Cut,
+            Some(Fault::LoseAnswer) => {
+                if let Response::Watch(id) = self.answer(now, request) {
+                    self.close_watch(id);
+                }
+                Response::Cut
+            }
+        }
+    }
+
+    /// Does what the control plane does by itself, up to this moment.
+    pub fn tick(&mut self, now: Timestamp) {
+        while let Some(task) = self.schedule.take_due(now) {
+            self.run(now, task);
+        }
+        self.store.compact(now, self.lags.history);
+    }
+
+    /// When there is something to do next.
+    #[must_use]
+    pub fn next_tick(&self) -> Option<Timestamp> {
+        self.schedule.next()
+    }
+
+    /// The events of a watch since the last call, as JSON lines.
+    pub fn watch_events(&mut self, id: WatchId, now: Timestamp) -> Vec<Bytes> {
+        self.watches
+            .get_mut(&id)
+            .map(|watch| watch.read(&self.store, now))
+            .unwrap_or_default()
+    }
+
+    /// Whether a watch has ended and everything in it was read.
+    #[must_use]
+    pub fn watch_is_closed(&self, id: WatchId) -> bool {
+        self.watches.get(&id).is_none_or(Watch::is_closed)
+    }
+
+    /// When a watch has something to say although nothing changed: a bookmark, or its end.
+    #[must_use]
+    pub fn watch_wakes_at(&self, id: WatchId) -> Option<Timestamp> {
+        self.watches.get(&id).and_then(Watch::next_wake)
+    }
+
+    /// Forgets a watch.
+    pub fn close_watch(&mut self, id: WatchId) {
+        self.watches.remove(&id);
+    }
+
+    /// How many watches are open.
+    #[must_use]
+    pub fn watch_count(&self) -> usize {
+        self.watches.len()
+    }
+
+    /// Forgets the whole history, so that each watch that is behind ends with 410.
+    pub fn compact(&mut self) {
+        self.store.compact_all();
+    }
+
+    /// Every committed change since the last call, in order.
+    pub fn take_journal(&mut self) -> Vec<Write> {
+        std::mem::take(&mut self.journal)
+    }
+
+    /// Every object, by resource, namespace and name.
+    pub fn objects(&self) -> impl Iterator<Item = (&StoredKey, &Arc<Value>)> {
+        self.store.all().map(|entry| (&*entry.key, &entry.object))
+    }
+
+    /// One object.
+    #[must_use]
+    pub fn get(
+        &self,
+        group: &str,
+        plural: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Option<&Arc<Value>> {
+        self.store
+            .get(group, plural, namespace, name)
+            .map(|entry| &entry.object)
+    }
+
+    /// The revision of the newest change.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.store.revision()
+    }
+
+    /// Changes whenever watches or the tick loop may have something to do.
+    pub(crate) fn pulse(&self) -> (u64, u64, Option<Timestamp>) {
+        (
+            self.store.revision(),
+            self.store.compacted(),
+            self.schedule.next(),
+        )
+    }
+
+    fn answer(&mut self, now: Timestamp, request: &Request) -> Response {
+        if request.body.len() > BODY_BYTES_MAX {
+            return ApiError::too_large(BODY_BYTES_MAX).into_response();
+        }
+        let answered = match route(&request.path) {
+            Route::Objects(objects) => self.answer_objects(now, request, objects),
+            other => self.answer_document(request, &other),
+        };
+        answered.unwrap_or_else(ApiError::into_response)
+    }
+
+    /// Answers what is not about objects. All of it is read-only.
+    fn answer_document(&self, request: &Request, route: &Route) -> Result<Response, ApiError> {
+        if request.method != Method::GET {
+            return Err(ApiError::NoSuchPath);
+        }
+        let found = |document: Option<Value>| {
+            document
+                .map(|document| Response::json(200, &document))
+                .ok_or(ApiError::NoSuchPath)
+        };
+        let aggregated = media::wants_aggregated_discovery(request);
+        let tag = &request.headers.if_none_match;
+        match route {
+            Route::Version => found(Some(discovery::version())),
+            Route::Health => Ok(Response::text(200, "ok")),
+            Route::Core if aggregated => Ok(discovery::tagged(
+                &discovery::aggregated(&self.registry, true),
+                tag,
+            )),
+            Route::Groups if aggregated => Ok(discovery::tagged(
+                &discovery::aggregated(&self.registry, false),
+                tag,
+            )),
+            Route::Core => found(Some(discovery::core())),
+            Route::Groups => found(Some(discovery::groups(&self.registry))),
+            Route::Group(group) => found(discovery::group(&self.registry, group)),
+            Route::Resources { group, version } => {
+                found(discovery::resources(&self.registry, group, version))
+            }
+            Route::OpenApi2 => found(Some(openapi::version_2())),
+            Route::OpenApi3Index => found(Some(openapi::index(&self.registry))),
+            Route::OpenApi3 { group, version } => {
+                found(openapi::document(&self.registry, group, version))
+            }
+            Route::Objects(_) | Route::Nowhere => Err(ApiError::NoSuchPath),
+        }
+    }
+
+    pub(crate) fn open_watch(&mut self, watch: Watch) -> WatchId {
+        self.watches_opened += 1;
+        let id = WatchId(self.watches_opened);
+        self.watches.insert(id, watch);
+        id
+    }
+
+    /// Ends the watches of a resource that is no longer served.
+    pub(crate) fn close_watches_of(&mut self, group: &str, plural: &str) {
+        for watch in self
+            .watches
+            .values_mut()
+            .filter(|watch| watch.scope.target.resource.is(group, plural))
+        {
+            watch.close();
+        }
+    }
+
+    /// Stores an object. The caller has found out that it differs from what is stored.
+    pub(crate) fn commit(
+        &mut self,
+        now: Timestamp,
+        who: &Authorship,
+        key: StoredKey,
+        object: Value,
+    ) -> Arc<Value> {
+        let event = self.store.put(now, key, object);
+        self.record(now, who, &event);
+        event.object
+    }
+
+    /// Removes an object and returns its last state.
+    pub(crate) fn expunge(
+        &mut self,
+        now: Timestamp,
+        who: &Authorship,
+        key: &StoredKey,
+    ) -> Option<Arc<Value>> {
+        let event = self.store.remove(now, key)?;
+        self.record(now, who, &event);
+        Some(event.object)
+    }
+
+    fn record(&mut self, now: Timestamp, who: &Authorship, event: &Event) {
+        assert!(
+            event.gone || event.before.as_ref() != Some(&event.object),
+            "a write changes something"
+        );
+        self.journal.push(Write {
+            at: now,
+            actor: who.actor.clone(),
+            verb: who.verb,
+            subresource: who.subresource,
+            key: event.key.clone(),
+            uid: uid(&event.object).to_owned(),
+            resource_version: event.revision,
+            before: event.before.clone(),
+            after: (!event.gone).then(|| event.object.clone()),
+        });
+        self.react(now, event);
+    }
+
+    pub(crate) fn schedule_after(&mut self, now: Timestamp, lag: SignedDuration, task: Task) {
+        self.schedule.add(later(now, lag), task);
+    }
+
+    /// The next cluster address for a service.
+    pub(crate) fn next_address(&mut self) -> Value {
+        self.addresses += 1;
+        let [_, high, middle, low] = self.addresses.to_be_bytes();
+        json!(format!("10.{}.{middle}.{low}", 96_u8.saturating_add(high)))
+    }
+}
+
+/// Who makes a change, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Authorship {
+    pub(crate) actor: Actor,
+    pub(crate) verb: Verb,
+    pub(crate) subresource: &'static str,
+}
+
+impl Authorship {
+    pub(crate) fn controller(name: &'static str, verb: Verb) -> Self {
+        Self {
+            actor: Actor::Controller(name),
+            verb,
+            subresource: "",
+        }
+    }
+}

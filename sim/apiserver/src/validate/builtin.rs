@@ -1,0 +1,163 @@
+//! The rules of the built-in kinds.
+
+use serde_json::{Value, json};
+
+use crate::error::FieldError;
+use crate::pointer::{list, text};
+
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+
+pub(super) fn validate(kind: &str, object: &Value) -> Vec<FieldError> {
+    match kind {
+        "ConfigMap" | "Secret" => keys(object),
+        "Deployment" => deployment(object),
+        "Service" => service(object),
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn validate_change(kind: &str, live: &Value, object: &Value) -> Vec<FieldError> {
+    let changed = |pointer: &str| live.pointer(pointer) != object.pointer(pointer);
+    let immutable = |field: &str, pointer: &str| {
+        let value = object.pointer(pointer).cloned().unwrap_or_default();
+        FieldError::invalid(field, &value, "field is immutable")
+    };
+    let mut errors = Vec::new();
+    match kind {
+        "Deployment" if changed("/spec/selector") => {
+            errors.push(immutable("spec.selector", "/spec/selector"))
+        }
+        "Secret" if changed("/type") => errors.push(immutable("type", "/type")),
+        _ => {}
+    }
+    if matches!(kind, "ConfigMap" | "Secret") && live.get("immutable") == Some(&json!(true)) {
+        let why = "field is immutable when `immutable` is set";
+        let fields = ["immutable", "data", "binaryData"]
+            .into_iter()
+            .filter(|field| live.get(field) != object.get(field));
+        errors.extend(fields.map(|field| FieldError::forbidden(field, why)));
+    }
+    errors
+}
+
+fn keys(object: &Value) -> Vec<FieldError> {
+    let data = object.pointer("/data").and_then(Value::as_object);
+    let valid = |key: &str| {
+        !key.is_empty()
+            && key
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
+    let invalid = data.into_iter().flatten().filter(|(key, _)| !valid(key));
+    invalid
+        .map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), CONFIG_KEY))
+        .collect()
+}
+
+fn deployment(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let selector = object
+        .pointer("/spec/selector")
+        .filter(|selector| !selector.is_null());
+    let labels = object
+        .pointer("/spec/template/metadata/labels")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
+    match selector {
+        None => errors.push(FieldError::required("spec.selector", "")),
+        Some(selector) => {
+            let wanted = selector.get("matchLabels").and_then(Value::as_object);
+            let has_none = wanted.is_none_or(serde_json::Map::is_empty)
+                && list(selector, "/matchExpressions").is_empty();
+            if has_none {
+                let why = "empty selector is invalid for deployment";
+                errors.push(FieldError::invalid("spec.selector", selector, why));
+            }
+            if wanted
+                .into_iter()
+                .flatten()
+                .any(|(key, value)| labels.get(key) != Some(value))
+            {
+                let why = "`selector` does not match template `labels`";
+                errors.push(FieldError::invalid(
+                    "spec.template.metadata.labels",
+                    &labels,
+                    why,
+                ));
+            }
+        }
+    }
+    if object
+        .pointer("/spec/replicas")
+        .and_then(Value::as_i64)
+        .is_some_and(|replicas| replicas < 0)
+    {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(
+            "spec.replicas",
+            &object["spec"]["replicas"],
+            why,
+        ));
+    }
+    let containers = list(object, "/spec/template/spec/containers");
+    if containers.is_empty() {
+        errors.push(FieldError::required("spec.template.spec.containers", ""));
+    }
+    for (index, container) in containers.iter().enumerate() {
+        for field in ["name", "image"] {
+            if text(container, &format!("/{field}")).is_empty() {
+                errors.push(FieldError::required(
+                    format!("spec.template.spec.containers[{index}].{field}"),
+                    "",
+                ));
+            }
+        }
+    }
+    errors
+}
+
+fn service(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let ports = list(object, "/spec/ports");
+    match text(object, "/spec/type") {
+        "ClusterIP" | "NodePort" | "LoadBalancer" | "" => {
+            if ports.is_empty() && text(object, "/spec/clusterIP") != "None" {
+                errors.push(FieldError::required("spec.ports", ""));
+            }
+        }
+        "ExternalName" => {
+            if text(object, "/spec/externalName").is_empty() {
+                errors.push(FieldError::required("spec.externalName", ""));
+            }
+        }
+        _ => {
+            let supported = [
+                "\"ClusterIP\"",
+                "\"ExternalName\"",
+                "\"LoadBalancer\"",
+                "\"NodePort\"",
+            ]
+            .map(str::to_owned);
+            errors.push(FieldError::unsupported(
+                "spec.type",
+                &object["spec"]["type"],
+                &supported,
+            ));
+        }
+    }
+    for (index, port) in ports.iter().enumerate() {
+        let number = port.get("port").cloned().unwrap_or(json!(0));
+        if !number
+            .as_i64()
+            .is_some_and(|number| (1..=65_535).contains(&number))
+        {
+            let why = "must be between 1 and 65535, inclusive";
+            errors.push(FieldError::invalid(
+                format!("spec.ports[{index}].port"),
+                &number,
+                why,
+            ));
+        }
+    }
+    errors
+}

@@ -1,0 +1,76 @@
+//! Rules that objects must follow: names, the few rules of built-in kinds, and the schemas of custom resources.
+//!
+//! Left out on purpose: most of the hand-written validation of built-in kinds. What is here is what makes an object
+//! invalid in practice.
+
+mod builtin;
+mod definition;
+mod names;
+pub(crate) mod schema;
+pub(crate) mod types;
+
+use serde_json::{Value, json};
+
+use crate::error::FieldError;
+use crate::pointer::{finalizers, is_deleting};
+use crate::registry::Target;
+
+/// The annotations of an object may be this large together.
+const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+/// Everything that is wrong with an object.
+pub(crate) fn validate(target: &Target, object: &Value) -> Vec<FieldError> {
+    let mut errors = names::validate(&target.resource, object);
+    let annotations = object
+        .pointer("/metadata/annotations")
+        .and_then(Value::as_object);
+    let size: usize = annotations
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
+        .sum();
+    if size > ANNOTATIONS_BYTES_MAX {
+        errors.push(FieldError {
+            reason: "FieldValueTooLong",
+            field: "metadata.annotations".to_owned(),
+            message: format!("Too long: may not be more than {ANNOTATIONS_BYTES_MAX} bytes"),
+        });
+    }
+    if target.resource.custom {
+        if let Some(rules) = &target.version.schema {
+            errors.extend(schema::validate(rules, object));
+        }
+    } else if target.resource.is_definition() {
+        errors.extend(definition::validate(object));
+    } else {
+        errors.extend(builtin::validate(&target.resource.kind, object));
+    }
+    errors
+}
+
+/// Everything that is wrong with a change.
+pub(crate) fn validate_change(target: &Target, live: &Value, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if is_deleting(live) {
+        let known = finalizers(live);
+        let added: Vec<&str> = finalizers(object)
+            .into_iter()
+            .filter(|finalizer| !known.contains(finalizer))
+            .collect();
+        if !added.is_empty() {
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers {}",
+                json!(added)
+            );
+            errors.push(FieldError::forbidden("metadata.finalizers", &why));
+        }
+    }
+    if !target.resource.custom {
+        errors.extend(builtin::validate_change(
+            &target.resource.kind,
+            live,
+            object,
+        ));
+    }
+    errors
+}

@@ -1,0 +1,164 @@
+//! Create, by POST or by applying what does not exist.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sindri_merge::{Writer, track_update};
+
+use super::{Call, Options, Written};
+use crate::error::ApiError;
+use crate::journal::Verb;
+use crate::pointer::{is_deleting, metadata, text};
+use crate::server::ApiServer;
+
+/// How often a generated name is tried.
+const GENERATED_NAME_TRIES: usize = 8;
+
+impl ApiServer {
+    pub(super) fn post(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
+        let options = call.options("CreateOptions")?;
+        let object = call.body_object()?;
+        if !text(&object, "/metadata/resourceVersion").is_empty() {
+            return Err(ApiError::unknown(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        self.create(call, &options, object, Verb::Create)
+    }
+
+    /// Creates an object. One that was applied brings its managers along; any other belongs to its creator.
+    pub(super) fn create(
+        &mut self,
+        call: &Call<'_>,
+        options: &Options,
+        mut object: Value,
+        verb: Verb,
+    ) -> Result<Written, ApiError> {
+        let name = self.choose_name(call, &object);
+        self.check_namespace(call, &name)?;
+        self.check_definition(call, &name)?;
+        if call.target.version.status
+            && let Some(map) = object.as_object_mut()
+        {
+            map.remove("status");
+        }
+        let uid = self.ids.uid();
+        let fields = metadata(&mut object);
+        for server_owned in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+            "generation",
+        ] {
+            fields.remove(server_owned);
+        }
+        fields.insert("name".to_owned(), json!(name));
+        match &call.namespace {
+            Some(namespace) => drop(fields.insert("namespace".to_owned(), json!(namespace))),
+            None => drop(fields.remove("namespace")),
+        }
+        fields.insert("uid".to_owned(), json!(uid));
+        fields.insert("creationTimestamp".to_owned(), json!(call.stamp()));
+        if call.target.resource.generation {
+            fields.insert("generation".to_owned(), json!(1));
+        }
+        let warnings = self.refine(call, options, None, &mut object)?;
+        if self.exists(call, &name) {
+            return Err(ApiError::already_exists(&call.target.resource, &name));
+        }
+        if verb != Verb::Apply {
+            let (api_version, now) = (call.target.api_version(), call.stamp());
+            let writer = Writer {
+                manager: &options.manager,
+                api_version: &api_version,
+                subresource: "",
+                now: &now,
+            };
+            object = track_update(&call.target.version.shape, None, &object, &writer)
+                .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        }
+        object["apiVersion"] = json!(call.target.storage_api_version());
+        let object = if options.dry_run {
+            Arc::new(object)
+        } else {
+            self.commit(
+                call.now,
+                &call.authorship(options, verb),
+                call.key(&name),
+                object,
+            )
+        };
+        Ok(Written {
+            object,
+            created: true,
+            warnings,
+        })
+    }
+
+    fn exists(&self, call: &Call<'_>, name: &str) -> bool {
+        let resource = &call.target.resource;
+        self.get(
+            &resource.group,
+            &resource.plural,
+            call.namespace.as_deref(),
+            name,
+        )
+        .is_some()
+    }
+
+    fn choose_name(&mut self, call: &Call<'_>, object: &Value) -> String {
+        let (given, prefix) = (
+            text(object, "/metadata/name"),
+            text(object, "/metadata/generateName"),
+        );
+        if !given.is_empty() || prefix.is_empty() {
+            return given.to_owned();
+        }
+        let mut name = String::new();
+        for _ in 0..GENERATED_NAME_TRIES {
+            name = format!(
+                "{}{}",
+                prefix.chars().take(58).collect::<String>(),
+                self.ids.name_suffix()
+            );
+            if !self.exists(call, &name) {
+                break;
+            }
+        }
+        name
+    }
+
+    fn check_namespace(&self, call: &Call<'_>, name: &str) -> Result<(), ApiError> {
+        let Some(namespace) = &call.namespace else {
+            return Ok(());
+        };
+        match self.get("", "namespaces", None, namespace) {
+            None => Err(ApiError::namespace_not_found(namespace)),
+            Some(found) if is_deleting(found) => Err(ApiError::namespace_terminating(
+                &call.target.resource,
+                name,
+                namespace,
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn check_definition(&self, call: &Call<'_>, name: &str) -> Result<(), ApiError> {
+        let resource = &call.target.resource;
+        let definition = format!("{}.{}", resource.plural, resource.group);
+        let terminating = resource.custom
+            && self
+                .get(
+                    "apiextensions.k8s.io",
+                    "customresourcedefinitions",
+                    None,
+                    &definition,
+                )
+                .is_none_or(|found| is_deleting(found));
+        if terminating {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(resource, name, why));
+        }
+        Ok(())
+    }
+}

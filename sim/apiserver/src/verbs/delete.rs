@@ -1,0 +1,281 @@
+//! Delete, of one object or of a selection.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Call, Options};
+use crate::controllers::set_condition;
+use crate::error::{ApiError, FieldError, details};
+use crate::journal::{StoredKey, Verb};
+use crate::pointer::{
+    finalizers, is_deleting, list, metadata, name, resource_version, set_finalizers, stamp, text,
+    uid,
+};
+use crate::registry::Resource;
+use crate::render;
+use crate::response::Response;
+use crate::server::{ApiServer, Authorship};
+use crate::yaml;
+
+/// Keeps an object until its dependents are gone.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// Keeps an object until its dependents no longer name it.
+pub(crate) const ORPHAN: &str = "orphan";
+/// Keeps a definition until its instances are gone.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The namespaces that a cluster cannot do without.
+const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
+
+/// What becomes of the dependents.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// The options of a delete, from the body or the query.
+struct DeleteOptions {
+    options: Options,
+    propagation: Propagation,
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl ApiServer {
+    pub(super) fn delete(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
+        let asked = read_options(call)?;
+        let live = self.live(call).cloned().ok_or_else(|| call.not_found())?;
+        let resource = &call.target.resource;
+        if resource.is_namespace() && IMMORTAL.contains(&call.name.as_str()) {
+            return Err(ApiError::forbidden(
+                resource,
+                &call.name,
+                "this namespace may not be deleted",
+            ));
+        }
+        check_preconditions(call, &asked, &live)?;
+        let key = call.key(&call.name);
+        let authorship = call.authorship(&asked.options, Verb::Delete);
+        let left = match self.deletion_of(call.now, resource, &live, asked.propagation) {
+            Deletion::Gone => {
+                if !asked.options.dry_run {
+                    self.expunge(call.now, &authorship, &key);
+                }
+                None
+            }
+            Deletion::Unchanged => Some(live.clone()),
+            Deletion::Marked(object) if asked.options.dry_run => Some(Arc::new(object)),
+            Deletion::Marked(object) => Some(self.commit(call.now, &authorship, key, object)),
+        };
+        Ok(match left {
+            None => Response::json(200, &success(resource, &live)),
+            Some(object) => {
+                let status = if asked.propagation == Propagation::Foreground {
+                    202
+                } else {
+                    200
+                };
+                Response::json(
+                    status,
+                    &render::object(&call.target, call.form, call.now, &object),
+                )
+            }
+        })
+    }
+
+    pub(super) fn delete_collection(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
+        let asked = read_options(call)?;
+        let scope = super::read::scope(call)?;
+        let resource = &call.target.resource;
+        let shelf = self.store.shelf(&resource.group, &resource.plural);
+        let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
+        let selected =
+            selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
+        let selected: Vec<(Arc<StoredKey>, Arc<Value>)> = selected
+            .map(|entry| (entry.key.clone(), entry.object.clone()))
+            .collect();
+        let authorship = call.authorship(&asked.options, Verb::Delete);
+        if !asked.options.dry_run {
+            for (key, _) in &selected {
+                self.delete_key(call.now, &authorship, key, asked.propagation);
+            }
+        }
+        let objects: Vec<Arc<Value>> = selected.into_iter().map(|(_, object)| object).collect();
+        let metadata = json!({ "resourceVersion": self.store.revision().to_string() });
+        Ok(Response::json(
+            200,
+            &render::list(&call.target, call.form, call.now, &objects, metadata),
+        ))
+    }
+
+    /// Deletes a stored object as far as its finalizers allow.
+    pub(crate) fn delete_key(
+        &mut self,
+        now: jiff::Timestamp,
+        who: &Authorship,
+        key: &StoredKey,
+        propagation: Propagation,
+    ) {
+        let Some(entry) =
+            self.store
+                .get(&key.group, &key.plural, key.namespace.as_deref(), &key.name)
+        else {
+            return;
+        };
+        let live = entry.object.clone();
+        let Some(resource) = self.registry.resource(&key.group, &key.plural).cloned() else {
+            // The kind is not served any more; only its controller still comes here.
+            self.expunge(now, who, key);
+            return;
+        };
+        match self.deletion_of(now, &resource, &live, propagation) {
+            Deletion::Gone => drop(self.expunge(now, who, key)),
+            Deletion::Unchanged => {}
+            Deletion::Marked(object) => drop(self.commit(now, who, key.clone(), object)),
+        }
+    }
+
+    /// What deleting this object means now.
+    fn deletion_of(
+        &self,
+        now: jiff::Timestamp,
+        resource: &Resource,
+        live: &Value,
+        propagation: Propagation,
+    ) -> Deletion {
+        let mut waiting: Vec<&str> = finalizers(live);
+        if !is_deleting(live) {
+            match propagation {
+                Propagation::Background => {}
+                Propagation::Foreground => waiting.push(FOREGROUND),
+                Propagation::Orphan => waiting.push(ORPHAN),
+            }
+            if resource.is_definition() {
+                waiting.push(CLEANUP);
+            }
+        }
+        let content = resource.is_namespace() && !list(live, "/spec/finalizers").is_empty();
+        if waiting.is_empty() && !content {
+            return Deletion::Gone;
+        }
+        if is_deleting(live) {
+            return Deletion::Unchanged;
+        }
+        let mut marked = live.clone();
+        set_finalizers(&mut marked, &waiting);
+        let fields = metadata(&mut marked);
+        fields.insert("deletionTimestamp".to_owned(), json!(stamp(now)));
+        if !resource.is_namespace() {
+            fields.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+        }
+        if resource.generation {
+            let generation = live
+                .pointer("/metadata/generation")
+                .and_then(Value::as_u64)
+                .unwrap_or_default();
+            fields.insert("generation".to_owned(), json!(generation + 1));
+        }
+        if resource.is_namespace() {
+            marked["status"]["phase"] = json!("Terminating");
+        }
+        if resource.is_definition() {
+            let why = "CustomResource deletion is in progress";
+            set_condition(
+                &mut marked,
+                &stamp(now),
+                "Terminating",
+                true,
+                "InstanceDeletionInProgress",
+                why,
+            );
+        }
+        Deletion::Marked(marked)
+    }
+}
+
+enum Deletion {
+    Gone,
+    Unchanged,
+    Marked(Value),
+}
+
+fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
+    let mut options = call.options("DeleteOptions")?;
+    let body = if call.request.body.is_empty() {
+        json!({})
+    } else {
+        yaml::read_yaml(&call.request.body)
+            .map_err(|why| ApiError::bad_request(format!("error decoding DeleteOptions: {why}")))?
+    };
+    options.dry_run |= list(&body, "/dryRun").iter().any(|stage| stage == "All");
+    let orphan = body.get("orphanDependents").and_then(Value::as_bool);
+    let policy = Some(text(&body, "/propagationPolicy")).filter(|policy| !policy.is_empty());
+    let propagation = match policy.or(call.request.parameter("propagationPolicy")) {
+        None if orphan == Some(true) => Propagation::Orphan,
+        None | Some("Background") => Propagation::Background,
+        Some("Foreground") => Propagation::Foreground,
+        Some("Orphan") => Propagation::Orphan,
+        Some(other) => {
+            let supported =
+                ["\"Foreground\"", "\"Background\"", "\"Orphan\"", "\"nil\""].map(str::to_owned);
+            let error = FieldError::unsupported("propagationPolicy", &json!(other), &supported);
+            return Err(ApiError::invalid_kind(
+                "meta.k8s.io",
+                "DeleteOptions",
+                "",
+                &[error],
+            ));
+        }
+    };
+    let precondition = |pointer: &str| {
+        body.pointer(pointer)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    Ok(DeleteOptions {
+        options,
+        propagation,
+        uid: precondition("/preconditions/uid"),
+        resource_version: precondition("/preconditions/resourceVersion"),
+    })
+}
+
+fn check_preconditions(
+    call: &Call<'_>,
+    asked: &DeleteOptions,
+    live: &Value,
+) -> Result<(), ApiError> {
+    let refuse = |why: &str| {
+        Err(ApiError::precondition(
+            &call.target.resource,
+            &call.name,
+            why,
+        ))
+    };
+    if let Some(asked) = asked.uid.as_deref().filter(|asked| *asked != uid(live)) {
+        return refuse(&format!(
+            "the UID in the precondition ({asked}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            uid(live)
+        ));
+    }
+    if let Some(asked) = asked
+        .resource_version
+        .as_deref()
+        .filter(|asked| *asked != resource_version(live))
+    {
+        return refuse(&format!(
+            "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({}). The object might have been modified",
+            resource_version(live)
+        ));
+    }
+    Ok(())
+}
+
+fn success(resource: &Resource, object: &Value) -> Value {
+    let mut details = details(name(object), &resource.group, &resource.plural);
+    details["uid"] = json!(uid(object));
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

@@ -1,0 +1,208 @@
+//! Get, list and watch.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::error::ApiError;
+use crate::render;
+use crate::response::Response;
+use crate::selector::Selector;
+use crate::server::ApiServer;
+use crate::store::Entry;
+use crate::watch::{Scope, Watch};
+
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// How far a paged list has come: the revision that it shows, and the last place that was returned.
+struct Page {
+    revision: u64,
+    after: (String, String),
+}
+
+impl Page {
+    fn read(token: &str) -> Option<Self> {
+        let token: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
+        let text = |name: &str| token.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(Self {
+            revision: token.get("rv")?.as_u64()?,
+            after: (text("namespace")?, text("name")?),
+        })
+    }
+
+    fn token(&self) -> String {
+        let token = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "namespace": self.after.0, "name": self.after.1});
+        URL_SAFE_NO_PAD.encode(token.to_string())
+    }
+}
+
+impl ApiServer {
+    pub(super) fn get_object(&self, call: &Call<'_>) -> Result<Response, ApiError> {
+        let object = self.live(call).ok_or_else(|| call.not_found())?;
+        Ok(Response::json(
+            200,
+            &render::object(&call.target, call.form, call.now, object),
+        ))
+    }
+
+    /// The stored object that the call names.
+    pub(super) fn live(&self, call: &Call<'_>) -> Option<&Arc<Value>> {
+        let resource = &call.target.resource;
+        self.get(
+            &resource.group,
+            &resource.plural,
+            call.namespace.as_deref(),
+            &call.name,
+        )
+    }
+
+    pub(super) fn list(&self, call: &Call<'_>) -> Result<Response, ApiError> {
+        let scope = scope(call)?;
+        let resource = &call.target.resource;
+        let current = self.store.revision();
+        let limit = call
+            .request
+            .parameter("limit")
+            .and_then(|limit| limit.parse().ok())
+            .filter(|limit| *limit > 0);
+        let page = match call.request.parameter("continue") {
+            None => None,
+            Some(token) => Some(
+                Page::read(token)
+                    .ok_or_else(|| ApiError::bad_request("continue key is not valid"))?,
+            ),
+        };
+        let revision = match &page {
+            Some(page) if page.revision < self.store.compacted() => {
+                let fresh = Page {
+                    revision: current,
+                    after: page.after.clone(),
+                };
+                return Err(ApiError::expired_with_continue(
+                    CONTINUE_EXPIRED,
+                    fresh.token(),
+                ));
+            }
+            Some(page) => page.revision,
+            None => self.wanted_revision(call)?,
+        };
+        let pinned = (revision != current).then(|| {
+            self.store
+                .shelf_at(&resource.group, &resource.plural, revision)
+        });
+        let shelf = pinned
+            .as_ref()
+            .or_else(|| self.store.shelf(&resource.group, &resource.plural));
+        let mut selected: Vec<(&(String, String), &Entry)> = shelf
+            .into_iter()
+            .flatten()
+            .filter(|(place, _)| page.as_ref().is_none_or(|page| **place > page.after))
+            .filter(|(_, entry)| scope.selects(entry.key.namespace.as_deref(), &entry.object))
+            .collect();
+        let mut metadata = json!({ "resourceVersion": revision.to_string() });
+        if let Some(limit) = limit.filter(|limit| *limit < selected.len()) {
+            let remaining = selected.len() - limit;
+            selected.truncate(limit);
+            let after = selected
+                .last()
+                .map(|(place, _)| (*place).clone())
+                .unwrap_or_default();
+            metadata["continue"] = json!(Page { revision, after }.token());
+            if scope.selector.is_empty() {
+                metadata["remainingItemCount"] = json!(remaining);
+            }
+        }
+        let objects: Vec<Arc<Value>> = selected
+            .into_iter()
+            .map(|(_, entry)| entry.object.clone())
+            .collect();
+        Ok(Response::json(
+            200,
+            &render::list(&call.target, call.form, call.now, &objects, metadata),
+        ))
+    }
+
+    /// The revision that a list shows: the newest, unless an exact one is asked for.
+    fn wanted_revision(&self, call: &Call<'_>) -> Result<u64, ApiError> {
+        let current = self.store.revision();
+        let Some(text) = call.request.parameter("resourceVersion") else {
+            return Ok(current);
+        };
+        let asked: u64 = text.parse().map_err(|_| invalid_revision(text))?;
+        if asked > current {
+            let message =
+                format!("Timeout: Too large resource version: {asked}, current: {current}");
+            let causes = json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
+            return Err(ApiError::new(
+                504,
+                "Timeout",
+                message,
+                Some(json!({"causes": causes, "retryAfterSeconds": 1})),
+            ));
+        }
+        if call.request.parameter("resourceVersionMatch") != Some("Exact") {
+            return Ok(current);
+        }
+        if asked < self.store.compacted() {
+            let message = format!("The provided resource version is too old: {asked}");
+            return Err(ApiError::expired(message));
+        }
+        Ok(asked)
+    }
+
+    pub(super) fn watch(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
+        let scope = scope(call)?;
+        let current = self.store.revision();
+        let from = match call.request.parameter("resourceVersion") {
+            None | Some("0") => None,
+            Some(text) => Some(text.parse::<u64>().map_err(|_| invalid_revision(text))?),
+        };
+        let initial = call.request.flag("sendInitialEvents");
+        let cursor = if initial {
+            current
+        } else {
+            from.unwrap_or(current)
+        };
+        let bookmarks = call.request.flag("allowWatchBookmarks");
+        let timeout = call
+            .request
+            .parameter("timeoutSeconds")
+            .and_then(|seconds| seconds.parse().ok())
+            .filter(|seconds| *seconds > 0);
+        let resource = &call.target.resource;
+        let mut watch = Watch::new(scope.clone(), call.now, cursor, bookmarks, timeout);
+        if initial || from.is_none() {
+            let shelf = self.store.shelf(&resource.group, &resource.plural);
+            let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
+            let selected = selected
+                .filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
+            let objects: Vec<Arc<Value>> = selected.map(|entry| entry.object.clone()).collect();
+            watch.start_with(call.now, &objects);
+        }
+        if initial {
+            watch.end_initial_events();
+        }
+        Ok(Response::Watch(self.open_watch(watch)))
+    }
+}
+
+fn invalid_revision(text: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+    ))
+}
+
+/// What a list or a watch is about.
+pub(super) fn scope(call: &Call<'_>) -> Result<Scope, ApiError> {
+    let parameter = |name: &str| call.request.parameter(name).unwrap_or_default();
+    Ok(Scope {
+        target: call.target.clone(),
+        namespace: call.namespace.clone(),
+        name: (!call.name.is_empty()).then(|| call.name.clone()),
+        selector: Selector::parse(parameter("labelSelector"), parameter("fieldSelector"))?,
+        form: call.form,
+    })
+}

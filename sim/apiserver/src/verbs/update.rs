@@ -1,0 +1,164 @@
+//! Update: the part that PUT, patches and apply have in common once the new object is known.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sindri_merge::{Writer, track_update};
+
+use super::{Call, Options, Written};
+use crate::error::ApiError;
+use crate::journal::Verb;
+use crate::pointer::{finalizers, is_deleting, list, metadata, name, resource_version, uid};
+use crate::render::convert;
+use crate::server::ApiServer;
+
+/// What an update cannot change.
+const KEPT_METADATA: [&str; 7] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "name",
+    "namespace",
+    "uid",
+];
+
+impl ApiServer {
+    pub(super) fn put(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
+        let options = call.options("UpdateOptions")?;
+        let object = call.body_object()?;
+        let live = self.live(call).cloned().ok_or_else(|| call.not_found())?;
+        self.update(call, &options, &live, object, Verb::Update)
+    }
+
+    /// Replaces a live object. One that was applied brings its managers along; otherwise the writer takes what it changed.
+    pub(super) fn update(
+        &mut self,
+        call: &Call<'_>,
+        options: &Options,
+        stored: &Arc<Value>,
+        mut object: Value,
+        verb: Verb,
+    ) -> Result<Written, ApiError> {
+        let live = convert(&call.target, stored);
+        check_preconditions(call, &live, &object)?;
+        keep_the_other_part(call, &live, &mut object);
+        let fields = metadata(&mut object);
+        for kept in KEPT_METADATA.iter().chain(&["resourceVersion"]) {
+            match live["metadata"].get(kept) {
+                Some(value) => drop(fields.insert((*kept).to_owned(), value.clone())),
+                None => drop(fields.remove(*kept)),
+            }
+        }
+        let warnings = self.refine(call, options, Some(&live), &mut object)?;
+        if call.target.resource.generation && desire(call, &object) != desire(call, &live) {
+            let generation = live
+                .pointer("/metadata/generation")
+                .and_then(Value::as_u64)
+                .unwrap_or_default();
+            metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
+        }
+        if verb != Verb::Apply {
+            let (api_version, now) = (call.target.api_version(), call.stamp());
+            let subresource = call.subresource();
+            let writer = Writer {
+                manager: &options.manager,
+                api_version: &api_version,
+                subresource,
+                now: &now,
+            };
+            object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
+                .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        }
+        object["apiVersion"] = json!(call.target.storage_api_version());
+        if object == **stored || options.dry_run {
+            return Ok(Written {
+                object: Arc::new(object),
+                created: false,
+                warnings,
+            });
+        }
+        let authorship = call.authorship(options, verb);
+        let key = call.key(&call.name);
+        let released = is_deleting(&object)
+            && finalizers(&object).is_empty()
+            && !(call.target.resource.is_namespace()
+                && !list(&object, "/spec/finalizers").is_empty());
+        let object = if released {
+            self.expunge(call.now, &authorship, &key)
+                .unwrap_or_else(|| Arc::new(object))
+        } else {
+            self.commit(call.now, &authorship, key, object)
+        };
+        Ok(Written {
+            object,
+            created: false,
+            warnings,
+        })
+    }
+}
+
+fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
+    let resource = &call.target.resource;
+    let (asked, found) = (uid(object), uid(live));
+    if !asked.is_empty() && asked != found {
+        let why = format!(
+            "Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+        );
+        return Err(ApiError::conflict(resource, name(live), &why));
+    }
+    let asked = resource_version(object);
+    if !asked.is_empty() && asked != "0" && asked != resource_version(live) {
+        return Err(ApiError::modified(resource, name(live)));
+    }
+    // Applying and patching never come without one, because they start from the live object.
+    if asked.is_empty() && call.request.method == http::Method::PUT && resource.custom {
+        let why = crate::error::FieldError::invalid(
+            "metadata.resourceVersion",
+            &json!(0),
+            "must be specified for an update",
+        );
+        return Err(ApiError::invalid(resource, name(live), &[why]));
+    }
+    Ok(())
+}
+
+/// A write to `/status` changes nothing else, and any other write does not change the status.
+fn keep_the_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
+    if !call.target.version.status {
+        return;
+    }
+    let (status, mut kept) = if call.status {
+        let managed = object.pointer("/metadata/managedFields").cloned();
+        let mut kept = live.clone();
+        if let Some(managed) = managed {
+            metadata(&mut kept).insert("managedFields".to_owned(), managed);
+        }
+        (object.get("status").cloned(), kept)
+    } else {
+        (live.get("status").cloned(), object.take())
+    };
+    if let Some(map) = kept.as_object_mut() {
+        match status {
+            Some(status) => drop(map.insert("status".to_owned(), status)),
+            None => drop(map.remove("status")),
+        }
+    }
+    *object = kept;
+}
+
+/// The part of an object whose changes count as generations.
+fn desire(call: &Call<'_>, object: &Value) -> Value {
+    if !call.target.resource.custom {
+        return object.get("spec").cloned().unwrap_or_default();
+    }
+    let mut desire = object.clone();
+    if let Some(map) = desire.as_object_mut() {
+        map.remove("metadata");
+        map.remove("apiVersion");
+        if call.target.version.status {
+            map.remove("status");
+        }
+    }
+    desire
+}

@@ -1,0 +1,193 @@
+//! Watches: each is a cursor into the history of the store, with a selection and a form.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::media::Form;
+use crate::pointer::later;
+use crate::registry::Target;
+use crate::render;
+use crate::selector::Selector;
+use crate::store::{Event, Store};
+
+/// How often a quiet watch is told how far it has come.
+const BOOKMARK_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
+
+/// One open watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatchId(pub u64);
+
+/// What a watch is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    pub(crate) target: Target,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) selector: Selector,
+    pub(crate) form: Form,
+}
+
+impl Scope {
+    pub(crate) fn selects(&self, namespace: Option<&str>, object: &Value) -> bool {
+        self.namespace
+            .as_deref()
+            .is_none_or(|wanted| namespace == Some(wanted))
+            && self
+                .name
+                .as_deref()
+                .is_none_or(|wanted| crate::pointer::name(object) == wanted)
+            && self.selector.matches(object)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    pub(crate) scope: Scope,
+    cursor: u64,
+    /// Lines that wait to be read: the initial state, or an error.
+    pending: Vec<Bytes>,
+    bookmark_at: Option<Timestamp>,
+    ends_at: Option<Timestamp>,
+    closed: bool,
+}
+
+impl Watch {
+    pub(crate) fn new(
+        scope: Scope,
+        now: Timestamp,
+        cursor: u64,
+        bookmarks: bool,
+        timeout_secs: Option<u64>,
+    ) -> Self {
+        let timeout = timeout_secs
+            .and_then(|seconds| i64::try_from(seconds).ok())
+            .map(SignedDuration::from_secs);
+        Self {
+            scope,
+            cursor,
+            pending: Vec::new(),
+            bookmark_at: bookmarks.then(|| later(now, BOOKMARK_INTERVAL)),
+            ends_at: timeout.map(|timeout| later(now, timeout)),
+            closed: false,
+        }
+    }
+
+    /// Puts the objects that exist already in front of the stream.
+    pub(crate) fn start_with(&mut self, now: Timestamp, objects: &[Arc<Value>]) {
+        for object in objects {
+            let line = self.line("ADDED", now, object);
+            self.pending.push(line);
+        }
+    }
+
+    /// Says that the initial state is complete.
+    pub(crate) fn end_initial_events(&mut self) {
+        let bookmark = self.bookmark(self.cursor, true);
+        self.pending.push(bookmark);
+    }
+
+    /// When this watch has something to say or to do although nothing changed.
+    pub(crate) fn next_wake(&self) -> Option<Timestamp> {
+        [self.bookmark_at, self.ends_at].into_iter().flatten().min()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed && self.pending.is_empty()
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// Everything since the last call.
+    pub(crate) fn read(&mut self, store: &Store, now: Timestamp) -> Vec<Bytes> {
+        let mut lines = std::mem::take(&mut self.pending);
+        if self.closed {
+            return lines;
+        }
+        if self.cursor < store.compacted() {
+            let message = format!(
+                "too old resource version: {} ({})",
+                self.cursor,
+                store.compacted() + 1
+            );
+            lines.push(encode("ERROR", &ApiError::expired(message).to_value()));
+            self.closed = true;
+            return lines;
+        }
+        for event in store.events_after(self.cursor) {
+            lines.extend(self.see(now, event));
+        }
+        self.cursor = store.revision();
+        if self.bookmark_at.is_some_and(|at| at <= now) {
+            lines.push(self.bookmark(self.cursor, false));
+            self.bookmark_at = Some(later(now, BOOKMARK_INTERVAL));
+        }
+        self.closed = self.ends_at.is_some_and(|at| at <= now);
+        lines
+    }
+
+    /// A change seen through the selection: an object that begins to match is added, one that ceases to is deleted.
+    fn see(&self, now: Timestamp, event: &Event) -> Option<Bytes> {
+        let resource = &self.scope.target.resource;
+        if event.key.group != resource.group || event.key.plural != resource.plural {
+            return None;
+        }
+        let namespace = event.key.namespace.as_deref();
+        let before = event
+            .before
+            .as_ref()
+            .is_some_and(|before| self.scope.selects(namespace, before));
+        let after = !event.gone && self.scope.selects(namespace, &event.object);
+        match (before, after) {
+            (false, false) => None,
+            (false, true) => Some(self.line("ADDED", now, &event.object)),
+            (true, true) => Some(self.line("MODIFIED", now, &event.object)),
+            (true, false) => {
+                // The last state that matched, at the revision at which it ceased to.
+                let mut last = Value::clone(event.before.as_ref()?);
+                crate::pointer::metadata(&mut last).insert(
+                    "resourceVersion".to_owned(),
+                    json!(event.revision.to_string()),
+                );
+                Some(self.line("DELETED", now, &Arc::new(last)))
+            }
+        }
+    }
+
+    fn line(&self, kind: &str, now: Timestamp, object: &Arc<Value>) -> Bytes {
+        encode(
+            kind,
+            &render::object(&self.scope.target, self.scope.form, now, object),
+        )
+    }
+
+    fn bookmark(&self, revision: u64, initial_events_end: bool) -> Bytes {
+        let mut metadata =
+            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial_events_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let target = &self.scope.target;
+        let object = match self.scope.form {
+            Form::Metadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
+            Form::Object => {
+                json!({"kind": target.resource.kind, "apiVersion": target.api_version(), "metadata": metadata})
+            }
+            Form::Table => crate::table::table(target, Timestamp::UNIX_EPOCH, &[], metadata),
+        };
+        encode("BOOKMARK", &object)
+    }
+}
+
+fn encode(kind: &str, object: &Value) -> Bytes {
+    let mut line = json!({"type": kind, "object": object}).to_string();
+    line.push('\n');
+    line.into()
+}

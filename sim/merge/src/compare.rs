@@ -1,0 +1,138 @@
+//! What changed between two versions of a document, as sets of fields.
+
+use serde_json::{Map, Value};
+
+use crate::fieldset::{FieldSet, PathElement};
+use crate::shape::Shape;
+
+/// The difference between two documents. The three sets are disjoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Fields that only the older document has.
+    pub removed: FieldSet,
+    /// Fields that both have, with different values.
+    pub modified: FieldSet,
+    /// Fields that only the newer document has.
+    pub added: FieldSet,
+}
+
+impl Comparison {
+    /// Whether the documents are equal.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
+    }
+}
+
+/// Compares two documents of one shape.
+#[must_use]
+pub fn compare(shape: &Shape, old: &Value, new: &Value) -> Comparison {
+    let mut walk = Walk {
+        result: Comparison::default(),
+        path: Vec::new(),
+    };
+    walk.both(shape, old, new);
+    walk.result
+}
+
+struct Walk {
+    result: Comparison,
+    path: Vec<PathElement>,
+}
+
+impl Walk {
+    fn at(&mut self, element: PathElement, visit: impl FnOnce(&mut Self)) {
+        self.path.push(element);
+        visit(self);
+        self.path.pop();
+    }
+
+    fn both(&mut self, shape: &Shape, old: &Value, new: &Value) {
+        match (old, new) {
+            (Value::Object(old), Value::Object(new)) if shape.is_granular_map() => {
+                self.maps(shape, old, new)
+            }
+            (Value::Array(old_list), Value::Array(new_list)) => {
+                if let (Some((old, item)), Some((new, _))) =
+                    (shape.items(old_list), shape.items(new_list))
+                {
+                    self.lists(item, &old, &new);
+                } else if old != new {
+                    self.result.modified.insert(&self.path);
+                }
+            }
+            _ if old != new => self.result.modified.insert(&self.path),
+            _ => {}
+        }
+    }
+
+    fn maps(&mut self, shape: &Shape, old: &Map<String, Value>, new: &Map<String, Value>) {
+        for (name, value) in old {
+            let field = shape.field(name);
+            self.at(PathElement::Field(name.clone()), |walk| {
+                match new.get(name) {
+                    Some(newer) => walk.both(field, value, newer),
+                    None => walk.one(field, value, Side::Removed),
+                }
+            });
+        }
+        for (name, value) in new.iter().filter(|(name, _)| !old.contains_key(*name)) {
+            self.at(PathElement::Field(name.clone()), |walk| {
+                walk.one(shape.field(name), value, Side::Added)
+            });
+        }
+    }
+
+    fn lists(
+        &mut self,
+        item: &Shape,
+        old: &[(PathElement, &Value)],
+        new: &[(PathElement, &Value)],
+    ) {
+        for (key, value) in old {
+            self.at(key.clone(), |walk| {
+                match new.iter().find(|(other, _)| other == key) {
+                    Some((_, newer)) => walk.both(item, value, newer),
+                    None => walk.one(item, value, Side::Removed),
+                }
+            });
+        }
+        for (key, value) in new
+            .iter()
+            .filter(|(key, _)| !old.iter().any(|(other, _)| other == key))
+        {
+            self.at(key.clone(), |walk| walk.one(item, value, Side::Added));
+        }
+    }
+
+    /// A value that only one side has: the value and everything in it.
+    fn one(&mut self, shape: &Shape, value: &Value, side: Side) {
+        match side {
+            Side::Removed => self.result.removed.insert(&self.path),
+            Side::Added => self.result.added.insert(&self.path),
+        }
+        match value {
+            Value::Object(map) if shape.is_granular_map() => {
+                for (name, value) in map {
+                    self.at(PathElement::Field(name.clone()), |walk| {
+                        walk.one(shape.field(name), value, side)
+                    });
+                }
+            }
+            Value::Array(list) => {
+                if let Some((items, item)) = shape.items(list) {
+                    for (key, value) in items {
+                        self.at(key, |walk| walk.one(item, value, side));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Removed,
+    Added,
+}

@@ -1,0 +1,340 @@
+//! The two ways to write: applying a declaration, and tracking any other write.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::compare::compare;
+use crate::fieldset::{FieldSet, PathElement};
+use crate::managers::{self, Manager, ManagerKey, Managers, ManagersError, Operation};
+use crate::merge::merge;
+use crate::prune::prune;
+use crate::shape::Shape;
+
+/// Who owns the fields of an object that nobody had tracked when it was first applied.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Metadata that belongs to the server: never owned, never taken from a declaration.
+const SERVER_METADATA: [&str; 7] = [
+    "creationTimestamp",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Metadata that identifies the object: in every declaration, owned by nobody.
+const IDENTITY_METADATA: [&str; 2] = ["name", "namespace"];
+
+/// Who writes, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer<'a> {
+    /// The field manager.
+    pub manager: &'a str,
+    /// The API version of the documents.
+    pub api_version: &'a str,
+    /// The subresource that is written, empty for the object itself.
+    pub subresource: &'a str,
+    /// The time as objects carry it, RFC 3339 in whole seconds.
+    pub now: &'a str,
+}
+
+impl Writer<'_> {
+    fn key(&self, operation: Operation) -> ManagerKey {
+        ManagerKey {
+            name: self.manager.to_owned(),
+            operation,
+            api_version: match operation {
+                Operation::Apply => String::new(),
+                Operation::Update => self.api_version.to_owned(),
+            },
+            subresource: self.subresource.to_owned(),
+        }
+    }
+
+    fn manager(&self, fields: FieldSet) -> Manager {
+        Manager {
+            api_version: self.api_version.to_owned(),
+            time: self.now.to_owned(),
+            fields,
+        }
+    }
+}
+
+/// A declared field that another manager owns with another value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The other manager.
+    pub manager: ManagerKey,
+    /// The field.
+    pub path: Vec<PathElement>,
+}
+
+impl Conflict {
+    /// The field as the API server prints it, such as `.spec.replicas`.
+    #[must_use]
+    pub fn field(&self) -> String {
+        self.path.iter().map(ToString::to_string).collect()
+    }
+
+    /// The other manager as the API server prints it.
+    #[must_use]
+    pub fn owner(&self) -> String {
+        let ManagerKey {
+            name,
+            operation,
+            api_version,
+            subresource,
+        } = &self.manager;
+        let subresource = if subresource.is_empty() {
+            String::new()
+        } else {
+            format!(" with subresource {subresource:?}")
+        };
+        match operation {
+            Operation::Apply => format!("{name:?}{subresource}"),
+            Operation::Update => format!("{name:?}{subresource} using {api_version}"),
+        }
+    }
+}
+
+/// Every conflict of one apply, in the order of managers and fields. Never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflicts(pub Vec<Conflict>);
+
+impl fmt::Display for Conflicts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [conflict] = self.0.as_slice() {
+            return write!(
+                formatter,
+                "Apply failed with 1 conflict: conflict with {}: {}",
+                conflict.owner(),
+                conflict.field()
+            );
+        }
+        let mut owners: Vec<(String, Vec<String>)> = Vec::new();
+        for conflict in &self.0 {
+            match owners.last_mut() {
+                Some((owner, fields)) if *owner == conflict.owner() => {
+                    fields.push(conflict.field())
+                }
+                _ => owners.push((conflict.owner(), vec![conflict.field()])),
+            }
+        }
+        let owners: Vec<String> = owners
+            .iter()
+            .map(|(owner, fields)| format!("conflicts with {owner}:\n- {}", fields.join("\n- ")))
+            .collect();
+        write!(
+            formatter,
+            "Apply failed with {} conflicts: {}",
+            self.0.len(),
+            owners.join("\n")
+        )
+    }
+}
+
+/// Why a declaration was not applied.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ApplyError {
+    /// Others own what was declared, and force was not asked for.
+    #[error("{0}")]
+    Conflicts(Conflicts),
+    /// The live object says something about its managers that is not understood.
+    #[error(transparent)]
+    Managers(#[from] ManagersError),
+}
+
+/// Applies a declaration to a live object, or makes the object when there is none.
+///
+/// Nothing is changed by applying what is there already: the result then equals the live object to the byte.
+///
+/// # Errors
+/// When other managers own declared fields with other values and `force` is false.
+pub fn apply(
+    shape: &Shape,
+    live: Option<&Value>,
+    applied: &Value,
+    writer: &Writer<'_>,
+    force: bool,
+) -> Result<Value, ApplyError> {
+    let declared = declaration(applied);
+    let owned = ownable(&shape.fields_of(&declared));
+    let mut managers = live.map_or_else(|| Ok(Managers::new()), managers::read)?;
+    if let Some(live) = live.filter(|_| managers.is_empty()) {
+        let before = Writer {
+            manager: BEFORE_FIRST_APPLY,
+            ..*writer
+        };
+        let fields = ownable(&shape.fields_of(live));
+        managers.insert(before.key(Operation::Update), before.manager(fields));
+    }
+    let key = writer.key(Operation::Apply);
+    let previous = managers.remove(&key);
+
+    let Some(live) = live else {
+        let mut object = declared;
+        managers.insert(key, writer.manager(owned));
+        managers::write(&mut object, managers);
+        return Ok(object);
+    };
+    let mut object = merge(shape, live, &declared);
+    let changes = compare(shape, live, &object);
+    let changed = changes.modified.union(&changes.added);
+    let conflicts = conflicts(&managers, &changed);
+    if !conflicts.is_empty() && !force {
+        return Err(ApplyError::Conflicts(Conflicts(conflicts)));
+    }
+    let mut kept = owned.clone();
+    for manager in managers.values_mut() {
+        manager.fields = manager.fields.difference(&changed);
+        kept = kept.union(&manager.fields);
+    }
+    if let Some(previous) = &previous {
+        prune(shape, &mut object, &previous.fields, &kept);
+    }
+    let manager = match previous {
+        Some(previous) if previous.fields == owned && content(&object) == content(live) => {
+            Manager {
+                api_version: writer.api_version.to_owned(),
+                ..previous
+            }
+        }
+        _ => writer.manager(owned),
+    };
+    managers.insert(key, manager);
+    managers::write(&mut object, managers);
+    Ok(object)
+}
+
+/// Tracks a write that is not an apply: the writer owns what it changed, and others lose it.
+///
+/// `updated` is the object as it will be stored, `live` as it was. An empty list of managers in `updated` asks for
+/// tracking to start again.
+///
+/// # Errors
+/// When the live object's managers are not understood.
+pub fn track_update(
+    shape: &Shape,
+    live: Option<&Value>,
+    updated: &Value,
+    writer: &Writer<'_>,
+) -> Result<Value, ManagersError> {
+    let reset = updated
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array)
+        .is_some_and(|entries| {
+            entries
+                .iter()
+                .all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty))
+        });
+    let mut managers = match live {
+        Some(live) if !reset => managers::read(live)?,
+        _ => Managers::new(),
+    };
+    let blank = Value::Object(serde_json::Map::new());
+    let changes = compare(shape, live.unwrap_or(&blank), updated);
+    let changed = ownable(&changes.modified.union(&changes.added));
+    // A type has its named structures always: creating an object takes what is in them, not the structures.
+    let taken = if live.is_none() {
+        without_structures(shape, &changed)
+    } else {
+        changed.clone()
+    };
+    for manager in managers.values_mut() {
+        manager.fields = manager
+            .fields
+            .difference(&changes.removed)
+            .difference(&changed);
+    }
+    if !taken.is_empty() && !(reset && live.is_some_and(|live| content(live) == content(updated))) {
+        let key = writer.key(Operation::Update);
+        let fields = managers
+            .get(&key)
+            .map_or_else(|| taken.clone(), |previous| previous.fields.union(&taken));
+        managers.insert(key, writer.manager(fields));
+    }
+    let mut object = updated.clone();
+    managers::write(&mut object, managers);
+    Ok(object)
+}
+
+/// The declaration without nulls and without what belongs to the server.
+fn declaration(applied: &Value) -> Value {
+    let mut declared = without_nulls(applied);
+    if let Some(metadata) = managers::metadata_mut(&mut declared) {
+        for name in SERVER_METADATA {
+            metadata.remove(name);
+        }
+    }
+    declared
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(name, value)| (name.clone(), without_nulls(value)))
+                .collect(),
+        ),
+        Value::Array(list) => Value::Array(list.iter().map(without_nulls).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// The set without what nobody owns: identity, and what the server writes.
+fn ownable(fields: &FieldSet) -> FieldSet {
+    let field = |name: &str| PathElement::Field(name.to_owned());
+    let mut ownable = fields.clone();
+    ownable.nodes.remove(&field("apiVersion"));
+    ownable.nodes.remove(&field("kind"));
+    if let Some(metadata) = ownable.nodes.get_mut(&field("metadata")) {
+        metadata.member = false;
+        for name in SERVER_METADATA.iter().chain(&IDENTITY_METADATA) {
+            metadata.below.nodes.remove(&field(name));
+        }
+        if metadata.below.is_empty() {
+            ownable.nodes.remove(&field("metadata"));
+        }
+    }
+    ownable
+}
+
+/// Drops the structures at the top of a built-in type from a set that was made by comparing with nothing.
+fn without_structures(shape: &Shape, fields: &FieldSet) -> FieldSet {
+    let mut kept = fields.clone();
+    for (element, node) in &mut kept.nodes {
+        if let PathElement::Field(name) = element
+            && matches!(shape.field(name), Shape::Struct(_))
+            && !node.below.is_empty()
+        {
+            node.member = false;
+        }
+    }
+    kept
+}
+
+fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Conflict> {
+    let mut conflicts = Vec::new();
+    for (key, manager) in managers {
+        for path in manager.fields.intersection(changed).paths() {
+            conflicts.push(Conflict {
+                manager: key.clone(),
+                path,
+            });
+        }
+    }
+    conflicts
+}
+
+/// An object without the record of its managers, for asking whether anything else changed.
+fn content(object: &Value) -> Value {
+    let mut content = object.clone();
+    if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    content
+}

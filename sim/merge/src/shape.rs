@@ -1,0 +1,379 @@
+//! What merging must know of a type: which lists are keyed, which are sets, which values are one piece.
+//!
+//! Built-in kinds are written down here as far as their merges differ from plain documents; custom resources bring a
+//! schema. Reading the recorded OpenAPI documents of a real server will replace the hand-written part.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::fieldset::{FieldSet, Node, PathElement};
+
+/// A field that identifies the items of a keyed list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListKey {
+    /// The field's name.
+    pub name: String,
+    /// What an item without the field means, such as `TCP` for the protocol of a port.
+    pub default: Option<Value>,
+}
+
+/// How the values at one place of a document merge.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// Nothing is known: maps merge by field, lists are one piece.
+    Deduced,
+    /// One piece, whatever it holds.
+    Atomic,
+    /// A type with named fields. A field that is not named is [`Shape::Deduced`].
+    Struct(BTreeMap<String, Arc<Shape>>),
+    /// A map from names to values of one shape.
+    Map(Arc<Shape>),
+    /// A list whose items are unique and owned one by one.
+    Set,
+    /// A list whose items are identified by some of their fields.
+    Keyed {
+        /// The identifying fields.
+        keys: Vec<ListKey>,
+        /// The shape of each item.
+        item: Arc<Shape>,
+    },
+}
+
+static DEDUCED: Shape = Shape::Deduced;
+
+impl Shape {
+    /// The shape of a kind of which only the metadata is known, such as a custom resource without a schema.
+    #[must_use]
+    pub fn object() -> Self {
+        structure([("metadata", metadata())])
+    }
+
+    /// The shape of a built-in kind.
+    #[must_use]
+    pub fn well_known(kind: &str) -> Self {
+        match kind {
+            "Deployment" => structure([
+                ("metadata", metadata()),
+                (
+                    "spec",
+                    structure([
+                        ("replicas", Self::Deduced),
+                        ("selector", Self::Atomic),
+                        ("strategy", structure([("type", Self::Deduced)])),
+                        (
+                            "template",
+                            structure([("metadata", metadata()), ("spec", pod_spec())]),
+                        ),
+                    ]),
+                ),
+                (
+                    "status",
+                    structure([("conditions", keyed(&["type"], Self::Deduced))]),
+                ),
+            ]),
+            "Service" => structure([
+                ("metadata", metadata()),
+                (
+                    "spec",
+                    structure([("ports", ports("port")), ("selector", Self::Atomic)]),
+                ),
+                (
+                    "status",
+                    structure([
+                        ("conditions", keyed(&["type"], Self::Deduced)),
+                        ("loadBalancer", structure([])),
+                    ]),
+                ),
+            ]),
+            "ConfigMap" | "Secret" => structure([
+                ("metadata", metadata()),
+                ("binaryData", Self::Map(Arc::new(Self::Deduced))),
+                ("data", Self::Map(Arc::new(Self::Deduced))),
+                ("stringData", Self::Map(Arc::new(Self::Deduced))),
+                ("immutable", Self::Deduced),
+                ("type", Self::Deduced),
+            ]),
+            "Namespace" => structure([
+                ("metadata", metadata()),
+                ("spec", structure([])),
+                (
+                    "status",
+                    structure([
+                        ("conditions", keyed(&["type"], Self::Deduced)),
+                        ("phase", Self::Deduced),
+                    ]),
+                ),
+            ]),
+            "ServiceAccount" => structure([
+                ("metadata", metadata()),
+                ("secrets", keyed(&["name"], Self::Deduced)),
+            ]),
+            "CustomResourceDefinition" => structure([
+                ("metadata", metadata()),
+                ("spec", structure([])),
+                (
+                    "status",
+                    structure([("conditions", keyed(&["type"], Self::Deduced))]),
+                ),
+            ]),
+            _ => Self::object(),
+        }
+    }
+
+    /// The shape that a structural schema (`openAPIV3Schema`) describes, for a whole object.
+    #[must_use]
+    pub fn from_schema(schema: &Value) -> Self {
+        match read_schema(schema) {
+            Self::Struct(mut fields) => {
+                fields.insert("metadata".to_owned(), Arc::new(metadata()));
+                Self::Struct(fields)
+            }
+            Self::Deduced | Self::Atomic | Self::Map(_) | Self::Set | Self::Keyed { .. } => {
+                Self::object()
+            }
+        }
+    }
+
+    /// The shape of a field of a map.
+    pub(crate) fn field(&self, name: &str) -> &Self {
+        match self {
+            Self::Struct(fields) => fields.get(name).map_or(&DEDUCED, |shape| shape),
+            Self::Map(value) => value,
+            Self::Deduced | Self::Atomic | Self::Set | Self::Keyed { .. } => &DEDUCED,
+        }
+    }
+
+    /// Whether the type names this field, so that owning the field itself says nothing beyond owning what is in it.
+    pub(crate) fn names(&self, field: &str) -> bool {
+        matches!(self, Self::Struct(fields) if fields.contains_key(field))
+    }
+
+    /// Whether maps of this shape merge field by field.
+    pub(crate) fn is_granular_map(&self) -> bool {
+        match self {
+            Self::Deduced | Self::Struct(_) | Self::Map(_) => true,
+            Self::Atomic | Self::Set | Self::Keyed { .. } => false,
+        }
+    }
+
+    /// The items of a list by identity, in their order, with the shape of the items. `None` when the list is one piece:
+    /// by its shape, or because an item has no identity or one that another item has too.
+    pub(crate) fn items<'a>(
+        &self,
+        list: &'a [Value],
+    ) -> Option<(Vec<(PathElement, &'a Value)>, &Self)> {
+        let (identified, item): (Option<Vec<_>>, &Self) = match self {
+            Self::Set => (
+                Some(
+                    list.iter()
+                        .map(|item| (PathElement::Value(item.to_string()), item))
+                        .collect(),
+                ),
+                &DEDUCED,
+            ),
+            Self::Keyed { keys, item } => (
+                list.iter()
+                    .map(|value| Some((key_of(keys, value)?, value)))
+                    .collect(),
+                item,
+            ),
+            Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) => return None,
+        };
+        let identified = identified?;
+        let unique: std::collections::BTreeSet<&PathElement> =
+            identified.iter().map(|(element, _)| element).collect();
+        (unique.len() == identified.len()).then_some((identified, item))
+    }
+
+    /// Every field of a document, as an applier of it owns them.
+    #[must_use]
+    pub fn fields_of(&self, document: &Value) -> FieldSet {
+        let mut root = Node::default();
+        self.collect(document, &mut root);
+        root.below
+    }
+
+    fn collect(&self, value: &Value, node: &mut Node) {
+        match value {
+            Value::Object(map) if self.is_granular_map() => {
+                for (name, value) in map {
+                    let below = node
+                        .below
+                        .nodes
+                        .entry(PathElement::Field(name.clone()))
+                        .or_default();
+                    let hollow =
+                        value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+                    below.member |= hollow || !self.names(name);
+                    if !hollow {
+                        self.field(name).collect(value, below);
+                    }
+                }
+                // An empty associative list leaves a node without a path; the set must not keep it.
+                node.below
+                    .nodes
+                    .retain(|_, below| below.member || !below.below.is_empty());
+            }
+            Value::Array(list) => match self.items(list) {
+                None => node.member = true,
+                Some((items, shape)) => {
+                    for (element, value) in items {
+                        let below = node.below.nodes.entry(element).or_default();
+                        below.member = true;
+                        if value.is_object() {
+                            shape.collect(value, below);
+                        }
+                    }
+                }
+            },
+            _ => node.member = true,
+        }
+    }
+}
+
+fn key_of(keys: &[ListKey], item: &Value) -> Option<PathElement> {
+    let mut values = BTreeMap::new();
+    for key in keys {
+        values.insert(
+            key.name.as_str(),
+            item.get(&key.name).or(key.default.as_ref())?,
+        );
+    }
+    Some(PathElement::Key(serde_json::to_string(&values).ok()?))
+}
+
+fn structure<const N: usize>(fields: [(&str, Shape); N]) -> Shape {
+    Shape::Struct(
+        fields
+            .into_iter()
+            .map(|(name, shape)| (name.to_owned(), Arc::new(shape)))
+            .collect(),
+    )
+}
+
+fn keyed(keys: &[&str], item: Shape) -> Shape {
+    let keys = keys
+        .iter()
+        .map(|name| ListKey {
+            name: (*name).to_owned(),
+            default: None,
+        })
+        .collect();
+    Shape::Keyed {
+        keys,
+        item: Arc::new(item),
+    }
+}
+
+fn ports(number: &str) -> Shape {
+    let keys = vec![
+        ListKey {
+            name: number.to_owned(),
+            default: None,
+        },
+        ListKey {
+            name: "protocol".to_owned(),
+            default: Some(json!("TCP")),
+        },
+    ];
+    let item = structure([
+        (number, Shape::Deduced),
+        ("protocol", Shape::Deduced),
+        ("name", Shape::Deduced),
+        ("targetPort", Shape::Deduced),
+    ]);
+    Shape::Keyed {
+        keys,
+        item: Arc::new(item),
+    }
+}
+
+fn metadata() -> Shape {
+    let names = Shape::Map(Arc::new(Shape::Deduced));
+    structure([
+        ("annotations", names.clone()),
+        ("finalizers", Shape::Set),
+        ("labels", names),
+        ("ownerReferences", keyed(&["uid"], Shape::Atomic)),
+    ])
+}
+
+fn pod_spec() -> Shape {
+    let container = structure([
+        (
+            "env",
+            keyed(
+                &["name"],
+                structure([("name", Shape::Deduced), ("value", Shape::Deduced)]),
+            ),
+        ),
+        ("image", Shape::Deduced),
+        ("name", Shape::Deduced),
+        ("ports", ports("containerPort")),
+        ("resources", structure([])),
+        ("volumeMounts", keyed(&["mountPath"], Shape::Deduced)),
+        ("volumeDevices", keyed(&["devicePath"], Shape::Deduced)),
+    ]);
+    structure([
+        ("containers", keyed(&["name"], container.clone())),
+        ("hostAliases", keyed(&["ip"], Shape::Deduced)),
+        ("imagePullSecrets", keyed(&["name"], Shape::Deduced)),
+        ("initContainers", keyed(&["name"], container)),
+        ("nodeSelector", Shape::Atomic),
+        ("volumes", keyed(&["name"], Shape::Deduced)),
+    ])
+}
+
+fn read_schema(schema: &Value) -> Shape {
+    let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
+    match text("type") {
+        "object" if text("x-kubernetes-map-type") == "atomic" => Shape::Atomic,
+        "object" => match (
+            schema.get("properties").and_then(Value::as_object),
+            schema.get("additionalProperties"),
+        ) {
+            (Some(properties), _) => Shape::Struct(
+                properties
+                    .iter()
+                    .map(|(name, schema)| (name.clone(), Arc::new(read_schema(schema))))
+                    .collect(),
+            ),
+            (None, Some(values @ Value::Object(_))) => Shape::Map(Arc::new(read_schema(values))),
+            (None, _) => Shape::Deduced,
+        },
+        "array" => match text("x-kubernetes-list-type") {
+            "set" => Shape::Set,
+            "map" => read_keyed_list(schema),
+            _ => Shape::Atomic,
+        },
+        _ => Shape::Deduced,
+    }
+}
+
+fn read_keyed_list(schema: &Value) -> Shape {
+    let items = schema.get("items").unwrap_or(&Value::Null);
+    let names = schema
+        .get("x-kubernetes-list-map-keys")
+        .and_then(Value::as_array)
+        .map_or(&[] as &[Value], Vec::as_slice);
+    let keys: Vec<ListKey> = names
+        .iter()
+        .filter_map(Value::as_str)
+        .map(|name| ListKey {
+            name: name.to_owned(),
+            default: items
+                .pointer(&format!("/properties/{name}/default"))
+                .cloned(),
+        })
+        .collect();
+    if keys.is_empty() {
+        Shape::Atomic
+    } else {
+        Shape::Keyed {
+            keys,
+            item: Arc::new(read_schema(items)),
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Properties of apply over generated documents, and a table of its rules.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use sindri_merge::{ApplyError, FieldSet, Shape, Writer, apply, track_update};
+
+fn writer<'a>(manager: &'a str, now: &'a str) -> Writer<'a> {
+    Writer {
+        manager,
+        api_version: "apps/v1",
+        subresource: "",
+        now,
+    }
+}
+
+fn deployment() -> Shape {
+    Shape::well_known("Deployment")
+}
+
+fn fields_of(object: &Value, manager: &str) -> Option<Value> {
+    let entries = object.pointer("/metadata/managedFields")?.as_array()?;
+    entries
+        .iter()
+        .find(|entry| entry["manager"] == manager)
+        .map(|entry| entry["fieldsV1"].clone())
+}
+
+/// Deployments with a few fields, keyed lists, sets and maps, each of which may be missing.
+fn document() -> impl Strategy<Value = Value> {
+    let names = prop::collection::btree_map("[ab]", "[xy]", 0..3);
+    let containers =
+        prop::collection::btree_map("[abc]", ("[uv]", prop::option::of(1_u16..3)), 0..3);
+    let finalizers = prop::collection::btree_set("[pq]", 0..3);
+    (
+        names.clone(),
+        names,
+        containers,
+        finalizers,
+        prop::option::of(0_u8..3),
+    )
+        .prop_map(|(labels, annotations, containers, finalizers, replicas)| {
+            let containers: Vec<Value> = containers
+                .into_iter()
+                .map(|(name, (image, port))| match port {
+                    None => json!({"name": name, "image": image}),
+                    Some(port) => {
+                        json!({"name": name, "image": image, "ports": [{"containerPort": port}]})
+                    }
+                })
+                .collect();
+            let mut object = json!({
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"name": "web", "labels": labels, "annotations": annotations},
+                "spec": {"template": {"spec": {"containers": containers}}},
+            });
+            if !finalizers.is_empty() {
+                object["metadata"]["finalizers"] = json!(finalizers);
+            }
+            if let Some(replicas) = replicas {
+                object["spec"]["replicas"] = json!(replicas);
+            }
+            object
+        })
+}
+
+/// Whether everything that `part` says is said by `whole`.
+fn includes(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => part
+            .iter()
+            .all(|(name, value)| whole.get(name).is_some_and(|whole| includes(whole, value))),
+        (Value::Array(whole), Value::Array(part)) => part
+            .iter()
+            .all(|item| whole.iter().any(|whole| includes(whole, item))),
+        _ => whole == part,
+    }
+}
+
+/// Whether each path is in a document with these fields. An empty map that was filled since is there still.
+fn all_there(paths: &FieldSet, present: &FieldSet) -> bool {
+    let present = present.paths();
+    paths
+        .paths()
+        .iter()
+        .all(|path| present.iter().any(|other| other.starts_with(path)))
+}
+
+fn force(live: Option<&Value>, applied: &Value, manager: &str, now: &str) -> Value {
+    apply(&deployment(), live, applied, &writer(manager, now), true)
+        .expect("forced applies have no conflicts")
+}
+
+proptest! {
+    #[test]
+    fn applying_twice_changes_nothing(first in document(), second in document()) {
+        let live = force(None, &first, "one", "t1");
+        let live = force(Some(&live), &second, "two", "t2");
+        prop_assert_eq!(&force(Some(&live), &second, "two", "t3"), &live);
+    }
+
+    #[test]
+    fn declared_values_are_there_after_force(first in document(), second in document()) {
+        let live = force(None, &first, "one", "t1");
+        let live = force(Some(&live), &second, "two", "t2");
+        prop_assert!(includes(&live, &second), "{live:#} lacks parts of {second:#}");
+    }
+
+    #[test]
+    fn what_others_own_and_nobody_redeclares_survives(first in document(), second in document(), third in document()) {
+        let live = force(None, &first, "one", "t1");
+        let live = force(Some(&live), &second, "two", "t2");
+        let live = force(Some(&live), &third, "two", "t3");
+        // Whatever "one" still owns is still in the object, with a value of somebody who declared it.
+        let owned = FieldSet::from_fields_v1(&fields_of(&live, "one").unwrap_or(json!({}))).expect("our own format");
+        let present = deployment().fields_of(&live);
+        prop_assert!(all_there(&owned, &present), "{live:#}");
+        // And what "one" declared but neither the second nor the third declaration has was never taken from it.
+        let declared = deployment().fields_of(&first);
+        let later = deployment().fields_of(&second).union(&deployment().fields_of(&third));
+        let untouched = declared.difference(&later);
+        prop_assert!(all_there(&untouched, &present), "{live:#} lost fields of {first:#}");
+    }
+
+    #[test]
+    fn an_applier_owns_exactly_what_it_declared_last(first in document(), second in document()) {
+        let live = force(None, &first, "one", "t1");
+        let live = force(Some(&live), &second, "one", "t2");
+        let owned = FieldSet::from_fields_v1(&fields_of(&live, "one").unwrap_or(json!({}))).expect("our own format");
+        let alone = force(None, &second, "one", "t2");
+        let expected = FieldSet::from_fields_v1(&fields_of(&alone, "one").unwrap_or(json!({}))).expect("our own format");
+        prop_assert_eq!(owned, expected);
+    }
+
+    #[test]
+    fn a_sole_applier_leaves_nothing_behind(first in document(), second in document()) {
+        let live = force(None, &first, "one", "t1");
+        let live = force(Some(&live), &second, "one", "t2");
+        let present = deployment().fields_of(&live);
+        let declared = deployment().fields_of(&second);
+        let gone = deployment().fields_of(&first).difference(&declared);
+        prop_assert!(gone.intersection(&present).is_empty(), "{live:#} keeps fields of {first:#}");
+    }
+
+    #[test]
+    fn fields_v1_reads_back(document in document()) {
+        let fields = deployment().fields_of(&document);
+        prop_assert_eq!(FieldSet::from_fields_v1(&fields.to_fields_v1()), Ok(fields));
+    }
+}
+
+fn config_map(data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data})
+}
+
+fn apply_config_map(
+    live: Option<&Value>,
+    data: Value,
+    manager: &str,
+    now: &str,
+    force: bool,
+) -> Result<Value, ApplyError> {
+    let writer = Writer {
+        manager,
+        api_version: "v1",
+        subresource: "",
+        now,
+    };
+    apply(
+        &Shape::well_known("ConfigMap"),
+        live,
+        &config_map(data),
+        &writer,
+        force,
+    )
+}
+
+#[test]
+fn another_value_conflicts_and_the_same_value_is_owned_together() {
+    let live =
+        apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
+    let error =
+        apply_config_map(Some(&live), json!({"a": "2"}), "two", "t2", false).expect_err("conflict");
+    assert_eq!(
+        error.to_string(),
+        "Apply failed with 1 conflict: conflict with \"one\": .data.a"
+    );
+    let shared =
+        apply_config_map(Some(&live), json!({"a": "1"}), "two", "t2", false).expect("same value");
+    let both = json!({"f:data": {"f:a": {}}});
+    assert_eq!(fields_of(&shared, "two"), Some(both));
+    // The first one lets go; the second still holds the field.
+    let left = apply_config_map(Some(&shared), json!({"b": "1"}), "one", "t3", false)
+        .expect("no conflict");
+    assert_eq!(left["data"], json!({"a": "1", "b": "1"}));
+}
+
+#[test]
+fn several_conflicts_are_grouped_by_manager() {
+    let live =
+        apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
+    let error = apply_config_map(Some(&live), json!({"a": "2", "b": "2"}), "two", "t2", false)
+        .expect_err("conflict");
+    assert_eq!(
+        error.to_string(),
+        "Apply failed with 2 conflicts: conflicts with \"one\":\n- .data.a\n- .data.b"
+    );
+}
+
+#[test]
+fn force_moves_ownership() {
+    let live =
+        apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
+    let live = apply_config_map(Some(&live), json!({"a": "2"}), "two", "t2", true).expect("forced");
+    assert_eq!(live["data"], json!({"a": "2", "b": "1"}));
+    assert_eq!(
+        fields_of(&live, "one"),
+        Some(json!({"f:data": {"f:b": {}}}))
+    );
+}
+
+#[test]
+fn an_update_takes_what_it_changes_and_names_its_version_in_conflicts() {
+    let shape = Shape::well_known("ConfigMap");
+    let live =
+        apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
+    let mut edited = live.clone();
+    edited["data"]["a"] = json!("9");
+    let editor = Writer {
+        manager: "kubectl-edit",
+        api_version: "v1",
+        subresource: "",
+        now: "t2",
+    };
+    let live = track_update(&shape, Some(&live), &edited, &editor).expect("tracked");
+    assert_eq!(
+        fields_of(&live, "kubectl-edit"),
+        Some(json!({"f:data": {"f:a": {}}}))
+    );
+    assert_eq!(
+        fields_of(&live, "one"),
+        Some(json!({"f:data": {"f:b": {}}}))
+    );
+    let error = apply_config_map(Some(&live), json!({"a": "1", "b": "1"}), "one", "t3", false)
+        .expect_err("conflict");
+    assert_eq!(
+        error.to_string(),
+        "Apply failed with 1 conflict: conflict with \"kubectl-edit\" using v1: .data.a"
+    );
+}
+
+#[test]
+fn an_update_without_change_keeps_every_byte() {
+    let shape = Shape::well_known("ConfigMap");
+    let live = apply_config_map(None, json!({"a": "1"}), "one", "t1", false).expect("created");
+    let editor = Writer {
+        manager: "kubectl-edit",
+        api_version: "v1",
+        subresource: "",
+        now: "t2",
+    };
+    assert_eq!(track_update(&shape, Some(&live), &live, &editor), Ok(live));
+}
+
+#[test]
+fn an_object_that_nobody_tracked_belongs_to_before_first_apply() {
+    let live = config_map(json!({"a": "1", "b": "1"}));
+    let error =
+        apply_config_map(Some(&live), json!({"a": "2"}), "one", "t1", false).expect_err("conflict");
+    assert_eq!(
+        error.to_string(),
+        "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.a"
+    );
+}
+
+#[test]
+fn the_eleventh_updater_makes_the_oldest_ancient() {
+    let shape = Shape::well_known("ConfigMap");
+    let mut live = config_map(json!({}));
+    for number in 0..12 {
+        let mut edited = live.clone();
+        edited["data"][format!("k{number:02}")] = json!("v");
+        let (manager, now) = (format!("m{number:02}"), format!("t{number:02}"));
+        let editor = Writer {
+            manager: &manager,
+            api_version: "v1",
+            subresource: "",
+            now: &now,
+        };
+        live = track_update(&shape, Some(&live), &edited, &editor).expect("tracked");
+    }
+    let entries = live["metadata"]["managedFields"]
+        .as_array()
+        .expect("a list");
+    assert_eq!(entries.len(), 10);
+    let ancient = json!({"f:data": {"f:k00": {}, "f:k01": {}, "f:k02": {}}});
+    assert_eq!(fields_of(&live, "ancient-changes"), Some(ancient));
+}
+
+#[test]
+fn custom_lists_follow_their_schema() {
+    let shape = Shape::from_schema(
+        &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"],
+                      "items": {"type": "object", "properties": {"id": {"type": "string"}}}},
+            "plain": {"type": "array", "items": {"type": "string"}},
+        }}}}),
+    );
+    let part = |spec: Value| json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "x"}, "spec": spec});
+    let live = apply(
+        &shape,
+        None,
+        &part(json!({"parts": [{"id": "a"}], "plain": ["1"]})),
+        &writer("one", "t1"),
+        false,
+    );
+    let live = live.expect("created");
+    let live = apply(
+        &shape,
+        Some(&live),
+        &part(json!({"parts": [{"id": "b"}]})),
+        &writer("two", "t2"),
+        false,
+    );
+    assert_eq!(
+        live.expect("merged")["spec"],
+        json!({"parts": [{"id": "b"}, {"id": "a"}], "plain": ["1"]})
+    );
+}
