@@ -35,18 +35,12 @@ fn field<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
 }
 
 fn items<'a>(object: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut Value> {
-    object
-        .get_mut(name)
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
+    object.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
 fn namespace(object: &mut Value) {
     let own_name = json!(name(object));
-    let labels = metadata(object)
-        .entry("labels")
-        .or_insert_with(|| json!({}));
+    let labels = metadata(object).entry("labels").or_insert_with(|| json!({}));
     if let Some(labels) = labels.as_object_mut() {
         labels.insert("kubernetes.io/metadata.name".to_owned(), own_name);
     }
@@ -69,9 +63,7 @@ fn secret(object: &mut Value) {
     let Some(Value::Object(plain)) = map.remove("stringData") else {
         return;
     };
-    let data = map
-        .entry("data")
-        .or_insert_with(|| Value::Object(Map::new()));
+    let data = map.entry("data").or_insert_with(|| Value::Object(Map::new()));
     if let Some(data) = data.as_object_mut() {
         for (key, value) in plain {
             if let Some(value) = value.as_str() {
@@ -142,23 +134,11 @@ fn pod_spec(pod: &mut Value) {
     for list in ["containers", "initContainers"] {
         for container in items(pod, list) {
             let image = text(container, "/image");
-            let tag = image
-                .rsplit_once('/')
-                .map_or(image, |(_, last)| last)
-                .split_once(':')
-                .map(|(_, tag)| tag);
-            let policy = if matches!(tag, None | Some("latest")) {
-                "Always"
-            } else {
-                "IfNotPresent"
-            };
+            let tag = image.rsplit_once('/').map_or(image, |(_, last)| last).split_once(':').map(|(_, tag)| tag);
+            let policy = if matches!(tag, None | Some("latest")) { "Always" } else { "IfNotPresent" };
             default(container, "imagePullPolicy", json!(policy));
             default(container, "resources", json!({}));
-            default(
-                container,
-                "terminationMessagePath",
-                json!("/dev/termination-log"),
-            );
+            default(container, "terminationMessagePath", json!("/dev/termination-log"));
             default(container, "terminationMessagePolicy", json!("File"));
             for port in items(container, "ports") {
                 default(port, "protocol", json!("TCP"));
@@ -190,14 +170,8 @@ fn definition(object: &mut Value) {
         default(status, "conditions", json!([]));
         default(status, "acceptedNames", json!({"plural": "", "kind": ""}));
         default(status, "storedVersions", json!([]));
-        if let Some(known) = status
-            .get_mut("storedVersions")
-            .and_then(Value::as_array_mut)
-        {
-            let added: Vec<Value> = stored
-                .into_iter()
-                .filter(|version| !known.contains(version))
-                .collect();
+        if let Some(known) = status.get_mut("storedVersions").and_then(Value::as_array_mut) {
+            let added: Vec<Value> = stored.into_iter().filter(|version| !known.contains(version)).collect();
             known.extend(added);
         }
     }

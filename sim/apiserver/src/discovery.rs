@@ -6,24 +6,12 @@ use crate::pointer::api_version;
 use crate::registry::{Registry, Resource, Target};
 use crate::response::Response;
 
-const VERBS: [&str; 8] = [
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
+const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 fn verbs(resource: &Resource) -> Vec<&'static str> {
     // A real server refuses to delete all namespaces at once.
-    VERBS
-        .into_iter()
-        .filter(|verb| !(resource.is_namespace() && *verb == "deletecollection"))
-        .collect()
+    VERBS.into_iter().filter(|verb| !(resource.is_namespace() && *verb == "deletecollection")).collect()
 }
 
 /// The version of the server.
@@ -108,18 +96,12 @@ fn put_names(entry: &mut Value, resource: &Resource) {
 /// `/api` or `/apis` in the aggregated form.
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let mut items = Vec::new();
-    for (group, versions) in registry
-        .groups()
-        .into_iter()
-        .filter(|(group, _)| group.is_empty() == core)
-    {
+    for (group, versions) in registry.groups().into_iter().filter(|(group, _)| group.is_empty() == core) {
         let versions: Vec<Value> = versions
             .into_iter()
             .map(|version| {
-                let resources: Vec<Value> = registry
-                    .in_version(group, version)
-                    .map(|target| aggregated_resource(&target))
-                    .collect();
+                let resources: Vec<Value> =
+                    registry.in_version(group, version).map(|target| aggregated_resource(&target)).collect();
                 json!({"version": version, "resources": resources, "freshness": "Current"})
             })
             .collect();
@@ -134,8 +116,7 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
 
 fn aggregated_resource(target: &Target) -> Value {
     let Target { resource, version } = target;
-    let response_kind =
-        json!({"group": resource.group, "version": version.name, "kind": resource.kind});
+    let response_kind = json!({"group": resource.group, "version": version.name, "kind": resource.kind});
     let mut entry = json!({
         "resource": resource.plural, "responseKind": response_kind,
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
@@ -143,7 +124,8 @@ fn aggregated_resource(target: &Target) -> Value {
     });
     put_names(&mut entry, resource);
     if version.status {
-        entry["subresources"] = json!([{"subresource": "status", "responseKind": response_kind, "verbs": STATUS_VERBS}]);
+        entry["subresources"] =
+            json!([{"subresource": "status", "responseKind": response_kind, "verbs": STATUS_VERBS}]);
     }
     entry
 }
@@ -161,22 +143,12 @@ pub(crate) fn tagged(document: &Value, if_none_match: &str) -> Response {
         ("cache-control", "public".to_owned()),
     ];
     if unchanged {
-        return Response::Full {
-            status: 304,
-            headers,
-            body: bytes::Bytes::new(),
-        };
+        return Response::Full { status: 304, headers, body: bytes::Bytes::new() };
     }
-    Response::Full {
-        status: 200,
-        headers,
-        body: body.into(),
-    }
+    Response::Full { status: 200, headers, body: body.into() }
 }
 
 /// FNV-1a: enough to tell one discovery document from another.
 fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

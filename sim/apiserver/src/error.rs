@@ -35,57 +35,26 @@ pub(crate) struct FieldError {
 impl FieldError {
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
         // The real server prints structures in Go's notation; the text of the value is as close as it is useful.
-        Self {
-            reason: "FieldValueInvalid",
-            field: field.into(),
-            message: format!("Invalid value: {value}: {why}"),
-        }
+        Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
     }
 
     pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
-        let message = if why.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {why}")
-        };
-        Self {
-            reason: "FieldValueRequired",
-            field: field.into(),
-            message,
-        }
+        let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
+        Self { reason: "FieldValueRequired", field: field.into(), message }
     }
 
-    pub(crate) fn unsupported(
-        field: impl Into<String>,
-        value: &Value,
-        supported: &[String],
-    ) -> Self {
-        let message = format!(
-            "Unsupported value: {value}: supported values: {}",
-            supported.join(", ")
-        );
-        Self {
-            reason: "FieldValueNotSupported",
-            field: field.into(),
-            message,
-        }
+    pub(crate) fn unsupported(field: impl Into<String>, value: &Value, supported: &[String]) -> Self {
+        let message = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
+        Self { reason: "FieldValueNotSupported", field: field.into(), message }
     }
 
     pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
-        Self {
-            reason: "FieldValueForbidden",
-            field: field.into(),
-            message: format!("Forbidden: {why}"),
-        }
+        Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
     }
 
     /// A value of another type than the schema says.
     pub(crate) fn type_invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
-        Self {
-            reason: "FieldValueTypeInvalid",
-            field: field.into(),
-            message: format!("Invalid value: {value}: {why}"),
-        }
+        Self { reason: "FieldValueTypeInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
     }
 
     fn full(&self) -> String {
@@ -94,49 +63,23 @@ impl FieldError {
 }
 
 impl ApiError {
-    pub(crate) fn new(
-        code: u16,
-        reason: &'static str,
-        message: impl Into<String>,
-        details: Option<Value>,
-    ) -> Self {
-        Self::Status(Box::new(Status {
-            code,
-            reason,
-            message: message.into(),
-            details,
-            metadata: json!({}),
-        }))
+    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>, details: Option<Value>) -> Self {
+        Self::Status(Box::new(Status { code, reason, message: message.into(), details, metadata: json!({}) }))
     }
 
     pub(crate) fn not_found(resource: &Resource, name: &str) -> Self {
         let message = format!("{} {name:?} not found", resource.qualified());
-        Self::new(
-            404,
-            "NotFound",
-            message,
-            Some(details(name, &resource.group, &resource.plural)),
-        )
+        Self::new(404, "NotFound", message, Some(details(name, &resource.group, &resource.plural)))
     }
 
     pub(crate) fn namespace_not_found(name: &str) -> Self {
         let message = format!("namespaces {name:?} not found");
-        Self::new(
-            404,
-            "NotFound",
-            message,
-            Some(details(name, "", "namespaces")),
-        )
+        Self::new(404, "NotFound", message, Some(details(name, "", "namespaces")))
     }
 
     pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
         let message = format!("{} {name:?} already exists", resource.qualified());
-        Self::new(
-            409,
-            "AlreadyExists",
-            message,
-            Some(details(name, &resource.group, &resource.plural)),
-        )
+        Self::new(409, "AlreadyExists", message, Some(details(name, &resource.group, &resource.plural)))
     }
 
     pub(crate) fn modified(resource: &Resource, name: &str) -> Self {
@@ -145,30 +88,14 @@ impl ApiError {
     }
 
     pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            resource.qualified()
-        );
-        Self::new(
-            409,
-            "Conflict",
-            message,
-            Some(details(name, &resource.group, &resource.plural)),
-        )
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified());
+        Self::new(409, "Conflict", message, Some(details(name, &resource.group, &resource.plural)))
     }
 
     /// A failed precondition of a delete, which the real server reports with the kind in the place of the resource.
     pub(crate) fn precondition(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            resource.qualified_kind()
-        );
-        Self::new(
-            409,
-            "Conflict",
-            message,
-            Some(details(name, &resource.group, &resource.kind)),
-        )
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified_kind());
+        Self::new(409, "Conflict", message, Some(details(name, &resource.group, &resource.kind)))
     }
 
     pub(crate) fn apply_conflicts(conflicts: &sindri_merge::Conflicts) -> Self {
@@ -183,12 +110,7 @@ impl ApiError {
                 })
             })
             .collect();
-        Self::new(
-            409,
-            "Conflict",
-            conflicts.to_string(),
-            Some(json!({ "causes": causes })),
-        )
+        Self::new(409, "Conflict", conflicts.to_string(), Some(json!({ "causes": causes })))
     }
 
     pub(crate) fn invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Self {
@@ -196,11 +118,7 @@ impl ApiError {
     }
 
     pub(crate) fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let qualified = if group.is_empty() {
-            kind.to_owned()
-        } else {
-            format!("{kind}.{group}")
-        };
+        let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let texts: Vec<String> = errors.iter().map(FieldError::full).collect();
         let text = match texts.as_slice() {
             [one] => one.clone(),
@@ -211,28 +129,16 @@ impl ApiError {
             .iter()
             .map(|error| json!({"reason": error.reason, "message": error.message, "field": error.field}))
             .collect();
-        Self::new(
-            422,
-            "Invalid",
-            format!("{qualified} {name:?} is invalid: {text}"),
-            Some(details),
-        )
+        Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {text}"), Some(details))
     }
 
     pub(crate) fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!("{} {name:?} is forbidden: {why}", resource.qualified());
-        Self::new(
-            403,
-            "Forbidden",
-            message,
-            Some(details(name, &resource.group, &resource.plural)),
-        )
+        Self::new(403, "Forbidden", message, Some(details(name, &resource.group, &resource.plural)))
     }
 
     pub(crate) fn namespace_terminating(resource: &Resource, name: &str, namespace: &str) -> Self {
-        let why = format!(
-            "unable to create new content in namespace {namespace} because it is being terminated"
-        );
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
         let message = format!("{} {name:?} is forbidden: {why}", resource.qualified());
         let mut details = details(name, &resource.group, &resource.plural);
         details["causes"] = json!([{
@@ -253,16 +159,8 @@ impl ApiError {
     }
 
     pub(crate) fn method_not_allowed(resource: &Resource, verb: &str) -> Self {
-        let message = format!(
-            "{verb} is not supported on resources of kind {:?}",
-            resource.qualified()
-        );
-        Self::new(
-            405,
-            "MethodNotAllowed",
-            message,
-            Some(details("", &resource.group, &resource.plural)),
-        )
+        let message = format!("{verb} is not supported on resources of kind {:?}", resource.qualified());
+        Self::new(405, "MethodNotAllowed", message, Some(details("", &resource.group, &resource.plural)))
     }
 
     pub(crate) fn unsupported_media(accepted: &[&str]) -> Self {
@@ -274,8 +172,7 @@ impl ApiError {
     }
 
     pub(crate) fn not_acceptable() -> Self {
-        let message =
-            "only the following media types are accepted: application/json, application/yaml";
+        let message = "only the following media types are accepted: application/json, application/yaml";
         Self::new(406, "NotAcceptable", message, None)
     }
 
@@ -332,27 +229,11 @@ impl ApiError {
 pub(crate) fn refusal(status: u16, retry_after_secs: Option<u64>) -> Response {
     let response = match status {
         429 => Response::text(429, "Too many requests, please try again later."),
-        500 => ApiError::new(
-            500,
-            "InternalError",
-            "Internal error occurred: simulated failure",
-            None,
-        )
-        .into_response(),
-        503 => ApiError::new(
-            503,
-            "ServiceUnavailable",
-            "the server is currently unable to handle the request",
-            None,
-        )
-        .into_response(),
-        504 => ApiError::new(
-            504,
-            "Timeout",
-            "Timeout: request did not complete within the allotted timeout",
-            None,
-        )
-        .into_response(),
+        500 => ApiError::new(500, "InternalError", "Internal error occurred: simulated failure", None).into_response(),
+        503 => ApiError::new(503, "ServiceUnavailable", "the server is currently unable to handle the request", None)
+            .into_response(),
+        504 => ApiError::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout", None)
+            .into_response(),
         401 => ApiError::new(401, "Unauthorized", "Unauthorized", None).into_response(),
         403 => ApiError::new(403, "Forbidden", "forbidden: simulated denial", None).into_response(),
         other => ApiError::new(other, "", "simulated refusal", None).into_response(),
@@ -367,9 +248,5 @@ pub(crate) fn refusal(status: u16, retry_after_secs: Option<u64>) -> Response {
 pub(crate) fn details(name: &str, group: &str, kind: &str) -> Value {
     let parts = [("name", name), ("group", group), ("kind", kind)];
     let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
-    Value::Object(
-        parts
-            .map(|(part, text)| (part.to_owned(), json!(text)))
-            .collect(),
-    )
+    Value::Object(parts.map(|(part, text)| (part.to_owned(), json!(text))).collect())
 }

@@ -27,9 +27,7 @@ impl Ids {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.next().to_be_bytes());
         bytes[8..].copy_from_slice(&self.next().to_be_bytes());
-        uuid::Builder::from_random_bytes(bytes)
-            .into_uuid()
-            .to_string()
+        uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
     /// The five characters at the end of a generated name.
@@ -38,8 +36,7 @@ impl Ids {
         let count = NAME_CHARACTERS.len() as u64;
         (0..5)
             .map(|_| {
-                let index =
-                    usize::try_from(drawn % count).expect("smaller than the number of characters");
+                let index = usize::try_from(drawn % count).expect("smaller than the number of characters");
                 drawn /= count;
                 char::from(NAME_CHARACTERS[index])
             })

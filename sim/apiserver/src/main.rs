@@ -43,10 +43,7 @@ enum StartError {
     #[error("cannot listen on 127.0.0.1:{port}: {source}")]
     Listen { port: u16, source: std::io::Error },
     #[error("cannot write the kubeconfig {path}: {source}")]
-    Kubeconfig {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Kubeconfig { path: PathBuf, source: std::io::Error },
 }
 
 impl StartError {
@@ -60,17 +57,9 @@ impl StartError {
 }
 
 fn main() -> ExitCode {
-    let Command::Serve {
-        port,
-        kubeconfig,
-        seed,
-    } = Arguments::parse().command;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(StartError::Runtime);
-    let served =
-        runtime.and_then(|runtime| runtime.block_on(run(port, kubeconfig.as_deref(), seed)));
+    let Command::Serve { port, kubeconfig, seed } = Arguments::parse().command;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Runtime);
+    let served = runtime.and_then(|runtime| runtime.block_on(run(port, kubeconfig.as_deref(), seed)));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -83,18 +72,13 @@ fn main() -> ExitCode {
 async fn run(port: u16, kubeconfig: Option<&Path>, seed: u64) -> Result<(), StartError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Runtime)?;
-    let listener = TcpListener::bind(("127.0.0.1", port))
-        .await
-        .map_err(|source| StartError::Listen { port, source })?;
-    let address = listener
-        .local_addr()
-        .map_err(|source| StartError::Listen { port, source })?;
+    let listener =
+        TcpListener::bind(("127.0.0.1", port)).await.map_err(|source| StartError::Listen { port, source })?;
+    let address = listener.local_addr().map_err(|source| StartError::Listen { port, source })?;
     let url = format!("http://{address}");
     if let Some(path) = kubeconfig {
-        std::fs::write(path, kubeconfig_for(&url)).map_err(|source| StartError::Kubeconfig {
-            path: path.to_owned(),
-            source,
-        })?;
+        std::fs::write(path, kubeconfig_for(&url))
+            .map_err(|source| StartError::Kubeconfig { path: path.to_owned(), source })?;
     }
     let clock: Clock = Arc::new(wall_clock);
     let server = SharedServer::new(ApiServer::new(seed, wall_clock()));
@@ -111,10 +95,7 @@ async fn run(port: u16, kubeconfig: Option<&Path>, seed: u64) -> Result<(), Star
     Ok(())
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the binary is where real time comes in"
-)]
+#[expect(clippy::disallowed_methods, reason = "the binary is where real time comes in")]
 fn wall_clock() -> Timestamp {
     Timestamp::now()
 }

@@ -16,19 +16,14 @@ pub(crate) enum Form {
 
 /// The clauses of an Accept header: the media type and its parameters, all without spaces.
 fn clauses(accept: &str) -> impl Iterator<Item = (String, Vec<String>)> + '_ {
-    accept
-        .split(',')
-        .filter(|clause| !clause.trim().is_empty())
-        .map(|clause| {
-            let mut parts = clause.split(';').map(|part| part.trim().to_owned());
-            (parts.next().unwrap_or_default(), parts.collect())
-        })
+    accept.split(',').filter(|clause| !clause.trim().is_empty()).map(|clause| {
+        let mut parts = clause.split(';').map(|part| part.trim().to_owned());
+        (parts.next().unwrap_or_default(), parts.collect())
+    })
 }
 
 fn has(parameters: &[String], wanted: &[&str]) -> bool {
-    wanted
-        .iter()
-        .all(|wanted| parameters.iter().any(|parameter| parameter == wanted))
+    wanted.iter().all(|wanted| parameters.iter().any(|parameter| parameter == wanted))
 }
 
 fn is_json(media: &str) -> bool {
@@ -45,10 +40,7 @@ pub(crate) fn form(request: &Request) -> Result<Form, ApiError> {
             continue;
         }
         let of_meta_v1 = has(&parameters, &["g=meta.k8s.io", "v=v1"]);
-        match parameters
-            .iter()
-            .find_map(|parameter| parameter.strip_prefix("as="))
-        {
+        match parameters.iter().find_map(|parameter| parameter.strip_prefix("as=")) {
             None => return Ok(Form::Object),
             Some("Table") if of_meta_v1 => return Ok(Form::Table),
             Some("PartialObjectMetadata" | "PartialObjectMetadataList") if of_meta_v1 => {
@@ -66,16 +58,10 @@ pub(crate) fn wants_aggregated_discovery(request: &Request) -> bool {
         if !is_json(&media) {
             continue;
         }
-        if has(
-            &parameters,
-            &["as=APIGroupDiscoveryList", "g=apidiscovery.k8s.io", "v=v2"],
-        ) {
+        if has(&parameters, &["as=APIGroupDiscoveryList", "g=apidiscovery.k8s.io", "v=v2"]) {
             return true;
         }
-        if !parameters
-            .iter()
-            .any(|parameter| parameter.starts_with("as="))
-        {
+        if !parameters.iter().any(|parameter| parameter.starts_with("as=")) {
             return false;
         }
     }
@@ -98,16 +84,9 @@ mod tests {
     fn the_first_form_that_we_have_wins() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         assert_eq!(form(&asking(kubectl)), Ok(Form::Table));
+        assert_eq!(form(&asking("application/vnd.kubernetes.protobuf, application/json")), Ok(Form::Object));
         assert_eq!(
-            form(&asking(
-                "application/vnd.kubernetes.protobuf, application/json"
-            )),
-            Ok(Form::Object)
-        );
-        assert_eq!(
-            form(&asking(
-                "application/json; as=PartialObjectMetadataList; g=meta.k8s.io; v=v1"
-            )),
+            form(&asking("application/json; as=PartialObjectMetadataList; g=meta.k8s.io; v=v1")),
             Ok(Form::Metadata)
         );
         assert_eq!(form(&asking("*/*")), Ok(Form::Object));
@@ -116,8 +95,7 @@ mod tests {
 
     #[test]
     fn discovery_is_aggregated_on_request() {
-        let aggregated =
-            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+        let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
         assert!(wants_aggregated_discovery(&asking(aggregated)));
         assert!(!wants_aggregated_discovery(&asking("application/json")));
         assert!(!wants_aggregated_discovery(&asking("")));

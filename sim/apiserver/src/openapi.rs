@@ -14,10 +14,7 @@ pub(crate) fn index(registry: &Registry) -> Value {
     for (group, versions) in registry.groups() {
         for version in versions {
             let path = root(group, version);
-            paths.insert(
-                path.clone(),
-                json!({"serverRelativeURL": format!("/openapi/v3/{path}")}),
-            );
+            paths.insert(path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}")}));
         }
     }
     json!({ "paths": paths })
@@ -27,22 +24,10 @@ pub(crate) fn index(registry: &Registry) -> Value {
 pub(crate) fn document(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let (mut paths, mut schemas) = (Map::new(), Map::new());
     for target in registry.in_version(group, version) {
-        let namespace = if target.resource.namespaced {
-            "namespaces/{namespace}/"
-        } else {
-            ""
-        };
-        let path = format!(
-            "/{}/{namespace}{}/{{name}}",
-            root(group, version),
-            target.resource.plural
-        );
+        let namespace = if target.resource.namespaced { "namespaces/{namespace}/" } else { "" };
+        let path = format!("/{}/{namespace}{}/{{name}}", root(group, version), target.resource.plural);
         paths.insert(path, operations(&target));
-        let name = format!(
-            "{}.{}",
-            api_version(group, version).replace('/', "."),
-            target.resource.kind
-        );
+        let name = format!("{}.{}", api_version(group, version).replace('/', "."), target.resource.kind);
         schemas.insert(name, schema(&target));
     }
     (!paths.is_empty()).then(|| {
@@ -59,11 +44,7 @@ pub(crate) fn version_2() -> Value {
 }
 
 fn root(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        format!("api/{version}")
-    } else {
-        format!("apis/{group}/{version}")
-    }
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
 fn kind_of(target: &Target) -> Value {
@@ -71,10 +52,9 @@ fn kind_of(target: &Target) -> Value {
 }
 
 fn operations(target: &Target) -> Value {
-    let parameter = |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
-    let parameters: Vec<Value> = ["dryRun", "fieldManager", "fieldValidation", "force"]
-        .map(parameter)
-        .to_vec();
+    let parameter =
+        |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
+    let parameters: Vec<Value> = ["dryRun", "fieldManager", "fieldValidation", "force"].map(parameter).to_vec();
     let operation = |action: &str| {
         json!({
             "operationId": format!("{action}{}", target.resource.kind),
@@ -88,16 +68,9 @@ fn operations(target: &Target) -> Value {
 }
 
 fn schema(target: &Target) -> Value {
-    let mut schema = target
-        .version
-        .schema
-        .clone()
-        .unwrap_or_else(|| json!({"type": "object"}));
+    let mut schema = target.version.schema.clone().unwrap_or_else(|| json!({"type": "object"}));
     if let Some(map) = schema.as_object_mut() {
-        map.insert(
-            "x-kubernetes-group-version-kind".to_owned(),
-            json!([kind_of(target)]),
-        );
+        map.insert("x-kubernetes-group-version-kind".to_owned(), json!([kind_of(target)]));
     }
     schema
 }

@@ -15,10 +15,7 @@ pub(crate) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
 
 /// The text at a JSON pointer, empty when there is none.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 pub(crate) fn name(object: &Value) -> &str {
@@ -34,23 +31,15 @@ pub(crate) fn resource_version(object: &Value) -> &str {
 }
 
 pub(crate) fn is_deleting(object: &Value) -> bool {
-    object
-        .pointer("/metadata/deletionTimestamp")
-        .is_some_and(|at| !at.is_null())
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
 }
 
 pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
-    list(object, "/metadata/finalizers")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect()
+    list(object, "/metadata/finalizers").iter().filter_map(Value::as_str).collect()
 }
 
 /// The metadata of an object, made when it has none. A document that is not a map has no metadata and stays as it is.
@@ -61,9 +50,7 @@ pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
         }
         object["metadata"] = json!({});
     }
-    object["metadata"]
-        .as_object_mut()
-        .expect("made a map above")
+    object["metadata"].as_object_mut().expect("made a map above")
 }
 
 pub(crate) fn set_finalizers(object: &mut Value, finalizers: &[&str]) {
@@ -82,9 +69,5 @@ pub(crate) fn group_version(api_version: &str) -> (&str, &str) {
 
 /// The `apiVersion` of a group and a version.
 pub(crate) fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    }
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }

@@ -42,20 +42,12 @@ pub(crate) struct Version {
 impl Resource {
     /// As errors name it: `configmaps`, `deployments.apps`.
     pub(crate) fn qualified(&self) -> String {
-        if self.group.is_empty() {
-            self.plural.clone()
-        } else {
-            format!("{}.{}", self.plural, self.group)
-        }
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
     /// As some errors name it: `ConfigMap`, `Deployment.apps`.
     pub(crate) fn qualified_kind(&self) -> String {
-        if self.group.is_empty() {
-            self.kind.clone()
-        } else {
-            format!("{}.{}", self.kind, self.group)
-        }
+        if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
     }
 
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
@@ -73,38 +65,19 @@ impl Resource {
     /// The resource that a definition describes. `None` when it serves no version.
     pub(crate) fn from_definition(definition: &Value) -> Option<Self> {
         let names = definition.pointer("/spec/names")?;
-        let owned = |pointer: &str| {
-            list(names, pointer)
-                .iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect()
-        };
+        let owned = |pointer: &str| list(names, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let declared = list(definition, "/spec/versions");
-        let flag = |version: &Value, name: &str| {
-            version
-                .get(name)
-                .and_then(Value::as_bool)
-                .unwrap_or_default()
-        };
+        let flag = |version: &Value, name: &str| version.get(name).and_then(Value::as_bool).unwrap_or_default();
         let mut versions: Vec<Arc<Version>> = declared
             .iter()
             .filter(|version| flag(version, "served"))
             .map(|version| Arc::new(read_version(version)))
             .collect();
-        versions.sort_by(|one, other| {
-            priority(&other.name)
-                .cmp(&priority(&one.name))
-                .then(one.name.cmp(&other.name))
-        });
+        versions.sort_by(|one, other| priority(&other.name).cmp(&priority(&one.name)).then(one.name.cmp(&other.name)));
         let storage = declared.iter().find(|version| flag(version, "storage"))?;
         let kind = text(names, "/kind").to_owned();
         let or = |given: &str, otherwise: String| {
-            if given.is_empty() {
-                otherwise
-            } else {
-                given.to_owned()
-            }
+            if given.is_empty() { otherwise } else { given.to_owned() }
         };
         (!versions.is_empty()).then(|| Self {
             group: text(definition, "/spec/group").to_owned(),
@@ -127,12 +100,8 @@ fn read_version(version: &Value) -> Version {
     let schema = version.pointer("/schema/openAPIV3Schema").cloned();
     Version {
         name: text(version, "/name").to_owned(),
-        status: version
-            .pointer("/subresources/status")
-            .is_some_and(Value::is_object),
-        shape: schema
-            .as_ref()
-            .map_or_else(Shape::object, Shape::from_schema),
+        status: version.pointer("/subresources/status").is_some_and(Value::is_object),
+        shape: schema.as_ref().map_or_else(Shape::object, Shape::from_schema),
         schema,
         columns: list(version, "/additionalPrinterColumns").to_vec(),
     }
@@ -142,9 +111,7 @@ fn read_version(version: &Value) -> Version {
 fn priority(version: &str) -> (u8, u32, u32) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
-        let digits = rest
-            .find(|character: char| !character.is_ascii_digit())
-            .unwrap_or(rest.len());
+        let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
         let major = rest[..digits].parse().ok()?;
         match &rest[digits..] {
             "" => Some((3, major, 0)),
@@ -181,23 +148,17 @@ pub(crate) struct Registry {
 
 impl Registry {
     pub(crate) fn new() -> Self {
-        let mut registry = Self {
-            resources: BTreeMap::new(),
-        };
+        let mut registry = Self { resources: BTreeMap::new() };
         built_in().for_each(|resource| registry.serve(resource));
         registry
     }
 
     pub(crate) fn serve(&mut self, resource: Resource) {
-        self.resources.insert(
-            (resource.group.clone(), resource.plural.clone()),
-            Arc::new(resource),
-        );
+        self.resources.insert((resource.group.clone(), resource.plural.clone()), Arc::new(resource));
     }
 
     pub(crate) fn remove(&mut self, group: &str, plural: &str) {
-        self.resources
-            .remove(&(group.to_owned(), plural.to_owned()));
+        self.resources.remove(&(group.to_owned(), plural.to_owned()));
     }
 
     pub(crate) fn resource(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
@@ -206,29 +167,18 @@ impl Registry {
 
     pub(crate) fn target(&self, group: &str, version: &str, plural: &str) -> Option<Target> {
         let resource = self.resource(group, plural)?;
-        let version = resource
-            .versions
-            .iter()
-            .find(|served| served.name == version)?;
-        Some(Target {
-            resource: resource.clone(),
-            version: version.clone(),
-        })
+        let version = resource.versions.iter().find(|served| served.name == version)?;
+        Some(Target { resource: resource.clone(), version: version.clone() })
     }
 
     /// The resource in its preferred version.
     pub(crate) fn preferred(&self, group: &str, plural: &str) -> Option<Target> {
         let resource = self.resource(group, plural)?;
-        Some(Target {
-            resource: resource.clone(),
-            version: resource.versions.first()?.clone(),
-        })
+        Some(Target { resource: resource.clone(), version: resource.versions.first()?.clone() })
     }
 
     pub(crate) fn by_kind(&self, group: &str, kind: &str) -> Option<&Arc<Resource>> {
-        self.resources
-            .values()
-            .find(|resource| resource.group == group && resource.kind == kind)
+        self.resources.values().find(|resource| resource.group == group && resource.kind == kind)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
@@ -240,12 +190,7 @@ impl Registry {
         let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for resource in self.all() {
             let versions = groups.entry(&resource.group).or_default();
-            versions.extend(
-                resource
-                    .versions
-                    .iter()
-                    .map(|version| version.name.as_str()),
-            );
+            versions.extend(resource.versions.iter().map(|version| version.name.as_str()));
         }
         let mut result = BTreeMap::new();
         for (group, versions) in groups {
@@ -257,23 +202,11 @@ impl Registry {
     }
 
     /// The resources of one version of a group.
-    pub(crate) fn in_version<'a>(
-        &'a self,
-        group: &'a str,
-        version: &'a str,
-    ) -> impl Iterator<Item = Target> + 'a {
-        self.all()
-            .filter(move |resource| resource.group == group)
-            .filter_map(move |resource| {
-                let version = resource
-                    .versions
-                    .iter()
-                    .find(|served| served.name == version)?;
-                Some(Target {
-                    resource: resource.clone(),
-                    version: version.clone(),
-                })
-            })
+    pub(crate) fn in_version<'a>(&'a self, group: &'a str, version: &'a str) -> impl Iterator<Item = Target> + 'a {
+        self.all().filter(move |resource| resource.group == group).filter_map(move |resource| {
+            let version = resource.versions.iter().find(|served| served.name == version)?;
+            Some(Target { resource: resource.clone(), version: version.clone() })
+        })
     }
 }
 
@@ -285,9 +218,6 @@ mod tests {
     fn stable_versions_come_first() {
         let mut versions = ["v1alpha1", "v2", "foo", "v1", "v1beta2", "v1beta1"];
         versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
-        assert_eq!(
-            versions,
-            ["v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo"]
-        );
+        assert_eq!(versions, ["v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo"]);
     }
 }

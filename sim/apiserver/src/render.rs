@@ -27,34 +27,17 @@ pub(crate) fn object(target: &Target, form: Form, now: Timestamp, object: &Arc<V
         Form::Object => Value::clone(&convert(target, object)),
         Form::Metadata => partial(object),
         Form::Table => {
-            let version = object
-                .pointer("/metadata/resourceVersion")
-                .cloned()
-                .unwrap_or_default();
-            table::table(
-                target,
-                now,
-                std::slice::from_ref(object),
-                json!({ "resourceVersion": version }),
-            )
+            let version = object.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
+            table::table(target, now, std::slice::from_ref(object), json!({ "resourceVersion": version }))
         }
     }
 }
 
 /// A list of objects.
-pub(crate) fn list(
-    target: &Target,
-    form: Form,
-    now: Timestamp,
-    objects: &[Arc<Value>],
-    metadata: Value,
-) -> Value {
+pub(crate) fn list(target: &Target, form: Form, now: Timestamp, objects: &[Arc<Value>], metadata: Value) -> Value {
     match form {
         Form::Object => {
-            let items: Vec<Value> = objects
-                .iter()
-                .map(|object| list_item(target, object))
-                .collect();
+            let items: Vec<Value> = objects.iter().map(|object| list_item(target, object)).collect();
             let kind = &target.resource.list_kind;
             json!({"kind": kind, "apiVersion": target.api_version(), "metadata": metadata, "items": items})
         }
@@ -78,9 +61,6 @@ fn list_item(target: &Target, object: &Arc<Value>) -> Value {
 
 /// The metadata of an object.
 pub(crate) fn partial(object: &Value) -> Value {
-    let metadata = object
-        .get("metadata")
-        .cloned()
-        .unwrap_or_else(|| Value::Object(Map::new()));
+    let metadata = object.get("metadata").cloned().unwrap_or_else(|| Value::Object(Map::new()));
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }

@@ -56,13 +56,7 @@ impl Request {
             parameters.entry(name).or_insert(value);
         }
         let path = decode(path, false).ok_or_else(malformed)?;
-        Ok(Self {
-            method,
-            path,
-            query: parameters,
-            headers: Headers::default(),
-            body: Bytes::new(),
-        })
+        Ok(Self { method, path, query: parameters, headers: Headers::default(), body: Bytes::new() })
     }
 
     /// The same request with a body.
@@ -75,18 +69,12 @@ impl Request {
 
     /// The value of a query parameter that is there and not empty.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
-        self.query
-            .get(name)
-            .map(String::as_str)
-            .filter(|value| !value.is_empty())
+        self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// Whether a query parameter says yes, as Go reads booleans.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        matches!(
-            self.parameter(name),
-            Some("1" | "t" | "T" | "true" | "TRUE" | "True")
-        )
+        matches!(self.parameter(name), Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
     }
 }
 

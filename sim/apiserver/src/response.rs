@@ -39,11 +39,7 @@ impl Response {
             ("content-type", "text/plain; charset=utf-8".to_owned()),
             ("x-content-type-options", "nosniff".to_owned()),
         ];
-        Self::Full {
-            status,
-            headers,
-            body: body.to_owned().into(),
-        }
+        Self::Full { status, headers, body: body.to_owned().into() }
     }
 
     /// Adds a header to a complete answer.
@@ -79,10 +75,9 @@ impl Response {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         match self {
-            Self::Full { headers, .. } => headers
-                .iter()
-                .find(|(other, _)| *other == name)
-                .map(|(_, value)| value.as_str()),
+            Self::Full { headers, .. } => {
+                headers.iter().find(|(other, _)| *other == name).map(|(_, value)| value.as_str())
+            }
             Self::Watch(_) | Self::Cut => None,
         }
     }

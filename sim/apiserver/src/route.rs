@@ -48,22 +48,12 @@ pub(crate) fn route(path: &str) -> Route {
         ["apis", group] => Route::Group((*group).to_owned()),
         ["openapi", "v2"] => Route::OpenApi2,
         ["openapi", "v3"] => Route::OpenApi3Index,
-        ["openapi", "v3", "api", version] => Route::OpenApi3 {
-            group: String::new(),
-            version: (*version).to_owned(),
-        },
-        ["openapi", "v3", "apis", group, version] => Route::OpenApi3 {
-            group: (*group).to_owned(),
-            version: (*version).to_owned(),
-        },
-        ["api", version] => Route::Resources {
-            group: String::new(),
-            version: (*version).to_owned(),
-        },
-        ["apis", group, version] => Route::Resources {
-            group: (*group).to_owned(),
-            version: (*version).to_owned(),
-        },
+        ["openapi", "v3", "api", version] => Route::OpenApi3 { group: String::new(), version: (*version).to_owned() },
+        ["openapi", "v3", "apis", group, version] => {
+            Route::OpenApi3 { group: (*group).to_owned(), version: (*version).to_owned() }
+        }
+        ["api", version] => Route::Resources { group: String::new(), version: (*version).to_owned() },
+        ["apis", group, version] => Route::Resources { group: (*group).to_owned(), version: (*version).to_owned() },
         ["api", version, rest @ ..] => objects("", version, rest),
         ["apis", group, version, rest @ ..] => objects(group, version, rest),
         _ => Route::Nowhere,
@@ -74,9 +64,7 @@ fn objects(group: &str, version: &str, rest: &[&str]) -> Route {
     let (namespace, rest) = match rest {
         // A namespace itself is an object of the cluster, and so are its subresources.
         ["namespaces", _, "status" | "finalize"] if group.is_empty() => (None, rest),
-        ["namespaces", namespace, below @ ..] if !below.is_empty() => {
-            (Some((*namespace).to_owned()), below)
-        }
+        ["namespaces", namespace, below @ ..] if !below.is_empty() => (Some((*namespace).to_owned()), below),
         _ => (None, rest),
     };
     let (plural, name, subresource) = match rest {
@@ -116,18 +104,9 @@ mod tests {
         };
         assert_eq!(named("/api/v1/namespaces"), "|v1||namespaces||");
         assert_eq!(named("/api/v1/namespaces/a"), "|v1||namespaces|a|");
-        assert_eq!(
-            named("/api/v1/namespaces/a/status"),
-            "|v1||namespaces|a|status"
-        );
-        assert_eq!(
-            named("/api/v1/namespaces/a/configmaps"),
-            "|v1|a|configmaps||"
-        );
-        assert_eq!(
-            named("/apis/apps/v1/namespaces/a/deployments/b/status"),
-            "apps|v1|a|deployments|b|status"
-        );
+        assert_eq!(named("/api/v1/namespaces/a/status"), "|v1||namespaces|a|status");
+        assert_eq!(named("/api/v1/namespaces/a/configmaps"), "|v1|a|configmaps||");
+        assert_eq!(named("/apis/apps/v1/namespaces/a/deployments/b/status"), "apps|v1|a|deployments|b|status");
         assert_eq!(named("/apis/apps/v1/deployments"), "apps|v1||deployments||");
         assert_eq!(named("/apis/x.io/v1/gadgets/g"), "x.io|v1||gadgets|g|");
         assert_eq!(named("/nonsense"), "Nowhere");

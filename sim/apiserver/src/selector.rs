@@ -26,10 +26,7 @@ pub(crate) struct Selector {
 
 impl Selector {
     pub(crate) fn parse(labels: &str, fields: &str) -> Result<Self, ApiError> {
-        Ok(Self {
-            labels: parse_labels(labels)?,
-            fields: parse_fields(fields)?,
-        })
+        Ok(Self { labels: parse_labels(labels)?, fields: parse_fields(fields)? })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -38,31 +35,20 @@ impl Selector {
 
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = object.pointer("/metadata/labels");
-        let label = |name: &str| {
-            labels
-                .and_then(|labels| labels.get(name))
-                .and_then(Value::as_str)
-        };
+        let label = |name: &str| labels.and_then(|labels| labels.get(name)).and_then(Value::as_str);
         self.labels.iter().all(|requirement| match requirement {
-            Requirement::In(name, values) => {
-                label(name).is_some_and(|value| values.iter().any(|other| other == value))
-            }
+            Requirement::In(name, values) => label(name).is_some_and(|value| values.iter().any(|other| other == value)),
             Requirement::NotIn(name, values) => {
                 !label(name).is_some_and(|value| values.iter().any(|other| other == value))
             }
             Requirement::Exists(name) => label(name).is_some(),
             Requirement::Absent(name) => label(name).is_none(),
-        }) && self
-            .fields
-            .iter()
-            .all(|(pointer, value, equal)| (text(object, pointer) == value) == *equal)
+        }) && self.fields.iter().all(|(pointer, value, equal)| (text(object, pointer) == value) == *equal)
     }
 }
 
 fn malformed(selector: &str, why: &str) -> ApiError {
-    ApiError::bad_request(format!(
-        "unable to parse requirement: {why} in {selector:?}"
-    ))
+    ApiError::bad_request(format!("unable to parse requirement: {why} in {selector:?}"))
 }
 
 fn parse_labels(selector: &str) -> Result<Vec<Requirement>, ApiError> {
@@ -77,34 +63,19 @@ fn parse_labels(selector: &str) -> Result<Vec<Requirement>, ApiError> {
 fn parse_label(part: &str, selector: &str) -> Result<Requirement, ApiError> {
     let key = |text: &str| {
         let text = text.trim();
-        let valid = !text.is_empty()
-            && text
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
-        if valid {
-            Ok(text.to_owned())
-        } else {
-            Err(malformed(selector, &format!("invalid label key {text:?}")))
-        }
+        let valid = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+        if valid { Ok(text.to_owned()) } else { Err(malformed(selector, &format!("invalid label key {text:?}"))) }
     };
     if let Some((name, value)) = part.split_once("!=") {
-        return Ok(Requirement::NotIn(
-            key(name)?,
-            vec![value.trim().to_owned()],
-        ));
+        return Ok(Requirement::NotIn(key(name)?, vec![value.trim().to_owned()]));
     }
     if let Some((name, value)) = part.split_once('=') {
         let value = value.strip_prefix('=').unwrap_or(value);
         return Ok(Requirement::In(key(name)?, vec![value.trim().to_owned()]));
     }
     if let Some((head, values)) = part.split_once('(') {
-        let values = values
-            .strip_suffix(')')
-            .ok_or_else(|| malformed(selector, "missing ')'"))?;
-        let values = values
-            .split(',')
-            .map(|value| value.trim().to_owned())
-            .collect();
+        let values = values.strip_suffix(')').ok_or_else(|| malformed(selector, "missing ')'"))?;
+        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
         return match head.split_whitespace().collect::<Vec<_>>().as_slice() {
             [name, "in"] => Ok(Requirement::In(key(name)?, values)),
             [name, "notin"] => Ok(Requirement::NotIn(key(name)?, values)),
@@ -142,9 +113,7 @@ fn parse_fields(selector: &str) -> Result<Vec<(&'static str, String, bool)>, Api
             Some((name, value)) => (name, value, false),
             None => {
                 let (name, value) = part.split_once('=').ok_or_else(|| {
-                    ApiError::bad_request(format!(
-                        "invalid selector: '{selector}'; can't understand '{part}'"
-                    ))
+                    ApiError::bad_request(format!("invalid selector: '{selector}'; can't understand '{part}'"))
                 })?;
                 (name, value.strip_prefix('=').unwrap_or(value), true)
             }
@@ -154,9 +123,7 @@ fn parse_fields(selector: &str) -> Result<Vec<(&'static str, String, bool)>, Api
             "metadata.namespace" => "/metadata/namespace",
             "status.phase" => "/status/phase",
             other => {
-                return Err(ApiError::bad_request(format!(
-                    "field label not supported: {other}"
-                )));
+                return Err(ApiError::bad_request(format!("field label not supported: {other}")));
             }
         };
         fields.push((pointer, value.to_owned(), equal));
@@ -192,16 +159,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for (labels, fields) in [
-            ("a in (b", ""),
-            ("a b c", ""),
-            ("", "spec.x=1"),
-            ("", "metadata.name"),
-        ] {
-            assert!(
-                Selector::parse(labels, fields).is_err(),
-                "{labels} {fields}"
-            );
+        for (labels, fields) in [("a in (b", ""), ("a b c", ""), ("", "spec.x=1"), ("", "metadata.name")] {
+            assert!(Selector::parse(labels, fields).is_err(), "{labels} {fields}");
         }
     }
 }

@@ -84,11 +84,7 @@ pub async fn serve<L>(
 ) where
     L: axum::serve::Listener,
 {
-    let front = Front {
-        server,
-        clock,
-        gate,
-    };
+    let front = Front { server, clock, gate };
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     let mut ticking = pin!(tick(&front));
@@ -143,15 +139,10 @@ where
     // The date would come from the wall clock.
     builder.auto_date_header(false);
     // A connection that breaks is the client's business; it retries or not.
-    let _broken = builder
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+    let _broken = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(
-    front: Front,
-    request: http::Request<Incoming>,
-) -> Result<http::Response<Body>, Cut> {
+async fn respond(front: Front, request: http::Request<Incoming>) -> Result<http::Response<Body>, Cut> {
     let request = match read(request).await? {
         Ok(request) => request,
         Err(refused) => return answer(&front, refused),
@@ -161,9 +152,7 @@ async fn respond(
         tokio::time::sleep(delay).await;
     }
     let now = (front.clock)();
-    let response = front
-        .server
-        .with(|machine| machine.handle(now, &request, fault.as_ref()));
+    let response = front.server.with(|machine| machine.handle(now, &request, fault.as_ref()));
     front.gate.answered(now, &request, &response);
     answer(&front, response)
 }
@@ -171,22 +160,14 @@ async fn respond(
 /// Reads a whole request. The inner error is an answer that is due at once.
 async fn read(request: http::Request<Incoming>) -> Result<Result<Request, Response>, Cut> {
     let (parts, body) = request.into_parts();
-    let target = parts
-        .uri
-        .path_and_query()
-        .map_or("/", http::uri::PathAndQuery::as_str);
+    let target = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     let mut read = match Request::new(parts.method, target) {
         Ok(read) => read,
         Err(error) => return Ok(Err(ApiError::bad_request(error.to_string()).into_response())),
     };
     let header = |name: http::HeaderName| {
         // Several lines of one header mean the same as one line with commas.
-        let values: Vec<&str> = parts
-            .headers
-            .get_all(name)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .collect();
+        let values: Vec<&str> = parts.headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
         values.join(",")
     };
     read.headers = Headers {
@@ -211,18 +192,10 @@ async fn read(request: http::Request<Incoming>) -> Result<Result<Request, Respon
 fn answer(front: &Front, response: Response) -> Result<http::Response<Body>, Cut> {
     let (status, headers, body) = match response {
         Response::Cut => return Err(Cut),
-        Response::Full {
-            status,
-            headers,
-            body,
-        } => (status, headers, Full::new(body).boxed_unsync()),
+        Response::Full { status, headers, body } => (status, headers, Full::new(body).boxed_unsync()),
         Response::Watch(id) => {
             let headers = vec![("content-type", "application/json".to_owned())];
-            (
-                200,
-                headers,
-                StreamBody::new(events(front.clone(), id)).boxed_unsync(),
-            )
+            (200, headers, StreamBody::new(events(front.clone(), id)).boxed_unsync())
         }
     };
     let mut answer = http::Response::new(body);
@@ -242,16 +215,11 @@ struct OpenWatch {
 
 impl Drop for OpenWatch {
     fn drop(&mut self) {
-        self.front
-            .server
-            .with(|machine| machine.close_watch(self.id));
+        self.front.server.with(|machine| machine.close_watch(self.id));
     }
 }
 
-fn events(
-    front: Front,
-    id: WatchId,
-) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
+fn events(front: Front, id: WatchId) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
     stream::unfold(OpenWatch { front, id }, |watch| async move {
         let lines = next_lines(&watch).await?;
         Some((Ok(Frame::data(lines)), watch))
@@ -266,11 +234,7 @@ async fn next_lines(watch: &OpenWatch) -> Option<Bytes> {
         let now = (watch.front.clock)();
         let (lines, closed, wakes_at) = watch.front.server.with(|machine| {
             let lines = machine.watch_events(watch.id, now);
-            (
-                lines,
-                machine.watch_is_closed(watch.id),
-                machine.watch_wakes_at(watch.id),
-            )
+            (lines, machine.watch_is_closed(watch.id), machine.watch_wakes_at(watch.id))
         });
         if !lines.is_empty() {
             return Some(lines.concat().into());

@@ -108,10 +108,7 @@ impl ApiServer {
         self.tick(now);
         match fault {
             None => self.answer(now, request),
-            Some(Fault::Refuse {
-                status,
-                retry_after_secs,
-            }) => refusal(*status, *retry_after_secs),
+            Some(Fault::Refuse { status, retry_after_secs }) => refusal(*status, *retry_after_secs),
             Some(Fault::CutBeforeCommit) => Response::Cut,
             Some(Fault::LoseAnswer) => {
                 if let Response::Watch(id) = self.answer(now, request) {
@@ -138,10 +135,7 @@ impl ApiServer {
 
     /// The events of a watch since the last call, as JSON lines.
     pub fn watch_events(&mut self, id: WatchId, now: Timestamp) -> Vec<Bytes> {
-        self.watches
-            .get_mut(&id)
-            .map(|watch| watch.read(&self.store, now))
-            .unwrap_or_default()
+        self.watches.get_mut(&id).map(|watch| watch.read(&self.store, now)).unwrap_or_default()
     }
 
     /// Whether a watch has ended and everything in it was read.
@@ -184,16 +178,8 @@ impl ApiServer {
 
     /// One object.
     #[must_use]
-    pub fn get(
-        &self,
-        group: &str,
-        plural: &str,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Option<&Arc<Value>> {
-        self.store
-            .get(group, plural, namespace, name)
-            .map(|entry| &entry.object)
+    pub fn get(&self, group: &str, plural: &str, namespace: Option<&str>, name: &str) -> Option<&Arc<Value>> {
+        self.store.get(group, plural, namespace, name).map(|entry| &entry.object)
     }
 
     /// The revision of the newest change.
@@ -204,11 +190,7 @@ impl ApiServer {
 
     /// Changes whenever watches or the tick loop may have something to do.
     pub(crate) fn pulse(&self) -> (u64, u64, Option<Timestamp>) {
-        (
-            self.store.revision(),
-            self.store.compacted(),
-            self.schedule.next(),
-        )
+        (self.store.revision(), self.store.compacted(), self.schedule.next())
     }
 
     fn answer(&mut self, now: Timestamp, request: &Request) -> Response {
@@ -228,34 +210,22 @@ impl ApiServer {
             return Err(ApiError::NoSuchPath);
         }
         let found = |document: Option<Value>| {
-            document
-                .map(|document| Response::json(200, &document))
-                .ok_or(ApiError::NoSuchPath)
+            document.map(|document| Response::json(200, &document)).ok_or(ApiError::NoSuchPath)
         };
         let aggregated = media::wants_aggregated_discovery(request);
         let tag = &request.headers.if_none_match;
         match route {
             Route::Version => found(Some(discovery::version())),
             Route::Health => Ok(Response::text(200, "ok")),
-            Route::Core if aggregated => Ok(discovery::tagged(
-                &discovery::aggregated(&self.registry, true),
-                tag,
-            )),
-            Route::Groups if aggregated => Ok(discovery::tagged(
-                &discovery::aggregated(&self.registry, false),
-                tag,
-            )),
+            Route::Core if aggregated => Ok(discovery::tagged(&discovery::aggregated(&self.registry, true), tag)),
+            Route::Groups if aggregated => Ok(discovery::tagged(&discovery::aggregated(&self.registry, false), tag)),
             Route::Core => found(Some(discovery::core())),
             Route::Groups => found(Some(discovery::groups(&self.registry))),
             Route::Group(group) => found(discovery::group(&self.registry, group)),
-            Route::Resources { group, version } => {
-                found(discovery::resources(&self.registry, group, version))
-            }
+            Route::Resources { group, version } => found(discovery::resources(&self.registry, group, version)),
             Route::OpenApi2 => found(Some(openapi::version_2())),
             Route::OpenApi3Index => found(Some(openapi::index(&self.registry))),
-            Route::OpenApi3 { group, version } => {
-                found(openapi::document(&self.registry, group, version))
-            }
+            Route::OpenApi3 { group, version } => found(openapi::document(&self.registry, group, version)),
             Route::Objects(_) | Route::Nowhere => Err(ApiError::NoSuchPath),
         }
     }
@@ -269,45 +239,27 @@ impl ApiServer {
 
     /// Ends the watches of a resource that is no longer served.
     pub(crate) fn close_watches_of(&mut self, group: &str, plural: &str) {
-        for watch in self
-            .watches
-            .values_mut()
-            .filter(|watch| watch.scope.target.resource.is(group, plural))
-        {
+        for watch in self.watches.values_mut().filter(|watch| watch.scope.target.resource.is(group, plural)) {
             watch.close();
         }
     }
 
     /// Stores an object. The caller has found out that it differs from what is stored.
-    pub(crate) fn commit(
-        &mut self,
-        now: Timestamp,
-        who: &Authorship,
-        key: StoredKey,
-        object: Value,
-    ) -> Arc<Value> {
+    pub(crate) fn commit(&mut self, now: Timestamp, who: &Authorship, key: StoredKey, object: Value) -> Arc<Value> {
         let event = self.store.put(now, key, object);
         self.record(now, who, &event);
         event.object
     }
 
     /// Removes an object and returns its last state.
-    pub(crate) fn expunge(
-        &mut self,
-        now: Timestamp,
-        who: &Authorship,
-        key: &StoredKey,
-    ) -> Option<Arc<Value>> {
+    pub(crate) fn expunge(&mut self, now: Timestamp, who: &Authorship, key: &StoredKey) -> Option<Arc<Value>> {
         let event = self.store.remove(now, key)?;
         self.record(now, who, &event);
         Some(event.object)
     }
 
     fn record(&mut self, now: Timestamp, who: &Authorship, event: &Event) {
-        assert!(
-            event.gone || event.before.as_ref() != Some(&event.object),
-            "a write changes something"
-        );
+        assert!(event.gone || event.before.as_ref() != Some(&event.object), "a write changes something");
         self.journal.push(Write {
             at: now,
             actor: who.actor.clone(),
@@ -344,10 +296,6 @@ pub(crate) struct Authorship {
 
 impl Authorship {
     pub(crate) fn controller(name: &'static str, verb: Verb) -> Self {
-        Self {
-            actor: Actor::Controller(name),
-            verb,
-            subresource: "",
-        }
+        Self { actor: Actor::Controller(name), verb, subresource: "" }
     }
 }

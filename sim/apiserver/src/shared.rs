@@ -20,20 +20,13 @@ impl SharedServer {
     /// Shares a machine.
     #[must_use]
     pub fn new(machine: ApiServer) -> Self {
-        Self(Arc::new(Inner {
-            machine: Mutex::new(machine),
-            changed: Notify::new(),
-        }))
+        Self(Arc::new(Inner { machine: Mutex::new(machine), changed: Notify::new() }))
     }
 
     /// Uses the machine. Watches and the tick loop wake up when something changed.
     pub fn with<R>(&self, using: impl FnOnce(&mut ApiServer) -> R) -> R {
         // A panic while the lock was held is a failed assertion, which has ended the run that made it.
-        let mut machine = self
-            .0
-            .machine
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut machine = self.0.machine.lock().unwrap_or_else(PoisonError::into_inner);
         let before = machine.pulse();
         let result = using(&mut machine);
         let changed = machine.pulse() != before;

@@ -65,13 +65,7 @@ impl Store {
         self.shelves.get(&(group.to_owned(), plural.to_owned()))
     }
 
-    pub(crate) fn get(
-        &self,
-        group: &str,
-        plural: &str,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Option<&Entry> {
+    pub(crate) fn get(&self, group: &str, plural: &str, namespace: Option<&str>, name: &str) -> Option<&Entry> {
         self.shelf(group, plural)?.get(&place(namespace, name))
     }
 
@@ -81,9 +75,7 @@ impl Store {
 
     /// The events after a revision, in order.
     pub(crate) fn events_after(&self, revision: u64) -> impl Iterator<Item = &Event> {
-        let start = self
-            .history
-            .partition_point(|event| event.revision <= revision);
+        let start = self.history.partition_point(|event| event.revision <= revision);
         self.history.range(start..)
     }
 
@@ -91,21 +83,11 @@ impl Store {
     pub(crate) fn shelf_at(&self, group: &str, plural: &str, revision: u64) -> Shelf {
         let mut shelf = self.shelf(group, plural).cloned().unwrap_or_default();
         let later: Vec<&Event> = self.events_after(revision).collect();
-        for event in later
-            .into_iter()
-            .rev()
-            .filter(|event| event.key.group == group && event.key.plural == plural)
-        {
+        for event in later.into_iter().rev().filter(|event| event.key.group == group && event.key.plural == plural) {
             let place = place(event.key.namespace.as_deref(), &event.key.name);
             match &event.before {
                 None => drop(shelf.remove(&place)),
-                Some(before) => drop(shelf.insert(
-                    place,
-                    Entry {
-                        key: event.key.clone(),
-                        object: before.clone(),
-                    },
-                )),
+                Some(before) => drop(shelf.insert(place, Entry { key: event.key.clone(), object: before.clone() })),
             }
         }
         shelf
@@ -114,48 +96,24 @@ impl Store {
     /// Stores an object under the next revision and returns it as stored.
     pub(crate) fn put(&mut self, at: Timestamp, key: StoredKey, mut object: Value) -> Event {
         self.revision += 1;
-        metadata(&mut object).insert(
-            "resourceVersion".to_owned(),
-            json!(self.revision.to_string()),
-        );
+        metadata(&mut object).insert("resourceVersion".to_owned(), json!(self.revision.to_string()));
         let object = Arc::new(object);
         let place = place(key.namespace.as_deref(), &key.name);
-        let shelf = self
-            .shelves
-            .entry((key.group.clone(), key.plural.clone()))
-            .or_default();
+        let shelf = self.shelves.entry((key.group.clone(), key.plural.clone())).or_default();
         let previous = shelf.get(&place);
         let key = previous.map_or_else(|| Arc::new(key), |entry| entry.key.clone());
         let before = previous.map(|entry| entry.object.clone());
-        shelf.insert(
-            place,
-            Entry {
-                key: key.clone(),
-                object: object.clone(),
-            },
-        );
-        self.record(Event {
-            revision: self.revision,
-            at,
-            key,
-            before,
-            object,
-            gone: false,
-        })
+        shelf.insert(place, Entry { key: key.clone(), object: object.clone() });
+        self.record(Event { revision: self.revision, at, key, before, object, gone: false })
     }
 
     /// Removes an object. `None` when it is not there.
     pub(crate) fn remove(&mut self, at: Timestamp, key: &StoredKey) -> Option<Event> {
-        let shelf = self
-            .shelves
-            .get_mut(&(key.group.clone(), key.plural.clone()))?;
+        let shelf = self.shelves.get_mut(&(key.group.clone(), key.plural.clone()))?;
         let entry = shelf.remove(&place(key.namespace.as_deref(), &key.name))?;
         self.revision += 1;
         let mut last = Value::clone(&entry.object);
-        metadata(&mut last).insert(
-            "resourceVersion".to_owned(),
-            json!(self.revision.to_string()),
-        );
+        metadata(&mut last).insert("resourceVersion".to_owned(), json!(self.revision.to_string()));
         let before = Some(entry.object);
         Some(self.record(Event {
             revision: self.revision,
@@ -169,18 +127,12 @@ impl Store {
 
     /// The objects that say they belong to the owner with this identity.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<Arc<StoredKey>> {
-        self.dependents
-            .get(uid)
-            .map(|keys| keys.iter().cloned().collect())
-            .unwrap_or_default()
+        self.dependents.get(uid).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
     }
 
     fn index_owners(&mut self, event: &Event) {
         let owners = |object: &Value| -> Vec<String> {
-            list(object, "/metadata/ownerReferences")
-                .iter()
-                .map(|owner| text(owner, "/uid").to_owned())
-                .collect()
+            list(object, "/metadata/ownerReferences").iter().map(|owner| text(owner, "/uid").to_owned()).collect()
         };
         for uid in event.before.iter().flat_map(|before| owners(before)) {
             if let Some(keys) = self.dependents.get_mut(&uid) {
@@ -192,22 +144,14 @@ impl Store {
         }
         if !event.gone {
             for uid in owners(&event.object) {
-                self.dependents
-                    .entry(uid)
-                    .or_default()
-                    .insert(event.key.clone());
+                self.dependents.entry(uid).or_default().insert(event.key.clone());
             }
         }
     }
 
     fn record(&mut self, event: Event) -> Event {
         self.index_owners(&event);
-        assert!(
-            self.history
-                .back()
-                .is_none_or(|last| last.revision < event.revision),
-            "revisions only grow"
-        );
+        assert!(self.history.back().is_none_or(|last| last.revision < event.revision), "revisions only grow");
         self.history.push_back(event.clone());
         if self.history.len() > HISTORY_EVENTS_MAX {
             self.forget_oldest();
@@ -217,11 +161,7 @@ impl Store {
 
     /// Forgets the events that are older than `age`.
     pub(crate) fn compact(&mut self, now: Timestamp, age: SignedDuration) {
-        while self
-            .history
-            .front()
-            .is_some_and(|event| now.duration_since(event.at) > age)
-        {
+        while self.history.front().is_some_and(|event| now.duration_since(event.at) > age) {
             self.forget_oldest();
         }
     }

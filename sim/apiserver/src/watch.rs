@@ -33,13 +33,8 @@ pub(crate) struct Scope {
 
 impl Scope {
     pub(crate) fn selects(&self, namespace: Option<&str>, object: &Value) -> bool {
-        self.namespace
-            .as_deref()
-            .is_none_or(|wanted| namespace == Some(wanted))
-            && self
-                .name
-                .as_deref()
-                .is_none_or(|wanted| crate::pointer::name(object) == wanted)
+        self.namespace.as_deref().is_none_or(|wanted| namespace == Some(wanted))
+            && self.name.as_deref().is_none_or(|wanted| crate::pointer::name(object) == wanted)
             && self.selector.matches(object)
     }
 }
@@ -56,16 +51,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(
-        scope: Scope,
-        now: Timestamp,
-        cursor: u64,
-        bookmarks: bool,
-        timeout_secs: Option<u64>,
-    ) -> Self {
-        let timeout = timeout_secs
-            .and_then(|seconds| i64::try_from(seconds).ok())
-            .map(SignedDuration::from_secs);
+    pub(crate) fn new(scope: Scope, now: Timestamp, cursor: u64, bookmarks: bool, timeout_secs: Option<u64>) -> Self {
+        let timeout = timeout_secs.and_then(|seconds| i64::try_from(seconds).ok()).map(SignedDuration::from_secs);
         Self {
             scope,
             cursor,
@@ -110,11 +97,7 @@ impl Watch {
             return lines;
         }
         if self.cursor < store.compacted() {
-            let message = format!(
-                "too old resource version: {} ({})",
-                self.cursor,
-                store.compacted() + 1
-            );
+            let message = format!("too old resource version: {} ({})", self.cursor, store.compacted() + 1);
             lines.push(encode("ERROR", &ApiError::expired(message).to_value()));
             self.closed = true;
             return lines;
@@ -138,10 +121,7 @@ impl Watch {
             return None;
         }
         let namespace = event.key.namespace.as_deref();
-        let before = event
-            .before
-            .as_ref()
-            .is_some_and(|before| self.scope.selects(namespace, before));
+        let before = event.before.as_ref().is_some_and(|before| self.scope.selects(namespace, before));
         let after = !event.gone && self.scope.selects(namespace, &event.object);
         match (before, after) {
             (false, false) => None,
@@ -150,25 +130,19 @@ impl Watch {
             (true, false) => {
                 // The last state that matched, at the revision at which it ceased to.
                 let mut last = Value::clone(event.before.as_ref()?);
-                crate::pointer::metadata(&mut last).insert(
-                    "resourceVersion".to_owned(),
-                    json!(event.revision.to_string()),
-                );
+                crate::pointer::metadata(&mut last)
+                    .insert("resourceVersion".to_owned(), json!(event.revision.to_string()));
                 Some(self.line("DELETED", now, &Arc::new(last)))
             }
         }
     }
 
     fn line(&self, kind: &str, now: Timestamp, object: &Arc<Value>) -> Bytes {
-        encode(
-            kind,
-            &render::object(&self.scope.target, self.scope.form, now, object),
-        )
+        encode(kind, &render::object(&self.scope.target, self.scope.form, now, object))
     }
 
     fn bookmark(&self, revision: u64, initial_events_end: bool) -> Bytes {
-        let mut metadata =
-            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if initial_events_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

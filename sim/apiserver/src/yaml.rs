@@ -25,10 +25,7 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        assert_eq!(
-            read_yaml(b"a: 1\nb: [x]\n"),
-            Ok(json!({"a": 1, "b": ["x"]}))
-        );
+        assert_eq!(read_yaml(b"a: 1\nb: [x]\n"), Ok(json!({"a": 1, "b": ["x"]})));
         assert_eq!(read_yaml(br#"{"a": 1}"#), Ok(json!({"a": 1})));
         assert!(read_yaml(b"a: [").is_err());
         assert!(read_json(b"a: 1").is_err());

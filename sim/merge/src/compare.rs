@@ -27,10 +27,7 @@ impl Comparison {
 /// Compares two documents of one shape.
 #[must_use]
 pub fn compare(shape: &Shape, old: &Value, new: &Value) -> Comparison {
-    let mut walk = Walk {
-        result: Comparison::default(),
-        path: Vec::new(),
-    };
+    let mut walk = Walk { result: Comparison::default(), path: Vec::new() };
     walk.both(shape, old, new);
     walk.result
 }
@@ -49,13 +46,9 @@ impl Walk {
 
     fn both(&mut self, shape: &Shape, old: &Value, new: &Value) {
         match (old, new) {
-            (Value::Object(old), Value::Object(new)) if shape.is_granular_map() => {
-                self.maps(shape, old, new)
-            }
+            (Value::Object(old), Value::Object(new)) if shape.is_granular_map() => self.maps(shape, old, new),
             (Value::Array(old_list), Value::Array(new_list)) => {
-                if let (Some((old, item)), Some((new, _))) =
-                    (shape.items(old_list), shape.items(new_list))
-                {
+                if let (Some((old, item)), Some((new, _))) = (shape.items(old_list), shape.items(new_list)) {
                     self.lists(item, &old, &new);
                 } else if old != new {
                     self.result.modified.insert(&self.path);
@@ -69,38 +62,24 @@ impl Walk {
     fn maps(&mut self, shape: &Shape, old: &Map<String, Value>, new: &Map<String, Value>) {
         for (name, value) in old {
             let field = shape.field(name);
-            self.at(PathElement::Field(name.clone()), |walk| {
-                match new.get(name) {
-                    Some(newer) => walk.both(field, value, newer),
-                    None => walk.one(field, value, Side::Removed),
-                }
+            self.at(PathElement::Field(name.clone()), |walk| match new.get(name) {
+                Some(newer) => walk.both(field, value, newer),
+                None => walk.one(field, value, Side::Removed),
             });
         }
         for (name, value) in new.iter().filter(|(name, _)| !old.contains_key(*name)) {
-            self.at(PathElement::Field(name.clone()), |walk| {
-                walk.one(shape.field(name), value, Side::Added)
-            });
+            self.at(PathElement::Field(name.clone()), |walk| walk.one(shape.field(name), value, Side::Added));
         }
     }
 
-    fn lists(
-        &mut self,
-        item: &Shape,
-        old: &[(PathElement, &Value)],
-        new: &[(PathElement, &Value)],
-    ) {
+    fn lists(&mut self, item: &Shape, old: &[(PathElement, &Value)], new: &[(PathElement, &Value)]) {
         for (key, value) in old {
-            self.at(key.clone(), |walk| {
-                match new.iter().find(|(other, _)| other == key) {
-                    Some((_, newer)) => walk.both(item, value, newer),
-                    None => walk.one(item, value, Side::Removed),
-                }
+            self.at(key.clone(), |walk| match new.iter().find(|(other, _)| other == key) {
+                Some((_, newer)) => walk.both(item, value, newer),
+                None => walk.one(item, value, Side::Removed),
             });
         }
-        for (key, value) in new
-            .iter()
-            .filter(|(key, _)| !old.iter().any(|(other, _)| other == key))
-        {
+        for (key, value) in new.iter().filter(|(key, _)| !old.iter().any(|(other, _)| other == key)) {
             self.at(key.clone(), |walk| walk.one(item, value, Side::Added));
         }
     }
@@ -114,9 +93,7 @@ impl Walk {
         match value {
             Value::Object(map) if shape.is_granular_map() => {
                 for (name, value) in map {
-                    self.at(PathElement::Field(name.clone()), |walk| {
-                        walk.one(shape.field(name), value, side)
-                    });
+                    self.at(PathElement::Field(name.clone()), |walk| walk.one(shape.field(name), value, side));
                 }
             }
             Value::Array(list) => {

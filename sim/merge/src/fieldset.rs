@@ -56,12 +56,8 @@ impl fmt::Display for PathElement {
             Self::Field(name) => write!(formatter, ".{name}"),
             Self::Value(value) => write!(formatter, "[={value}]"),
             Self::Key(keys) => {
-                let parsed: BTreeMap<String, Value> =
-                    serde_json::from_str(keys).unwrap_or_default();
-                let parts: Vec<String> = parsed
-                    .iter()
-                    .map(|(name, value)| format!("{name}={value}"))
-                    .collect();
+                let parsed: BTreeMap<String, Value> = serde_json::from_str(keys).unwrap_or_default();
+                let parts: Vec<String> = parsed.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 write!(formatter, "[{}]", parts.join(","))
             }
         }
@@ -133,13 +129,7 @@ impl FieldSet {
         let Some((first, rest)) = path.split_first() else {
             return false;
         };
-        self.nodes.get(first).is_some_and(|node| {
-            if rest.is_empty() {
-                node.member
-            } else {
-                node.below.contains(rest)
-            }
-        })
+        self.nodes.get(first).is_some_and(|node| if rest.is_empty() { node.member } else { node.below.contains(rest) })
     }
 
     /// The paths of either set.
@@ -159,10 +149,7 @@ impl FieldSet {
     pub fn difference(&self, other: &Self) -> Self {
         self.combine(|element, node| match other.nodes.get(element) {
             None => node.clone(),
-            Some(theirs) => Node {
-                member: node.member && !theirs.member,
-                below: node.below.difference(&theirs.below),
-            },
+            Some(theirs) => Node { member: node.member && !theirs.member, below: node.below.difference(&theirs.below) },
         })
     }
 
@@ -171,21 +158,15 @@ impl FieldSet {
     pub fn intersection(&self, other: &Self) -> Self {
         self.combine(|element, node| match other.nodes.get(element) {
             None => Node::default(),
-            Some(theirs) => Node {
-                member: node.member && theirs.member,
-                below: node.below.intersection(&theirs.below),
-            },
+            Some(theirs) => {
+                Node { member: node.member && theirs.member, below: node.below.intersection(&theirs.below) }
+            }
         })
     }
 
     fn combine(&self, keep: impl Fn(&PathElement, &Node) -> Node) -> Self {
-        let kept = self
-            .nodes
-            .iter()
-            .map(|(element, node)| (element.clone(), keep(element, node)));
-        Self {
-            nodes: kept.filter(|(_, node)| !node.is_empty()).collect(),
-        }
+        let kept = self.nodes.iter().map(|(element, node)| (element.clone(), keep(element, node)));
+        Self { nodes: kept.filter(|(_, node)| !node.is_empty()).collect() }
     }
 
     /// Every path, in order.
@@ -213,9 +194,7 @@ impl FieldSet {
         let mut fields = Map::new();
         for (element, node) in &self.nodes {
             let mut below = node.below.to_fields_v1();
-            if let (true, false, Value::Object(map)) =
-                (node.member, node.below.is_empty(), &mut below)
-            {
+            if let (true, false, Value::Object(map)) = (node.member, node.below.is_empty(), &mut below) {
                 map.insert(".".to_owned(), Value::Object(Map::new()));
             }
             fields.insert(element.to_fields_v1(), below);
@@ -240,18 +219,9 @@ impl FieldSet {
         };
         let mut set = Self::new();
         for (text, below) in map.iter().filter(|(text, _)| *text != ".") {
-            let element = PathElement::from_fields_v1(text)
-                .ok_or_else(|| FieldSetError::Element(text.clone()))?;
-            let member = below
-                .as_object()
-                .is_some_and(|map| map.is_empty() || map.contains_key("."));
-            set.nodes.insert(
-                element,
-                Node {
-                    member,
-                    below: Self::read(below, depth + 1)?,
-                },
-            );
+            let element = PathElement::from_fields_v1(text).ok_or_else(|| FieldSetError::Element(text.clone()))?;
+            let member = below.as_object().is_some_and(|map| map.is_empty() || map.contains_key("."));
+            set.nodes.insert(element, Node { member, below: Self::read(below, depth + 1)? });
         }
         Ok(set)
     }

@@ -73,10 +73,7 @@ pub type Managers = BTreeMap<ManagerKey, Manager>;
 
 /// Reads the managers of an object.
 pub(crate) fn read(object: &Value) -> Result<Managers, ManagersError> {
-    let Some(entries) = object
-        .pointer("/metadata/managedFields")
-        .filter(|entries| !entries.is_null())
-    else {
+    let Some(entries) = object.pointer("/metadata/managedFields").filter(|entries| !entries.is_null()) else {
         return Ok(Managers::new());
     };
     let entries = entries.as_array().ok_or(ManagersError::NotEntries)?;
@@ -86,12 +83,7 @@ pub(crate) fn read(object: &Value) -> Result<Managers, ManagersError> {
         if map.is_empty() {
             continue;
         }
-        let text = |name: &str| {
-            map.get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let text = |name: &str| map.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let operation = match text("operation").as_str() {
             "Apply" => Operation::Apply,
             "Update" => Operation::Update,
@@ -102,21 +94,10 @@ pub(crate) fn read(object: &Value) -> Result<Managers, ManagersError> {
         let key = ManagerKey {
             name: text("manager"),
             operation,
-            api_version: if operation == Operation::Apply {
-                String::new()
-            } else {
-                api_version.clone()
-            },
+            api_version: if operation == Operation::Apply { String::new() } else { api_version.clone() },
             subresource: text("subresource"),
         };
-        managers.insert(
-            key,
-            Manager {
-                api_version,
-                time: text("time"),
-                fields,
-            },
-        );
+        managers.insert(key, Manager { api_version, time: text("time"), fields });
     }
     Ok(managers)
 }
@@ -127,18 +108,9 @@ pub(crate) fn write(object: &mut Value, mut managers: Managers) {
     merge_ancient(&mut managers);
     let mut entries: Vec<(&ManagerKey, &Manager)> = managers.iter().collect();
     entries.sort_by_key(|(key, manager)| {
-        (
-            key.operation,
-            &manager.time,
-            &key.name,
-            &manager.api_version,
-            &key.subresource,
-        )
+        (key.operation, &manager.time, &key.name, &manager.api_version, &key.subresource)
     });
-    let entries: Vec<Value> = entries
-        .into_iter()
-        .map(|(key, manager)| entry(key, manager))
-        .collect();
+    let entries: Vec<Value> = entries.into_iter().map(|(key, manager)| entry(key, manager)).collect();
     let Some(metadata) = metadata_mut(object) else {
         return;
     };
@@ -151,8 +123,7 @@ pub(crate) fn write(object: &mut Value, mut managers: Managers) {
 
 fn entry(key: &ManagerKey, manager: &Manager) -> Value {
     let mut entry = Map::new();
-    let mut put =
-        |name: &str, text: &str| entry.insert(name.to_owned(), Value::String(text.to_owned()));
+    let mut put = |name: &str, text: &str| entry.insert(name.to_owned(), Value::String(text.to_owned()));
     put("manager", &key.name);
     put("operation", key.operation.as_str());
     put("apiVersion", &manager.api_version);
@@ -167,36 +138,22 @@ fn entry(key: &ManagerKey, manager: &Manager) -> Value {
 
 /// The metadata of an object, made when it has none.
 pub(crate) fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
-    object
-        .as_object_mut()?
-        .entry("metadata")
-        .or_insert_with(|| json!({}))
-        .as_object_mut()
+    object.as_object_mut()?.entry("metadata").or_insert_with(|| json!({})).as_object_mut()
 }
 
 fn merge_ancient(managers: &mut Managers) {
-    let mut updaters: Vec<ManagerKey> = managers
-        .keys()
-        .filter(|key| key.operation == Operation::Update)
-        .cloned()
-        .collect();
+    let mut updaters: Vec<ManagerKey> =
+        managers.keys().filter(|key| key.operation == Operation::Update).cloned().collect();
     if updaters.len() <= UPDATE_MANAGERS_MAX {
         return;
     }
     updaters.sort_by_key(|key| managers.get(key).map(|manager| manager.time.clone()));
     // One more than the surplus, because the merged ones come back as one manager per API version.
-    for key in updaters
-        .iter()
-        .take(updaters.len() - UPDATE_MANAGERS_MAX + 1)
-    {
+    for key in updaters.iter().take(updaters.len() - UPDATE_MANAGERS_MAX + 1) {
         let Some(old) = managers.remove(key) else {
             continue;
         };
-        let ancient = ManagerKey {
-            name: ANCIENT.to_owned(),
-            subresource: String::new(),
-            ..key.clone()
-        };
+        let ancient = ManagerKey { name: ANCIENT.to_owned(), subresource: String::new(), ..key.clone() };
         match managers.get_mut(&ancient) {
             None => drop(managers.insert(ancient, old)),
             Some(merged) => {

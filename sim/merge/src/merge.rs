@@ -16,19 +16,14 @@ pub fn merge(shape: &Shape, live: &Value, applied: &Value) -> Value {
         (Value::Object(live), Value::Object(applied)) if shape.is_granular_map() => {
             let mut merged = live.clone();
             for (name, value) in applied {
-                let value = live.get(name).map_or_else(
-                    || value.clone(),
-                    |live| merge(shape.field(name), live, value),
-                );
+                let value = live.get(name).map_or_else(|| value.clone(), |live| merge(shape.field(name), live, value));
                 merged.insert(name.clone(), value);
             }
             Value::Object(merged)
         }
         (Value::Array(live_list), Value::Array(applied_list)) => {
             match (shape.items(live_list), shape.items(applied_list)) {
-                (Some((live, item)), Some((applied, _))) => {
-                    Value::Array(merge_items(item, &live, &applied))
-                }
+                (Some((live, item)), Some((applied, _))) => Value::Array(merge_items(item, &live, &applied)),
                 _ => applied.clone(),
             }
         }
@@ -38,16 +33,9 @@ pub fn merge(shape: &Shape, live: &Value, applied: &Value) -> Value {
 
 /// Applied items come in the order in which they were applied; the others keep their place before the item that they
 /// preceded. Merging the result again changes nothing.
-fn merge_items(
-    item: &Shape,
-    live: &[(PathElement, &Value)],
-    applied: &[(PathElement, &Value)],
-) -> Vec<Value> {
-    let position: BTreeMap<&PathElement, usize> = live
-        .iter()
-        .enumerate()
-        .map(|(index, (key, _))| (key, index))
-        .collect();
+fn merge_items(item: &Shape, live: &[(PathElement, &Value)], applied: &[(PathElement, &Value)]) -> Vec<Value> {
+    let position: BTreeMap<&PathElement, usize> =
+        live.iter().enumerate().map(|(index, (key, _))| (key, index)).collect();
     let declared: BTreeSet<&PathElement> = applied.iter().map(|(key, _)| key).collect();
     let mut merged = Vec::with_capacity(live.len() + applied.len());
     let mut next = 0;
@@ -66,11 +54,6 @@ fn merge_items(
         next = next.max(index + 1);
         merged.push(merge(item, live[index].1, value));
     }
-    merged.extend(
-        live[next..]
-            .iter()
-            .filter(|(key, _)| !declared.contains(key))
-            .map(|(_, value)| (*value).clone()),
-    );
+    merged.extend(live[next..].iter().filter(|(key, _)| !declared.contains(key)).map(|(_, value)| (*value).clone()));
     merged
 }

@@ -15,15 +15,8 @@ use crate::shape::Shape;
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Metadata that belongs to the server: never owned, never taken from a declaration.
-const SERVER_METADATA: [&str; 7] = [
-    "creationTimestamp",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
+const SERVER_METADATA: [&str; 7] =
+    ["creationTimestamp", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 
 /// Metadata that identifies the object: in every declaration, owned by nobody.
 const IDENTITY_METADATA: [&str; 2] = ["name", "namespace"];
@@ -55,11 +48,7 @@ impl Writer<'_> {
     }
 
     fn manager(&self, fields: FieldSet) -> Manager {
-        Manager {
-            api_version: self.api_version.to_owned(),
-            time: self.now.to_owned(),
-            fields,
-        }
+        Manager { api_version: self.api_version.to_owned(), time: self.now.to_owned(), fields }
     }
 }
 
@@ -82,17 +71,9 @@ impl Conflict {
     /// The other manager as the API server prints it.
     #[must_use]
     pub fn owner(&self) -> String {
-        let ManagerKey {
-            name,
-            operation,
-            api_version,
-            subresource,
-        } = &self.manager;
-        let subresource = if subresource.is_empty() {
-            String::new()
-        } else {
-            format!(" with subresource {subresource:?}")
-        };
+        let ManagerKey { name, operation, api_version, subresource } = &self.manager;
+        let subresource =
+            if subresource.is_empty() { String::new() } else { format!(" with subresource {subresource:?}") };
         match operation {
             Operation::Apply => format!("{name:?}{subresource}"),
             Operation::Update => format!("{name:?}{subresource} using {api_version}"),
@@ -117,9 +98,7 @@ impl fmt::Display for Conflicts {
         let mut owners: Vec<(String, Vec<String>)> = Vec::new();
         for conflict in &self.0 {
             match owners.last_mut() {
-                Some((owner, fields)) if *owner == conflict.owner() => {
-                    fields.push(conflict.field())
-                }
+                Some((owner, fields)) if *owner == conflict.owner() => fields.push(conflict.field()),
                 _ => owners.push((conflict.owner(), vec![conflict.field()])),
             }
         }
@@ -127,12 +106,7 @@ impl fmt::Display for Conflicts {
             .iter()
             .map(|(owner, fields)| format!("conflicts with {owner}:\n- {}", fields.join("\n- ")))
             .collect();
-        write!(
-            formatter,
-            "Apply failed with {} conflicts: {}",
-            self.0.len(),
-            owners.join("\n")
-        )
+        write!(formatter, "Apply failed with {} conflicts: {}", self.0.len(), owners.join("\n"))
     }
 }
 
@@ -164,10 +138,7 @@ pub fn apply(
     let owned = ownable(&shape.fields_of(&declared));
     let mut managers = live.map_or_else(|| Ok(Managers::new()), managers::read)?;
     if let Some(live) = live.filter(|_| managers.is_empty()) {
-        let before = Writer {
-            manager: BEFORE_FIRST_APPLY,
-            ..*writer
-        };
+        let before = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
         let fields = ownable(&shape.fields_of(live));
         managers.insert(before.key(Operation::Update), before.manager(fields));
     }
@@ -197,10 +168,7 @@ pub fn apply(
     }
     let manager = match previous {
         Some(previous) if previous.fields == owned && content(&object) == content(live) => {
-            Manager {
-                api_version: writer.api_version.to_owned(),
-                ..previous
-            }
+            Manager { api_version: writer.api_version.to_owned(), ..previous }
         }
         _ => writer.manager(owned),
     };
@@ -225,11 +193,7 @@ pub fn track_update(
     let reset = updated
         .pointer("/metadata/managedFields")
         .and_then(Value::as_array)
-        .is_some_and(|entries| {
-            entries
-                .iter()
-                .all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty))
-        });
+        .is_some_and(|entries| entries.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty)));
     let mut managers = match live {
         Some(live) if !reset => managers::read(live)?,
         _ => Managers::new(),
@@ -238,22 +202,13 @@ pub fn track_update(
     let changes = compare(shape, live.unwrap_or(&blank), updated);
     let changed = ownable(&changes.modified.union(&changes.added));
     // A type has its named structures always: creating an object takes what is in them, not the structures.
-    let taken = if live.is_none() {
-        without_structures(shape, &changed)
-    } else {
-        changed.clone()
-    };
+    let taken = if live.is_none() { without_structures(shape, &changed) } else { changed.clone() };
     for manager in managers.values_mut() {
-        manager.fields = manager
-            .fields
-            .difference(&changes.removed)
-            .difference(&changed);
+        manager.fields = manager.fields.difference(&changes.removed).difference(&changed);
     }
     if !taken.is_empty() && !(reset && live.is_some_and(|live| content(live) == content(updated))) {
         let key = writer.key(Operation::Update);
-        let fields = managers
-            .get(&key)
-            .map_or_else(|| taken.clone(), |previous| previous.fields.union(&taken));
+        let fields = managers.get(&key).map_or_else(|| taken.clone(), |previous| previous.fields.union(&taken));
         managers.insert(key, writer.manager(fields));
     }
     let mut object = updated.clone();
@@ -321,10 +276,7 @@ fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Conflict> {
     let mut conflicts = Vec::new();
     for (key, manager) in managers {
         for path in manager.fields.intersection(changed).paths() {
-            conflicts.push(Conflict {
-                manager: key.clone(),
-                path,
-            });
+            conflicts.push(Conflict { manager: key.clone(), path });
         }
     }
     conflicts

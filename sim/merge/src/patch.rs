@@ -41,20 +41,12 @@ pub fn strategic_patch(shape: &Shape, live: &Value, patch: &Value) -> Value {
 
 fn strategic_map(shape: &Shape, live: &Value, changes: &Map<String, Value>) -> Value {
     let replace = directive(changes) == Some("replace");
-    let mut merged = if replace {
-        Map::new()
-    } else {
-        live.as_object().cloned().unwrap_or_default()
-    };
+    let mut merged = if replace { Map::new() } else { live.as_object().cloned().unwrap_or_default() };
     for (name, change) in changes.iter().filter(|(name, _)| !name.starts_with('$')) {
         if change.is_null() {
             merged.remove(name);
         } else {
-            let patched = strategic_patch(
-                shape.field(name),
-                merged.get(name).unwrap_or(&Value::Null),
-                change,
-            );
+            let patched = strategic_patch(shape.field(name), merged.get(name).unwrap_or(&Value::Null), change);
             merged.insert(name.clone(), patched);
         }
     }
@@ -65,18 +57,13 @@ fn strategic_list(shape: &Shape, live: &[Value], changes: &[Value]) -> Value {
     let (Some((old, item)), Some((new, _))) = (shape.items(live), shape.items(changes)) else {
         return Value::Array(changes.to_vec());
     };
-    let mut merged: Vec<(PathElement, Value)> = old
-        .into_iter()
-        .map(|(key, value)| (key, value.clone()))
-        .collect();
+    let mut merged: Vec<(PathElement, Value)> = old.into_iter().map(|(key, value)| (key, value.clone())).collect();
     for (key, change) in new {
         let position = merged.iter().position(|(other, _)| *other == key);
         let deleted = change.as_object().and_then(directive) == Some("delete");
         match (position, deleted) {
             (Some(position), true) => drop(merged.remove(position)),
-            (Some(position), false) => {
-                merged[position].1 = strategic_patch(item, &merged[position].1, change)
-            }
+            (Some(position), false) => merged[position].1 = strategic_patch(item, &merged[position].1, change),
             (None, true) => {}
             (None, false) => merged.push((key, strategic_patch(item, &Value::Null, change))),
         }
@@ -96,25 +83,17 @@ mod tests {
 
     #[test]
     fn null_removes_and_maps_merge() {
-        let merged = merge_patch(
-            &json!({"a": {"b": 1, "c": 2}, "d": [1]}),
-            &json!({"a": {"b": null, "e": 3}, "d": [2]}),
-        );
+        let merged =
+            merge_patch(&json!({"a": {"b": 1, "c": 2}, "d": [1]}), &json!({"a": {"b": null, "e": 3}, "d": [2]}));
         assert_eq!(merged, json!({"a": {"c": 2, "e": 3}, "d": [2]}));
     }
 
     #[test]
     fn strategic_patches_merge_containers_by_name() {
-        let containers =
-            |list: Value| json!({"spec": {"template": {"spec": {"containers": list}}}});
+        let containers = |list: Value| json!({"spec": {"template": {"spec": {"containers": list}}}});
         let live = containers(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]));
-        let patch = containers(
-            json!([{"name": "b", "$patch": "delete"}, {"name": "a", "image": "2"}, {"name": "c"}]),
-        );
+        let patch = containers(json!([{"name": "b", "$patch": "delete"}, {"name": "a", "image": "2"}, {"name": "c"}]));
         let merged = strategic_patch(&Shape::well_known("Deployment"), &live, &patch);
-        assert_eq!(
-            merged,
-            containers(json!([{"name": "a", "image": "2"}, {"name": "c"}]))
-        );
+        assert_eq!(merged, containers(json!([{"name": "a", "image": "2"}, {"name": "c"}])));
     }
 }

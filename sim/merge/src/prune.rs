@@ -24,12 +24,7 @@ pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &Fi
                 }
                 let was_hollow = is_hollow(child);
                 let empty = FieldSet::new();
-                prune(
-                    shape.field(name),
-                    child,
-                    &node.below,
-                    held.map_or(&empty, |held| &held.below),
-                );
+                prune(shape.field(name), child, &node.below, held.map_or(&empty, |held| &held.below));
                 // A map that its manager declared empty stays empty; one that was emptied here goes.
                 if !was_hollow && is_hollow(child) && !held.is_some_and(|held| held.member) {
                     map.remove(name);
@@ -40,8 +35,7 @@ pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &Fi
             let Some((items, item)) = shape.items(list) else {
                 return;
             };
-            let elements: Vec<PathElement> =
-                items.into_iter().map(|(element, _)| element).collect();
+            let elements: Vec<PathElement> = items.into_iter().map(|(element, _)| element).collect();
             let mut remaining = Vec::with_capacity(list.len());
             for (element, mut value) in elements.into_iter().zip(std::mem::take(list)) {
                 let held = kept.nodes.get(&element);
@@ -50,12 +44,7 @@ pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &Fi
                         continue;
                     }
                     let empty = FieldSet::new();
-                    prune(
-                        item,
-                        &mut value,
-                        &node.below,
-                        held.map_or(&empty, |held| &held.below),
-                    );
+                    prune(item, &mut value, &node.below, held.map_or(&empty, |held| &held.below));
                 }
                 remaining.push(value);
             }

@@ -62,29 +62,17 @@ impl Shape {
                         ("replicas", Self::Deduced),
                         ("selector", Self::Atomic),
                         ("strategy", structure([("type", Self::Deduced)])),
-                        (
-                            "template",
-                            structure([("metadata", metadata()), ("spec", pod_spec())]),
-                        ),
+                        ("template", structure([("metadata", metadata()), ("spec", pod_spec())])),
                     ]),
                 ),
-                (
-                    "status",
-                    structure([("conditions", keyed(&["type"], Self::Deduced))]),
-                ),
+                ("status", structure([("conditions", keyed(&["type"], Self::Deduced))])),
             ]),
             "Service" => structure([
                 ("metadata", metadata()),
-                (
-                    "spec",
-                    structure([("ports", ports("port")), ("selector", Self::Atomic)]),
-                ),
+                ("spec", structure([("ports", ports("port")), ("selector", Self::Atomic)])),
                 (
                     "status",
-                    structure([
-                        ("conditions", keyed(&["type"], Self::Deduced)),
-                        ("loadBalancer", structure([])),
-                    ]),
+                    structure([("conditions", keyed(&["type"], Self::Deduced)), ("loadBalancer", structure([]))]),
                 ),
             ]),
             "ConfigMap" | "Secret" => structure([
@@ -98,25 +86,13 @@ impl Shape {
             "Namespace" => structure([
                 ("metadata", metadata()),
                 ("spec", structure([])),
-                (
-                    "status",
-                    structure([
-                        ("conditions", keyed(&["type"], Self::Deduced)),
-                        ("phase", Self::Deduced),
-                    ]),
-                ),
+                ("status", structure([("conditions", keyed(&["type"], Self::Deduced)), ("phase", Self::Deduced)])),
             ]),
-            "ServiceAccount" => structure([
-                ("metadata", metadata()),
-                ("secrets", keyed(&["name"], Self::Deduced)),
-            ]),
+            "ServiceAccount" => structure([("metadata", metadata()), ("secrets", keyed(&["name"], Self::Deduced))]),
             "CustomResourceDefinition" => structure([
                 ("metadata", metadata()),
                 ("spec", structure([])),
-                (
-                    "status",
-                    structure([("conditions", keyed(&["type"], Self::Deduced))]),
-                ),
+                ("status", structure([("conditions", keyed(&["type"], Self::Deduced))])),
             ]),
             _ => Self::object(),
         }
@@ -130,9 +106,7 @@ impl Shape {
                 fields.insert("metadata".to_owned(), Arc::new(metadata()));
                 Self::Struct(fields)
             }
-            Self::Deduced | Self::Atomic | Self::Map(_) | Self::Set | Self::Keyed { .. } => {
-                Self::object()
-            }
+            Self::Deduced | Self::Atomic | Self::Map(_) | Self::Set | Self::Keyed { .. } => Self::object(),
         }
     }
 
@@ -160,30 +134,18 @@ impl Shape {
 
     /// The items of a list by identity, in their order, with the shape of the items. `None` when the list is one piece:
     /// by its shape, or because an item has no identity or one that another item has too.
-    pub(crate) fn items<'a>(
-        &self,
-        list: &'a [Value],
-    ) -> Option<(Vec<(PathElement, &'a Value)>, &Self)> {
+    pub(crate) fn items<'a>(&self, list: &'a [Value]) -> Option<(Vec<(PathElement, &'a Value)>, &Self)> {
         let (identified, item): (Option<Vec<_>>, &Self) = match self {
-            Self::Set => (
-                Some(
-                    list.iter()
-                        .map(|item| (PathElement::Value(item.to_string()), item))
-                        .collect(),
-                ),
-                &DEDUCED,
-            ),
-            Self::Keyed { keys, item } => (
-                list.iter()
-                    .map(|value| Some((key_of(keys, value)?, value)))
-                    .collect(),
-                item,
-            ),
+            Self::Set => {
+                (Some(list.iter().map(|item| (PathElement::Value(item.to_string()), item)).collect()), &DEDUCED)
+            }
+            Self::Keyed { keys, item } => {
+                (list.iter().map(|value| Some((key_of(keys, value)?, value))).collect(), item)
+            }
             Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) => return None,
         };
         let identified = identified?;
-        let unique: std::collections::BTreeSet<&PathElement> =
-            identified.iter().map(|(element, _)| element).collect();
+        let unique: std::collections::BTreeSet<&PathElement> = identified.iter().map(|(element, _)| element).collect();
         (unique.len() == identified.len()).then_some((identified, item))
     }
 
@@ -199,22 +161,15 @@ impl Shape {
         match value {
             Value::Object(map) if self.is_granular_map() => {
                 for (name, value) in map {
-                    let below = node
-                        .below
-                        .nodes
-                        .entry(PathElement::Field(name.clone()))
-                        .or_default();
-                    let hollow =
-                        value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+                    let below = node.below.nodes.entry(PathElement::Field(name.clone())).or_default();
+                    let hollow = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
                     below.member |= hollow || !self.names(name);
                     if !hollow {
                         self.field(name).collect(value, below);
                     }
                 }
                 // An empty associative list leaves a node without a path; the set must not keep it.
-                node.below
-                    .nodes
-                    .retain(|_, below| below.member || !below.below.is_empty());
+                node.below.nodes.retain(|_, below| below.member || !below.below.is_empty());
             }
             Value::Array(list) => match self.items(list) {
                 None => node.member = true,
@@ -236,47 +191,24 @@ impl Shape {
 fn key_of(keys: &[ListKey], item: &Value) -> Option<PathElement> {
     let mut values = BTreeMap::new();
     for key in keys {
-        values.insert(
-            key.name.as_str(),
-            item.get(&key.name).or(key.default.as_ref())?,
-        );
+        values.insert(key.name.as_str(), item.get(&key.name).or(key.default.as_ref())?);
     }
     Some(PathElement::Key(serde_json::to_string(&values).ok()?))
 }
 
 fn structure<const N: usize>(fields: [(&str, Shape); N]) -> Shape {
-    Shape::Struct(
-        fields
-            .into_iter()
-            .map(|(name, shape)| (name.to_owned(), Arc::new(shape)))
-            .collect(),
-    )
+    Shape::Struct(fields.into_iter().map(|(name, shape)| (name.to_owned(), Arc::new(shape))).collect())
 }
 
 fn keyed(keys: &[&str], item: Shape) -> Shape {
-    let keys = keys
-        .iter()
-        .map(|name| ListKey {
-            name: (*name).to_owned(),
-            default: None,
-        })
-        .collect();
-    Shape::Keyed {
-        keys,
-        item: Arc::new(item),
-    }
+    let keys = keys.iter().map(|name| ListKey { name: (*name).to_owned(), default: None }).collect();
+    Shape::Keyed { keys, item: Arc::new(item) }
 }
 
 fn ports(number: &str) -> Shape {
     let keys = vec![
-        ListKey {
-            name: number.to_owned(),
-            default: None,
-        },
-        ListKey {
-            name: "protocol".to_owned(),
-            default: Some(json!("TCP")),
-        },
+        ListKey { name: number.to_owned(), default: None },
+        ListKey { name: "protocol".to_owned(), default: Some(json!("TCP")) },
     ];
     let item = structure([
         (number, Shape::Deduced),
@@ -284,10 +216,7 @@ fn ports(number: &str) -> Shape {
         ("name", Shape::Deduced),
         ("targetPort", Shape::Deduced),
     ]);
-    Shape::Keyed {
-        keys,
-        item: Arc::new(item),
-    }
+    Shape::Keyed { keys, item: Arc::new(item) }
 }
 
 fn metadata() -> Shape {
@@ -302,13 +231,7 @@ fn metadata() -> Shape {
 
 fn pod_spec() -> Shape {
     let container = structure([
-        (
-            "env",
-            keyed(
-                &["name"],
-                structure([("name", Shape::Deduced), ("value", Shape::Deduced)]),
-            ),
-        ),
+        ("env", keyed(&["name"], structure([("name", Shape::Deduced), ("value", Shape::Deduced)]))),
         ("image", Shape::Deduced),
         ("name", Shape::Deduced),
         ("ports", ports("containerPort")),
@@ -330,15 +253,9 @@ fn read_schema(schema: &Value) -> Shape {
     let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
     match text("type") {
         "object" if text("x-kubernetes-map-type") == "atomic" => Shape::Atomic,
-        "object" => match (
-            schema.get("properties").and_then(Value::as_object),
-            schema.get("additionalProperties"),
-        ) {
+        "object" => match (schema.get("properties").and_then(Value::as_object), schema.get("additionalProperties")) {
             (Some(properties), _) => Shape::Struct(
-                properties
-                    .iter()
-                    .map(|(name, schema)| (name.clone(), Arc::new(read_schema(schema))))
-                    .collect(),
+                properties.iter().map(|(name, schema)| (name.clone(), Arc::new(read_schema(schema)))).collect(),
             ),
             (None, Some(values @ Value::Object(_))) => Shape::Map(Arc::new(read_schema(values))),
             (None, _) => Shape::Deduced,
@@ -354,26 +271,15 @@ fn read_schema(schema: &Value) -> Shape {
 
 fn read_keyed_list(schema: &Value) -> Shape {
     let items = schema.get("items").unwrap_or(&Value::Null);
-    let names = schema
-        .get("x-kubernetes-list-map-keys")
-        .and_then(Value::as_array)
-        .map_or(&[] as &[Value], Vec::as_slice);
+    let names =
+        schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).map_or(&[] as &[Value], Vec::as_slice);
     let keys: Vec<ListKey> = names
         .iter()
         .filter_map(Value::as_str)
         .map(|name| ListKey {
             name: name.to_owned(),
-            default: items
-                .pointer(&format!("/properties/{name}/default"))
-                .cloned(),
+            default: items.pointer(&format!("/properties/{name}/default")).cloned(),
         })
         .collect();
-    if keys.is_empty() {
-        Shape::Atomic
-    } else {
-        Shape::Keyed {
-            keys,
-            item: Arc::new(read_schema(items)),
-        }
-    }
+    if keys.is_empty() { Shape::Atomic } else { Shape::Keyed { keys, item: Arc::new(read_schema(items)) } }
 }

@@ -5,12 +5,7 @@ use serde_json::{Value, json};
 use sindri_merge::{ApplyError, FieldSet, Shape, Writer, apply, track_update};
 
 fn writer<'a>(manager: &'a str, now: &'a str) -> Writer<'a> {
-    Writer {
-        manager,
-        api_version: "apps/v1",
-        subresource: "",
-        now,
-    }
+    Writer { manager, api_version: "apps/v1", subresource: "", now }
 }
 
 fn deployment() -> Shape {
@@ -19,26 +14,16 @@ fn deployment() -> Shape {
 
 fn fields_of(object: &Value, manager: &str) -> Option<Value> {
     let entries = object.pointer("/metadata/managedFields")?.as_array()?;
-    entries
-        .iter()
-        .find(|entry| entry["manager"] == manager)
-        .map(|entry| entry["fieldsV1"].clone())
+    entries.iter().find(|entry| entry["manager"] == manager).map(|entry| entry["fieldsV1"].clone())
 }
 
 /// Deployments with a few fields, keyed lists, sets and maps, each of which may be missing.
 fn document() -> impl Strategy<Value = Value> {
     let names = prop::collection::btree_map("[ab]", "[xy]", 0..3);
-    let containers =
-        prop::collection::btree_map("[abc]", ("[uv]", prop::option::of(1_u16..3)), 0..3);
+    let containers = prop::collection::btree_map("[abc]", ("[uv]", prop::option::of(1_u16..3)), 0..3);
     let finalizers = prop::collection::btree_set("[pq]", 0..3);
-    (
-        names.clone(),
-        names,
-        containers,
-        finalizers,
-        prop::option::of(0_u8..3),
-    )
-        .prop_map(|(labels, annotations, containers, finalizers, replicas)| {
+    (names.clone(), names, containers, finalizers, prop::option::of(0_u8..3)).prop_map(
+        |(labels, annotations, containers, finalizers, replicas)| {
             let containers: Vec<Value> = containers
                 .into_iter()
                 .map(|(name, (image, port))| match port {
@@ -60,18 +45,19 @@ fn document() -> impl Strategy<Value = Value> {
                 object["spec"]["replicas"] = json!(replicas);
             }
             object
-        })
+        },
+    )
 }
 
 /// Whether everything that `part` says is said by `whole`.
 fn includes(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
-        (Value::Object(whole), Value::Object(part)) => part
-            .iter()
-            .all(|(name, value)| whole.get(name).is_some_and(|whole| includes(whole, value))),
-        (Value::Array(whole), Value::Array(part)) => part
-            .iter()
-            .all(|item| whole.iter().any(|whole| includes(whole, item))),
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(name, value)| whole.get(name).is_some_and(|whole| includes(whole, value)))
+        }
+        (Value::Array(whole), Value::Array(part)) => {
+            part.iter().all(|item| whole.iter().any(|whole| includes(whole, item)))
+        }
         _ => whole == part,
     }
 }
@@ -79,15 +65,11 @@ fn includes(whole: &Value, part: &Value) -> bool {
 /// Whether each path is in a document with these fields. An empty map that was filled since is there still.
 fn all_there(paths: &FieldSet, present: &FieldSet) -> bool {
     let present = present.paths();
-    paths
-        .paths()
-        .iter()
-        .all(|path| present.iter().any(|other| other.starts_with(path)))
+    paths.paths().iter().all(|path| present.iter().any(|other| other.starts_with(path)))
 }
 
 fn force(live: Option<&Value>, applied: &Value, manager: &str, now: &str) -> Value {
-    apply(&deployment(), live, applied, &writer(manager, now), true)
-        .expect("forced applies have no conflicts")
+    apply(&deployment(), live, applied, &writer(manager, now), true).expect("forced applies have no conflicts")
 }
 
 proptest! {
@@ -159,113 +141,64 @@ fn apply_config_map(
     now: &str,
     force: bool,
 ) -> Result<Value, ApplyError> {
-    let writer = Writer {
-        manager,
-        api_version: "v1",
-        subresource: "",
-        now,
-    };
-    apply(
-        &Shape::well_known("ConfigMap"),
-        live,
-        &config_map(data),
-        &writer,
-        force,
-    )
+    let writer = Writer { manager, api_version: "v1", subresource: "", now };
+    apply(&Shape::well_known("ConfigMap"), live, &config_map(data), &writer, force)
 }
 
 #[test]
 fn another_value_conflicts_and_the_same_value_is_owned_together() {
-    let live =
-        apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
-    let error =
-        apply_config_map(Some(&live), json!({"a": "2"}), "two", "t2", false).expect_err("conflict");
-    assert_eq!(
-        error.to_string(),
-        "Apply failed with 1 conflict: conflict with \"one\": .data.a"
-    );
-    let shared =
-        apply_config_map(Some(&live), json!({"a": "1"}), "two", "t2", false).expect("same value");
+    let live = apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
+    let error = apply_config_map(Some(&live), json!({"a": "2"}), "two", "t2", false).expect_err("conflict");
+    assert_eq!(error.to_string(), "Apply failed with 1 conflict: conflict with \"one\": .data.a");
+    let shared = apply_config_map(Some(&live), json!({"a": "1"}), "two", "t2", false).expect("same value");
     let both = json!({"f:data": {"f:a": {}}});
     assert_eq!(fields_of(&shared, "two"), Some(both));
     // The first one lets go; the second still holds the field.
-    let left = apply_config_map(Some(&shared), json!({"b": "1"}), "one", "t3", false)
-        .expect("no conflict");
+    let left = apply_config_map(Some(&shared), json!({"b": "1"}), "one", "t3", false).expect("no conflict");
     assert_eq!(left["data"], json!({"a": "1", "b": "1"}));
 }
 
 #[test]
 fn several_conflicts_are_grouped_by_manager() {
-    let live =
-        apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
-    let error = apply_config_map(Some(&live), json!({"a": "2", "b": "2"}), "two", "t2", false)
-        .expect_err("conflict");
-    assert_eq!(
-        error.to_string(),
-        "Apply failed with 2 conflicts: conflicts with \"one\":\n- .data.a\n- .data.b"
-    );
+    let live = apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
+    let error = apply_config_map(Some(&live), json!({"a": "2", "b": "2"}), "two", "t2", false).expect_err("conflict");
+    assert_eq!(error.to_string(), "Apply failed with 2 conflicts: conflicts with \"one\":\n- .data.a\n- .data.b");
 }
 
 #[test]
 fn force_moves_ownership() {
-    let live =
-        apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
+    let live = apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
     let live = apply_config_map(Some(&live), json!({"a": "2"}), "two", "t2", true).expect("forced");
     assert_eq!(live["data"], json!({"a": "2", "b": "1"}));
-    assert_eq!(
-        fields_of(&live, "one"),
-        Some(json!({"f:data": {"f:b": {}}}))
-    );
+    assert_eq!(fields_of(&live, "one"), Some(json!({"f:data": {"f:b": {}}})));
 }
 
 #[test]
 fn an_update_takes_what_it_changes_and_names_its_version_in_conflicts() {
     let shape = Shape::well_known("ConfigMap");
-    let live =
-        apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
+    let live = apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
     let mut edited = live.clone();
     edited["data"]["a"] = json!("9");
-    let editor = Writer {
-        manager: "kubectl-edit",
-        api_version: "v1",
-        subresource: "",
-        now: "t2",
-    };
+    let editor = Writer { manager: "kubectl-edit", api_version: "v1", subresource: "", now: "t2" };
     let live = track_update(&shape, Some(&live), &edited, &editor).expect("tracked");
-    assert_eq!(
-        fields_of(&live, "kubectl-edit"),
-        Some(json!({"f:data": {"f:a": {}}}))
-    );
-    assert_eq!(
-        fields_of(&live, "one"),
-        Some(json!({"f:data": {"f:b": {}}}))
-    );
-    let error = apply_config_map(Some(&live), json!({"a": "1", "b": "1"}), "one", "t3", false)
-        .expect_err("conflict");
-    assert_eq!(
-        error.to_string(),
-        "Apply failed with 1 conflict: conflict with \"kubectl-edit\" using v1: .data.a"
-    );
+    assert_eq!(fields_of(&live, "kubectl-edit"), Some(json!({"f:data": {"f:a": {}}})));
+    assert_eq!(fields_of(&live, "one"), Some(json!({"f:data": {"f:b": {}}})));
+    let error = apply_config_map(Some(&live), json!({"a": "1", "b": "1"}), "one", "t3", false).expect_err("conflict");
+    assert_eq!(error.to_string(), "Apply failed with 1 conflict: conflict with \"kubectl-edit\" using v1: .data.a");
 }
 
 #[test]
 fn an_update_without_change_keeps_every_byte() {
     let shape = Shape::well_known("ConfigMap");
     let live = apply_config_map(None, json!({"a": "1"}), "one", "t1", false).expect("created");
-    let editor = Writer {
-        manager: "kubectl-edit",
-        api_version: "v1",
-        subresource: "",
-        now: "t2",
-    };
+    let editor = Writer { manager: "kubectl-edit", api_version: "v1", subresource: "", now: "t2" };
     assert_eq!(track_update(&shape, Some(&live), &live, &editor), Ok(live));
 }
 
 #[test]
 fn an_object_that_nobody_tracked_belongs_to_before_first_apply() {
     let live = config_map(json!({"a": "1", "b": "1"}));
-    let error =
-        apply_config_map(Some(&live), json!({"a": "2"}), "one", "t1", false).expect_err("conflict");
+    let error = apply_config_map(Some(&live), json!({"a": "2"}), "one", "t1", false).expect_err("conflict");
     assert_eq!(
         error.to_string(),
         "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.a"
@@ -280,17 +213,10 @@ fn the_eleventh_updater_makes_the_oldest_ancient() {
         let mut edited = live.clone();
         edited["data"][format!("k{number:02}")] = json!("v");
         let (manager, now) = (format!("m{number:02}"), format!("t{number:02}"));
-        let editor = Writer {
-            manager: &manager,
-            api_version: "v1",
-            subresource: "",
-            now: &now,
-        };
+        let editor = Writer { manager: &manager, api_version: "v1", subresource: "", now: &now };
         live = track_update(&shape, Some(&live), &edited, &editor).expect("tracked");
     }
-    let entries = live["metadata"]["managedFields"]
-        .as_array()
-        .expect("a list");
+    let entries = live["metadata"]["managedFields"].as_array().expect("a list");
     assert_eq!(entries.len(), 10);
     let ancient = json!({"f:data": {"f:k00": {}, "f:k01": {}, "f:k02": {}}});
     assert_eq!(fields_of(&live, "ancient-changes"), Some(ancient));
@@ -298,31 +224,14 @@ fn the_eleventh_updater_makes_the_oldest_ancient() {
 
 #[test]
 fn custom_lists_follow_their_schema() {
-    let shape = Shape::from_schema(
-        &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
-            "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"],
-                      "items": {"type": "object", "properties": {"id": {"type": "string"}}}},
-            "plain": {"type": "array", "items": {"type": "string"}},
-        }}}}),
-    );
+    let shape = Shape::from_schema(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"],
+                  "items": {"type": "object", "properties": {"id": {"type": "string"}}}},
+        "plain": {"type": "array", "items": {"type": "string"}},
+    }}}}));
     let part = |spec: Value| json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "x"}, "spec": spec});
-    let live = apply(
-        &shape,
-        None,
-        &part(json!({"parts": [{"id": "a"}], "plain": ["1"]})),
-        &writer("one", "t1"),
-        false,
-    );
+    let live = apply(&shape, None, &part(json!({"parts": [{"id": "a"}], "plain": ["1"]})), &writer("one", "t1"), false);
     let live = live.expect("created");
-    let live = apply(
-        &shape,
-        Some(&live),
-        &part(json!({"parts": [{"id": "b"}]})),
-        &writer("two", "t2"),
-        false,
-    );
-    assert_eq!(
-        live.expect("merged")["spec"],
-        json!({"parts": [{"id": "b"}, {"id": "a"}], "plain": ["1"]})
-    );
+    let live = apply(&shape, Some(&live), &part(json!({"parts": [{"id": "b"}]})), &writer("two", "t2"), false);
+    assert_eq!(live.expect("merged")["spec"], json!({"parts": [{"id": "b"}, {"id": "a"}], "plain": ["1"]}));
 }

@@ -59,9 +59,11 @@ pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
     if errors.is_empty() { Ok(documents) } else { Err(errors) }
 }
 
-/// Reads one document into a type of ours, for configuration and scenario files.
+/// Reads one document into a type of ours, for configuration and scenario files. A variant of an enum is
+/// written as a mapping with one key.
 pub fn parse_into<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
-    serde_yaml::from_str(text).map_err(|error| located(&error, 1, 1))
+    let deserializer = serde_yaml::Deserializer::from_str(text);
+    serde_yaml::with::singleton_map_recursive::deserialize(deserializer).map_err(|error| located(&error, 1, 1))
 }
 
 /// Writes a value as YAML.

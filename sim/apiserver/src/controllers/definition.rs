@@ -26,11 +26,7 @@ impl ApiServer {
     /// Accepts the names of a definition, unless another one has its kind already.
     pub(super) fn establish_definition(&mut self, now: Timestamp, name: &str) {
         let key = definition_key(name);
-        let Some(live) = self
-            .stored(&key)
-            .filter(|found| !is_deleting(found))
-            .cloned()
-        else {
+        let Some(live) = self.stored(&key).filter(|found| !is_deleting(found)).cloned() else {
             return;
         };
         let mut object = Value::clone(&live);
@@ -46,24 +42,10 @@ impl ApiServer {
                 "KindConflict",
                 &format!("{kind:?} is already in use"),
             );
-            set_condition(
-                &mut object,
-                &at,
-                "Established",
-                false,
-                "NotAccepted",
-                "not all names are accepted",
-            );
+            set_condition(&mut object, &at, "Established", false, "NotAccepted", "not all names are accepted");
         } else {
             object["status"]["acceptedNames"] = live["spec"]["names"].clone();
-            set_condition(
-                &mut object,
-                &at,
-                "NamesAccepted",
-                true,
-                "NoConflicts",
-                "no conflicts found",
-            );
+            set_condition(&mut object, &at, "NamesAccepted", true, "NoConflicts", "no conflicts found");
             set_condition(
                 &mut object,
                 &at,
@@ -77,42 +59,24 @@ impl ApiServer {
         who.subresource = "status";
         self.write_as(now, &who, "kube-apiserver", &key, &object);
         if !taken {
-            self.schedule_after(
-                now,
-                self.lags.definition_served,
-                Task::ServeDefinition(name.to_owned()),
-            );
+            self.schedule_after(now, self.lags.definition_served, Task::ServeDefinition(name.to_owned()));
         }
     }
 
     fn kind_is_taken(&self, name: &str, definition: &Value) -> bool {
-        let (group, kind) = (
-            text(definition, "/spec/group"),
-            text(definition, "/spec/names/kind"),
-        );
+        let (group, kind) = (text(definition, "/spec/group"), text(definition, "/spec/names/kind"));
         let shelf = self.store.shelf(DEFINITIONS.0, DEFINITIONS.1);
-        let taken = shelf
-            .into_iter()
-            .flat_map(|shelf| shelf.values())
-            .any(|other| {
-                other.key.name != name
-                    && text(&other.object, "/spec/group") == group
-                    && text(&other.object, "/status/acceptedNames/kind") == kind
-            });
-        taken
-            || self
-                .registry
-                .by_kind(group, kind)
-                .is_some_and(|resource| !resource.custom)
+        let taken = shelf.into_iter().flat_map(|shelf| shelf.values()).any(|other| {
+            other.key.name != name
+                && text(&other.object, "/spec/group") == group
+                && text(&other.object, "/status/acceptedNames/kind") == kind
+        });
+        taken || self.registry.by_kind(group, kind).is_some_and(|resource| !resource.custom)
     }
 
     /// From now on the kind is in discovery and can be asked for.
     pub(super) fn serve_definition(&mut self, name: &str) {
-        let Some(live) = self
-            .stored(&definition_key(name))
-            .filter(|found| !is_deleting(found))
-            .cloned()
-        else {
+        let Some(live) = self.stored(&definition_key(name)).filter(|found| !is_deleting(found)).cloned() else {
             return;
         };
         match Resource::from_definition(&live) {
@@ -122,10 +86,7 @@ impl ApiServer {
     }
 
     pub(super) fn stop_serving(&mut self, definition: &Value) {
-        let (group, plural) = (
-            text(definition, "/spec/group"),
-            text(definition, "/spec/names/plural"),
-        );
+        let (group, plural) = (text(definition, "/spec/group"), text(definition, "/spec/names/plural"));
         self.registry.remove(group, plural);
         self.close_watches_of(group, plural);
     }
@@ -133,41 +94,22 @@ impl ApiServer {
     /// Deletes the instances of a definition, and the definition when none is left.
     pub(super) fn finalize_definition(&mut self, now: Timestamp, name: &str) {
         let key = definition_key(name);
-        let Some(live) = self
-            .stored(&key)
-            .filter(|found| is_deleting(found))
-            .cloned()
-        else {
+        let Some(live) = self.stored(&key).filter(|found| is_deleting(found)).cloned() else {
             return;
         };
-        let (group, plural) = (
-            text(&live, "/spec/group"),
-            text(&live, "/spec/names/plural"),
-        );
+        let (group, plural) = (text(&live, "/spec/group"), text(&live, "/spec/names/plural"));
         let who = Authorship::controller("crd-finalizer", Verb::Delete);
-        let instances: Vec<_> = self
-            .store
-            .shelf(group, plural)
-            .into_iter()
-            .flatten()
-            .map(|(_, entry)| entry.key.clone())
-            .collect();
+        let instances: Vec<_> =
+            self.store.shelf(group, plural).into_iter().flatten().map(|(_, entry)| entry.key.clone()).collect();
         for instance in &instances {
             self.delete_key(now, &who, instance, Propagation::Background);
         }
-        if self
-            .store
-            .shelf(group, plural)
-            .is_some_and(|shelf| !shelf.is_empty())
-        {
+        if self.store.shelf(group, plural).is_some_and(|shelf| !shelf.is_empty()) {
             return;
         }
         self.stop_serving(&live);
         let mut released = Value::clone(&live);
-        let left: Vec<&str> = finalizers(&live)
-            .into_iter()
-            .filter(|finalizer| *finalizer != CLEANUP)
-            .collect();
+        let left: Vec<&str> = finalizers(&live).into_iter().filter(|finalizer| *finalizer != CLEANUP).collect();
         set_finalizers(&mut released, &left);
         if left.is_empty() {
             self.expunge(now, &who, &key);
@@ -178,29 +120,16 @@ impl ApiServer {
 }
 
 /// Sets a condition; its time moves only when its status does.
-pub(crate) fn set_condition(
-    object: &mut Value,
-    at: &str,
-    kind: &str,
-    holds: bool,
-    reason: &str,
-    message: &str,
-) {
+pub(crate) fn set_condition(object: &mut Value, at: &str, kind: &str, holds: bool, reason: &str, message: &str) {
     let status = if holds { "True" } else { "False" };
-    let old = list(object, "/status/conditions")
-        .iter()
-        .find(|condition| condition["type"] == kind);
-    let since = old
-        .filter(|old| old["status"] == status)
-        .map_or_else(|| json!(at), |old| old["lastTransitionTime"].clone());
+    let old = list(object, "/status/conditions").iter().find(|condition| condition["type"] == kind);
+    let since =
+        old.filter(|old| old["status"] == status).map_or_else(|| json!(at), |old| old["lastTransitionTime"].clone());
     let condition = json!({
         "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since,
     });
     let mut conditions = list(object, "/status/conditions").to_vec();
-    match conditions
-        .iter_mut()
-        .find(|condition| condition["type"] == kind)
-    {
+    match conditions.iter_mut().find(|condition| condition["type"] == kind) {
         Some(found) => *found = condition,
         None => conditions.push(condition),
     }

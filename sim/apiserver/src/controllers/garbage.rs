@@ -4,9 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::journal::{StoredKey, Verb};
-use crate::pointer::{
-    finalizers, group_version, is_deleting, list, metadata, set_finalizers, text, uid,
-};
+use crate::pointer::{finalizers, group_version, is_deleting, list, metadata, set_finalizers, text, uid};
 use crate::server::{ApiServer, Authorship};
 use crate::verbs::{FOREGROUND, ORPHAN, Propagation};
 
@@ -24,29 +22,18 @@ pub(super) struct Owner {
 impl ApiServer {
     /// The owners that an object names.
     pub(super) fn owners_of(&self, key: &StoredKey, object: &Value) -> Vec<Owner> {
-        list(object, "/metadata/ownerReferences")
-            .iter()
-            .map(|reference| self.owner(key, reference))
-            .collect()
+        list(object, "/metadata/ownerReferences").iter().map(|reference| self.owner(key, reference)).collect()
     }
 
     fn owner(&self, dependent: &StoredKey, reference: &Value) -> Owner {
         let (group, _) = group_version(text(reference, "/apiVersion"));
         let identity = text(reference, "/uid").to_owned();
-        let unknown = Owner {
-            key: None,
-            gone: false,
-            uid: identity.clone(),
-        };
+        let unknown = Owner { key: None, gone: false, uid: identity.clone() };
         let Some(resource) = self.registry.by_kind(group, text(reference, "/kind")) else {
             return unknown;
         };
         // An owner lives in the namespace of its dependent or in none; elsewhere it counts as missing.
-        let namespace = if resource.namespaced {
-            dependent.namespace.clone()
-        } else {
-            None
-        };
+        let namespace = if resource.namespaced { dependent.namespace.clone() } else { None };
         if resource.namespaced && namespace.is_none() {
             return unknown;
         }
@@ -58,14 +45,8 @@ impl ApiServer {
             namespace,
             name: text(reference, "/name").to_owned(),
         };
-        let exists = self
-            .stored(&key)
-            .is_some_and(|owner| uid(owner) == identity);
-        Owner {
-            key: exists.then_some(key),
-            gone: !exists,
-            uid: identity,
-        }
+        let exists = self.stored(&key).is_some_and(|owner| uid(owner) == identity);
+        Owner { key: exists.then_some(key), gone: !exists, uid: identity }
     }
 
     pub(super) fn collect_dependents(&mut self, now: Timestamp, identity: &str) {
@@ -87,29 +68,16 @@ impl ApiServer {
             let who = Authorship::controller(COLLECTOR, Verb::Delete);
             self.delete_key(now, &who, key, Propagation::Background);
         } else {
-            let gone: Vec<&str> = owners
-                .iter()
-                .filter(|owner| owner.gone)
-                .map(|owner| owner.uid.as_str())
-                .collect();
+            let gone: Vec<&str> = owners.iter().filter(|owner| owner.gone).map(|owner| owner.uid.as_str()).collect();
             self.forget_owners(now, key, &object, &gone);
         }
     }
 
-    fn forget_owners(
-        &mut self,
-        now: Timestamp,
-        key: &StoredKey,
-        object: &Value,
-        identities: &[&str],
-    ) {
+    fn forget_owners(&mut self, now: Timestamp, key: &StoredKey, object: &Value, identities: &[&str]) {
         let mut freed = object.clone();
         let references = list(object, "/metadata/ownerReferences");
-        let left: Vec<Value> = references
-            .iter()
-            .filter(|reference| !identities.contains(&text(reference, "/uid")))
-            .cloned()
-            .collect();
+        let left: Vec<Value> =
+            references.iter().filter(|reference| !identities.contains(&text(reference, "/uid"))).cloned().collect();
         if left.is_empty() {
             metadata(&mut freed).remove("ownerReferences");
         } else {
@@ -121,11 +89,7 @@ impl ApiServer {
 
     /// Goes on with an object that waits for its dependents: deletes them, or lets them go, then releases the object.
     pub(super) fn finish_deletion(&mut self, now: Timestamp, key: &StoredKey) {
-        let Some(object) = self
-            .stored(key)
-            .filter(|object| is_deleting(object))
-            .cloned()
-        else {
+        let Some(object) = self.stored(key).filter(|object| is_deleting(object)).cloned() else {
             return;
         };
         let waiting = finalizers(&object);
@@ -147,10 +111,8 @@ impl ApiServer {
         } else {
             return;
         }
-        let left: Vec<&str> = waiting
-            .into_iter()
-            .filter(|finalizer| ![ORPHAN, FOREGROUND].contains(finalizer))
-            .collect();
+        let left: Vec<&str> =
+            waiting.into_iter().filter(|finalizer| ![ORPHAN, FOREGROUND].contains(finalizer)).collect();
         let who = Authorship::controller(COLLECTOR, Verb::Delete);
         if left.is_empty() {
             self.expunge(now, &who, key);

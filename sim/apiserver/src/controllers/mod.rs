@@ -51,17 +51,9 @@ impl ApiServer {
     fn react_to_namespace(&mut self, now: Timestamp, event: &Event) {
         let name = event.key.name.clone();
         if event.before.is_none() {
-            self.schedule_after(
-                now,
-                self.lags.namespace_furniture,
-                Task::FurnishNamespace(name),
-            );
+            self.schedule_after(now, self.lags.namespace_furniture, Task::FurnishNamespace(name));
         } else if !event.gone && is_deleting(&event.object) {
-            self.schedule_after(
-                now,
-                self.lags.namespace_termination,
-                Task::TerminateNamespace(name),
-            );
+            self.schedule_after(now, self.lags.namespace_termination, Task::TerminateNamespace(name));
         }
     }
 
@@ -70,21 +62,9 @@ impl ApiServer {
         if event.gone {
             self.stop_serving(&event.object);
         } else if is_deleting(&event.object) {
-            self.schedule_after(
-                now,
-                self.lags.definition_finalization,
-                Task::FinalizeDefinition(name),
-            );
-        } else if event
-            .before
-            .as_ref()
-            .is_none_or(|before| before.get("spec") != event.object.get("spec"))
-        {
-            self.schedule_after(
-                now,
-                self.lags.definition_established,
-                Task::EstablishDefinition(name),
-            );
+            self.schedule_after(now, self.lags.definition_finalization, Task::FinalizeDefinition(name));
+        } else if event.before.as_ref().is_none_or(|before| before.get("spec") != event.object.get("spec")) {
+            self.schedule_after(now, self.lags.definition_established, Task::EstablishDefinition(name));
         }
     }
 
@@ -92,75 +72,35 @@ impl ApiServer {
         let key = &event.key;
         let identity = uid(&event.object);
         if !self.store.dependents(identity).is_empty() {
-            self.schedule_after(
-                now,
-                self.lags.garbage_collection,
-                Task::CollectDependents(identity.to_owned()),
-            );
+            self.schedule_after(now, self.lags.garbage_collection, Task::CollectDependents(identity.to_owned()));
         }
-        for owner in self
-            .owners_of(key, &event.object)
-            .into_iter()
-            .filter_map(|owner| owner.key)
-        {
-            let waits = self
-                .stored(&owner)
-                .is_some_and(|owner| finalizers(owner).contains(&FOREGROUND));
+        for owner in self.owners_of(key, &event.object).into_iter().filter_map(|owner| owner.key) {
+            let waits = self.stored(&owner).is_some_and(|owner| finalizers(owner).contains(&FOREGROUND));
             if waits {
-                self.schedule_after(
-                    now,
-                    self.lags.garbage_collection,
-                    Task::FinishDeletion(owner),
-                );
+                self.schedule_after(now, self.lags.garbage_collection, Task::FinishDeletion(owner));
             }
         }
         if let Some(namespace) = &key.namespace
-            && self
-                .get("", "namespaces", None, namespace)
-                .is_some_and(|found| is_deleting(found))
+            && self.get("", "namespaces", None, namespace).is_some_and(|found| is_deleting(found))
         {
-            self.schedule_after(
-                now,
-                self.lags.namespace_termination,
-                Task::TerminateNamespace(namespace.clone()),
-            );
+            self.schedule_after(now, self.lags.namespace_termination, Task::TerminateNamespace(namespace.clone()));
         }
         let definition = format!("{}.{}", key.plural, key.group);
-        if self
-            .get(DEFINITIONS.0, DEFINITIONS.1, None, &definition)
-            .is_some_and(|found| is_deleting(found))
-        {
-            self.schedule_after(
-                now,
-                self.lags.definition_finalization,
-                Task::FinalizeDefinition(definition),
-            );
+        if self.get(DEFINITIONS.0, DEFINITIONS.1, None, &definition).is_some_and(|found| is_deleting(found)) {
+            self.schedule_after(now, self.lags.definition_finalization, Task::FinalizeDefinition(definition));
         }
     }
 
     fn react_to_presence(&mut self, now: Timestamp, event: &Event) {
         let pointer = "/metadata/ownerReferences";
         let owners = list(&event.object, pointer);
-        let known = event
-            .before
-            .as_ref()
-            .map_or(&[] as &[Value], |before| list(before, pointer));
+        let known = event.before.as_ref().map_or(&[] as &[Value], |before| list(before, pointer));
         if !owners.is_empty() && owners != known {
-            self.schedule_after(
-                now,
-                self.lags.garbage_collection,
-                Task::CheckOwners(StoredKey::clone(&event.key)),
-            );
+            self.schedule_after(now, self.lags.garbage_collection, Task::CheckOwners(StoredKey::clone(&event.key)));
         }
         let waiting = finalizers(&event.object);
-        if is_deleting(&event.object)
-            && (waiting.contains(&FOREGROUND) || waiting.contains(&ORPHAN))
-        {
-            self.schedule_after(
-                now,
-                self.lags.garbage_collection,
-                Task::FinishDeletion(StoredKey::clone(&event.key)),
-            );
+        if is_deleting(&event.object) && (waiting.contains(&FOREGROUND) || waiting.contains(&ORPHAN)) {
+            self.schedule_after(now, self.lags.garbage_collection, Task::FinishDeletion(StoredKey::clone(&event.key)));
         }
     }
 
@@ -169,29 +109,16 @@ impl ApiServer {
     }
 
     /// Writes an object as a controller does: tracked under its name, and only when something changed.
-    fn write_as(
-        &mut self,
-        now: Timestamp,
-        who: &Authorship,
-        manager: &str,
-        key: &StoredKey,
-        object: &Value,
-    ) {
+    fn write_as(&mut self, now: Timestamp, who: &Authorship, manager: &str, key: &StoredKey, object: &Value) {
         let live = self.stored(key).cloned();
         let shape = self
             .registry
             .preferred(&key.group, &key.plural)
             .map_or_else(Shape::object, |target| target.version.shape.clone());
         let (api_version, at) = (text(object, "/apiVersion").to_owned(), stamp(now));
-        let writer = Writer {
-            manager,
-            api_version: &api_version,
-            subresource: who.subresource,
-            now: &at,
-        };
+        let writer = Writer { manager, api_version: &api_version, subresource: who.subresource, now: &at };
         // A client cannot store managers that are not understood, so that tracking cannot fail here.
-        let tracked = track_update(&shape, live.as_deref(), object, &writer)
-            .unwrap_or_else(|_| object.clone());
+        let tracked = track_update(&shape, live.as_deref(), object, &writer).unwrap_or_else(|_| object.clone());
         if live.is_none_or(|live| *live != tracked) {
             self.commit(now, who, key.clone(), tracked);
         }

@@ -28,32 +28,17 @@ impl ApiServer {
         });
         crate::defaults::fill("Namespace", None, &mut namespace);
         let who = Authorship::controller("kube-apiserver", Verb::Create);
-        self.write_as(
-            now,
-            &who,
-            "kube-apiserver",
-            &core_key("Namespace", "namespaces", None, name),
-            &namespace,
-        );
+        self.write_as(now, &who, "kube-apiserver", &core_key("Namespace", "namespaces", None, name), &namespace);
     }
 
     /// Gives a namespace what every namespace has: a service account, and the certificate of the cluster.
     pub(super) fn furnish_namespace(&mut self, now: Timestamp, name: &str) {
-        if self
-            .get("", "namespaces", None, name)
-            .is_none_or(|found| is_deleting(found))
-        {
+        if self.get("", "namespaces", None, name).is_none_or(|found| is_deleting(found)) {
             return;
         }
         let certificate = "-----BEGIN CERTIFICATE-----\nsimulated\n-----END CERTIFICATE-----\n";
         let furniture = [
-            (
-                "service-account-controller",
-                "ServiceAccount",
-                "serviceaccounts",
-                "default",
-                json!({}),
-            ),
+            ("service-account-controller", "ServiceAccount", "serviceaccounts", "default", json!({})),
             (
                 "root-ca-certificate-publisher",
                 "ConfigMap",
@@ -79,11 +64,7 @@ impl ApiServer {
 
     /// Deletes what is in a namespace, and the namespace when nothing is left. Objects with finalizers keep it waiting.
     pub(super) fn terminate_namespace(&mut self, now: Timestamp, name: &str) {
-        let Some(namespace) = self
-            .get("", "namespaces", None, name)
-            .filter(|found| is_deleting(found))
-            .cloned()
-        else {
+        let Some(namespace) = self.get("", "namespaces", None, name).filter(|found| is_deleting(found)).cloned() else {
             return;
         };
         let who = Authorship::controller("namespace-controller", Verb::Delete);
@@ -105,10 +86,7 @@ impl ApiServer {
     }
 
     fn keys_in(&self, namespace: &str) -> Vec<std::sync::Arc<StoredKey>> {
-        let within = self
-            .store
-            .all()
-            .filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
+        let within = self.store.all().filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
         within.map(|entry| entry.key.clone()).collect()
     }
 }

@@ -24,17 +24,14 @@ pub(super) fn validate_change(kind: &str, live: &Value, object: &Value) -> Vec<F
     };
     let mut errors = Vec::new();
     match kind {
-        "Deployment" if changed("/spec/selector") => {
-            errors.push(immutable("spec.selector", "/spec/selector"))
-        }
+        "Deployment" if changed("/spec/selector") => errors.push(immutable("spec.selector", "/spec/selector")),
         "Secret" if changed("/type") => errors.push(immutable("type", "/type")),
         _ => {}
     }
     if matches!(kind, "ConfigMap" | "Secret") && live.get("immutable") == Some(&json!(true)) {
         let why = "field is immutable when `immutable` is set";
-        let fields = ["immutable", "data", "binaryData"]
-            .into_iter()
-            .filter(|field| live.get(field) != object.get(field));
+        let fields =
+            ["immutable", "data", "binaryData"].into_iter().filter(|field| live.get(field) != object.get(field));
         errors.extend(fields.map(|field| FieldError::forbidden(field, why)));
     }
     errors
@@ -42,62 +39,34 @@ pub(super) fn validate_change(kind: &str, live: &Value, object: &Value) -> Vec<F
 
 fn keys(object: &Value) -> Vec<FieldError> {
     let data = object.pointer("/data").and_then(Value::as_object);
-    let valid = |key: &str| {
-        !key.is_empty()
-            && key
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-    };
+    let valid = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     let invalid = data.into_iter().flatten().filter(|(key, _)| !valid(key));
-    invalid
-        .map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), CONFIG_KEY))
-        .collect()
+    invalid.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), CONFIG_KEY)).collect()
 }
 
 fn deployment(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let selector = object
-        .pointer("/spec/selector")
-        .filter(|selector| !selector.is_null());
-    let labels = object
-        .pointer("/spec/template/metadata/labels")
-        .cloned()
-        .unwrap_or_else(|| json!({}));
+    let selector = object.pointer("/spec/selector").filter(|selector| !selector.is_null());
+    let labels = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or_else(|| json!({}));
     match selector {
         None => errors.push(FieldError::required("spec.selector", "")),
         Some(selector) => {
             let wanted = selector.get("matchLabels").and_then(Value::as_object);
-            let has_none = wanted.is_none_or(serde_json::Map::is_empty)
-                && list(selector, "/matchExpressions").is_empty();
+            let has_none =
+                wanted.is_none_or(serde_json::Map::is_empty) && list(selector, "/matchExpressions").is_empty();
             if has_none {
                 let why = "empty selector is invalid for deployment";
                 errors.push(FieldError::invalid("spec.selector", selector, why));
             }
-            if wanted
-                .into_iter()
-                .flatten()
-                .any(|(key, value)| labels.get(key) != Some(value))
-            {
+            if wanted.into_iter().flatten().any(|(key, value)| labels.get(key) != Some(value)) {
                 let why = "`selector` does not match template `labels`";
-                errors.push(FieldError::invalid(
-                    "spec.template.metadata.labels",
-                    &labels,
-                    why,
-                ));
+                errors.push(FieldError::invalid("spec.template.metadata.labels", &labels, why));
             }
         }
     }
-    if object
-        .pointer("/spec/replicas")
-        .and_then(Value::as_i64)
-        .is_some_and(|replicas| replicas < 0)
-    {
+    if object.pointer("/spec/replicas").and_then(Value::as_i64).is_some_and(|replicas| replicas < 0) {
         let why = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid(
-            "spec.replicas",
-            &object["spec"]["replicas"],
-            why,
-        ));
+        errors.push(FieldError::invalid("spec.replicas", &object["spec"]["replicas"], why));
     }
     let containers = list(object, "/spec/template/spec/containers");
     if containers.is_empty() {
@@ -106,10 +75,7 @@ fn deployment(object: &Value) -> Vec<FieldError> {
     for (index, container) in containers.iter().enumerate() {
         for field in ["name", "image"] {
             if text(container, &format!("/{field}")).is_empty() {
-                errors.push(FieldError::required(
-                    format!("spec.template.spec.containers[{index}].{field}"),
-                    "",
-                ));
+                errors.push(FieldError::required(format!("spec.template.spec.containers[{index}].{field}"), ""));
             }
         }
     }
@@ -131,32 +97,16 @@ fn service(object: &Value) -> Vec<FieldError> {
             }
         }
         _ => {
-            let supported = [
-                "\"ClusterIP\"",
-                "\"ExternalName\"",
-                "\"LoadBalancer\"",
-                "\"NodePort\"",
-            ]
-            .map(str::to_owned);
-            errors.push(FieldError::unsupported(
-                "spec.type",
-                &object["spec"]["type"],
-                &supported,
-            ));
+            let supported =
+                ["\"ClusterIP\"", "\"ExternalName\"", "\"LoadBalancer\"", "\"NodePort\""].map(str::to_owned);
+            errors.push(FieldError::unsupported("spec.type", &object["spec"]["type"], &supported));
         }
     }
     for (index, port) in ports.iter().enumerate() {
         let number = port.get("port").cloned().unwrap_or(json!(0));
-        if !number
-            .as_i64()
-            .is_some_and(|number| (1..=65_535).contains(&number))
-        {
+        if !number.as_i64().is_some_and(|number| (1..=65_535).contains(&number)) {
             let why = "must be between 1 and 65535, inclusive";
-            errors.push(FieldError::invalid(
-                format!("spec.ports[{index}].port"),
-                &number,
-                why,
-            ));
+            errors.push(FieldError::invalid(format!("spec.ports[{index}].port"), &number, why));
         }
     }
     errors

@@ -21,14 +21,9 @@ const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 /// Everything that is wrong with an object.
 pub(crate) fn validate(target: &Target, object: &Value) -> Vec<FieldError> {
     let mut errors = names::validate(&target.resource, object);
-    let annotations = object
-        .pointer("/metadata/annotations")
-        .and_then(Value::as_object);
-    let size: usize = annotations
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
-        .sum();
+    let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    let size: usize =
+        annotations.into_iter().flatten().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if size > ANNOTATIONS_BYTES_MAX {
         errors.push(FieldError {
             reason: "FieldValueTooLong",
@@ -53,10 +48,7 @@ pub(crate) fn validate_change(target: &Target, live: &Value, object: &Value) -> 
     let mut errors = Vec::new();
     if is_deleting(live) {
         let known = finalizers(live);
-        let added: Vec<&str> = finalizers(object)
-            .into_iter()
-            .filter(|finalizer| !known.contains(finalizer))
-            .collect();
+        let added: Vec<&str> = finalizers(object).into_iter().filter(|finalizer| !known.contains(finalizer)).collect();
         if !added.is_empty() {
             let why = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers {}",
@@ -66,11 +58,7 @@ pub(crate) fn validate_change(target: &Target, live: &Value, object: &Value) -> 
         }
     }
     if !target.resource.custom {
-        errors.extend(builtin::validate_change(
-            &target.resource.kind,
-            live,
-            object,
-        ));
+        errors.extend(builtin::validate_change(&target.resource.kind, live, object));
     }
     errors
 }

@@ -13,18 +13,13 @@ const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumer
 pub(super) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let name = name(object);
     if name.is_empty() {
-        return vec![FieldError::required(
-            "metadata.name",
-            "name or generateName is required",
-        )];
+        return vec![FieldError::required("metadata.name", "name or generateName is required")];
     }
     let (max, rule, holds) = match (resource.custom, resource.kind.as_str()) {
         (false, "Namespace") => (63, LABEL, is_label(name)),
-        (false, "Service") => (
-            63,
-            LABEL_1035,
-            is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase()),
-        ),
+        (false, "Service") => {
+            (63, LABEL_1035, is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase()))
+        }
         _ => (253, SUBDOMAIN, name.split('.').all(is_label)),
     };
     let invalid = |why: &str| FieldError::invalid("metadata.name", &json!(name), why);
@@ -39,8 +34,6 @@ pub(super) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
 }
 
 fn is_label(text: &str) -> bool {
-    let inner = |character: char| {
-        character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-'
-    };
+    let inner = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
     !text.is_empty() && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }

@@ -18,9 +18,7 @@ fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 fn additional(schema: &Value) -> Option<&Value> {
-    schema
-        .get("additionalProperties")
-        .filter(|values| values.is_object())
+    schema.get("additionalProperties").filter(|values| values.is_object())
 }
 
 /// Removes the fields that the schema does not know, and names them.
@@ -30,32 +28,15 @@ pub(crate) fn prune(schema: &Value, object: &mut Value) -> Vec<String> {
     unknown
 }
 
-fn prune_below(
-    schema: &Value,
-    value: &mut Value,
-    path: &str,
-    root: bool,
-    unknown: &mut Vec<String>,
-) {
+fn prune_below(schema: &Value, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
-            let any =
-                keeps_unknown(schema) || schema.get("additionalProperties") == Some(&json!(true));
-            let names: Vec<String> = map
-                .keys()
-                .filter(|name| !(root && ENVELOPE.contains(&name.as_str())))
-                .cloned()
-                .collect();
+            let any = keeps_unknown(schema) || schema.get("additionalProperties") == Some(&json!(true));
+            let names: Vec<String> =
+                map.keys().filter(|name| !(root && ENVELOPE.contains(&name.as_str()))).cloned().collect();
             for name in names {
-                let below = if path.is_empty() {
-                    name.clone()
-                } else {
-                    format!("{path}.{name}")
-                };
-                match (
-                    property(schema, &name).or_else(|| additional(schema)),
-                    map.get_mut(&name),
-                ) {
+                let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                match (property(schema, &name).or_else(|| additional(schema)), map.get_mut(&name)) {
                     (Some(rules), Some(child)) => prune_below(rules, child, &below, false, unknown),
                     (None, _) if !any => {
                         map.remove(&name);
@@ -80,12 +61,7 @@ fn prune_below(
 pub(crate) fn fill_defaults(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for (name, rules) in schema
-                .get("properties")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flatten()
-            {
+            for (name, rules) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
                 if let (Some(default), false) = (rules.get("default"), map.contains_key(name)) {
                     map.insert(name.clone(), default.clone());
                 }
@@ -125,35 +101,24 @@ fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>
         return;
     }
     if !path.is_empty() && !has_type(schema, value) {
-        let wanted = schema
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let wanted = schema.get("type").and_then(Value::as_str).unwrap_or_default();
         let found = type_name(value);
         let why = format!("{path} in body must be of type {wanted}: {found:?}");
         errors.push(FieldError::type_invalid(path, &json!(found), &why));
         return;
     }
-    if let Some(choices) = schema
-        .get("enum")
-        .and_then(Value::as_array)
-        .filter(|choices| !choices.contains(value))
-    {
+    if let Some(choices) = schema.get("enum").and_then(Value::as_array).filter(|choices| !choices.contains(value)) {
         let supported: Vec<String> = choices.iter().map(Value::to_string).collect();
         errors.push(FieldError::unsupported(path, value, &supported));
     }
     bounds(schema, value, path, errors);
     match value {
         Value::Object(map) => {
-            let required = schema
-                .get("required")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str);
-            for name in required.filter(|name| {
-                !map.contains_key(*name) && !(path.is_empty() && ENVELOPE.contains(name))
-            }) {
+            let required =
+                schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+            for name in
+                required.filter(|name| !map.contains_key(*name) && !(path.is_empty() && ENVELOPE.contains(name)))
+            {
                 errors.push(FieldError::required(join(path, name), ""));
             }
             for (name, child) in map {
@@ -174,23 +139,14 @@ fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
-    }
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
 fn bounds(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
     let shown = |name: &str| schema.get(name).map(Value::to_string).unwrap_or_default();
-    let mut refuse = |why: String| {
-        errors.push(FieldError::invalid(
-            path,
-            value,
-            &format!("{path} in body should {why}"),
-        ))
-    };
+    let mut refuse =
+        |why: String| errors.push(FieldError::invalid(path, value, &format!("{path} in body should {why}")));
     if let Some(number) = value.as_f64() {
         if limit("minimum").is_some_and(|minimum| number < minimum) {
             refuse(format!("be greater than or equal to {}", shown("minimum")));
@@ -226,9 +182,7 @@ fn has_type(schema: &Value, value: &Value) -> bool {
     match schema.get("type").and_then(Value::as_str) {
         None => true,
         Some("integer") => {
-            value.is_i64()
-                || value.is_u64()
-                || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
         }
         Some("number") => value.is_number(),
         Some(wanted) => type_name(value) == wanted,

@@ -31,11 +31,7 @@ const FIELDS: [(&str, &str, Type); 14] = [
 ];
 
 /// The first field of a wrong type: its path below the object, what it should be, and what it is.
-fn first_wrong<'a>(
-    kind: &str,
-    built_in: bool,
-    object: &'a Value,
-) -> Option<(String, &'static str, &'a Value)> {
+fn first_wrong<'a>(kind: &str, built_in: bool, object: &'a Value) -> Option<(String, &'static str, &'a Value)> {
     for (of, pointer, wanted) in FIELDS {
         if !(of.is_empty() || built_in && of == kind) {
             continue;
@@ -74,25 +70,14 @@ pub(crate) fn check(kind: &str, built_in: bool, object: &Value) -> Result<(), St
             Value::Array(_) => "array",
             Value::Object(_) => "object",
         };
-        let wanted = if wanted.starts_with("numeric") {
-            "int32"
-        } else {
-            wanted
-        };
-        return Err(format!(
-            "json: cannot unmarshal {found} into Go struct field {kind}{path} of type {wanted}"
-        ));
+        let wanted = if wanted.starts_with("numeric") { "int32" } else { wanted };
+        return Err(format!("json: cannot unmarshal {found} into Go struct field {kind}{path} of type {wanted}"));
     }
     if built_in && kind == "Secret" {
         let data = object.pointer("/data").and_then(Value::as_object);
-        let encoded = data
-            .into_iter()
-            .flatten()
-            .filter_map(|(_, value)| value.as_str());
+        let encoded = data.into_iter().flatten().filter_map(|(_, value)| value.as_str());
         for text in encoded {
-            STANDARD
-                .decode(text)
-                .map_err(|_| "illegal base64 data at input byte 0".to_owned())?;
+            STANDARD.decode(text).map_err(|_| "illegal base64 data at input byte 0".to_owned())?;
         }
     }
     Ok(())
@@ -103,12 +88,8 @@ pub(crate) fn check_applied(kind: &str, applied: &Value) -> Result<(), String> {
     match first_wrong(kind, true, applied) {
         None => Ok(()),
         Some((path, wanted, value)) => {
-            let shown = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            Err(format!(
-                "{path}: expected {wanted}, got &value.valueUnstructured{{Value:{shown}}}"
-            ))
+            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            Err(format!("{path}: expected {wanted}, got &value.valueUnstructured{{Value:{shown}}}"))
         }
     }
 }

@@ -19,9 +19,7 @@ impl ApiServer {
         let options = call.options("CreateOptions")?;
         let object = call.body_object()?;
         if !text(&object, "/metadata/resourceVersion").is_empty() {
-            return Err(ApiError::unknown(
-                "resourceVersion should not be set on objects to be created",
-            ));
+            return Err(ApiError::unknown("resourceVersion should not be set on objects to be created"));
         }
         self.create(call, &options, object, Verb::Create)
     }
@@ -44,12 +42,7 @@ impl ApiServer {
         }
         let uid = self.ids.uid();
         let fields = metadata(&mut object);
-        for server_owned in [
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-            "generation",
-        ] {
+        for server_owned in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
             fields.remove(server_owned);
         }
         fields.insert("name".to_owned(), json!(name));
@@ -68,12 +61,7 @@ impl ApiServer {
         }
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
-            let writer = Writer {
-                manager: &options.manager,
-                api_version: &api_version,
-                subresource: "",
-                now: &now,
-            };
+            let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "", now: &now };
             object = track_update(&call.target.version.shape, None, &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
@@ -81,46 +69,24 @@ impl ApiServer {
         let object = if options.dry_run {
             Arc::new(object)
         } else {
-            self.commit(
-                call.now,
-                &call.authorship(options, verb),
-                call.key(&name),
-                object,
-            )
+            self.commit(call.now, &call.authorship(options, verb), call.key(&name), object)
         };
-        Ok(Written {
-            object,
-            created: true,
-            warnings,
-        })
+        Ok(Written { object, created: true, warnings })
     }
 
     fn exists(&self, call: &Call<'_>, name: &str) -> bool {
         let resource = &call.target.resource;
-        self.get(
-            &resource.group,
-            &resource.plural,
-            call.namespace.as_deref(),
-            name,
-        )
-        .is_some()
+        self.get(&resource.group, &resource.plural, call.namespace.as_deref(), name).is_some()
     }
 
     fn choose_name(&mut self, call: &Call<'_>, object: &Value) -> String {
-        let (given, prefix) = (
-            text(object, "/metadata/name"),
-            text(object, "/metadata/generateName"),
-        );
+        let (given, prefix) = (text(object, "/metadata/name"), text(object, "/metadata/generateName"));
         if !given.is_empty() || prefix.is_empty() {
             return given.to_owned();
         }
         let mut name = String::new();
         for _ in 0..GENERATED_NAME_TRIES {
-            name = format!(
-                "{}{}",
-                prefix.chars().take(58).collect::<String>(),
-                self.ids.name_suffix()
-            );
+            name = format!("{}{}", prefix.chars().take(58).collect::<String>(), self.ids.name_suffix());
             if !self.exists(call, &name) {
                 break;
             }
@@ -134,11 +100,9 @@ impl ApiServer {
         };
         match self.get("", "namespaces", None, namespace) {
             None => Err(ApiError::namespace_not_found(namespace)),
-            Some(found) if is_deleting(found) => Err(ApiError::namespace_terminating(
-                &call.target.resource,
-                name,
-                namespace,
-            )),
+            Some(found) if is_deleting(found) => {
+                Err(ApiError::namespace_terminating(&call.target.resource, name, namespace))
+            }
             Some(_) => Ok(()),
         }
     }
@@ -148,12 +112,7 @@ impl ApiServer {
         let definition = format!("{}.{}", resource.plural, resource.group);
         let terminating = resource.custom
             && self
-                .get(
-                    "apiextensions.k8s.io",
-                    "customresourcedefinitions",
-                    None,
-                    &definition,
-                )
+                .get("apiextensions.k8s.io", "customresourcedefinitions", None, &definition)
                 .is_none_or(|found| is_deleting(found));
         if terminating {
             let why = "create not allowed while custom resource definition is terminating";

@@ -9,8 +9,7 @@ use crate::controllers::set_condition;
 use crate::error::{ApiError, FieldError, details};
 use crate::journal::{StoredKey, Verb};
 use crate::pointer::{
-    finalizers, is_deleting, list, metadata, name, resource_version, set_finalizers, stamp, text,
-    uid,
+    finalizers, is_deleting, list, metadata, name, resource_version, set_finalizers, stamp, text, uid,
 };
 use crate::registry::Resource;
 use crate::render;
@@ -50,11 +49,7 @@ impl ApiServer {
         let live = self.live(call).cloned().ok_or_else(|| call.not_found())?;
         let resource = &call.target.resource;
         if resource.is_namespace() && IMMORTAL.contains(&call.name.as_str()) {
-            return Err(ApiError::forbidden(
-                resource,
-                &call.name,
-                "this namespace may not be deleted",
-            ));
+            return Err(ApiError::forbidden(resource, &call.name, "this namespace may not be deleted"));
         }
         check_preconditions(call, &asked, &live)?;
         let key = call.key(&call.name);
@@ -73,15 +68,8 @@ impl ApiServer {
         Ok(match left {
             None => Response::json(200, &success(resource, &live)),
             Some(object) => {
-                let status = if asked.propagation == Propagation::Foreground {
-                    202
-                } else {
-                    200
-                };
-                Response::json(
-                    status,
-                    &render::object(&call.target, call.form, call.now, &object),
-                )
+                let status = if asked.propagation == Propagation::Foreground { 202 } else { 200 };
+                Response::json(status, &render::object(&call.target, call.form, call.now, &object))
             }
         })
     }
@@ -92,11 +80,9 @@ impl ApiServer {
         let resource = &call.target.resource;
         let shelf = self.store.shelf(&resource.group, &resource.plural);
         let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
-        let selected =
-            selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
-        let selected: Vec<(Arc<StoredKey>, Arc<Value>)> = selected
-            .map(|entry| (entry.key.clone(), entry.object.clone()))
-            .collect();
+        let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
+        let selected: Vec<(Arc<StoredKey>, Arc<Value>)> =
+            selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
         let authorship = call.authorship(&asked.options, Verb::Delete);
         if !asked.options.dry_run {
             for (key, _) in &selected {
@@ -105,10 +91,7 @@ impl ApiServer {
         }
         let objects: Vec<Arc<Value>> = selected.into_iter().map(|(_, object)| object).collect();
         let metadata = json!({ "resourceVersion": self.store.revision().to_string() });
-        Ok(Response::json(
-            200,
-            &render::list(&call.target, call.form, call.now, &objects, metadata),
-        ))
+        Ok(Response::json(200, &render::list(&call.target, call.form, call.now, &objects, metadata)))
     }
 
     /// Deletes a stored object as far as its finalizers allow.
@@ -119,10 +102,7 @@ impl ApiServer {
         key: &StoredKey,
         propagation: Propagation,
     ) {
-        let Some(entry) =
-            self.store
-                .get(&key.group, &key.plural, key.namespace.as_deref(), &key.name)
-        else {
+        let Some(entry) = self.store.get(&key.group, &key.plural, key.namespace.as_deref(), &key.name) else {
             return;
         };
         let live = entry.object.clone();
@@ -172,10 +152,7 @@ impl ApiServer {
             fields.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
         }
         if resource.generation {
-            let generation = live
-                .pointer("/metadata/generation")
-                .and_then(Value::as_u64)
-                .unwrap_or_default();
+            let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             fields.insert("generation".to_owned(), json!(generation + 1));
         }
         if resource.is_namespace() {
@@ -183,14 +160,7 @@ impl ApiServer {
         }
         if resource.is_definition() {
             let why = "CustomResource deletion is in progress";
-            set_condition(
-                &mut marked,
-                &stamp(now),
-                "Terminating",
-                true,
-                "InstanceDeletionInProgress",
-                why,
-            );
+            set_condition(&mut marked, &stamp(now), "Terminating", true, "InstanceDeletionInProgress", why);
         }
         Deletion::Marked(marked)
     }
@@ -219,22 +189,12 @@ fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
         Some("Foreground") => Propagation::Foreground,
         Some("Orphan") => Propagation::Orphan,
         Some(other) => {
-            let supported =
-                ["\"Foreground\"", "\"Background\"", "\"Orphan\"", "\"nil\""].map(str::to_owned);
+            let supported = ["\"Foreground\"", "\"Background\"", "\"Orphan\"", "\"nil\""].map(str::to_owned);
             let error = FieldError::unsupported("propagationPolicy", &json!(other), &supported);
-            return Err(ApiError::invalid_kind(
-                "meta.k8s.io",
-                "DeleteOptions",
-                "",
-                &[error],
-            ));
+            return Err(ApiError::invalid_kind("meta.k8s.io", "DeleteOptions", "", &[error]));
         }
     };
-    let precondition = |pointer: &str| {
-        body.pointer(pointer)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
+    let precondition = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Ok(DeleteOptions {
         options,
         propagation,
@@ -243,29 +203,15 @@ fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
     })
 }
 
-fn check_preconditions(
-    call: &Call<'_>,
-    asked: &DeleteOptions,
-    live: &Value,
-) -> Result<(), ApiError> {
-    let refuse = |why: &str| {
-        Err(ApiError::precondition(
-            &call.target.resource,
-            &call.name,
-            why,
-        ))
-    };
+fn check_preconditions(call: &Call<'_>, asked: &DeleteOptions, live: &Value) -> Result<(), ApiError> {
+    let refuse = |why: &str| Err(ApiError::precondition(&call.target.resource, &call.name, why));
     if let Some(asked) = asked.uid.as_deref().filter(|asked| *asked != uid(live)) {
         return refuse(&format!(
             "the UID in the precondition ({asked}) does not match the UID in record ({}). The object might have been deleted and then recreated",
             uid(live)
         ));
     }
-    if let Some(asked) = asked
-        .resource_version
-        .as_deref()
-        .filter(|asked| *asked != resource_version(live))
-    {
+    if let Some(asked) = asked.resource_version.as_deref().filter(|asked| *asked != resource_version(live)) {
         return refuse(&format!(
             "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({}). The object might have been modified",
             resource_version(live)

@@ -7,9 +7,7 @@ const OPERATIONS_MAX: usize = 10_000;
 
 /// Applies the operations in order; the first that fails refuses the whole patch.
 pub(super) fn apply(document: &Value, patch: &Value) -> Result<Value, String> {
-    let operations = patch
-        .as_array()
-        .ok_or("a JSON patch is a list of operations")?;
+    let operations = patch.as_array().ok_or("a JSON patch is a list of operations")?;
     if operations.len() > OPERATIONS_MAX {
         return Err(format!(
             "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
@@ -26,12 +24,7 @@ pub(super) fn apply(document: &Value, patch: &Value) -> Result<Value, String> {
 fn step(document: &mut Value, operation: &Value) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let path = text("path").ok_or("a JSON patch operation has no path")?;
-    let value = || {
-        operation
-            .get("value")
-            .cloned()
-            .ok_or_else(|| format!("no value for {path}"))
-    };
+    let value = || operation.get("value").cloned().ok_or_else(|| format!("no value for {path}"));
     let from = || text("from").ok_or_else(|| format!("no from for {path}"));
     let missing = |path: &str| format!("the path {path} does not exist");
     match text("op").unwrap_or_default() {
@@ -44,21 +37,14 @@ fn step(document: &mut Value, operation: &Value) -> Result<(), String> {
         }
         "test" => {
             let found = document.pointer(path).ok_or_else(|| missing(path))?;
-            if *found == value()? {
-                Ok(())
-            } else {
-                Err(format!("testing value {path} failed"))
-            }
+            if *found == value()? { Ok(()) } else { Err(format!("testing value {path} failed")) }
         }
         "move" => {
             let moved = remove(document, from()?)?;
             add(document, path, moved)
         }
         "copy" => {
-            let copied = document
-                .pointer(from()?)
-                .cloned()
-                .ok_or_else(|| missing(path))?;
+            let copied = document.pointer(from()?).cloned().ok_or_else(|| missing(path))?;
             add(document, path, copied)
         }
         other => Err(format!("unexpected kind of operation: {other}")),
@@ -66,12 +52,8 @@ fn step(document: &mut Value, operation: &Value) -> Result<(), String> {
 }
 
 fn parent<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
-    let (above, last) = path
-        .rsplit_once('/')
-        .ok_or_else(|| format!("the path {path} is not a pointer"))?;
-    let found = document
-        .pointer_mut(above)
-        .ok_or_else(|| format!("the path {path} does not exist"))?;
+    let (above, last) = path.rsplit_once('/').ok_or_else(|| format!("the path {path} is not a pointer"))?;
+    let found = document.pointer_mut(above).ok_or_else(|| format!("the path {path} does not exist"))?;
     Ok((found, last.replace("~1", "/").replace("~0", "~")))
 }
 
@@ -83,11 +65,8 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
     match parent(document, path)? {
         (Value::Object(map), name) => drop(map.insert(name, value)),
         (Value::Array(list), index) => {
-            let index = if index == "-" {
-                list.len()
-            } else {
-                index.parse().map_err(|_| format!("{index} is no index"))?
-            };
+            let index =
+                if index == "-" { list.len() } else { index.parse().map_err(|_| format!("{index} is no index"))? };
             if index > list.len() {
                 return Err(format!("the index {index} is out of bounds"));
             }
@@ -104,11 +83,7 @@ fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
         (Value::Object(map), name) => map.remove(&name).ok_or_else(missing),
         (Value::Array(list), index) => {
             let index: usize = index.parse().map_err(|_| missing())?;
-            if index < list.len() {
-                Ok(list.remove(index))
-            } else {
-                Err(missing())
-            }
+            if index < list.len() { Ok(list.remove(index)) } else { Err(missing()) }
         }
         _ => Err(missing()),
     }
@@ -128,28 +103,13 @@ mod tests {
             {"op": "move", "from": "/a", "path": "/c~1d"},
             {"op": "remove", "path": "/b/0"},
         ]);
-        assert_eq!(
-            apply(&json!({"a": 1, "b": [2]}), &patch),
-            Ok(json!({"b": [3], "c/d": 1}))
-        );
+        assert_eq!(apply(&json!({"a": 1, "b": [2]}), &patch), Ok(json!({"b": [3], "c/d": 1})));
     }
 
     #[test]
     fn a_failed_test_refuses_everything() {
-        assert!(
-            apply(
-                &json!({"a": 1}),
-                &json!([{"op": "test", "path": "/a", "value": 2}])
-            )
-            .is_err()
-        );
+        assert!(apply(&json!({"a": 1}), &json!([{"op": "test", "path": "/a", "value": 2}])).is_err());
         assert!(apply(&json!({"a": 1}), &json!([{"op": "remove", "path": "/b"}])).is_err());
-        assert!(
-            apply(
-                &json!({"a": [1]}),
-                &json!([{"op": "add", "path": "/a/5", "value": 2}])
-            )
-            .is_err()
-        );
+        assert!(apply(&json!({"a": [1]}), &json!([{"op": "add", "path": "/a/5", "value": 2}])).is_err());
     }
 }

@@ -68,10 +68,7 @@ impl ApiServer {
         request: &Request,
         path: Objects,
     ) -> Result<Response, ApiError> {
-        let target = self
-            .registry
-            .target(&path.group, &path.version, &path.plural)
-            .ok_or(ApiError::NoSuchPath)?;
+        let target = self.registry.target(&path.group, &path.version, &path.plural).ok_or(ApiError::NoSuchPath)?;
         let misplaced = match (target.resource.namespaced, &path.namespace, &path.name) {
             (true, None, name) => name.is_some(),
             (true, Some(_), _) | (false, None, _) => false,
@@ -87,15 +84,7 @@ impl ApiServer {
         }
         let form = media::form(request)?;
         let name = path.name.unwrap_or_default();
-        let call = Call {
-            now,
-            request,
-            target,
-            namespace: path.namespace,
-            name,
-            status,
-            form,
-        };
+        let call = Call { now, request, target, namespace: path.namespace, name, status, form };
         self.dispatch(&call)
     }
 
@@ -105,9 +94,7 @@ impl ApiServer {
             (&Method::GET, _) if watching && !call.status => self.watch(call),
             (&Method::GET, true) => self.list(call),
             (&Method::GET, false) => self.get_object(call),
-            (&Method::POST, true)
-                if call.namespace.is_some() || !call.target.resource.namespaced =>
-            {
+            (&Method::POST, true) if call.namespace.is_some() || !call.target.resource.namespaced => {
                 let written = self.post(call)?;
                 Ok(call.written(&written))
             }
@@ -120,13 +107,8 @@ impl ApiServer {
                 Ok(call.written(&written))
             }
             (&Method::DELETE, false) if !call.status => self.delete(call),
-            (&Method::DELETE, true) if !call.target.resource.is_namespace() => {
-                self.delete_collection(call)
-            }
-            (method, _) => Err(ApiError::method_not_allowed(
-                &call.target.resource,
-                &method.as_str().to_lowercase(),
-            )),
+            (&Method::DELETE, true) if !call.target.resource.is_namespace() => self.delete_collection(call),
+            (method, _) => Err(ApiError::method_not_allowed(&call.target.resource, &method.as_str().to_lowercase())),
         }
     }
 }
@@ -161,26 +143,17 @@ impl Call<'_> {
             user_agent: self.request.headers.user_agent.clone(),
             field_manager: options.manager.clone(),
         };
-        Authorship {
-            actor,
-            verb,
-            subresource: self.subresource(),
-        }
+        Authorship { actor, verb, subresource: self.subresource() }
     }
 
     /// The options of a write, from the query.
     pub(crate) fn options(&self, kind: &str) -> Result<Options, ApiError> {
-        let refuse =
-            |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", kind, "", &[error]));
+        let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", kind, "", &[error]));
         let dry_run = match self.request.parameter("dryRun") {
             None => false,
             Some("All") => true,
             Some(other) => {
-                return refuse(FieldError::unsupported(
-                    "dryRun",
-                    &json!(other),
-                    &["\"All\"".to_owned()],
-                ));
+                return refuse(FieldError::unsupported("dryRun", &json!(other), &["\"All\"".to_owned()]));
             }
         };
         let validation = match self.request.parameter("fieldValidation") {
@@ -189,62 +162,26 @@ impl Call<'_> {
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
                 let supported = ["\"Ignore\"", "\"Strict\"", "\"Warn\""].map(str::to_owned);
-                return refuse(FieldError::unsupported(
-                    "fieldValidation",
-                    &json!(other),
-                    &supported,
-                ));
+                return refuse(FieldError::unsupported("fieldValidation", &json!(other), &supported));
             }
         };
-        let manager = self
-            .request
-            .parameter("fieldManager")
-            .map_or_else(|| self.agent_name(), str::to_owned);
+        let manager = self.request.parameter("fieldManager").map_or_else(|| self.agent_name(), str::to_owned);
         if manager.len() > 128 {
-            return refuse(FieldError::invalid(
-                "fieldManager",
-                &json!(manager),
-                "may not be more than 128 bytes",
-            ));
+            return refuse(FieldError::invalid("fieldManager", &json!(manager), "may not be more than 128 bytes"));
         }
-        Ok(Options {
-            dry_run,
-            manager,
-            validation,
-        })
+        Ok(Options { dry_run, manager, validation })
     }
 
     /// The field manager of a client that names none: its user agent up to the first slash.
     fn agent_name(&self) -> String {
-        let agent = self
-            .request
-            .headers
-            .user_agent
-            .split('/')
-            .next()
-            .unwrap_or_default();
-        let name: String = agent
-            .chars()
-            .filter(|character| !character.is_control())
-            .take(32)
-            .collect();
-        if name.is_empty() {
-            "unknown".to_owned()
-        } else {
-            name
-        }
+        let agent = self.request.headers.user_agent.split('/').next().unwrap_or_default();
+        let name: String = agent.chars().filter(|character| !character.is_control()).take(32).collect();
+        if name.is_empty() { "unknown".to_owned() } else { name }
     }
 
     /// The object in the body of a create or an update.
     pub(crate) fn body_object(&self) -> Result<Value, ApiError> {
-        let media = self
-            .request
-            .headers
-            .content_type
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim();
+        let media = self.request.headers.content_type.split(';').next().unwrap_or_default().trim();
         let read = match media {
             "" | "application/json" => yaml::read_json(&self.request.body),
             "application/yaml" => yaml::read_yaml(&self.request.body),
@@ -278,32 +215,20 @@ impl Call<'_> {
         }
         let (version, expected) = (text(object, "/apiVersion"), self.target.api_version());
         if !version.is_empty() && version != expected {
-            let message = format!(
-                "the API version in the data ({version}) does not match the expected API version ({expected})"
-            );
+            let message =
+                format!("the API version in the data ({version}) does not match the expected API version ({expected})");
             return Err(ApiError::bad_request(message));
         }
-        if object
-            .get("metadata")
-            .is_some_and(|metadata| !metadata.is_object() && !metadata.is_null())
-        {
+        if object.get("metadata").is_some_and(|metadata| !metadata.is_object() && !metadata.is_null()) {
             return Err(ApiError::bad_request("metadata must be an object"));
         }
         let name = text(object, "/metadata/name");
         if !self.name.is_empty() && !name.is_empty() && name != self.name {
-            let message = format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                self.name
-            );
+            let message = format!("the name of the object ({name}) does not match the name on the URL ({})", self.name);
             return Err(ApiError::bad_request(message));
         }
         let namespace = text(object, "/metadata/namespace");
-        if !namespace.is_empty()
-            && self
-                .namespace
-                .as_deref()
-                .is_some_and(|expected| expected != namespace)
-        {
+        if !namespace.is_empty() && self.namespace.as_deref().is_some_and(|expected| expected != namespace) {
             let message = "the namespace of the provided object does not match the namespace sent on the request";
             return Err(ApiError::bad_request(message));
         }

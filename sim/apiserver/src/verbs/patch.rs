@@ -20,45 +20,21 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 impl ApiServer {
     pub(super) fn patch(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
-        let media = call
-            .request
-            .headers
-            .content_type
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim();
+        let media = call.request.headers.content_type.split(';').next().unwrap_or_default().trim();
         let custom = call.target.resource.custom;
         let options = call.options("PatchOptions")?;
-        let refuse = |error: FieldError| {
-            Err(ApiError::invalid_kind(
-                "meta.k8s.io",
-                "PatchOptions",
-                "",
-                &[error],
-            ))
-        };
+        let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
         if media == APPLY {
             if call.request.parameter("fieldManager").is_none() {
-                return refuse(FieldError::required(
-                    "fieldManager",
-                    "is required for apply patch",
-                ));
+                return refuse(FieldError::required("fieldManager", "is required for apply patch"));
             }
             return self.apply(call, &options);
         }
         if call.request.parameter("force").is_some() {
-            return refuse(FieldError::forbidden(
-                "force",
-                "may not be specified for non-apply patch",
-            ));
+            return refuse(FieldError::forbidden("force", "may not be specified for non-apply patch"));
         }
         if !matches!(media, JSON | MERGE) && (media != STRATEGIC || custom) {
-            let accepted: &[&str] = if custom {
-                &[JSON, MERGE, APPLY]
-            } else {
-                &[JSON, MERGE, STRATEGIC, APPLY]
-            };
+            let accepted: &[&str] = if custom { &[JSON, MERGE, APPLY] } else { &[JSON, MERGE, STRATEGIC, APPLY] };
             return Err(ApiError::unsupported_media(accepted));
         }
         let stored = self.live(call).cloned().ok_or_else(|| call.not_found())?;
@@ -66,15 +42,12 @@ impl ApiServer {
         let patch = yaml::read_json(&call.request.body)
             .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
         let mut patched = match media {
-            JSON => json_patch::apply(&live, &patch)
-                .map_err(|why| ApiError::new(422, "Invalid", why, None))?,
+            JSON => json_patch::apply(&live, &patch).map_err(|why| ApiError::new(422, "Invalid", why, None))?,
             MERGE => merge_patch(&live, &patch),
             _ => strategic_patch(&call.target.version.shape, &live, &patch),
         };
         if !patched.is_object() {
-            return Err(ApiError::bad_request(
-                "the patched document is not an object",
-            ));
+            return Err(ApiError::bad_request("the patched document is not an object"));
         }
         call.check_type(&patched)?;
         if patch.pointer("/metadata/resourceVersion").is_none() && media != JSON {
@@ -90,25 +63,14 @@ impl ApiServer {
         let mut applied = yaml::read_yaml(&call.request.body)
             .map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
         if !applied.is_object() {
-            return Err(ApiError::bad_request(
-                "error decoding YAML: the body is not an object",
-            ));
+            return Err(ApiError::bad_request("error decoding YAML: the body is not an object"));
         }
         if text(&applied, "/kind").is_empty() || text(&applied, "/apiVersion").is_empty() {
-            let part = if text(&applied, "/kind").is_empty() {
-                "Kind"
-            } else {
-                "apiVersion"
-            };
-            return Err(ApiError::bad_request(format!(
-                "Object '{part}' is missing in '{applied}'"
-            )));
+            let part = if text(&applied, "/kind").is_empty() { "Kind" } else { "apiVersion" };
+            return Err(ApiError::bad_request(format!("Object '{part}' is missing in '{applied}'")));
         }
         call.check_type(&applied)?;
-        if applied
-            .pointer("/metadata/managedFields")
-            .is_some_and(|fields| !fields.is_null())
-        {
+        if applied.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
         }
         self.check_typed_patch(call, &applied)?;
@@ -129,23 +91,14 @@ impl ApiServer {
         let force = call.request.flag("force");
         let (api_version, now) = (call.target.api_version(), call.stamp());
         let subresource = call.subresource();
-        let writer = Writer {
-            manager: &options.manager,
-            api_version: &api_version,
-            subresource,
-            now: &now,
-        };
-        let merged = apply(
-            &call.target.version.shape,
-            live.as_deref(),
-            &applied,
-            &writer,
-            force,
-        )
-        .map_err(|error| match error {
-            ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
-            ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
-        })?;
+        let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now };
+        let merged =
+            apply(&call.target.version.shape, live.as_deref(), &applied, &writer, force).map_err(
+                |error| match error {
+                    ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
+                    ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
+                },
+            )?;
         match &stored {
             None => self.create(call, options, merged, Verb::Apply),
             Some(stored) => self.replace_applied(call, options, stored, &applied, merged),
@@ -162,10 +115,7 @@ impl ApiServer {
     ) -> Result<Written, ApiError> {
         // Preconditions are those of the declaration; the merged object carries the live object's own.
         for name in ["uid", "resourceVersion"] {
-            let asked = applied["metadata"]
-                .get(name)
-                .filter(|asked| asked.is_string())
-                .cloned();
+            let asked = applied["metadata"].get(name).filter(|asked| asked.is_string()).cloned();
             match asked {
                 Some(asked) => drop(metadata(&mut merged).insert(name.to_owned(), asked)),
                 None => drop(metadata(&mut merged).remove(name)),
@@ -181,9 +131,14 @@ impl ApiServer {
             return Ok(());
         }
         validate::types::check_applied(&resource.kind, applied).map_err(|why| {
-            let place = call.namespace.as_ref().map_or_else(|| format!("/{}", call.name), |namespace| format!("{namespace}/{}", call.name));
+            let place = call
+                .namespace
+                .as_ref()
+                .map_or_else(|| format!("/{}", call.name), |namespace| format!("{namespace}/{}", call.name));
             let (group, version, kind) = (&resource.group, &call.target.version.name, &resource.kind);
-            ApiError::unknown(format!("failed to create typed patch object ({place}; {group}/{version}, Kind={kind}): {why}"))
+            ApiError::unknown(format!(
+                "failed to create typed patch object ({place}; {group}/{version}, Kind={kind}): {why}"
+            ))
         })
     }
 }
@@ -194,16 +149,9 @@ fn strip_the_other_part(call: &Call<'_>, applied: &mut Value) {
         return;
     };
     if call.status {
-        map.retain(|name, _| {
-            matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status")
-        });
+        map.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
         if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.retain(|name, _| {
-                matches!(
-                    name.as_str(),
-                    "name" | "namespace" | "uid" | "resourceVersion"
-                )
-            });
+            metadata.retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
         }
     } else if call.target.version.status {
         map.remove("status");

@@ -27,14 +27,12 @@ impl Page {
     fn read(token: &str) -> Option<Self> {
         let token: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
         let text = |name: &str| token.get(name).and_then(Value::as_str).map(str::to_owned);
-        Some(Self {
-            revision: token.get("rv")?.as_u64()?,
-            after: (text("namespace")?, text("name")?),
-        })
+        Some(Self { revision: token.get("rv")?.as_u64()?, after: (text("namespace")?, text("name")?) })
     }
 
     fn token(&self) -> String {
-        let token = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "namespace": self.after.0, "name": self.after.1});
+        let token =
+            json!({"v": "meta.k8s.io/v1", "rv": self.revision, "namespace": self.after.0, "name": self.after.1});
         URL_SAFE_NO_PAD.encode(token.to_string())
     }
 }
@@ -42,60 +40,34 @@ impl Page {
 impl ApiServer {
     pub(super) fn get_object(&self, call: &Call<'_>) -> Result<Response, ApiError> {
         let object = self.live(call).ok_or_else(|| call.not_found())?;
-        Ok(Response::json(
-            200,
-            &render::object(&call.target, call.form, call.now, object),
-        ))
+        Ok(Response::json(200, &render::object(&call.target, call.form, call.now, object)))
     }
 
     /// The stored object that the call names.
     pub(super) fn live(&self, call: &Call<'_>) -> Option<&Arc<Value>> {
         let resource = &call.target.resource;
-        self.get(
-            &resource.group,
-            &resource.plural,
-            call.namespace.as_deref(),
-            &call.name,
-        )
+        self.get(&resource.group, &resource.plural, call.namespace.as_deref(), &call.name)
     }
 
     pub(super) fn list(&self, call: &Call<'_>) -> Result<Response, ApiError> {
         let scope = scope(call)?;
         let resource = &call.target.resource;
         let current = self.store.revision();
-        let limit = call
-            .request
-            .parameter("limit")
-            .and_then(|limit| limit.parse().ok())
-            .filter(|limit| *limit > 0);
+        let limit = call.request.parameter("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
         let page = match call.request.parameter("continue") {
             None => None,
-            Some(token) => Some(
-                Page::read(token)
-                    .ok_or_else(|| ApiError::bad_request("continue key is not valid"))?,
-            ),
+            Some(token) => Some(Page::read(token).ok_or_else(|| ApiError::bad_request("continue key is not valid"))?),
         };
         let revision = match &page {
             Some(page) if page.revision < self.store.compacted() => {
-                let fresh = Page {
-                    revision: current,
-                    after: page.after.clone(),
-                };
-                return Err(ApiError::expired_with_continue(
-                    CONTINUE_EXPIRED,
-                    fresh.token(),
-                ));
+                let fresh = Page { revision: current, after: page.after.clone() };
+                return Err(ApiError::expired_with_continue(CONTINUE_EXPIRED, fresh.token()));
             }
             Some(page) => page.revision,
             None => self.wanted_revision(call)?,
         };
-        let pinned = (revision != current).then(|| {
-            self.store
-                .shelf_at(&resource.group, &resource.plural, revision)
-        });
-        let shelf = pinned
-            .as_ref()
-            .or_else(|| self.store.shelf(&resource.group, &resource.plural));
+        let pinned = (revision != current).then(|| self.store.shelf_at(&resource.group, &resource.plural, revision));
+        let shelf = pinned.as_ref().or_else(|| self.store.shelf(&resource.group, &resource.plural));
         let mut selected: Vec<(&(String, String), &Entry)> = shelf
             .into_iter()
             .flatten()
@@ -106,23 +78,14 @@ impl ApiServer {
         if let Some(limit) = limit.filter(|limit| *limit < selected.len()) {
             let remaining = selected.len() - limit;
             selected.truncate(limit);
-            let after = selected
-                .last()
-                .map(|(place, _)| (*place).clone())
-                .unwrap_or_default();
+            let after = selected.last().map(|(place, _)| (*place).clone()).unwrap_or_default();
             metadata["continue"] = json!(Page { revision, after }.token());
             if scope.selector.is_empty() {
                 metadata["remainingItemCount"] = json!(remaining);
             }
         }
-        let objects: Vec<Arc<Value>> = selected
-            .into_iter()
-            .map(|(_, entry)| entry.object.clone())
-            .collect();
-        Ok(Response::json(
-            200,
-            &render::list(&call.target, call.form, call.now, &objects, metadata),
-        ))
+        let objects: Vec<Arc<Value>> = selected.into_iter().map(|(_, entry)| entry.object.clone()).collect();
+        Ok(Response::json(200, &render::list(&call.target, call.form, call.now, &objects, metadata)))
     }
 
     /// The revision that a list shows: the newest, unless an exact one is asked for.
@@ -133,8 +96,7 @@ impl ApiServer {
         };
         let asked: u64 = text.parse().map_err(|_| invalid_revision(text))?;
         if asked > current {
-            let message =
-                format!("Timeout: Too large resource version: {asked}, current: {current}");
+            let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
             let causes = json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
             return Err(ApiError::new(
                 504,
@@ -161,11 +123,7 @@ impl ApiServer {
             Some(text) => Some(text.parse::<u64>().map_err(|_| invalid_revision(text))?),
         };
         let initial = call.request.flag("sendInitialEvents");
-        let cursor = if initial {
-            current
-        } else {
-            from.unwrap_or(current)
-        };
+        let cursor = if initial { current } else { from.unwrap_or(current) };
         let bookmarks = call.request.flag("allowWatchBookmarks");
         let timeout = call
             .request
@@ -177,8 +135,7 @@ impl ApiServer {
         if initial || from.is_none() {
             let shelf = self.store.shelf(&resource.group, &resource.plural);
             let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
-            let selected = selected
-                .filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
+            let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
             let objects: Vec<Arc<Value>> = selected.map(|entry| entry.object.clone()).collect();
             watch.start_with(call.now, &objects);
         }
@@ -190,9 +147,7 @@ impl ApiServer {
 }
 
 fn invalid_revision(text: &str) -> ApiError {
-    ApiError::bad_request(format!(
-        "Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-    ))
+    ApiError::bad_request(format!("Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"))
 }
 
 /// What a list or a watch is about.

@@ -13,15 +13,8 @@ use crate::render::convert;
 use crate::server::ApiServer;
 
 /// What an update cannot change.
-const KEPT_METADATA: [&str; 7] = [
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "name",
-    "namespace",
-    "uid",
-];
+const KEPT_METADATA: [&str; 7] =
+    ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "name", "namespace", "uid"];
 
 impl ApiServer {
     pub(super) fn put(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
@@ -52,49 +45,31 @@ impl ApiServer {
         }
         let warnings = self.refine(call, options, Some(&live), &mut object)?;
         if call.target.resource.generation && desire(call, &object) != desire(call, &live) {
-            let generation = live
-                .pointer("/metadata/generation")
-                .and_then(Value::as_u64)
-                .unwrap_or_default();
+            let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
             let subresource = call.subresource();
-            let writer = Writer {
-                manager: &options.manager,
-                api_version: &api_version,
-                subresource,
-                now: &now,
-            };
+            let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now };
             object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
         object["apiVersion"] = json!(call.target.storage_api_version());
         if object == **stored || options.dry_run {
-            return Ok(Written {
-                object: Arc::new(object),
-                created: false,
-                warnings,
-            });
+            return Ok(Written { object: Arc::new(object), created: false, warnings });
         }
         let authorship = call.authorship(options, verb);
         let key = call.key(&call.name);
         let released = is_deleting(&object)
             && finalizers(&object).is_empty()
-            && !(call.target.resource.is_namespace()
-                && !list(&object, "/spec/finalizers").is_empty());
+            && !(call.target.resource.is_namespace() && !list(&object, "/spec/finalizers").is_empty());
         let object = if released {
-            self.expunge(call.now, &authorship, &key)
-                .unwrap_or_else(|| Arc::new(object))
+            self.expunge(call.now, &authorship, &key).unwrap_or_else(|| Arc::new(object))
         } else {
             self.commit(call.now, &authorship, key, object)
         };
-        Ok(Written {
-            object,
-            created: false,
-            warnings,
-        })
+        Ok(Written { object, created: false, warnings })
     }
 }
 
@@ -102,9 +77,7 @@ fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<
     let resource = &call.target.resource;
     let (asked, found) = (uid(object), uid(live));
     if !asked.is_empty() && asked != found {
-        let why = format!(
-            "Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
-        );
+        let why = format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}");
         return Err(ApiError::conflict(resource, name(live), &why));
     }
     let asked = resource_version(object);
@@ -113,11 +86,8 @@ fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<
     }
     // Applying and patching never come without one, because they start from the live object.
     if asked.is_empty() && call.request.method == http::Method::PUT && resource.custom {
-        let why = crate::error::FieldError::invalid(
-            "metadata.resourceVersion",
-            &json!(0),
-            "must be specified for an update",
-        );
+        let why =
+            crate::error::FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
         return Err(ApiError::invalid(resource, name(live), &[why]));
     }
     Ok(())

@@ -1,0 +1,327 @@
+//! The verbs of a scenario and the things that it expects.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Span;
+use crate::chaos::ChaosKind;
+
+/// One story.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// The file's name without its ending; filled in by the library.
+    #[serde(skip)]
+    pub name: String,
+    /// One line.
+    pub title: String,
+    /// The behaviours that it proves, by id.
+    pub proves: Vec<String>,
+    /// Who takes part.
+    pub fleet: Fleet,
+    /// What happens, in order.
+    pub steps: Vec<Step>,
+    /// What holds at the end, also when the story was explored with faults.
+    #[serde(default)]
+    pub expect: Vec<Expectation>,
+    /// What holds at the end of the story as it is written, without further faults.
+    #[serde(default)]
+    pub expect_calm: Vec<Expectation>,
+    /// Stacks that cannot be applied, which is the point of the story.
+    #[serde(default)]
+    pub failing: Vec<String>,
+    /// The faults that are added when the story is explored with seeds.
+    #[serde(default)]
+    pub explore: Vec<ChaosKind>,
+    /// The longest that everything may take to converge once the faults are over.
+    #[serde(default = "default_converge")]
+    pub converges_within: Span,
+    /// Whether it also runs on real ports.
+    #[serde(default)]
+    pub real: bool,
+}
+
+fn default_converge() -> Span {
+    Span(std::time::Duration::from_secs(10 * 60))
+}
+
+/// Who takes part.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fleet {
+    /// The agents by name; each has a cluster of its own.
+    pub agents: Vec<String>,
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// The operator submits a revision; the stack is made and targeted the first time.
+    Submit(Submit),
+    /// The operator deletes a stack.
+    Delete(StackRef),
+    /// The operator targets a stack at an agent.
+    Target(Targeting),
+    /// The operator takes a stack away from an agent.
+    Untarget(Targeting),
+    /// Waits until something is so.
+    Await(Await),
+    /// Lets time pass.
+    Advance(Span),
+    /// Lets so many polling intervals pass.
+    Polls(u32),
+    /// Nothing is written by the agent of a cluster for so many polling intervals.
+    Quiet(Quiet),
+    /// Cuts the network between two hosts.
+    Partition(Link),
+    /// Mends it.
+    Repair(Link),
+    /// Makes the network between two hosts slow.
+    Latency(Latency),
+    /// Kills the process of a host.
+    Kill(String),
+    /// Starts it again.
+    Restart(String),
+    /// The API server of a cluster answers wrongly, or not at all.
+    Fail(ClusterFault),
+    /// It is well again.
+    Heal(ClusterRef),
+    /// Someone else creates an object.
+    Create(CreateObject),
+    /// Someone else changes an object.
+    Edit(ChangeObject),
+    /// Someone else deletes an object.
+    Remove(ObjectRef),
+    /// Something holds right now.
+    Check(Expectation),
+}
+
+/// A revision.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Submit {
+    /// The stack by name.
+    pub stack: String,
+    /// A file below `fixtures/bundles`.
+    pub bundle: Option<String>,
+    /// Or the text itself.
+    pub yaml: Option<String>,
+    /// The agents that it is targeted at when it is made; all of them if left out.
+    pub to: Option<Vec<String>>,
+}
+
+/// A stack by name.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StackRef {
+    /// The stack.
+    pub stack: String,
+}
+
+/// A stack and an agent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Targeting {
+    /// The stack.
+    pub stack: String,
+    /// The agent.
+    pub agent: String,
+}
+
+/// A cluster by the name of its agent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterRef {
+    /// The cluster.
+    pub cluster: String,
+}
+
+/// A condition to wait for: exactly one of `applied`, `gone` and `failed`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Await {
+    /// The stack.
+    pub stack: String,
+    /// One agent; every agent that the stack is targeted at if left out.
+    pub agent: Option<String>,
+    /// The agent reported success for this submission of the stack, counted from 1.
+    pub applied: Option<usize>,
+    /// Nothing of the stack is left, and the broker knows it.
+    #[serde(default)]
+    pub gone: bool,
+    /// The agent reported a failure of the newest submission with this text in its message.
+    pub failed: Option<String>,
+    /// How long it may take; two polling intervals if left out.
+    pub within: Option<Span>,
+}
+
+/// A time without writes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quiet {
+    /// The cluster.
+    pub cluster: String,
+    /// How many polling intervals.
+    pub polls: u32,
+}
+
+/// Two hosts: `broker`, an agent by name, or its API server as `NAME-api`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// The hosts.
+    pub between: [String; 2],
+}
+
+/// A slow network.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// The hosts.
+    pub between: [String; 2],
+    /// The shortest time of a packet.
+    pub min: Span,
+    /// The longest.
+    pub max: Span,
+}
+
+/// What goes wrong with requests of the agent: a status, or `lose_answer`, or `cut`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterFault {
+    /// The cluster.
+    pub cluster: String,
+    /// Words that the request has (`PATCH configmaps/a dry-run`), or has not (`!dry-run`); every request if left out.
+    #[serde(default)]
+    pub requests: String,
+    /// Answered with this status, and not carried out.
+    pub status: Option<u16>,
+    /// With this `Retry-After`, in seconds.
+    pub retry_after: Option<u64>,
+    /// Carried out, and the answer is lost.
+    #[serde(default)]
+    pub lose_answer: bool,
+    /// Neither carried out nor answered.
+    #[serde(default)]
+    pub cut: bool,
+    /// How often; until it is healed if left out.
+    pub times: Option<u32>,
+}
+
+/// An object by its key, such as `apps/Deployment shop/web`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectRef {
+    /// The cluster.
+    pub cluster: String,
+    /// The object.
+    pub object: String,
+}
+
+/// An object that someone else makes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateObject {
+    /// The cluster.
+    pub cluster: String,
+    /// The manifest.
+    pub yaml: String,
+}
+
+/// A change that someone else makes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeObject {
+    /// The cluster.
+    pub cluster: String,
+    /// The object.
+    pub object: String,
+    /// A JSON merge patch.
+    pub merge: Value,
+}
+
+/// Something that holds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expectation {
+    /// An object is there, with these fields.
+    Object(ObjectCheck),
+    /// An object is not there.
+    Absent(ObjectRef),
+    /// Events were recorded.
+    Events(EventCheck),
+    /// The agent of a cluster wrote these, in this order; others may stand between.
+    Written(Written),
+    /// The agent of a cluster never wrote any of these.
+    Unwritten(Written),
+    /// Requests of the agent that match came after each other with these waits between them, to the second.
+    Retried(Retried),
+}
+
+/// An object and what it holds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectCheck {
+    /// The cluster.
+    pub cluster: String,
+    /// The object.
+    pub object: String,
+    /// Fields that it has; others may be there.
+    #[serde(default)]
+    pub has: Value,
+}
+
+/// Events of a stack.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventCheck {
+    /// The stack.
+    pub stack: String,
+    /// Of one agent; of all if left out.
+    pub agent: Option<String>,
+    /// `SUCCESS` or `FAILURE`.
+    pub status: String,
+    /// About a removal, or about a revision; either if left out.
+    pub deleted: Option<bool>,
+    /// Texts that one message has, all of them.
+    #[serde(default)]
+    pub message_has: Vec<String>,
+    /// How many.
+    pub count: Count,
+}
+
+/// A number, or at least a number.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Count {
+    /// Exactly so many.
+    Exactly(usize),
+    /// So many or more.
+    AtLeast {
+        /// How many at least.
+        at_least: usize,
+    },
+}
+
+/// Writes as `create ConfigMap shop/a`, `change …` or `delete …`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Written {
+    /// The cluster.
+    pub cluster: String,
+    /// The writes.
+    pub writes: Vec<String>,
+}
+
+/// The pace of repeated requests.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retried {
+    /// The cluster.
+    pub cluster: String,
+    /// Words of the request, as in `fail`.
+    pub requests: String,
+    /// The waits between the first ones.
+    pub waits: Vec<Span>,
+}

@@ -1,0 +1,15 @@
+//! Scenario files: one story each, in YAML. This is their language and how a file is read.
+//!
+//! Left out: what the verbs do, which is [`crate::play`]'s business. A file that makes no sense is refused
+//! with its name and line before anything runs.
+
+mod duration;
+mod language;
+mod library;
+
+pub use duration::Span;
+pub use language::{
+    Await, ChangeObject, ClusterFault, ClusterRef, Count, CreateObject, EventCheck, Expectation, Fleet, Latency, Link, ObjectCheck,
+    ObjectRef, Quiet, Retried, Scenario, StackRef, Step, Submit, Targeting, Written,
+};
+pub use library::{Library, ScenarioError};
