@@ -151,11 +151,16 @@ impl Executor<'_> {
     /// Waits until a definition is established and each of its served versions is in discovery.
     async fn await_served(&self, definition: &Write) -> Result<(), ActError> {
         let object = &definition.object;
-        let served = wait(SERVED_WAIT_MAX, async || {
+        let mut patience = Patience::new(SERVED_WAIT_MAX);
+        loop {
             let live = self.cluster.read(&object.resource, &object.key).await?.unwrap_or_default();
-            Ok(is_established(&live) && self.is_discovered(&object.manifest).await?)
-        });
-        if served.await? { Ok(()) } else { Err(ActError::NotServed { key: object.key.clone() }) }
+            if is_established(&live) && self.is_discovered(&object.manifest).await? {
+                return Ok(());
+            }
+            if !patience.pause().await {
+                return Err(ActError::NotServed { key: object.key.clone() });
+            }
+        }
     }
 
     async fn is_discovered(&self, definition: &Value) -> Result<bool, ClusterError> {
@@ -202,21 +207,32 @@ impl Executor<'_> {
 
     /// Takes what is seen gone out of the inventory, and leaves the rest in `accepted`.
     async fn await_gone(&self, accepted: &mut Vec<&Delete>, after: &mut Inventory, failed: &mut Vec<ClusterError>) {
-        let mut gone = BTreeSet::new();
-        let waited = wait(GONE_WAIT_MAX, async || {
-            for delete in accepted.iter().filter(|delete| !gone.contains(&delete.entry.key)).collect::<Vec<_>>() {
-                let live = self.cluster.metadata(&delete.entry.resource, &delete.entry.key).await?;
-                if live.is_none_or(|live| live.uid != delete.uid) {
-                    gone.insert(delete.entry.key.clone());
+        let mut patience = Patience::new(GONE_WAIT_MAX);
+        loop {
+            match self.still_there(accepted).await {
+                Ok(there) => {
+                    accepted.iter().filter(|delete| !there.contains(&delete.entry.key)).for_each(|delete| {
+                        after.remove(&delete.entry.key);
+                    });
+                    accepted.retain(|delete| there.contains(&delete.entry.key));
                 }
+                Err(error) => return failed.push(error),
             }
-            Ok(gone.len() == accepted.len())
-        });
-        if let Err(error) = waited.await {
-            failed.push(error);
+            if accepted.is_empty() || !patience.pause().await {
+                return;
+            }
         }
-        gone.iter().for_each(|key| after.remove(key));
-        accepted.retain(|delete| !gone.contains(&delete.entry.key));
+    }
+
+    async fn still_there(&self, deletes: &[&Delete]) -> Result<BTreeSet<ObjectKey>, ClusterError> {
+        let mut there = BTreeSet::new();
+        for delete in deletes {
+            let live = self.cluster.metadata(&delete.entry.resource, &delete.entry.key).await?;
+            if live.is_some_and(|live| live.uid == delete.uid) {
+                there.insert(delete.entry.key.clone());
+            }
+        }
+        Ok(there)
     }
 
     /// Deletes the namespaces of a failed pass, unless something else moved in, or nobody can tell.
@@ -268,21 +284,23 @@ fn is_established(definition: &Value) -> bool {
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
-/// Asks again and again, ever more slowly, until yes or until the time is over.
-async fn wait(
-    longest: Duration,
-    mut ask: impl AsyncFnMut() -> Result<bool, ClusterError>,
-) -> Result<bool, ClusterError> {
-    let (mut waited, mut pause) = (Duration::ZERO, PAUSE_FIRST);
-    loop {
-        if ask().await? {
-            return Ok(true);
-        }
-        if waited >= longest {
-            return Ok(false);
-        }
+/// Asking again and again, ever more slowly, until the time is over.
+struct Patience {
+    left: Duration,
+    pause: Duration,
+}
+
+impl Patience {
+    fn new(longest: Duration) -> Self {
+        Self { left: longest, pause: PAUSE_FIRST }
+    }
+
+    /// Pauses; false when the time is over.
+    async fn pause(&mut self) -> bool {
+        let pause = self.pause.min(self.left);
         tokio::time::sleep(pause).await;
-        waited += pause;
-        pause *= 2;
+        self.left -= pause;
+        self.pause *= 2;
+        !pause.is_zero()
     }
 }

@@ -5,10 +5,6 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use crate::cluster::ClusterError;
-
 /// When a transient failure is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -37,25 +33,6 @@ impl RetryPolicy {
         let doubled = self.first_wait.saturating_mul(1 << failures.saturating_sub(1).min(16));
         let wait = doubled.min(self.longest_wait).max(retry_after.unwrap_or_default());
         (elapsed + wait < self.give_up_after).then_some(wait)
-    }
-
-    /// Calls until it succeeds, fails for good, or is given up.
-    pub async fn run<T>(&self, mut call: impl AsyncFnMut() -> Result<T, ClusterError>) -> Result<T, ClusterError> {
-        let start = Instant::now();
-        // Waits are at least `first_wait`, so the time limit bounds the number of attempts.
-        for failures in 1.. {
-            let error = match call().await {
-                Ok(value) => return Ok(value),
-                Err(error) => error,
-            };
-            let Some(retry) = error.retry() else { return Err(error) };
-            let Some(wait) = self.wait(failures, start.elapsed(), retry.after) else {
-                return Err(error.given_up(failures));
-            };
-            tracing::info!("retry in {} s after: {error}", wait.as_secs());
-            tokio::time::sleep(wait).await;
-        }
-        unreachable!("the loop above ends only by returning")
     }
 }
 

@@ -59,8 +59,7 @@ impl Library {
         let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let fail = |line, reason| ScenarioError { file: file.clone(), line, reason };
         let text = std::fs::read_to_string(path).map_err(|error| fail(1, error.to_string()))?;
-        let mut scenario: Scenario =
-            yaml::parse_into(&text).map_err(|error| fail(error.line, error.reason.clone()))?;
+        let mut scenario: Scenario = yaml::parse_into(&text).map_err(|error| fail(error.line, error.reason.clone()))?;
         scenario.name = file.trim_end_matches(".yaml").to_owned();
         if scenario.fleet.agents.is_empty() {
             return Err(fail(line_of(&text, "fleet"), "a fleet has at least one agent".to_owned()));

@@ -9,7 +9,7 @@ mod library;
 
 pub use duration::Span;
 pub use language::{
-    Await, ChangeObject, ClusterFault, ClusterRef, Count, CreateObject, EventCheck, Expectation, Fleet, Latency, Link, ObjectCheck,
-    ObjectRef, Quiet, Retried, Scenario, StackRef, Step, Submit, Targeting, Written,
+    Await, ChangeObject, ClusterFault, ClusterRef, Count, CreateObject, EventCheck, Expectation, Fleet, Latency, Link,
+    ObjectCheck, ObjectRef, Quiet, Retried, Scenario, StackRef, Step, Submit, Targeting, Written,
 };
 pub use library::{Library, ScenarioError};

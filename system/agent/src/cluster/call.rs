@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use serde_json::Value;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::discovery::Discovery;
 use super::error::ClusterError;
@@ -67,14 +68,29 @@ impl Cluster {
 
     /// Whether the server answers now, and how fast. Not retried: it is asked again with the next heartbeat.
     pub async fn ping(&self) -> Option<Duration> {
-        let start = tokio::time::Instant::now();
+        let start = Instant::now();
         let call = Call::get("ask for the version".to_owned(), "/version".to_owned());
         self.once(&call).await.ok().map(|_| start.elapsed())
     }
 
     /// Sends a call by the retry policy; `Ok` is a JSON answer with a status below 400.
     pub(super) async fn send(&self, call: &Call) -> Result<Value, ClusterError> {
-        self.policy.run(async || self.once(call).await).await
+        let start = Instant::now();
+        let mut failures = 0;
+        // Every wait is at least the first one of the policy, so its time limit bounds the number of attempts.
+        loop {
+            let error = match self.once(call).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            failures += 1;
+            let Some(retry) = error.retry() else { return Err(error) };
+            let Some(wait) = self.policy.wait(failures, start.elapsed(), retry.after) else {
+                return Err(error.given_up(failures));
+            };
+            tracing::info!("retry in {} s after: {error}", wait.as_secs());
+            tokio::time::sleep(wait).await;
+        }
     }
 
     async fn once(&self, call: &Call) -> Result<Value, ClusterError> {

@@ -1,0 +1,195 @@
+//! What must never happen, checked at every write of every cluster, and what must hold at the end.
+//!
+//! Judged by the ledger of what was asked and by the journal of the API servers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use sindri_agent::{CHECKSUM_ANNOTATION, INVENTORY_LABEL, INVENTORY_NAMESPACE, STACK_ANNOTATION};
+use sindri_apiserver::{Actor, StoredKey, Timestamp, Write};
+use sindri_model::ObjectKey;
+
+use crate::ledger::{Instruction, Ledger};
+
+/// A property that did not hold, in one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which property.
+    pub oracle: &'static str,
+    /// What was seen.
+    pub message: String,
+}
+
+/// A namespace that its agent deleted although it was wanted: right only as a rollback.
+#[derive(Clone, Debug)]
+pub struct TakenBack {
+    /// The cluster.
+    pub cluster: String,
+    /// The stack by id.
+    pub stack: String,
+    /// The namespace.
+    pub name: String,
+    /// When the agent had made it.
+    pub made: Timestamp,
+    /// When it deleted it.
+    pub deleted: Timestamp,
+}
+
+/// Watches one cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Watchman {
+    cluster: String,
+    /// What the agent made, by UID, and when.
+    made: BTreeMap<String, Timestamp>,
+    /// What the agent wrote at least once, by UID.
+    touched: BTreeSet<String>,
+    /// To be judged at the end, when the events are known.
+    pub taken_back: Vec<TakenBack>,
+}
+
+/// Whether a write was the agent's.
+pub fn is_agents(write: &Write) -> bool {
+    matches!(&write.actor, Actor::Client { user_agent, .. } if user_agent.starts_with("sindri-agent/"))
+}
+
+/// A stored key as the model writes it.
+pub fn model_key(key: &StoredKey) -> ObjectKey {
+    ObjectKey {
+        group: key.group.clone(),
+        kind: key.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+    }
+}
+
+/// How a write reads: `create ConfigMap shop/a`.
+pub fn describe(write: &Write) -> String {
+    let deleting = |object: &Value| object["metadata"]["deletionTimestamp"].is_string();
+    let verb = match (&write.before, &write.after) {
+        (None, _) => "create",
+        (Some(_), None) => "delete",
+        (Some(before), Some(after)) if !deleting(before) && deleting(after) => "delete",
+        (Some(_), Some(_)) => "change",
+    };
+    format!("{verb} {}", model_key(&write.key))
+}
+
+/// What the agent keeps for itself.
+fn is_inventory(key: &ObjectKey) -> bool {
+    let of_core = key.group.is_empty();
+    (of_core && key.kind == "Namespace" && key.name == INVENTORY_NAMESPACE)
+        || (of_core && key.kind == "ConfigMap" && key.namespace.as_deref() == Some(INVENTORY_NAMESPACE))
+}
+
+impl Watchman {
+    /// Watches the cluster of this agent.
+    pub fn new(cluster: &str) -> Self {
+        Self { cluster: cluster.to_owned(), ..Self::default() }
+    }
+
+    /// Judges one write.
+    pub fn judge(&mut self, write: &Write, ledger: &Ledger) -> Result<(), Violation> {
+        if !is_agents(write) {
+            return Ok(());
+        }
+        let key = model_key(&write.key);
+        if is_inventory(&key) {
+            return Ok(());
+        }
+        let what = describe(write);
+        if what.starts_with("delete") {
+            return self.judge_delete(write, &key, ledger);
+        }
+        if !ledger.ever_declared(&self.cluster, &key) {
+            let message = format!("the agent of {} wrote {key}, which nobody ever declared", self.cluster);
+            return Err(Violation { oracle: "nothing-foreign-touched", message });
+        }
+        if what.starts_with("create") {
+            self.made.insert(write.uid.clone(), write.at);
+        }
+        self.touched.insert(write.uid.clone());
+        Ok(())
+    }
+
+    fn judge_delete(&mut self, write: &Write, key: &ObjectKey, ledger: &Ledger) -> Result<(), Violation> {
+        let foreign = |message| Err(Violation { oracle: "nothing-foreign-touched", message });
+        if !self.touched.contains(&write.uid) {
+            return foreign(format!("the agent of {} deleted {key}, which it had never written", self.cluster));
+        }
+        let annotations = write.before.as_ref().map(|before| &before["metadata"]["annotations"]);
+        let annotation = |name: &str| annotations.and_then(|all| all[name].as_str()).unwrap_or_default();
+        let Some(stack) = ledger.by_id(annotation(STACK_ANNOTATION)) else {
+            // The marks were stripped; that it wrote the object itself is proof enough.
+            return Ok(());
+        };
+        // Any instruction from the revision that last wrote the object on may ask for its removal.
+        let written = stack.instructions.iter().position(|instruction| {
+            matches!(instruction, Instruction::Declare(declaration)
+                if declaration.checksum.as_str() == annotation(CHECKSUM_ANNOTATION))
+        });
+        let asked = stack.instructions[written.unwrap_or(0)..].iter().any(|instruction| match instruction {
+            Instruction::Declare(declaration) => !declaration.declares(key),
+            Instruction::Remove { agent } => agent.as_ref().is_none_or(|agent| *agent == self.cluster),
+        });
+        if asked {
+            return Ok(());
+        }
+        match self.made.get(&write.uid) {
+            Some(made) if key.kind == "Namespace" => {
+                self.taken_back.push(TakenBack {
+                    cluster: self.cluster.clone(),
+                    stack: stack.id.to_string(),
+                    name: key.name.clone(),
+                    made: *made,
+                    deleted: write.at,
+                });
+                Ok(())
+            }
+            _ => {
+                let message = format!("the agent of {} deleted {key}, which every revision declares", self.cluster);
+                Err(Violation { oracle: "no-wanted-object-deleted", message })
+            }
+        }
+    }
+
+    /// What is left in the cluster that the agent made and nobody wants.
+    pub fn leaks<'a>(
+        &self,
+        objects: impl Iterator<Item = (&'a StoredKey, &'a Value)>,
+        ledger: &Ledger,
+    ) -> Vec<ObjectKey> {
+        let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        objects
+            .filter(|(key, object)| {
+                let key = model_key(key);
+                if is_inventory(&key) {
+                    let stack = object["metadata"]["labels"][INVENTORY_LABEL].as_str().unwrap_or_default();
+                    let known = ledger.by_id(stack);
+                    return key.kind == "ConfigMap"
+                        && known.is_some_and(|stack| stack.wanted_at(&self.cluster).is_none());
+                }
+                let wanted = ledger
+                    .stacks
+                    .values()
+                    .filter_map(|stack| stack.wanted_at(&self.cluster))
+                    .any(|declaration| declaration.declares(&key));
+                self.made.contains_key(&uid(object)) && !wanted
+            })
+            .map(|(key, _)| model_key(key))
+            .collect()
+    }
+}
+
+/// Whether a live object has everything that a manifest declares.
+pub fn holds(live: &Value, declared: &Value) -> bool {
+    match (live, declared) {
+        (Value::Object(live), Value::Object(declared)) => declared.iter().all(|(field, value)| {
+            // What a Secret declares in clear text comes back encoded.
+            field == "stringData" || value.is_null() || live.get(field).is_some_and(|live| holds(live, value))
+        }),
+        (Value::Array(live), Value::Array(declared)) => {
+            live.len() == declared.len() && live.iter().zip(declared).all(|(live, declared)| holds(live, declared))
+        }
+        _ => live == declared,
+    }
+}

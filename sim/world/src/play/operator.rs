@@ -1,0 +1,162 @@
+//! What the operator does with the broker. A broker that is away is asked again: the story waits for it.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::time::Duration;
+
+use sindri_client::{Client, ClientError};
+use sindri_model::StackId;
+use sindri_model::wire::NewStack;
+
+use super::Play;
+use crate::ledger::{Declaration, Instruction, StackRecord};
+use crate::scenario::Submit;
+use crate::stage::{Trouble, operate};
+
+/// How often the operator asks a broker that does not answer, and how long it waits in between.
+const TRIES_MAX: u32 = 120;
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Play<'_> {
+    /// Calls the broker until it answers.
+    pub(crate) fn ask<T, F>(
+        &mut self,
+        call: impl Fn(Client) -> F + Clone + Send + Sync + 'static,
+    ) -> Result<T, Trouble>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ClientError>> + Send + 'static,
+    {
+        let answer = operate(self.stage, move |client| async move {
+            let mut tries = 0;
+            loop {
+                match call(client.clone()).await {
+                    Err(error) if error.is_transient() && tries < TRIES_MAX => tries += 1,
+                    decided => return decided,
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        })?;
+        answer.map_err(|error| Trouble::Broken(error.to_string()))
+    }
+
+    pub(super) fn submit(&mut self, submit: &Submit) -> Result<(), Trouble> {
+        let text = match (&submit.bundle, &submit.yaml) {
+            (Some(bundle), _) => self.library.bundle(bundle).map_err(Trouble::Broken)?,
+            (None, Some(yaml)) => yaml.clone(),
+            (None, None) => return Err(Trouble::Broken("submit takes either a bundle or a yaml".to_owned())),
+        };
+        if !self.ledger.borrow().stacks.contains_key(&submit.stack) {
+            self.make_stack(&submit.stack)?;
+        }
+        let id = self.stack(&submit.stack, |stack| stack.id)?;
+        // Noted before it is sent: an agent may act on it before the operator has the answer.
+        self.note(&submit.stack, |stack| stack.instructions.push(Instruction::Declare(Declaration::of(&text))))?;
+        let revision = self.ask(move |client| {
+            let text = text.clone();
+            async move { client.submit(id, &text).await }
+        })?;
+        self.note(&submit.stack, |stack| {
+            if let Some(Instruction::Declare(declaration)) = stack.instructions.last_mut() {
+                declaration.revision = Some(revision.id);
+            }
+        })?;
+        if self.stack(&submit.stack, |stack| stack.ever_targeted.is_empty())? {
+            let agents = submit.to.clone().unwrap_or_else(|| self.scenario.fleet.agents.clone());
+            agents.iter().try_for_each(|agent| self.target(&submit.stack, agent))?;
+        }
+        Ok(())
+    }
+
+    fn make_stack(&mut self, name: &str) -> Result<(), Trouble> {
+        let generator_id =
+            self.ledger.borrow().generator.ok_or_else(|| Trouble::Broken("there is no generator".to_owned()))?;
+        let wanted = NewStack { name: name.to_owned(), description: None, generator_id };
+        let stack = self.ask(move |client| {
+            let wanted = wanted.clone();
+            async move {
+                // An earlier try may have been carried out although its answer was lost.
+                let known = client.stacks().await?.into_iter().find(|stack| stack.name == wanted.name);
+                match known {
+                    Some(stack) => Ok(stack),
+                    None => client.create_stack(&wanted).await,
+                }
+            }
+        })?;
+        let record = StackRecord {
+            id: stack.id,
+            instructions: Vec::new(),
+            targets: BTreeSet::new(),
+            ever_targeted: BTreeSet::new(),
+            deleted: false,
+        };
+        self.ledger.borrow_mut().stacks.insert(name.to_owned(), record);
+        Ok(())
+    }
+
+    pub(super) fn delete(&mut self, name: &str) -> Result<(), Trouble> {
+        let id = self.stack(name, |stack| stack.id)?;
+        self.note(name, |stack| {
+            stack.instructions.push(Instruction::Remove { agent: None });
+            stack.deleted = true;
+        })?;
+        self.ask(move |client| async move { gone_is_fine(client.delete_stack(id).await) })
+    }
+
+    pub(super) fn target(&mut self, name: &str, agent: &str) -> Result<(), Trouble> {
+        let (stack, id) = (self.stack(name, |stack| stack.id)?, self.agent(agent)?);
+        self.note(name, |stack| {
+            stack.targets.insert(agent.to_owned());
+            stack.ever_targeted.insert(agent.to_owned());
+        })?;
+        self.ask(move |client| async move {
+            match client.add_target(id, stack).await {
+                Err(error) if error.status() == Some(http::StatusCode::CONFLICT) => Ok(()),
+                other => other.map(drop),
+            }
+        })
+    }
+
+    pub(super) fn untarget(&mut self, name: &str, agent: &str) -> Result<(), Trouble> {
+        let (stack, id) = (self.stack(name, |stack| stack.id)?, self.agent(agent)?);
+        self.note(name, |stack| {
+            stack.instructions.push(Instruction::Remove { agent: Some(agent.to_owned()) });
+            stack.targets.remove(agent);
+        })?;
+        self.ask(move |client| async move { gone_is_fine(client.remove_target(id, stack).await) })
+    }
+
+    pub(crate) fn agent(&self, name: &str) -> Result<sindri_model::AgentId, Trouble> {
+        let found = self.ledger.borrow().agents.get(name).copied();
+        found.ok_or_else(|| Trouble::Broken(format!("the fleet has no agent {name:?}")))
+    }
+
+    pub(crate) fn stack<T>(&self, name: &str, read: impl FnOnce(&StackRecord) -> T) -> Result<T, Trouble> {
+        let ledger = self.ledger.borrow();
+        ledger.stacks.get(name).map(read).ok_or_else(|| unknown(name))
+    }
+
+    fn note(&self, name: &str, change: impl FnOnce(&mut StackRecord)) -> Result<(), Trouble> {
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.stacks.get_mut(name).map(change).ok_or_else(|| unknown(name))
+    }
+
+    /// The name of a stack by its id.
+    pub(crate) fn stack_name(&self, id: StackId) -> String {
+        let ledger = self.ledger.borrow();
+        let found = ledger.stacks.iter().find(|(_, stack)| stack.id == id);
+        found.map_or_else(|| id.to_string(), |(name, _)| name.clone())
+    }
+}
+
+fn unknown(name: &str) -> Trouble {
+    Trouble::Broken(format!("no stack {name:?} was submitted before"))
+}
+
+/// A deletion that was carried out although its answer was lost finds nothing when it is tried again.
+fn gone_is_fine(result: Result<(), ClientError>) -> Result<(), ClientError> {
+    match result {
+        Err(error) if error.is_not_found() => Ok(()),
+        other => other,
+    }
+}

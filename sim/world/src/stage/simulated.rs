@@ -1,0 +1,368 @@
+//! The stage of the simulated world: production broker and agents as hosts, a simulated API server per cluster.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use sindri_apiserver::{ApiServer, Fault, Request, SharedServer, Write};
+use sindri_model::Pak;
+use sindri_model::wire::{AgentStatus, CreateAgentRequest, NewGenerator, UpdateAgentRequest};
+use tokio::sync::mpsc;
+
+use super::{ClusterCall, HostAction, Job, Stage, Trouble, operate};
+use crate::chaos::{ChaosKind, GateChaos, HostChaos, HostFault};
+use crate::dice::Dice;
+use crate::engine::{Arm, Engine, HostId, Latency};
+use crate::gate::{Asked, Gate, Rule, Words};
+use crate::hosts;
+use crate::ledger::Ledger;
+use crate::oracle::{Watchman, describe, is_agents};
+use crate::scenario::ClusterFault;
+use crate::{shim, trace};
+
+/// Calls of the operator that may take this long, and no longer.
+const JOB_MAX: Duration = Duration::from_secs(10 * 60);
+/// Nobody asks a simulated cluster under this name but the story itself.
+const SOMEONE_ELSE: &str = "kubectl/story";
+
+/// How a world is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which arm runs it.
+    pub arm: Arm,
+    /// Decides everything.
+    pub seed: u64,
+    /// The agents by name, each with a cluster of its own.
+    pub agents: Vec<String>,
+    /// How often they poll.
+    pub polling_interval: Duration,
+    /// Faults that are added.
+    pub chaos: Vec<ChaosKind>,
+}
+
+struct Cluster {
+    api: HostId,
+    server: SharedServer,
+    gate: Arc<Gate>,
+    watchman: Watchman,
+    writes: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Relief {
+    Restart(String),
+    Repair([String; 2]),
+}
+
+/// A world.
+pub struct SimulatedStage {
+    options: Options,
+    engine: Box<dyn Engine>,
+    hosts: BTreeMap<String, HostId>,
+    clusters: BTreeMap<String, Cluster>,
+    jobs: mpsc::Sender<Job>,
+    ledger: Rc<RefCell<Ledger>>,
+    dead: BTreeSet<String>,
+    cut: BTreeSet<[String; 2]>,
+    relief: BTreeSet<(Duration, Relief)>,
+    chaos: Option<HostChaos>,
+    chance: Dice,
+}
+
+impl SimulatedStage {
+    /// Makes a world: a broker with its operator, then an API server and an agent for each cluster.
+    ///
+    /// Call it on a thread that [`crate::isolate`] made.
+    pub fn new(options: Options, ledger: Rc<RefCell<Ledger>>) -> Result<Self, Trouble> {
+        let mut engine = options.arm.engine(options.seed);
+        let admin = Pak::mint(&Dice::new(options.seed, "admin").into_entropy());
+        let (jobs, queue) = mpsc::channel(1);
+        let mut hosts = BTreeMap::new();
+        hosts.insert("broker".to_owned(), engine.add_host("broker", hosts::broker(options.seed, admin.clone())));
+        hosts.insert("operator".to_owned(), engine.add_host("operator", hosts::operator(admin.reveal(), queue)));
+        let mut stage = Self {
+            engine,
+            hosts,
+            clusters: BTreeMap::new(),
+            jobs,
+            ledger,
+            dead: BTreeSet::new(),
+            cut: BTreeSet::new(),
+            relief: BTreeSet::new(),
+            chaos: None,
+            chance: Dice::new(options.seed, "relief"),
+            options,
+        };
+        stage.add_clusters()?;
+        stage.begin_chaos();
+        Ok(stage)
+    }
+
+    fn add_clusters(&mut self) -> Result<(), Trouble> {
+        let names = self.options.agents.clone();
+        let created = operate(self, move |client| async move {
+            let generator =
+                client.create_generator(&NewGenerator { name: "operator".into(), description: None }).await?;
+            let mut agents = Vec::new();
+            for name in names {
+                let generator_ids = Some(vec![generator.generator.id]);
+                let request = CreateAgentRequest { cluster_name: name.clone(), name, generator_ids };
+                let created = client.create_agent(&request).await?;
+                let active = UpdateAgentRequest { status: Some(AgentStatus::Active), ..UpdateAgentRequest::default() };
+                client.update_agent(created.agent.id, &active).await?;
+                agents.push(created);
+            }
+            Ok((generator.generator.id, agents))
+        })?;
+        let (generator, agents) =
+            created.map_err(|error: sindri_client::ClientError| Trouble::Broken(error.to_string()))?;
+        self.ledger.borrow_mut().generator = Some(generator);
+        for created in agents {
+            let name = created.agent.name.clone();
+            self.ledger.borrow_mut().agents.insert(name.clone(), created.agent.id);
+            self.add_cluster(&name, created.initial_pak);
+        }
+        Ok(())
+    }
+
+    fn add_cluster(&mut self, name: &str, key: String) {
+        let api_name = format!("{name}-api");
+        let seed = Dice::new(self.options.seed, &api_name).next();
+        let server = SharedServer::new(ApiServer::new(seed, hosts::wall_time()));
+        let gate = Arc::new(Gate::new(api_name.clone()));
+        let api = self.engine.add_host(&api_name, hosts::api_server(server.clone(), gate.clone()));
+        let agent = hosts::agent(self.options.seed, name, key, self.options.polling_interval);
+        let agent = self.engine.add_host(name, agent);
+        self.hosts.extend([(api_name, api), (name.to_owned(), agent)]);
+        let watchman = Watchman::new(name);
+        self.clusters.insert(name.to_owned(), Cluster { api, server, gate, watchman, writes: Vec::new() });
+    }
+
+    fn begin_chaos(&mut self) {
+        let Options { chaos, seed, agents, .. } = &self.options;
+        if chaos.is_empty() {
+            return;
+        }
+        self.chaos = Some(HostChaos::new(chaos, *seed, agents));
+        for (name, cluster) in &self.clusters {
+            cluster.gate.set_chaos(Some(GateChaos::new(chaos, *seed, name)));
+        }
+    }
+
+    /// Ends every fault: what is dead starts, what is cut is mended, every API server is well.
+    pub fn end_faults(&mut self) -> Result<(), Trouble> {
+        trace::record("world", "~ every fault ends");
+        self.chaos = None;
+        self.relief.clear();
+        for cluster in self.clusters.values() {
+            cluster.gate.set_chaos(None);
+            cluster.gate.clear_rules();
+            cluster.gate.take_agent_dies();
+        }
+        for between in self.cut.clone() {
+            self.act_on_hosts(HostAction::Repair(between))?;
+        }
+        for name in self.dead.clone() {
+            self.act_on_hosts(HostAction::Restart(name))?;
+        }
+        Ok(())
+    }
+
+    /// The watchman of a cluster, with the objects that are there now.
+    pub fn inspect<T>(&self, cluster: &str, look: impl FnOnce(&Watchman, &ApiServer) -> T) -> Option<T> {
+        let cluster = self.clusters.get(cluster)?;
+        Some(cluster.server.with(|machine| look(&cluster.watchman, machine)))
+    }
+
+    fn host(&self, name: &str) -> Result<HostId, Trouble> {
+        self.hosts.get(name).copied().ok_or_else(|| Trouble::Broken(format!("there is no host {name:?}")))
+    }
+
+    fn cluster(&self, name: &str) -> Result<&Cluster, Trouble> {
+        self.clusters.get(name).ok_or_else(|| Trouble::Broken(format!("there is no cluster {name:?}")))
+    }
+
+    fn step(&mut self, limit: Duration) -> Result<(), Trouble> {
+        let relief = self.relief.first().map(|(due, _)| *due);
+        let strike = self.chaos.as_ref().and_then(HostChaos::due);
+        let limit = relief.into_iter().chain(strike).fold(limit, Duration::min).max(self.engine.now());
+        self.engine.step(limit);
+        self.kill_whom_chaos_chose()?;
+        self.give_relief()?;
+        if strike.is_some_and(|due| due <= self.engine.now()) {
+            self.strike()?;
+        }
+        self.judge_writes()
+    }
+
+    fn judge_writes(&mut self) -> Result<(), Trouble> {
+        let ledger = self.ledger.borrow();
+        for cluster in self.clusters.values_mut() {
+            for write in cluster.server.with(ApiServer::take_journal) {
+                trace_write(&cluster.gate, &write);
+                if is_agents(&write) {
+                    cluster.writes.push(describe(&write));
+                }
+                cluster.watchman.judge(&write, &ledger).map_err(Trouble::Violation)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn kill_whom_chaos_chose(&mut self) -> Result<(), Trouble> {
+        let dying: Vec<String> = self
+            .clusters
+            .iter()
+            .filter(|(name, cluster)| cluster.gate.take_agent_dies() && !self.dead.contains(*name))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in dying {
+            let down = Duration::from_millis(self.chance.between(100, 45_000));
+            self.act_on_hosts(HostAction::Kill(name.clone()))?;
+            self.relief.insert((self.engine.now() + down, Relief::Restart(name)));
+        }
+        Ok(())
+    }
+
+    fn give_relief(&mut self) -> Result<(), Trouble> {
+        while let Some((due, relief)) = self.relief.first().cloned().filter(|(due, _)| *due <= self.engine.now()) {
+            self.relief.remove(&(due, relief.clone()));
+            match relief {
+                Relief::Restart(name) => self.act_on_hosts(HostAction::Restart(name))?,
+                Relief::Repair(between) => self.act_on_hosts(HostAction::Repair(between))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn strike(&mut self) -> Result<(), Trouble> {
+        let now = self.engine.now();
+        let Some(fault) = self.chaos.as_mut().map(|chaos| chaos.strike(now)) else { return Ok(()) };
+        match fault {
+            HostFault::KillBroker { down } if !self.dead.contains("broker") => {
+                self.act_on_hosts(HostAction::Kill("broker".into()))?;
+                self.relief.insert((now + down, Relief::Restart("broker".into())));
+            }
+            HostFault::Partition { between, lasts } if !self.cut.contains(&between) => {
+                self.act_on_hosts(HostAction::Partition(between.clone()))?;
+                self.relief.insert((now + lasts, Relief::Repair(between)));
+            }
+            HostFault::KillBroker { .. } | HostFault::Partition { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+fn trace_write(gate: &Gate, write: &Write) {
+    let who = match &write.actor {
+        sindri_apiserver::Actor::Client { user_agent, .. } => user_agent.split('/').next().unwrap_or("?").to_owned(),
+        sindri_apiserver::Actor::Controller(name) => (*name).to_owned(),
+    };
+    gate.note(&format!("= {} by {who} at {}", describe(write), write.resource_version));
+}
+
+impl Stage for SimulatedStage {
+    fn now(&self) -> Duration {
+        self.engine.now()
+    }
+
+    fn polling_interval(&self) -> Duration {
+        self.options.polling_interval
+    }
+
+    fn advance(&mut self, by: Duration) -> Result<(), Trouble> {
+        let end = self.engine.now() + by;
+        while self.engine.now() < end {
+            self.step(end)?;
+        }
+        Ok(())
+    }
+
+    fn run_job(&mut self, job: Job, done: &dyn Fn() -> bool) -> Result<(), Trouble> {
+        let end = self.engine.now() + JOB_MAX;
+        self.jobs.try_send(job).map_err(|_| Trouble::Broken("the operator is busy or gone".to_owned()))?;
+        self.engine.wake(self.host("operator")?);
+        while !done() && self.engine.now() < end {
+            self.step(end)?;
+        }
+        Ok(())
+    }
+
+    fn call_cluster(&mut self, cluster: &str, call: ClusterCall) -> Result<(u16, Value), Trouble> {
+        let found = self.cluster(cluster)?;
+        let mut request =
+            Request::new(call.method, &call.target).map_err(|error| Trouble::Broken(error.to_string()))?;
+        request = request.with_body(call.content_type, call.body);
+        request.headers.user_agent = SOMEONE_ELSE.to_owned();
+        let response = found.server.with(|machine| machine.handle(hosts::wall_time(), &request, None));
+        let api = found.api;
+        self.engine.wake(api);
+        self.judge_writes()?;
+        Ok((response.status().unwrap_or(0), response.body_json().unwrap_or_default()))
+    }
+
+    fn act_on_hosts(&mut self, action: HostAction) -> Result<(), Trouble> {
+        match action {
+            HostAction::Partition(between) => {
+                trace::record("world", &format!("~ partition {}", between.join("|")));
+                self.engine.partition(self.host(&between[0])?, self.host(&between[1])?);
+                self.cut.insert(between);
+            }
+            HostAction::Repair(between) => {
+                trace::record("world", &format!("~ repair {}", between.join("|")));
+                self.engine.repair(self.host(&between[0])?, self.host(&between[1])?);
+                self.cut.remove(&between);
+            }
+            HostAction::Latency(between, min, max) => {
+                trace::record("world", &format!("~ latency {} {min:?} to {max:?}", between.join("|")));
+                let latency = Latency { min: min.as_nanos() as shim::Nanos, max: max.as_nanos() as shim::Nanos };
+                self.engine.set_latency(self.host(&between[0])?, self.host(&between[1])?, latency);
+            }
+            HostAction::Kill(name) => {
+                let host = self.host(&name)?;
+                if self.dead.insert(name.clone()) {
+                    trace::record("world", &format!("~ kill {name}"));
+                    self.engine.kill(host);
+                }
+            }
+            HostAction::Restart(name) => {
+                let host = self.host(&name)?;
+                if self.dead.remove(&name) {
+                    trace::record("world", &format!("~ restart {name}"));
+                    self.engine.restart(host);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fail_cluster(&mut self, fault: &ClusterFault) -> Result<(), Trouble> {
+        let kind = match (fault.status, fault.lose_answer, fault.cut) {
+            (Some(status), false, false) => Fault::Refuse { status, retry_after_secs: fault.retry_after },
+            (None, true, false) => Fault::LoseAnswer,
+            (None, false, true) => Fault::CutBeforeCommit,
+            _ => return Err(Trouble::Broken("fail takes exactly one of status, lose_answer and cut".to_owned())),
+        };
+        trace::record("world", &format!("~ fail {} {:?} {kind:?}", fault.cluster, fault.requests));
+        let words = Words::parse(&fault.requests);
+        self.cluster(&fault.cluster)?.gate.add_rule(Rule { words, fault: kind, times: fault.times });
+        Ok(())
+    }
+
+    fn heal_cluster(&mut self, cluster: &str) -> Result<(), Trouble> {
+        trace::record("world", &format!("~ heal {cluster}"));
+        self.cluster(cluster)?.gate.clear_rules();
+        Ok(())
+    }
+
+    fn writes(&mut self, cluster: &str) -> Result<Vec<String>, Trouble> {
+        Ok(self.cluster(cluster)?.writes.clone())
+    }
+
+    fn asked(&mut self, cluster: &str, words: &str) -> Result<Vec<Asked>, Trouble> {
+        Ok(self.cluster(cluster)?.gate.asked(&Words::parse(words)))
+    }
+}
