@@ -88,6 +88,7 @@ fn run(flags: &Flags) -> Result<(), StartError> {
 
 async fn start(flags: &Flags) -> Result<(), StartError> {
     let path = sqlite_path(&flags.database_url)?;
+    private_file(path)?;
     let store =
         SqliteStore::open(path, None).map_err(|source| StartError::Database { path: path.to_owned(), source })?;
     let entropy = system_entropy();
