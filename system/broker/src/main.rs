@@ -140,12 +140,18 @@ fn key_in_file(path: &Path, entropy: &Entropy) -> Result<Pak, StartError> {
         Err(error) => return Err(fault(error.to_string())),
     }
     let pak = Pak::mint(entropy);
-    let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).and_then(|mut file| {
-        writeln!(file, "{}", pak.reveal())?;
-        file.sync_all()
-    });
-    written.map_err(|error| fault(error.to_string()))?;
+    write_key(path, &pak).map_err(|error| fault(error.to_string()))?;
     Ok(pak)
+}
+
+/// The file appears whole or not at all, readable by its owner only.
+fn write_key(path: &Path, pak: &Pak) -> io::Result<()> {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(".draft");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    writeln!(file, "{}", pak.reveal())?;
+    file.sync_all()?;
+    std::fs::rename(&draft, path)
 }
 
 async fn serve_until_signal(listener: TcpListener, broker: Broker) -> io::Result<()> {

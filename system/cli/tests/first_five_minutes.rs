@@ -7,7 +7,11 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use hyper_util::client::legacy::connect::HttpConnector;
+use sindri_client::{Client, TargetState};
+use sindri_model::wire::{EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent};
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 const BUNDLE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n";
 
@@ -119,6 +123,70 @@ fn the_first_five_minutes() {
     assert!(broker.ok(&["delete", "web"]).starts_with("stack web is deleted"));
     assert_eq!(broker.mistake(&["status", "web"]), "sindri: there is no stack web");
     assert_eq!(broker.ok(&["agent", "deactivate", "east"]), "agent east is inactive\n");
+}
+
+#[test]
+fn status_follows_what_the_agent_is_told_and_what_it_says() {
+    let broker = Broker::start();
+    let made = broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
+    let agent = Agent::new(&broker.address, made.rsplit(' ').next().unwrap().trim());
+    broker.ok(&["stack", "create", "web"]);
+    broker.ok(&["target", "web", "east"]);
+    let file = broker.file("web.yaml", BUNDLE);
+    broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
+    let status = || cells(&broker.ok(&["status", "web"]))[0][1..].join(" ");
+
+    agent.report(EventStatus::Failure, Some("no room\nfor it"));
+    assert_eq!(status(), "1 east failed: no room for it");
+    agent.report(EventStatus::Success, None);
+    assert_eq!(status(), "1 east applied");
+    broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
+    assert_eq!(status(), "2 east pending");
+    broker.ok(&["untarget", "web", "east"]);
+    assert_eq!(status(), "2 east removing");
+    agent.report(EventStatus::Success, None);
+    assert_eq!(status(), "2 - not targeted");
+    broker.ok(&["delete", "web"]);
+    let all = broker.ok(&["status"]);
+    assert!(all.contains("(deleted ") && all.contains("removing"), "{all}");
+    agent.report(EventStatus::Success, None);
+    assert_eq!(cells(&broker.ok(&["status"])).len(), 0);
+    let events = broker.ok(&["events", "east"]);
+    let outcomes: Vec<&str> = cells(&events).iter().map(|row| row[4]).collect();
+    assert_eq!(outcomes, ["failed", "applied", "removed", "removed"]);
+}
+
+/// An agent that does nothing and says what it is told to say.
+struct Agent {
+    runtime: Runtime,
+    client: Client,
+}
+
+impl Agent {
+    fn new(address: &str, key: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let client = Client::new(HttpConnector::new(), address.parse().unwrap(), key).unwrap();
+        Self { runtime, client }
+    }
+
+    /// Polls, and reports this outcome of the one thing that it is told.
+    fn report(&self, status: EventStatus, message: Option<&str>) {
+        self.runtime.block_on(async {
+            let id = self.client.whoami().await.unwrap().agent.unwrap();
+            let TargetState::Changed { objects, .. } = self.client.target_state(id, None).await.unwrap() else {
+                panic!("unchanged without a tag");
+            };
+            let [object] = &objects[..] else { panic!("told {objects:?}") };
+            let event = NewAgentEvent {
+                agent_id: id,
+                deployment_object_id: object.id,
+                event_type: EVENT_TYPE_DEPLOY.to_owned(),
+                status,
+                message: message.map(str::to_owned),
+            };
+            self.client.report(&event, &format!("{}-{status:?}", object.id)).await.unwrap();
+        });
+    }
 }
 
 #[test]

@@ -73,8 +73,10 @@ async fn each_route_refuses_a_request_without_a_key_and_with_a_wrong_one() {
 #[tokio::test]
 async fn a_key_is_accepted_with_and_without_the_word_bearer() {
     let api = Api::new().await;
-    api.get(&format!("Bearer {}", api.admin), "/agents").await.with(200);
-    api.get(&api.admin, "/agents").await.with(200);
+    for scheme in ["Bearer ", "bearer ", ""] {
+        api.get(&format!("{scheme}{}", api.admin), "/agents").await.with(200);
+    }
+    api.get(&format!("Basic {}", api.admin), "/agents").await.with(401);
 }
 
 #[tokio::test]

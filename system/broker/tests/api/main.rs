@@ -5,6 +5,7 @@ mod access;
 mod durability;
 mod events;
 mod over_the_wire;
+mod process;
 mod refusals;
 mod support;
 mod target_state;
