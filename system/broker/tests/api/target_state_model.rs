@@ -14,7 +14,7 @@ use crate::support::{Api, text};
 
 const AGENTS: usize = 2;
 const STACKS: usize = 2;
-const CASES: u32 = 96;
+const CASES: u32 = 384;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
