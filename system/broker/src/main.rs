@@ -14,7 +14,7 @@ use sindri_broker::{Broker, OpenError, SqliteStore, StoreError, serve};
 use sindri_model::{Clock, Entropy, Pak};
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
 
 /// How long requests that are under way may take after a signal.
@@ -87,7 +87,10 @@ fn run(flags: &Flags) -> Result<(), StartError> {
 }
 
 async fn start(flags: &Flags) -> Result<(), StartError> {
+    // First: a signal that comes while it starts is heard too.
+    let signals = Signals::listen()?;
     let path = sqlite_path(&flags.database_url)?;
+    private_file(path)?;
     let store =
         SqliteStore::open(path, None).map_err(|source| StartError::Database { path: path.to_owned(), source })?;
     let entropy = system_entropy();
@@ -98,7 +101,7 @@ async fn start(flags: &Flags) -> Result<(), StartError> {
     let address = listener.local_addr().map_err(listen_error)?;
     println!("READY http://{address}");
     io::stdout().flush()?;
-    serve_until_signal(listener, broker).await?;
+    serve_until_signal(listener, broker, signals).await?;
     Ok(())
 }
 
@@ -139,16 +142,33 @@ fn key_in_file(path: &Path, entropy: &Entropy) -> Result<Pak, StartError> {
         Err(error) => return Err(fault(error.to_string())),
     }
     let pak = Pak::mint(entropy);
-    let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).and_then(|mut file| {
-        writeln!(file, "{}", pak.reveal())?;
-        file.sync_all()
-    });
-    written.map_err(|error| fault(error.to_string()))?;
+    write_key(path, &pak).map_err(|error| fault(error.to_string()))?;
     Ok(pak)
 }
 
-async fn serve_until_signal(listener: TcpListener, broker: Broker) -> io::Result<()> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+/// The file appears whole or not at all, readable by its owner only.
+fn write_key(path: &Path, pak: &Pak) -> io::Result<()> {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(".draft");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    writeln!(file, "{}", pak.reveal())?;
+    file.sync_all()?;
+    std::fs::rename(&draft, path)
+}
+
+/// The signals that ask the process to end.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+}
+
+async fn serve_until_signal(listener: TcpListener, broker: Broker, mut signals: Signals) -> io::Result<()> {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let shutdown = async move {
         // The sender lives as long as this function; an error means that nobody will ever ask.
@@ -157,8 +177,8 @@ async fn serve_until_signal(listener: TcpListener, broker: Broker) -> io::Result
     let mut serving = std::pin::pin!(serve(listener, broker, shutdown));
     tokio::select! {
         biased; // A signal counts even when there is always something to serve.
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        _ = signals.terminate.recv() => {}
+        _ = signals.interrupt.recv() => {}
         ended = &mut serving => return ended,
     }
     tracing::info!("shutting down");

@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri}
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 use sindri_model::Problem;
 
 use crate::error::{ClientError, ClientSetupError};
@@ -95,9 +96,17 @@ impl Call {
         ClientError::Malformed { operation: self.operation.clone(), reason: reason.into() }
     }
 
-    /// Reads the body of an answer as what the operation returns.
+    /// Reads the body of an answer as what the operation returns. The error tells where, and not what: the
+    /// text of a bundle may be a secret.
     pub(crate) fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
-        serde_json::from_slice(body).map_err(|error| self.malformed(format!("it cannot be read: {error}")))
+        serde_json::from_slice(body).map_err(|error| {
+            let kind = match error.classify() {
+                Category::Io | Category::Syntax => "it is not JSON",
+                Category::Data => "it is not what this operation returns",
+                Category::Eof => "it ends too early",
+            };
+            self.malformed(format!("{kind} (line {}, column {})", error.line(), error.column()))
+        })
     }
 }
 

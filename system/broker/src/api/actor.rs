@@ -38,10 +38,18 @@ pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Requ
 async fn identify(broker: &Broker, headers: &HeaderMap) -> Result<(Actor, ActorLabel), Refusal> {
     let header = headers.get(AUTHORIZATION).ok_or_else(|| Refusal::unauthorized("a key is needed"))?;
     let text = header.to_str().map_err(|_| wrong_key())?;
-    let pak = Pak::parse(text.strip_prefix("Bearer ").unwrap_or(text).trim()).map_err(|_| wrong_key())?;
+    let pak = Pak::parse(without_scheme(text)).map_err(|_| wrong_key())?;
     let candidates = broker.store.keys(pak.short().to_owned()).await?;
     let holder = candidates.into_iter().find(|(digest, _)| pak.matches(digest)).ok_or_else(wrong_key)?.1;
     Ok((Actor(holder), ActorLabel(pak.short().to_owned())))
+}
+
+/// The key, with or without `Bearer` before it. Schemes have no case.
+fn without_scheme(text: &str) -> &str {
+    match text.trim().split_once(' ') {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim(),
+        _ => text.trim(),
+    }
 }
 
 /// The same words for every wrong key: nothing says which part of it was right.

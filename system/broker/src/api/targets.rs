@@ -14,6 +14,7 @@ use super::extract::{Body, Ids};
 use super::stacks::owned;
 use crate::Broker;
 use crate::etags::Etag;
+use crate::store::KeyHolder;
 
 pub(crate) async fn list(
     State(broker): State<Broker>,
@@ -60,7 +61,8 @@ pub(crate) fn mismatch() -> Refusal {
     Refusal::bad("agent_id_mismatch", "agent_id in the body is not the agent of the path")
 }
 
-/// The full desired set. What the agent receives with it is durable before the answer leaves.
+/// The full desired set. What the agent receives with it is durable before the answer leaves; when the
+/// administrator looks, the agent receives nothing.
 pub(crate) async fn target_state(
     State(broker): State<Broker>,
     actor: Actor,
@@ -75,7 +77,10 @@ pub(crate) async fn target_state(
         return Ok(unchanged(&etag));
     }
     let asked = broker.etags.generation();
-    let desired = broker.store.desired_set(agent).await?;
+    let desired = match actor.0 {
+        KeyHolder::Agent(_) => broker.store.hand_out(agent).await?,
+        KeyHolder::Admin | KeyHolder::Generator(_) => broker.store.desired_set(agent).await?,
+    };
     let etag = Etag::of(&desired);
     broker.etags.remember(agent, etag.clone(), asked);
     if etag.is_in(known) {

@@ -94,9 +94,10 @@ pub trait Store: Send + Sync {
     /// The targets of an agent.
     fn targets(&self, agent: AgentId) -> Stored<'_, Vec<AgentTarget>>;
     /// The full desired set of one agent: live stacks at their newest revision, and the removals that it has
-    /// not confirmed, ascending. Never an increment: absence means nothing. Notes, durably, what the agent
-    /// receives with it.
+    /// not confirmed, ascending. Never an increment: absence means nothing.
     fn desired_set(&self, agent: AgentId) -> Stored<'_, DesiredSet>;
+    /// The same, for the agent itself: notes, durably, what it receives with it.
+    fn hand_out(&self, agent: AgentId) -> Stored<'_, DesiredSet>;
     /// Whether a stack is, or ever was, the agent's business.
     fn concerns(&self, agent: AgentId, stack: StackId) -> Stored<'_, bool>;
 

@@ -235,6 +235,10 @@ impl Store for SqliteStore {
         self.verb(move |connection| targets::desired_set(connection, agent))
     }
 
+    fn hand_out(&self, agent: AgentId) -> Stored<'_, DesiredSet> {
+        self.verb(move |connection| targets::hand_out(connection, agent))
+    }
+
     fn concerns(&self, agent: AgentId, stack: StackId) -> Stored<'_, bool> {
         self.verb(move |connection| targets::concerns(connection, agent, stack))
     }

@@ -114,15 +114,22 @@ pub(super) fn desired_set(connection: &Connection, agent: AgentId) -> Result<Des
                WHERE receipts.agent_id = ?1 AND removal IS NOT NULL AND confirmed = 0
                ORDER BY sequence";
     let objects = all(connection, sql, [&agent], read_object)?;
+    assert_consistent(&objects);
+    Ok(DesiredSet { epoch, objects })
+}
+
+/// The desired set, with a receipt for each stack in it. The agent's own polls come here, nobody else's.
+pub(super) fn hand_out(connection: &Connection, agent: AgentId) -> Result<DesiredSet, StoreError> {
+    let desired = desired_set(connection, agent)?;
+    let agent = agent.to_string();
     // Removals are only ever sent for what has a receipt; an idle poll writes nothing.
-    for object in objects.iter().filter(|object| !object.is_deletion_marker) {
+    for object in desired.objects.iter().filter(|object| !object.is_deletion_marker) {
         let pair = [&agent, &object.stack_id.to_string()];
         if !any(connection, "SELECT 1 FROM receipts WHERE agent_id = ? AND stack_id = ?", pair)? {
             change(connection, "INSERT INTO receipts (agent_id, stack_id) VALUES (?, ?)", pair)?;
         }
     }
-    assert_consistent(&objects);
-    Ok(DesiredSet { epoch, objects })
+    Ok(desired)
 }
 
 fn assert_consistent(objects: &[DeploymentObject]) {

@@ -1,0 +1,85 @@
+//! What survives a restart, and which files are refused.
+
+use rusqlite::Connection;
+use sindri_broker::{OpenError, SqliteStore};
+
+use crate::support::{Api, counting_entropy};
+
+#[tokio::test]
+async fn a_restart_keeps_everything_and_sequences_go_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sindri.db").display().to_string();
+    let entropy = counting_entropy();
+    let (agent, stack, first, marker);
+    {
+        let api = Api::open(&path, entropy.clone()).await;
+        let generator = api.generator("shop").await;
+        agent = api.agent("east", &[&generator.0]).await;
+        stack = api.stack("web", &generator.0).await;
+        api.target(&agent.0, &stack).await;
+        first = api.submit(&stack, false).await;
+        assert_eq!(api.poll(&agent).await, std::slice::from_ref(&first));
+        api.untarget(&agent.0, &stack).await;
+        marker = api.poll(&agent).await;
+    }
+    let api = Api::open(&path, entropy).await;
+    assert_eq!(api.poll(&agent).await, marker, "the removal was forgotten");
+    let again = api.submit(&stack, false).await;
+    assert_eq!(again["yaml_checksum"], first["yaml_checksum"]);
+    assert!(again["sequence_id"].as_i64() > marker[0]["sequence_id"].as_i64());
+}
+
+#[tokio::test]
+async fn the_administrators_key_is_set_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sindri.db").display().to_string();
+    let admin = Api::open(&path, counting_entropy()).await.admin;
+    let store = SqliteStore::open(&path, None).unwrap();
+    let broker = sindri_broker::Broker::new(store, crate::support::fixed_clock(), counting_entropy());
+    assert!(broker.has_admin().await.unwrap());
+    let intruder = sindri_model::Pak::mint(&counting_entropy());
+    assert!(!broker.initialise(&intruder).await.unwrap());
+    drop(broker);
+    let api = Api::open(&path, counting_entropy()).await;
+    api.get(&admin, "/agents").await.with(200);
+    api.get(&intruder.reveal(), "/agents").await.with(401);
+}
+
+#[test]
+fn a_file_of_a_newer_broker_or_of_something_else_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    drop(SqliteStore::open(&path("newer"), None).unwrap());
+    Connection::open(path("newer")).unwrap().pragma_update(None, "user_version", 999).unwrap();
+    assert!(matches!(SqliteStore::open(&path("newer"), None), Err(OpenError::Newer { found: 999, .. })));
+
+    Connection::open(path("foreign")).unwrap().execute_batch("CREATE TABLE theirs (a)").unwrap();
+    assert!(matches!(SqliteStore::open(&path("foreign"), None), Err(OpenError::Foreign)));
+
+    std::fs::write(path("text"), "this is no database, it is a text that is long enough to be looked at").unwrap();
+    assert!(matches!(SqliteStore::open(&path("text"), None), Err(OpenError::Sqlite(_))));
+}
+
+#[test]
+fn a_file_that_a_broker_has_open_is_refused_to_a_second_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sindri.db").display().to_string();
+    let first = SqliteStore::open(&path, None).unwrap();
+    assert!(matches!(SqliteStore::open(&path, None), Err(OpenError::InUse)));
+    drop(first);
+    SqliteStore::open(&path, None).unwrap();
+}
+
+#[tokio::test]
+async fn secrets_of_keys_are_not_in_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sindri.db").display().to_string();
+    let secret;
+    {
+        let api = Api::open(&path, counting_entropy()).await;
+        secret = api.agent("east", &[]).await.1.rsplit('_').next().unwrap().to_owned();
+    }
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.windows(4).any(|window| window == b"east"), "the file does not hold the agent");
+    assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()));
+}

@@ -1,0 +1,79 @@
+//! What agents report, once each.
+
+use axum::body::Body;
+use http::Request;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Fleet, event, text};
+
+async fn with_key(fleet: &Fleet, key: &str, body: &Value) -> Answer {
+    let request = Request::post(format!("/api/v1/agents/{}/events", fleet.agent.0))
+        .header("authorization", &fleet.agent.1)
+        .header("idempotency-key", key)
+        .body(Body::from(body.to_string()))
+        .unwrap();
+    fleet.api.send(request).await
+}
+
+async fn events(fleet: &Fleet) -> Vec<Value> {
+    let path = format!("/agents/{}/events", fleet.agent.0);
+    fleet.api.get(&fleet.agent.1, &path).await.with(200).json().as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn an_event_with_the_same_idempotency_key_is_recorded_once_per_agent() {
+    let fleet = Fleet::new().await;
+    let revision = text(&fleet.api.submit(&fleet.stack, false).await["id"]);
+    let body = event(&fleet.agent.0, &revision, "SUCCESS");
+    let first = with_key(&fleet, "k1", &body).await.with(201).json();
+    assert_eq!(with_key(&fleet, "k1", &body).await.with(201).json(), first);
+    assert_ne!(with_key(&fleet, "k2", &body).await.with(201).json(), first);
+    assert_eq!(events(&fleet).await.len(), 2);
+    let all = fleet.api.get(&fleet.api.admin, "/agent-events").await.with(200).json();
+    assert_eq!(all, json!(events(&fleet).await));
+    let one = fleet.api.get(&fleet.api.admin, &format!("/agent-events/{}", text(&first["id"]))).await;
+    assert_eq!(one.with(200).json(), first);
+}
+
+#[tokio::test]
+async fn without_an_idempotency_key_the_same_outcome_is_recorded_again() {
+    let fleet = Fleet::new().await;
+    let revision = fleet.api.submit(&fleet.stack, false).await;
+    fleet.api.report(&fleet.agent, &revision, "FAILURE").await;
+    fleet.api.report(&fleet.agent, &revision, "FAILURE").await;
+    assert_eq!(events(&fleet).await.len(), 2);
+}
+
+#[tokio::test]
+async fn an_event_that_is_not_about_something_known_is_refused() {
+    let fleet = Fleet::new().await;
+    let (east, api) = (&fleet.agent, &fleet.api);
+    let revision = text(&api.submit(&fleet.stack, false).await["id"]);
+    let path = format!("/agents/{}/events", east.0);
+    let nobody = "00000000-0000-4000-8000-000000000000";
+    let unknown = api.post(&east.1, &path, &event(&east.0, nobody, "SUCCESS")).await;
+    assert_eq!(unknown.refusal(422), "deployment_object_not_found");
+    let mismatch = api.post(&east.1, &path, &event(nobody, &revision, "SUCCESS")).await;
+    assert_eq!(mismatch.refusal(400), "agent_id_mismatch");
+    let mut long = event(&east.0, &revision, "SUCCESS");
+    long["event_type"] = json!("x".repeat(51));
+    assert_eq!(api.post(&east.1, &path, &long).await.refusal(400), "invalid_event");
+    assert_eq!(with_key(&fleet, "", &long).await.refusal(400), "invalid_event");
+    long["event_type"] = json!("DEPLOY");
+    assert_eq!(with_key(&fleet, &"k".repeat(256), &long).await.refusal(400), "invalid_idempotency_key");
+    assert_eq!(events(&fleet).await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_heartbeat_is_noted_and_says_nothing_that_was_not_said() {
+    let fleet = Fleet::new().await;
+    let (path, read) = (format!("/agents/{}/heartbeat", fleet.agent.0), format!("/agents/{}", fleet.agent.0));
+    let before = fleet.api.get(&fleet.agent.1, &read).await.json();
+    assert!(before.get("last_heartbeat").is_none());
+    fleet.api.post(&fleet.agent.1, &path, &json!({"k8s_reachable": true, "k8s_api_latency_ms": 12})).await.with(204);
+    fleet.api.post(&fleet.agent.1, &path, &json!({})).await.with(204);
+    let after = fleet.api.get(&fleet.agent.1, &read).await.json();
+    assert_eq!(after["k8s_api_latency_ms"], 12);
+    assert_eq!(after["k8s_reachable"], true);
+    assert!(after["last_heartbeat"].is_string());
+}

@@ -1,0 +1,12 @@
+//! The broker's API, asked in process: no sockets except where the socket is the point.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod access;
+mod durability;
+mod events;
+mod over_the_wire;
+mod process;
+mod refusals;
+mod support;
+mod target_state;
+mod target_state_model;

@@ -1,0 +1,94 @@
+//! The broker on a real socket, asked by the real client.
+
+use hyper_util::client::legacy::connect::HttpConnector;
+use sindri_broker::{Broker, SqliteStore, serve};
+use sindri_client::{Client, TargetState};
+use sindri_model::wire::{
+    AgentStatus, CreateAgentRequest, EVENT_TYPE_DEPLOY, EventStatus, HeartbeatReport, NewAgentEvent, NewGenerator,
+    NewStack, UpdateAgentRequest,
+};
+use sindri_model::{Epoch, Pak};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::support::{BUNDLE, counting_entropy, fixed_clock};
+
+#[tokio::test]
+async fn the_client_and_the_broker_agree_on_every_operation() {
+    let pak = Pak::mint(&counting_entropy());
+    let broker = Broker::new(SqliteStore::open(":memory:", None).unwrap(), fixed_clock(), counting_entropy());
+    assert!(broker.initialise(&pak).await.unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = serve(listener, broker, async move { stopped.await.unwrap() });
+    let asking = async {
+        converse(&base, &pak).await;
+        stop.send(()).unwrap();
+    };
+    let (served, ()) = tokio::join!(serving, asking);
+    served.unwrap();
+}
+
+fn client(base: &str, key: &str) -> Client {
+    Client::new(HttpConnector::new(), base.parse().unwrap(), key).unwrap()
+}
+
+async fn converse(base: &str, pak: &Pak) {
+    let admin = client(base, &pak.reveal());
+    assert!(admin.whoami().await.unwrap().admin);
+    let wrong = client(base, "brokkr_BRabcdef_nothing").whoami().await.unwrap_err();
+    assert_eq!(
+        wrong.to_string(),
+        "cannot find out whose key this is: the broker does not accept the key: the key is not known"
+    );
+    assert!(!wrong.is_transient());
+
+    let generator = NewGenerator { name: "default".to_owned(), description: None };
+    let generator = admin.create_generator(&generator).await.unwrap().generator;
+    assert_eq!(admin.generators().await.unwrap(), std::slice::from_ref(&generator));
+    let request = CreateAgentRequest { name: "a b".to_owned(), cluster_name: "c&d".to_owned(), generator_ids: None };
+    let made = admin.create_agent(&request).await.unwrap();
+    let (agent, id) = (client(base, &made.initial_pak), made.agent.id);
+    assert_eq!(agent.whoami().await.unwrap().agent, Some(id));
+    assert_eq!(agent.find_agent("a b", "c&d").await.unwrap(), made.agent);
+    assert!(admin.find_agent("a", "c").await.unwrap_err().is_not_found());
+    let active = UpdateAgentRequest { status: Some(AgentStatus::Active), ..UpdateAgentRequest::default() };
+    assert_eq!(admin.update_agent(id, &active).await.unwrap().status, AgentStatus::Active);
+    agent.heartbeat(id, &HeartbeatReport::default()).await.unwrap();
+    assert!(agent.agent(id).await.unwrap().last_heartbeat.is_some());
+    assert_eq!(admin.agents().await.unwrap().len(), 1);
+
+    let stack = NewStack { name: "web".to_owned(), description: None, generator_id: generator.id };
+    let stack = admin.create_stack(&stack).await.unwrap();
+    assert_eq!(admin.stacks().await.unwrap(), [admin.stack(stack.id).await.unwrap()]);
+    let revision = admin.submit(stack.id, BUNDLE).await.unwrap();
+    assert_eq!(revision.yaml_content, BUNDLE);
+    assert_eq!(admin.revisions(stack.id).await.unwrap(), [admin.revision(revision.id).await.unwrap()]);
+    admin.register(generator.id, id).await.unwrap();
+    let target = admin.add_target(id, stack.id).await.unwrap();
+    assert_eq!(agent.targets(id).await.unwrap(), [target]);
+
+    let TargetState::Changed { objects, etag, epoch } = agent.target_state(id, None).await.unwrap() else {
+        panic!("unchanged without a tag");
+    };
+    assert_eq!((&objects[..], epoch), (&[revision.clone()][..], Epoch(1)));
+    assert_eq!(agent.target_state(id, etag.as_deref()).await.unwrap(), TargetState::Unchanged);
+    let event = NewAgentEvent {
+        agent_id: id,
+        deployment_object_id: revision.id,
+        event_type: EVENT_TYPE_DEPLOY.to_owned(),
+        status: EventStatus::Success,
+        message: None,
+    };
+    let first = agent.report(&event, "key").await.unwrap();
+    assert_eq!(agent.report(&event, "key").await.unwrap(), first);
+    assert_eq!(agent.events(id).await.unwrap(), [first]);
+    admin.remove_target(id, stack.id).await.unwrap();
+    admin.delete_stack(stack.id).await.unwrap();
+    assert!(admin.stack(stack.id).await.unwrap_err().is_not_found());
+    let TargetState::Changed { objects, .. } = agent.target_state(id, etag.as_deref()).await.unwrap() else {
+        panic!("a removal was not told");
+    };
+    assert!(objects.len() == 1 && objects[0].is_deletion_marker);
+}

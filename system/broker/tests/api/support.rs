@@ -1,0 +1,185 @@
+//! A broker to ask, with one generator, one agent and one stack in it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sindri_broker::{Broker, SqliteStore, router};
+use sindri_model::{Clock, Entropy, Pak};
+use tower::ServiceExt;
+
+pub const BUNDLE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n";
+
+/// Different bytes at each call, the same in each run.
+pub fn counting_entropy() -> Entropy {
+    let calls = Arc::new(AtomicU64::new(1));
+    Entropy::new(move |bytes| {
+        let mut state = calls.fetch_add(1, Ordering::SeqCst).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        for byte in bytes {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = (state >> 56) as u8;
+        }
+    })
+}
+
+pub fn fixed_clock() -> Clock {
+    Clock::new(|| Timestamp::from_second(1_700_000_000).unwrap())
+}
+
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
+    }
+
+    /// The answer, which must have this status.
+    pub fn with(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{:?}", self.body);
+        self
+    }
+
+    /// The code of a refusal with this status.
+    pub fn refusal(self, status: u16) -> String {
+        let problem = self.with(status).json();
+        let fields: Vec<_> = problem.as_object().unwrap().keys().cloned().collect();
+        assert_eq!(fields, ["code", "message"]);
+        assert!(!problem["message"].as_str().unwrap().is_empty());
+        problem["code"].as_str().unwrap().to_owned()
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().unwrap()
+    }
+}
+
+pub struct Api {
+    router: Router,
+    pub admin: String,
+}
+
+impl Api {
+    pub async fn new() -> Self {
+        Self::open(":memory:", counting_entropy()).await
+    }
+
+    /// A broker over a file. Its administrator's key is always the same.
+    pub async fn open(path: &str, entropy: Entropy) -> Self {
+        let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
+        let broker = Broker::new(SqliteStore::open(path, None).unwrap(), fixed_clock(), entropy);
+        broker.initialise(&admin).await.unwrap();
+        Self { router: router(broker), admin: admin.reveal() }
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        let (head, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
+        Answer { status: head.status, headers: head.headers, body: body.collect().await.unwrap().to_bytes() }
+    }
+
+    pub async fn call(&self, key: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
+        let body = body.map_or(Body::empty(), |body| Body::from(body.to_string()));
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = format!("/api/v1{path}").parse().unwrap();
+        if !key.is_empty() {
+            request.headers_mut().insert("authorization", key.parse().unwrap());
+        }
+        self.send(request).await
+    }
+
+    pub async fn get(&self, key: &str, path: &str) -> Answer {
+        self.call(key, Method::GET, path, None).await
+    }
+
+    pub async fn post(&self, key: &str, path: &str, body: &Value) -> Answer {
+        self.call(key, Method::POST, path, Some(body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.call(&self.admin, Method::DELETE, path, None).await
+    }
+
+    /// A generator's id and key.
+    pub async fn generator(&self, name: &str) -> (String, String) {
+        let made = self.post(&self.admin, "/generators", &json!({"name": name})).await.with(201).json();
+        (text(&made["generator"]["id"]), text(&made["pak"]))
+    }
+
+    /// The id and key of an agent that is registered with these generators.
+    pub async fn agent(&self, name: &str, generators: &[&str]) -> (String, String) {
+        let request = json!({"name": name, "cluster_name": "c", "generator_ids": generators});
+        let made = self.post(&self.admin, "/agents", &request).await.with(201).json();
+        (text(&made["agent"]["id"]), text(&made["initial_pak"]))
+    }
+
+    pub async fn stack(&self, name: &str, generator: &str) -> String {
+        let request = json!({"name": name, "generator_id": generator});
+        text(&self.post(&self.admin, "/stacks", &request).await.with(201).json()["id"])
+    }
+
+    pub async fn submit(&self, stack: &str, is_deletion_marker: bool) -> Value {
+        let request = json!({"yaml_content": BUNDLE, "is_deletion_marker": is_deletion_marker});
+        self.post(&self.admin, &format!("/stacks/{stack}/deployment-objects"), &request).await.with(201).json()
+    }
+
+    pub async fn target(&self, agent: &str, stack: &str) {
+        let request = json!({"agent_id": agent, "stack_id": stack});
+        self.post(&self.admin, &format!("/agents/{agent}/targets"), &request).await.with(201);
+    }
+
+    pub async fn untarget(&self, agent: &str, stack: &str) {
+        self.delete(&format!("/agents/{agent}/targets/{stack}")).await.with(204);
+    }
+
+    /// What an agent gets when it polls.
+    pub async fn poll(&self, agent: &(String, String)) -> Vec<Value> {
+        let answer = self.get(&agent.1, &format!("/agents/{}/target-state", agent.0)).await.with(200);
+        answer.json().as_array().unwrap().clone()
+    }
+
+    pub async fn report(&self, agent: &(String, String), revision: &Value, status: &str) {
+        let event = event(&agent.0, &text(&revision["id"]), status);
+        self.post(&agent.1, &format!("/agents/{}/events", agent.0), &event).await.with(201);
+    }
+}
+
+pub fn event(agent: &str, revision: &str, status: &str) -> Value {
+    json!({"agent_id": agent, "deployment_object_id": revision, "event_type": "DEPLOY", "status": status})
+}
+
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+/// One of everything.
+pub struct Fleet {
+    pub api: Api,
+    pub generator: (String, String),
+    pub agent: (String, String),
+    pub stack: String,
+}
+
+impl Fleet {
+    /// An agent that a stack without revisions is targeted at.
+    pub async fn new() -> Self {
+        let api = Api::new().await;
+        let generator = api.generator("shop").await;
+        let agent = api.agent("east", &[&generator.0]).await;
+        let stack = api.stack("web", &generator.0).await;
+        api.target(&agent.0, &stack).await;
+        Self { api, generator, agent, stack }
+    }
+
+    pub async fn poll(&self) -> Vec<Value> {
+        self.api.poll(&self.agent).await
+    }
+}

@@ -1,0 +1,76 @@
+//! `sindri agent`: create, switch on and off, list.
+
+use clap::Subcommand;
+use sindri_client::Client;
+use sindri_model::wire::{Agent, AgentStatus, CreateAgentRequest, UpdateAgentRequest};
+
+use crate::failure::Failure;
+use crate::names;
+use crate::table::table;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Creates an agent and prints its key, this once.
+    Create {
+        /// Its name.
+        name: String,
+        /// The cluster it runs in.
+        #[arg(long)]
+        cluster: String,
+    },
+    /// Lets an agent act.
+    Activate {
+        /// Its name or id.
+        agent: String,
+    },
+    /// Keeps an agent from acting; it goes on living.
+    Deactivate {
+        /// Its name or id.
+        agent: String,
+    },
+    /// Lists the agents.
+    List,
+}
+
+pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Create { name, cluster } => create(client, name, cluster).await,
+        Command::Activate { agent } => switch(client, &agent, AgentStatus::Active).await,
+        Command::Deactivate { agent } => switch(client, &agent, AgentStatus::Inactive).await,
+        Command::List => list(client).await,
+    }
+}
+
+async fn create(client: &Client, name: String, cluster_name: String) -> Result<(), Failure> {
+    let made = client.create_agent(&CreateAgentRequest { name, cluster_name, generator_ids: None }).await?;
+    println!("agent {} ({})", made.agent.name, made.agent.id);
+    println!("key, shown this once: {}", made.initial_pak);
+    Ok(())
+}
+
+async fn switch(client: &Client, agent: &str, status: AgentStatus) -> Result<(), Failure> {
+    let agent = names::agent(client, agent).await?;
+    let changes = UpdateAgentRequest { status: Some(status), ..UpdateAgentRequest::default() };
+    let agent = client.update_agent(agent.id, &changes).await?;
+    println!("agent {} is {}", agent.name, word(agent.status));
+    Ok(())
+}
+
+async fn list(client: &Client) -> Result<(), Failure> {
+    let rows: Vec<_> = client.agents().await?.iter().map(row).collect();
+    print!("{}", table(["NAME", "CLUSTER", "STATUS", "LAST HEARTBEAT", "ID"], &rows));
+    Ok(())
+}
+
+fn row(agent: &Agent) -> [String; 5] {
+    let heartbeat = agent.last_heartbeat.map_or_else(|| "never".to_owned(), |at| at.to_string());
+    let (name, cluster) = (agent.name.clone(), agent.cluster_name.clone());
+    [name, cluster, word(agent.status).to_owned(), heartbeat, agent.id.to_string()]
+}
+
+fn word(status: AgentStatus) -> &'static str {
+    match status {
+        AgentStatus::Active => "active",
+        AgentStatus::Inactive => "inactive",
+    }
+}

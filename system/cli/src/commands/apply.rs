@@ -1,0 +1,65 @@
+//! `sindri apply`: a file becomes the newest revision of a stack, once it reads well here.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sindri_client::Client;
+use sindri_model::Bundle;
+
+use crate::failure::Failure;
+use crate::names;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The stack's name or id.
+    stack: String,
+    /// The YAML to submit.
+    #[arg(short, long, value_name = "FILE")]
+    file: PathBuf,
+}
+
+pub(crate) async fn run(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(&arguments.file).map_err(|error| unreadable(&arguments.file, &error))?;
+    let objects = check(&arguments.file, &text)?;
+    let stack = names::stack(client, &arguments.stack).await?;
+    let revision = client.submit(stack.id, &text).await?;
+    println!("stack {} is at sequence {} with {objects} objects", stack.name, revision.sequence_id);
+    Ok(())
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::Mistake(format!("{} cannot be read: {error}", file.display()))
+}
+
+/// How many objects the text declares. An empty bundle is refused: to remove a stack, delete it.
+fn check(file: &Path, text: &str) -> Result<usize, Failure> {
+    let bundle = Bundle::parse(text).map_err(|error| {
+        let faults: Vec<String> = error.faults.iter().map(|fault| format!("{}: {fault}", file.display())).collect();
+        Failure::Mistake(faults.join("\n"))
+    })?;
+    match bundle.objects().len() {
+        0 => Err(Failure::Mistake(format!("{} declares no object", file.display()))),
+        count => Ok(count),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_is_shown_with_its_file() {
+        let text = "apiVersion: v1\nkind: ConfigMap\n---\nkind: Secret\n";
+        let words = check(Path::new("a.yaml"), text).unwrap_err().to_string();
+        let lines: Vec<&str> = words.lines().collect();
+        assert_eq!(lines.len(), 2, "{words}");
+        assert!(lines[0].starts_with("a.yaml: document 1, line 1"), "{words}");
+        assert!(lines[1].starts_with("a.yaml: document 2, line"), "{words}");
+    }
+
+    #[test]
+    fn a_file_without_objects_is_refused() {
+        let words = check(Path::new("a.yaml"), "# nothing\n").unwrap_err().to_string();
+        assert_eq!(words, "a.yaml declares no object");
+    }
+}

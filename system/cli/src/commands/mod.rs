@@ -1,0 +1,8 @@
+//! One file per command.
+
+pub(crate) mod agent;
+pub(crate) mod apply;
+pub(crate) mod events;
+pub(crate) mod stack;
+pub(crate) mod status;
+pub(crate) mod target;

@@ -1,0 +1,38 @@
+//! Plain tables: columns as wide as their widest cell, two spaces apart, nothing at the end of a line.
+
+/// The text of a table.
+pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+    let mut widths = head.map(|cell| cell.chars().count());
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = line(&head, &widths);
+    for row in rows {
+        text.push_str(&line(&row.each_ref().map(String::as_str), &widths));
+    }
+    text
+}
+
+fn line(cells: &[&str], widths: &[usize]) -> String {
+    let padded: Vec<String> =
+        cells.iter().zip(widths).map(|(cell, width)| format!("{:width$}", one_line(cell))).collect();
+    format!("{}\n", padded.join("  ").trim_end())
+}
+
+/// A message may have several lines; a cell has one.
+fn one_line(cell: &str) -> String {
+    cell.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::table;
+
+    #[test]
+    fn columns_line_up_and_a_cell_has_one_line() {
+        let rows = [["ä".to_owned(), "x\ny".to_owned()], ["long".to_owned(), String::new()]];
+        assert_eq!(table(["A", "B"], &rows), "A     B\nä     x y\nlong\n");
+    }
+}

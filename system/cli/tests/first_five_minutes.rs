@@ -1,0 +1,219 @@
+//! The first five minutes with Sindri, typed: a real broker and the real command, as processes.
+//!
+//! The broker's binary is expected next to this crate's; `cargo build --release -p sindri-broker` makes it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use hyper_util::client::legacy::connect::HttpConnector;
+use sindri_client::{Client, TargetState};
+use sindri_model::wire::{EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+const BUNDLE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n";
+
+/// A broker that ends with the test.
+struct Broker {
+    process: Child,
+    address: String,
+    directory: TempDir,
+}
+
+impl Broker {
+    fn start() -> Self {
+        let program = Path::new(env!("CARGO_BIN_EXE_sindri")).with_file_name("sindri-broker");
+        assert!(
+            program.exists(),
+            "run `cargo build --release -p sindri-broker` first: {} is missing",
+            program.display()
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
+        let mut process = Command::new(program)
+            .args(["--listen", "127.0.0.1:0", "--log", "off", "--database-url", &database, "--admin-key-file"])
+            .arg(directory.path().join("key"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let ready = lines.find_map(|line| line.unwrap().strip_prefix("READY ").map(str::to_owned));
+        Self { process, address: ready.expect("the broker did not start"), directory }
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn sindri(&self, arguments: &[&str]) -> Output {
+        sindri(&self.address, &self.directory.path().join("key"), arguments)
+    }
+
+    fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.sindri(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The one sentence of a mistake.
+    fn mistake(&self, arguments: &[&str]) -> String {
+        failure(&self.sindri(arguments), 2)
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+fn sindri(address: &str, key_file: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sindri"))
+        .env_remove("SINDRI_KEY")
+        .env("SINDRI_BROKER", address)
+        .env("SINDRI_KEY_FILE", key_file)
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn failure(output: &Output, code: i32) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    text.trim_end().to_owned()
+}
+
+/// The lines of a table, the cells of each.
+fn cells(table: &str) -> Vec<Vec<&str>> {
+    table
+        .lines()
+        .skip(1)
+        .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+        .collect()
+}
+
+#[test]
+fn the_first_five_minutes() {
+    let broker = Broker::start();
+    let made = broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
+    assert!(made.contains("key, shown this once: brokkr_BR"), "{made}");
+    assert_eq!(broker.ok(&["agent", "activate", "east"]), "agent east is active\n");
+    assert_eq!(cells(&broker.ok(&["agent", "list"]))[0][..4], ["east", "prod", "active", "never"]);
+    assert!(broker.ok(&["stack", "create", "web"]).contains("generator default"));
+    assert!(!broker.ok(&["stack", "create", "shop"]).contains("generator"), "the generator was made twice");
+    assert_eq!(broker.ok(&["target", "web", "east"]), "stack web goes to agent east\n");
+    assert_eq!(broker.ok(&["target", "web", "east"]), "stack web goes to agent east\n");
+    assert_eq!(
+        cells(&broker.ok(&["status"])),
+        [["shop", "-", "-", "not targeted"], ["web", "-", "east", "no revision yet"]]
+    );
+    let file = broker.file("web.yaml", BUNDLE);
+    let applied = broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
+    assert_eq!(applied, "stack web is at sequence 1 with 1 objects\n");
+    assert_eq!(cells(&broker.ok(&["status", "web"])), [["web", "1", "east", "pending"]]);
+    assert_eq!(cells(&broker.ok(&["events", "east"])).len(), 0);
+    assert_eq!(cells(&broker.ok(&["events", "web"])).len(), 0);
+    assert!(broker.ok(&["untarget", "web", "east"]).contains("no longer goes to agent east"));
+    assert_eq!(cells(&broker.ok(&["status", "web"])), [["web", "1", "-", "not targeted"]]);
+    assert!(broker.ok(&["delete", "web"]).starts_with("stack web is deleted"));
+    assert_eq!(broker.mistake(&["status", "web"]), "sindri: there is no stack web");
+    assert_eq!(broker.ok(&["agent", "deactivate", "east"]), "agent east is inactive\n");
+}
+
+#[test]
+fn status_follows_what_the_agent_is_told_and_what_it_says() {
+    let broker = Broker::start();
+    let made = broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
+    let agent = Agent::new(&broker.address, made.rsplit(' ').next().unwrap().trim());
+    broker.ok(&["stack", "create", "web"]);
+    broker.ok(&["target", "web", "east"]);
+    let file = broker.file("web.yaml", BUNDLE);
+    broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
+    let status = || cells(&broker.ok(&["status", "web"]))[0][1..].join(" ");
+
+    agent.report(EventStatus::Failure, Some("no room\nfor it"));
+    assert_eq!(status(), "1 east failed: no room for it");
+    agent.report(EventStatus::Success, None);
+    assert_eq!(status(), "1 east applied");
+    broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
+    assert_eq!(status(), "2 east pending");
+    broker.ok(&["untarget", "web", "east"]);
+    assert_eq!(status(), "2 east removing");
+    agent.report(EventStatus::Success, None);
+    assert_eq!(status(), "2 - not targeted");
+    broker.ok(&["delete", "web"]);
+    let all = broker.ok(&["status"]);
+    assert!(all.contains("(deleted ") && all.contains("removing"), "{all}");
+    agent.report(EventStatus::Success, None);
+    assert_eq!(cells(&broker.ok(&["status"])).len(), 0);
+    let events = broker.ok(&["events", "east"]);
+    let outcomes: Vec<&str> = cells(&events).iter().map(|row| row[4]).collect();
+    assert_eq!(outcomes, ["failed", "applied", "removed", "removed"]);
+}
+
+/// An agent that does nothing and says what it is told to say.
+struct Agent {
+    runtime: Runtime,
+    client: Client,
+}
+
+impl Agent {
+    fn new(address: &str, key: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let client = Client::new(HttpConnector::new(), address.parse().unwrap(), key).unwrap();
+        Self { runtime, client }
+    }
+
+    /// Polls, and reports this outcome of the one thing that it is told.
+    fn report(&self, status: EventStatus, message: Option<&str>) {
+        self.runtime.block_on(async {
+            let id = self.client.whoami().await.unwrap().agent.unwrap();
+            let TargetState::Changed { objects, .. } = self.client.target_state(id, None).await.unwrap() else {
+                panic!("unchanged without a tag");
+            };
+            let [object] = &objects[..] else { panic!("told {objects:?}") };
+            let event = NewAgentEvent {
+                agent_id: id,
+                deployment_object_id: object.id,
+                event_type: EVENT_TYPE_DEPLOY.to_owned(),
+                status,
+                message: message.map(str::to_owned),
+            };
+            self.client.report(&event, &format!("{}-{status:?}", object.id)).await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn mistakes_are_one_sentence_and_exit_with_2() {
+    let broker = Broker::start();
+    broker.ok(&["stack", "create", "web"]);
+    assert_eq!(broker.mistake(&["target", "web", "nobody"]), "sindri: there is no agent nobody");
+    assert_eq!(broker.mistake(&["events", "nobody"]), "sindri: there is no agent and no stack nobody");
+    assert_eq!(broker.mistake(&["stack", "create", "x", "--generator", "g"]), "sindri: there is no generator g");
+    assert!(broker.mistake(&["stack", "create", "web"]).ends_with("the broker answered 409: stack web exists already"));
+    assert!(broker.mistake(&["apply", "web", "-f", "missing.yaml"]).contains("missing.yaml cannot be read"));
+    let broken = broker.file("broken.yaml", "kind: ConfigMap\n---\na: [\n");
+    let words = broker.mistake(&["apply", "web", "-f", broken.to_str().unwrap()]);
+    assert!(words.contains("broken.yaml: document 2, line"), "{words}");
+    let wrong = broker.file("wrong", "brokkr_BRabcdef_nothing\n");
+    let words = failure(&sindri(&broker.address, &wrong, &["agent", "list"]), 2);
+    assert_eq!(words, "sindri: cannot list the agents: the broker does not accept the key: the key is not known");
+}
+
+#[test]
+fn a_broker_that_is_away_is_named_and_exits_with_1() {
+    let broker = Broker::start();
+    let (address, key) = (broker.address.clone(), broker.file("copy", "brokkr_BRabcdef_nothing"));
+    let kept = tempfile::NamedTempFile::new().unwrap();
+    std::fs::copy(key, kept.path()).unwrap();
+    drop(broker);
+    let words = failure(&sindri(&address, kept.path(), &["agent", "list"]), 1);
+    assert!(words.starts_with(&format!("sindri: cannot list the agents: the broker at {address} cannot be reached")));
+    assert_eq!(words.lines().count(), 1);
+}

@@ -1,0 +1,159 @@
+//! What the client makes of answers, good and bad: a real socket that says exactly what it is told to.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::time::Duration;
+
+use hyper_util::client::legacy::connect::HttpConnector;
+use sindri_client::{Client, ClientError, ClientSetupError, Limits, TargetState};
+use sindri_model::{AgentId, Checksum, Entropy, Epoch};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+fn agent() -> AgentId {
+    AgentId::mint(&Entropy::new(|bytes| bytes.fill(1)))
+}
+
+fn client(base: &str) -> Client {
+    Client::new(HttpConnector::new(), base.parse().unwrap(), "brokkr_BRabcdef_secret").unwrap()
+}
+
+/// Asks for a target state and answers with these bytes; nothing comes after them.
+async fn poll(answer: &str, etag: Option<&str>) -> (Result<TargetState, ClientError>, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = client(&format!("http://{}/prefix/", listener.local_addr().unwrap()));
+    tokio::join!(client.target_state(agent(), etag), answer_once(&listener, answer))
+}
+
+/// Reads one request, which it returns, and answers with these bytes.
+async fn answer_once(listener: &TcpListener, answer: &str) -> String {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        assert_ne!(stream.read_buf(&mut request).await.unwrap(), 0);
+    }
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    String::from_utf8(request).unwrap()
+}
+
+fn http(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len())
+}
+
+fn object(stack: u8, sequence: i64, content: &str, checksum: &str) -> String {
+    let time = "2024-01-01T00:00:00Z";
+    format!(
+        r#"{{"id":"00000000-0000-4000-8000-0000000000{sequence:02}","created_at":"{time}","updated_at":"{time}",
+        "sequence_id":{sequence},"stack_id":"00000000-0000-4000-8000-0000000001{stack:02}","yaml_content":"{content}",
+        "yaml_checksum":"{checksum}","submitted_at":"{time}","is_deletion_marker":false}}"#
+    )
+}
+
+fn good(stack: u8, sequence: i64) -> String {
+    object(stack, sequence, "a: 1", Checksum::of("a: 1").as_str())
+}
+
+const EPOCH: &str = "x-sindri-epoch: 3\r\netag: \"t\"\r\n";
+
+#[tokio::test]
+async fn a_whole_target_state_is_believed() {
+    let body = format!("[{},{}]", good(1, 4), good(2, 7));
+    let (state, request) = poll(&http("200 OK", EPOCH, &body), None).await;
+    let TargetState::Changed { objects, etag, epoch } = state.unwrap() else { panic!("unchanged") };
+    assert_eq!((objects.len(), etag.as_deref(), epoch), (2, Some("\"t\""), Epoch(3)));
+    assert!(request.starts_with(&format!("GET /prefix/api/v1/agents/{}/target-state HTTP/1.1\r\n", agent())));
+    assert!(request.contains("authorization: Bearer brokkr_BRabcdef_secret\r\n"));
+    assert!(!request.contains("if-none-match"));
+}
+
+#[tokio::test]
+async fn unchanged_is_believed_only_when_it_was_asked_for() {
+    let (state, request) = poll(&http("304 Not Modified", "", ""), Some("\"t\"")).await;
+    assert_eq!(state.unwrap(), TargetState::Unchanged);
+    assert!(request.contains("if-none-match: \"t\"\r\n"));
+    let (state, _) = poll(&http("304 Not Modified", "", ""), None).await;
+    assert!(matches!(state, Err(ClientError::Malformed { .. })));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_whole_is_an_error_and_never_an_empty_list() {
+    let secret = "password: hunter2";
+    let cases = [
+        ("html", http("200 OK", EPOCH, "<html>sign in</html>")),
+        ("empty", http("200 OK", EPOCH, "")),
+        ("not a list", http("200 OK", EPOCH, "{}")),
+        ("null", http("200 OK", EPOCH, "null")),
+        ("cut inside", http("200 OK", EPOCH, "[")),
+        ("no epoch", http("200 OK", "", "[]")),
+        ("an epoch that is none", http("200 OK", "x-sindri-epoch: new\r\n", "[]")),
+        ("another status", http("204 No Content", EPOCH, "")),
+        ("a redirect", http("302 Found", "location: /\r\n", "")),
+        ("a wrong checksum", http("200 OK", EPOCH, &format!("[{}]", object(1, 4, secret, "00")))),
+        ("a wrong type", http("200 OK", EPOCH, &format!("[\"{secret}\"]"))),
+        ("descending", http("200 OK", EPOCH, &format!("[{},{}]", good(1, 7), good(2, 4)))),
+        ("a stack twice", http("200 OK", EPOCH, &format!("[{},{}]", good(1, 4), good(1, 7)))),
+    ];
+    for (name, answer) in cases {
+        let error = poll(&answer, None).await.0.unwrap_err();
+        assert!(matches!(error, ClientError::Malformed { .. }), "{name}: {error}");
+        assert!(error.is_transient(), "{name}");
+        assert!(!error.to_string().contains("hunter2"), "{name}: the error tells a secret");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_before_its_answer_is_the_brokers_absence() {
+    let promised_more = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\nx-sindri-epoch: 1\r\n\r\n[]";
+    for answer in ["", "HTTP/1.1 200", promised_more] {
+        let error = poll(answer, None).await.0.unwrap_err();
+        assert!(matches!(error, ClientError::Unreachable { .. }), "{answer:?}: {error}");
+        assert!(error.is_transient() && !error.to_string().contains('\n'));
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_what_the_broker_said_and_is_readable_without_it() {
+    let said = r#"{"code":"forbidden","message":"this key may not do that"}"#;
+    for (answer, code, transient, ending) in [
+        (http("403 Forbidden", "", said), "forbidden", false, "the broker answered 403: this key may not do that"),
+        (http("502 Bad Gateway", "", "<html>"), "unexplained", true, "502: no explanation was given"),
+        (http("429 Too Many Requests", "", "slow down"), "unexplained", true, "429: slow down"),
+    ] {
+        let error = poll(&answer, None).await.0.unwrap_err();
+        let ClientError::Refused { problem, .. } = &error else { panic!("{error}") };
+        assert_eq!((problem.code.as_str(), error.is_transient()), (code, transient));
+        assert!(error.to_string().ends_with(ending), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn no_answer_within_the_deadline_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let limits = Limits { deadline: Duration::from_millis(30), ..Limits::default() };
+    let client = client(&format!("http://{}", listener.local_addr().unwrap())).with_limits(limits);
+    let error = client.whoami().await.unwrap_err();
+    assert!(error.to_string().ends_with("cannot be reached: no answer within 0.03 s"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_above_the_limit_is_not_read() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let limits = Limits { answer_bytes_max: 10, ..Limits::default() };
+    let client = client(&format!("http://{}", listener.local_addr().unwrap())).with_limits(limits);
+    let answer = http("200 OK", "", "[1,2,3,4,5,6,7,8]");
+    let (error, _) = tokio::join!(client.agents(), answer_once(&listener, &answer));
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "cannot list the agents: the answer is not one of a broker: it is larger than 10 bytes"
+    );
+}
+
+#[test]
+fn a_client_is_not_made_from_nonsense() {
+    let make = |base: &str, key: &str| Client::new(HttpConnector::new(), base.parse().unwrap(), key).map(drop);
+    assert_eq!(make("http://a:1", " brokkr_a_b\n"), Ok(()));
+    for base in ["/path", "host:1", "http://a/?query"] {
+        assert_eq!(make(base, "k"), Err(ClientSetupError::Address(base.to_owned())));
+    }
+    assert_eq!(make("http://a:1", "two\nlines"), Err(ClientSetupError::Key));
+}
