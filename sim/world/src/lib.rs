@@ -14,6 +14,8 @@ mod isolate;
 pub mod ledger;
 mod net;
 pub mod oracle;
+pub mod play;
+pub mod run;
 pub mod scenario;
 pub mod shim;
 pub mod stage;

@@ -4,11 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use sindri_model::wire::EventStatus;
-
 use crate::engine::Arm;
 use crate::ledger::Ledger;
-use crate::oracle::Violation;
+use crate::oracle::{TakenBack, Violation};
 use crate::play::Play;
 use crate::scenario::{Library, Scenario};
 use crate::stage::{Options, SimulatedStage, Stage, Trouble};
@@ -32,10 +30,14 @@ pub struct Order<'a> {
     pub library: &'a Library,
     /// Which arm.
     pub arm: Arm,
-    /// Decides everything.
+    /// Decides everything. Seed 0 is the story as it is written; every other seed adds faults.
     pub seed: u64,
-    /// Whether faults are added.
-    pub explored: bool,
+}
+
+impl Order<'_> {
+    fn is_explored(&self) -> bool {
+        self.seed != 0
+    }
 }
 
 /// How a run went.
@@ -73,7 +75,7 @@ fn play(order: &Order<'_>) -> (Duration, Result<(), Trouble>) {
         seed: order.seed,
         agents: order.scenario.fleet.agents.clone(),
         polling_interval: POLLING_INTERVAL,
-        chaos: if order.explored { order.scenario.explore.clone() } else { Vec::new() },
+        chaos: if order.is_explored() { order.scenario.explore.clone() } else { Vec::new() },
     };
     let mut stage = match SimulatedStage::new(options, ledger.clone()) {
         Ok(stage) => stage,
@@ -84,24 +86,64 @@ fn play(order: &Order<'_>) -> (Duration, Result<(), Trouble>) {
 }
 
 fn acts(order: &Order<'_>, stage: &mut SimulatedStage, ledger: &Rc<RefCell<Ledger>>) -> Result<(), Trouble> {
-    let patience = if order.explored { EXPLORED_PATIENCE } else { Duration::ZERO };
-    let play = |stage: &mut SimulatedStage, act: &dyn Fn(&mut Play<'_>) -> Result<(), Trouble>| {
-        let (library, scenario) = (order.library, order.scenario);
-        act(&mut Play { stage, library, scenario, ledger: ledger.clone(), patience })
+    let patience = if order.is_explored() { EXPLORED_PATIENCE } else { Duration::ZERO };
+    let (library, scenario) = (order.library, order.scenario);
+    let play = |stage: &mut SimulatedStage, act: Act| {
+        let mut play = Play { stage, library, scenario, ledger: ledger.clone(), patience };
+        match act {
+            Act::Steps => play.steps().map(|()| None),
+            Act::Converged => play.unconverged(),
+            Act::Rollbacks(taken_back) => play.judge_rollbacks(&taken_back).map(|()| None),
+            Act::Expectations => play.expectations(!order.is_explored()).map(|()| None),
+        }
     };
-    play(stage, &Play::steps)?;
+    play(stage, Act::Steps)?;
     stage.end_faults()?;
-    let mut end = stage.now() + order.scenario.converges_within.0;
-    while let Some(missing) = {
-        let mut missing = None;
-        play(stage, &mut |play: &mut Play<'_>| play.unconverged()).map(|found| missing = found)?;
-        missing
-    } {
+    let end = stage.now() + scenario.converges_within.0;
+    while let Some(missing) = play(stage, Act::Converged)? {
         if stage.now() >= end {
             return Err(Trouble::violation("converged-at-the-end", missing));
         }
         stage.advance(LOOK_EVERY)?;
-        end = end.max(stage.now());
+    }
+    for agent in &scenario.fleet.agents {
+        let taken_back = stage.inspect(agent, |watchman, _| watchman.taken_back.clone()).unwrap_or_default();
+        play(stage, Act::Rollbacks(taken_back))?;
+        no_leak(stage, agent, ledger)?;
+    }
+    play(stage, Act::Expectations)?;
+    // A stack that cannot be applied is tried again at every poll, and its namespaces with it.
+    if scenario.failing.is_empty() { stays_idle(stage, &scenario.fleet.agents) } else { Ok(()) }
+}
+
+enum Act {
+    Steps,
+    Converged,
+    Rollbacks(Vec<TakenBack>),
+    Expectations,
+}
+
+fn no_leak(stage: &SimulatedStage, agent: &str, ledger: &Rc<RefCell<Ledger>>) -> Result<(), Trouble> {
+    let leaks = stage.inspect(agent, |watchman, machine| {
+        watchman.leaks(machine.objects().map(|(key, object)| (key, &**object)), &ledger.borrow())
+    });
+    match leaks.unwrap_or_default().first() {
+        None => Ok(()),
+        Some(key) => Err(Trouble::violation("no-leak", format!("{key} is left in {agent} and nobody wants it"))),
+    }
+}
+
+fn stays_idle(stage: &mut SimulatedStage, agents: &[String]) -> Result<(), Trouble> {
+    let mut before = Vec::new();
+    for agent in agents {
+        before.push(stage.writes(agent)?.len());
+    }
+    stage.advance(POLLING_INTERVAL * IDLE_POLLS)?;
+    for (agent, before) in agents.iter().zip(before) {
+        if let Some([first, ..]) = stage.writes(agent)?.get(before..) {
+            let message = format!("the agent of {agent} wrote after everything had converged: {first}");
+            return Err(Trouble::violation("an-idle-pass-writes-nothing", message));
+        }
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::{Engine, HostId, Latency, Port, Program};
 use crate::shim::{self, Nanos};
 
-/// The resolution of time.
-const TICK: Duration = Duration::from_millis(1);
+/// The resolution of time; every host is entered once in each.
+const TICK: Duration = Duration::from_millis(10);
 /// No run lasts longer.
 const LONGEST_RUN: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 /// Segments and waiting connections per socket; a full backlog is a panic in turmoil.

@@ -46,9 +46,9 @@ impl Play<'_> {
         let declared = |stack: &crate::ledger::StackRecord| {
             stack.declarations().nth(number.saturating_sub(1)).and_then(|declaration| declaration.revision)
         };
-        let revision = self.stack(&condition.stack, declared)?.ok_or_else(|| {
-            Trouble::Broken(format!("stack {} has no submission {number}", condition.stack))
-        })?;
+        let revision = self
+            .stack(&condition.stack, declared)?
+            .ok_or_else(|| Trouble::Broken(format!("stack {} has no submission {number}", condition.stack)))?;
         let last = self.last_outcome(self.agent(agent)?, revision)?;
         let holds = last.as_ref().is_some_and(|event| match &condition.failed {
             None => event.status == EventStatus::Success,
@@ -56,19 +56,15 @@ impl Play<'_> {
                 event.status == EventStatus::Failure && event.message.as_deref().unwrap_or_default().contains(text)
             }
         });
-        let heard = last.map_or("nothing".to_owned(), |event| {
-            format!("{:?} {}", event.status, event.message.unwrap_or_default())
-        });
-        let wanted = condition.failed.as_ref().map_or("a success".to_owned(), |text| format!("a failure with {text:?}"));
+        let heard = last
+            .map_or("nothing".to_owned(), |event| format!("{:?} {}", event.status, event.message.unwrap_or_default()));
+        let wanted =
+            condition.failed.as_ref().map_or("a success".to_owned(), |text| format!("a failure with {text:?}"));
         Ok((!holds).then(|| format!("submission {number} did not come to {wanted}; last heard: {}", heard.trim())))
     }
 
     /// The last event that an agent reported of a revision.
-    pub(crate) fn last_outcome(
-        &mut self,
-        agent: AgentId,
-        revision: RevisionId,
-    ) -> Result<Option<AgentEvent>, Trouble> {
+    pub(crate) fn last_outcome(&mut self, agent: AgentId, revision: RevisionId) -> Result<Option<AgentEvent>, Trouble> {
         let events = self.ask(move |client| async move { client.events(agent).await })?;
         Ok(events.into_iter().rfind(|event| event.deployment_object_id == revision))
     }

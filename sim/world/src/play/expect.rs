@@ -21,12 +21,10 @@ impl Play<'_> {
     pub(super) fn expect(&mut self, expectation: &Expectation) -> Result<(), Trouble> {
         match expectation {
             Expectation::Object(check) => self.expect_object(check),
-            Expectation::Absent(object) => {
-                match self.read_object(&object.cluster, &parse_key(&object.object)?)? {
-                    None => Ok(()),
-                    Some(_) => Err(unmet(format!("{} is in {} and should not be", object.object, object.cluster))),
-                }
-            }
+            Expectation::Absent(object) => match self.read_object(&object.cluster, &parse_key(&object.object)?)? {
+                None => Ok(()),
+                Some(_) => Err(unmet(format!("{} is in {} and should not be", object.object, object.cluster))),
+            },
             Expectation::Events(check) => self.expect_events(check),
             Expectation::Written(written) => self.expect_written(written),
             Expectation::Unwritten(written) => {

@@ -3,6 +3,7 @@
 //! Left out: what must hold in every story (the oracles), which is the run's business.
 
 mod await_step;
+mod converge;
 mod expect;
 mod objects;
 mod operator;

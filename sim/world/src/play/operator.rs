@@ -5,7 +5,6 @@ use std::future::Future;
 use std::time::Duration;
 
 use sindri_client::{Client, ClientError};
-use sindri_model::StackId;
 use sindri_model::wire::NewStack;
 
 use super::Play;
@@ -19,10 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 impl Play<'_> {
     /// Calls the broker until it answers.
-    pub(crate) fn ask<T, F>(
-        &mut self,
-        call: impl Fn(Client) -> F + Clone + Send + Sync + 'static,
-    ) -> Result<T, Trouble>
+    pub(crate) fn ask<T, F>(&mut self, call: impl Fn(Client) -> F + Clone + Send + Sync + 'static) -> Result<T, Trouble>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, ClientError>> + Send + 'static,
@@ -139,13 +135,6 @@ impl Play<'_> {
     fn note(&self, name: &str, change: impl FnOnce(&mut StackRecord)) -> Result<(), Trouble> {
         let mut ledger = self.ledger.borrow_mut();
         ledger.stacks.get_mut(name).map(change).ok_or_else(|| unknown(name))
-    }
-
-    /// The name of a stack by its id.
-    pub(crate) fn stack_name(&self, id: StackId) -> String {
-        let ledger = self.ledger.borrow();
-        let found = ledger.stacks.iter().find(|(_, stack)| stack.id == id);
-        found.map_or_else(|| id.to_string(), |(name, _)| name.clone())
     }
 }
 
