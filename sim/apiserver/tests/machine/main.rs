@@ -10,5 +10,6 @@ mod kubectl;
 mod lifecycle;
 mod lists;
 mod owners;
+mod random;
 mod watches;
 mod writes;
