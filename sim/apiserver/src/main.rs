@@ -81,7 +81,7 @@ async fn run(port: u16, kubeconfig: Option<&Path>, seed: u64) -> Result<(), Star
             .map_err(|source| StartError::Kubeconfig { path: path.to_owned(), source })?;
     }
     let clock: Clock = Arc::new(wall_clock);
-    let server = SharedServer::new(ApiServer::new(seed, wall_clock()));
+    let server = SharedServer::new(ApiServer::new(seed, wall_clock()).without_journal());
     // Whoever started this may have stopped reading; that is no reason not to serve.
     let _unread = writeln!(std::io::stdout(), "READY {url}");
     let stop = async move {

@@ -70,6 +70,7 @@ pub struct ApiServer {
     watches: BTreeMap<WatchId, Watch>,
     watches_opened: u64,
     journal: Vec<Write>,
+    journaling: bool,
     /// How many cluster addresses were given to services.
     pub(crate) addresses: u32,
 }
@@ -93,6 +94,7 @@ impl ApiServer {
             watches: BTreeMap::new(),
             watches_opened: 0,
             journal: Vec::new(),
+            journaling: true,
             addresses: 0,
         };
         for name in ["default", "kube-public", "kube-system"] {
@@ -100,6 +102,14 @@ impl ApiServer {
         }
         server.journal.clear();
         server
+    }
+
+    /// The same server without a journal, for when nobody reads it.
+    #[must_use]
+    pub fn without_journal(mut self) -> Self {
+        self.journal.clear();
+        self.journaling = false;
+        self
     }
 
     /// Handles one request.
@@ -260,17 +270,19 @@ impl ApiServer {
 
     fn record(&mut self, now: Timestamp, who: &Authorship, event: &Event) {
         assert!(event.gone || event.before.as_ref() != Some(&event.object), "a write changes something");
-        self.journal.push(Write {
-            at: now,
-            actor: who.actor.clone(),
-            verb: who.verb,
-            subresource: who.subresource,
-            key: event.key.clone(),
-            uid: uid(&event.object).to_owned(),
-            resource_version: event.revision,
-            before: event.before.clone(),
-            after: (!event.gone).then(|| event.object.clone()),
-        });
+        if self.journaling {
+            self.journal.push(Write {
+                at: now,
+                actor: who.actor.clone(),
+                verb: who.verb,
+                subresource: who.subresource,
+                key: event.key.clone(),
+                uid: uid(&event.object).to_owned(),
+                resource_version: event.revision,
+                before: event.before.clone(),
+                after: (!event.gone).then(|| event.object.clone()),
+            });
+        }
         self.react(now, event);
     }
 

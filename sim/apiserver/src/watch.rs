@@ -86,8 +86,9 @@ impl Watch {
         self.closed && self.pending.is_empty()
     }
 
+    /// Ends the watch once what happened so far was read.
     pub(crate) fn close(&mut self) {
-        self.closed = true;
+        self.ends_at = Some(Timestamp::MIN);
     }
 
     /// Everything since the last call.
@@ -105,7 +106,8 @@ impl Watch {
         for event in store.events_after(self.cursor) {
             lines.extend(self.see(now, event));
         }
-        self.cursor = store.revision();
+        // A client may know a revision that this server has not reached; it is not taken back.
+        self.cursor = self.cursor.max(store.revision());
         if self.bookmark_at.is_some_and(|at| at <= now) {
             lines.push(self.bookmark(self.cursor, false));
             self.bookmark_at = Some(later(now, BOOKMARK_INTERVAL));

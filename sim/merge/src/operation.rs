@@ -206,7 +206,7 @@ pub fn track_update(
     for manager in managers.values_mut() {
         manager.fields = manager.fields.difference(&changes.removed).difference(&changed);
     }
-    if !taken.is_empty() && !(reset && live.is_some_and(|live| content(live) == content(updated))) {
+    if !taken.is_empty() {
         let key = writer.key(Operation::Update);
         let fields = managers.get(&key).map_or_else(|| taken.clone(), |previous| previous.fields.union(&taken));
         managers.insert(key, writer.manager(fields));

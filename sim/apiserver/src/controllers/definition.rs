@@ -76,9 +76,12 @@ impl ApiServer {
 
     /// From now on the kind is in discovery and can be asked for.
     pub(super) fn serve_definition(&mut self, name: &str) {
-        let Some(live) = self.stored(&definition_key(name)).filter(|found| !is_deleting(found)).cloned() else {
+        let Some(live) = self.stored(&definition_key(name)).cloned() else { return };
+        // A successor of the definition that this was planned for takes its own time.
+        let is_established = |found: &Value| found["type"] == "Established" && found["status"] == "True";
+        if is_deleting(&live) || !list(&live, "/status/conditions").iter().any(is_established) {
             return;
-        };
+        }
         match Resource::from_definition(&live) {
             Some(resource) => self.registry.serve(resource),
             None => self.stop_serving(&live),

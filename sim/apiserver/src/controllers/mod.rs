@@ -80,10 +80,14 @@ impl ApiServer {
                 self.schedule_after(now, self.lags.garbage_collection, Task::FinishDeletion(owner));
             }
         }
-        if let Some(namespace) = &key.namespace
-            && self.get("", "namespaces", None, namespace).is_some_and(|found| is_deleting(found))
-        {
-            self.schedule_after(now, self.lags.namespace_termination, Task::TerminateNamespace(namespace.clone()));
+        if let Some(namespace) = &key.namespace {
+            let terminating = self.get("", "namespaces", None, namespace).is_some_and(|found| is_deleting(found));
+            let furniture = [("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")];
+            if terminating {
+                self.schedule_after(now, self.lags.namespace_termination, Task::TerminateNamespace(namespace.clone()));
+            } else if key.group.is_empty() && furniture.contains(&(key.plural.as_str(), key.name.as_str())) {
+                self.schedule_after(now, self.lags.namespace_furniture, Task::FurnishNamespace(namespace.clone()));
+            }
         }
         let definition = format!("{}.{}", key.plural, key.group);
         if self.get(DEFINITIONS.0, DEFINITIONS.1, None, &definition).is_some_and(|found| is_deleting(found)) {

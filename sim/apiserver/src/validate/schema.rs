@@ -116,8 +116,7 @@ fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>
         Value::Object(map) => {
             let required =
                 schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-            for name in
-                required.filter(|name| !map.contains_key(*name) && !(path.is_empty() && ENVELOPE.contains(name)))
+            for name in required.filter(|name| !(map.contains_key(*name) || path.is_empty() && ENVELOPE.contains(name)))
             {
                 errors.push(FieldError::required(join(path, name), ""));
             }

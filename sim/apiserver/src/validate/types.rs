@@ -13,7 +13,7 @@ enum Type {
 }
 
 /// Kind, pointer and type; an empty kind means all of them.
-const FIELDS: [(&str, &str, Type); 14] = [
+const FIELDS: [(&str, &str, Type); 25] = [
     ("", "/metadata/labels", Type::StringMap),
     ("", "/metadata/annotations", Type::StringMap),
     ("", "/metadata/finalizers", Type::List),
@@ -28,6 +28,17 @@ const FIELDS: [(&str, &str, Type); 14] = [
     ("Service", "/spec", Type::Object),
     ("Service", "/spec/ports", Type::List),
     ("CustomResourceDefinition", "/spec", Type::Object),
+    ("CustomResourceDefinition", "/spec/names", Type::Object),
+    ("CustomResourceDefinition", "/spec/versions", Type::List),
+    ("CustomResourceDefinition", "/status", Type::Object),
+    ("CustomResourceDefinition", "/status/acceptedNames", Type::Object),
+    ("CustomResourceDefinition", "/status/conditions", Type::List),
+    ("Deployment", "/spec/selector", Type::Object),
+    ("Deployment", "/status", Type::Object),
+    ("Namespace", "/spec", Type::Object),
+    ("Namespace", "/spec/finalizers", Type::List),
+    ("Namespace", "/status", Type::Object),
+    ("Service", "/status", Type::Object),
 ];
 
 /// The first field of a wrong type: its path below the object, what it should be, and what it is.
@@ -41,9 +52,9 @@ fn first_wrong<'a>(kind: &str, built_in: bool, object: &'a Value) -> Option<(Str
         };
         let path = pointer.replace('/', ".");
         let wrong = match wanted {
-            Type::Object => (!value.is_object()).then(|| (path, "map", value)),
-            Type::List => (!value.is_array()).then(|| (path, "list", value)),
-            Type::Integer => (!value.is_i64()).then(|| (path, "numeric (int or float)", value)),
+            Type::Object => (!value.is_object()).then_some((path, "map", value)),
+            Type::List => (!value.is_array()).then_some((path, "list", value)),
+            Type::Integer => (!value.is_i64()).then_some((path, "numeric (int or float)", value)),
             Type::StringMap => match value.as_object() {
                 None => Some((path, "map", value)),
                 Some(map) => map

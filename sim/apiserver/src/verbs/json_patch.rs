@@ -5,6 +5,9 @@ use serde_json::Value;
 /// More operations than this are refused, as in the real server.
 const OPERATIONS_MAX: usize = 10_000;
 
+/// Documents are nested no deeper than a parser reads; copies and additions could otherwise grow them without end.
+const DEPTH_MAX: usize = 128;
+
 /// Applies the operations in order; the first that fails refuses the whole patch.
 pub(super) fn apply(document: &Value, patch: &Value) -> Result<Value, String> {
     let operations = patch.as_array().ok_or("a JSON patch is a list of operations")?;
@@ -18,7 +21,19 @@ pub(super) fn apply(document: &Value, patch: &Value) -> Result<Value, String> {
     for operation in operations {
         step(&mut patched, operation)?;
     }
+    if is_deeper_than(&patched, DEPTH_MAX) {
+        return Err(format!("the patched document is nested more than {DEPTH_MAX} levels deep"));
+    }
     Ok(patched)
+}
+
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return true };
+    match value {
+        Value::Object(map) => map.values().any(|value| is_deeper_than(value, below)),
+        Value::Array(list) => list.iter().any(|value| is_deeper_than(value, below)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 fn step(document: &mut Value, operation: &Value) -> Result<(), String> {

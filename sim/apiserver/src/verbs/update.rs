@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::{Call, Options, Written};
-use crate::error::ApiError;
+use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
 use crate::pointer::{finalizers, is_deleting, list, metadata, name, resource_version, uid};
 use crate::render::convert;
@@ -56,14 +56,16 @@ impl ApiServer {
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
         object["apiVersion"] = json!(call.target.storage_api_version());
-        if object == **stored || options.dry_run {
+        if differs_in_times_only(stored, &object) {
+            return Ok(Written { object: stored.clone(), created: false, warnings });
+        }
+        if options.dry_run {
             return Ok(Written { object: Arc::new(object), created: false, warnings });
         }
         let authorship = call.authorship(options, verb);
         let key = call.key(&call.name);
-        let released = is_deleting(&object)
-            && finalizers(&object).is_empty()
-            && !(call.target.resource.is_namespace() && !list(&object, "/spec/finalizers").is_empty());
+        let hollow = !call.target.resource.is_namespace() || list(&object, "/spec/finalizers").is_empty();
+        let released = is_deleting(&object) && finalizers(&object).is_empty() && hollow;
         let object = if released {
             self.expunge(call.now, &authorship, &key).unwrap_or_else(|| Arc::new(object))
         } else {
@@ -71,6 +73,20 @@ impl ApiServer {
         };
         Ok(Written { object, created: false, warnings })
     }
+}
+
+/// Whether nothing changed but, at most, the times of managers: defaults and normalization undo some changes only after
+/// the managers were written.
+fn differs_in_times_only(stored: &Value, object: &Value) -> bool {
+    let timeless = |object: &Value| {
+        let mut object = object.clone();
+        let managers = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+        for manager in managers.into_iter().flatten().filter_map(Value::as_object_mut) {
+            manager.remove("time");
+        }
+        object
+    };
+    stored == object || timeless(stored) == timeless(object)
 }
 
 fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
@@ -84,11 +100,15 @@ fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<
     if !asked.is_empty() && asked != "0" && asked != resource_version(live) {
         return Err(ApiError::modified(resource, name(live)));
     }
-    // Applying and patching never come without one, because they start from the live object.
-    if asked.is_empty() && call.request.method == http::Method::PUT && resource.custom {
-        let why =
-            crate::error::FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
-        return Err(ApiError::invalid(resource, name(live), &[why]));
+    // Patches start from the live object, so that only a replacement can come without a version.
+    let replaces = call.request.method == http::Method::PUT;
+    if asked.is_empty() && replaces && (resource.custom || resource.is_definition()) {
+        let error = FieldError {
+            reason: "FieldValueInvalid",
+            field: "metadata.resourceVersion".to_owned(),
+            message: "Invalid value: 0x0: must be specified for an update".to_owned(),
+        };
+        return Err(ApiError::invalid(resource, name(live), &[error]));
     }
     Ok(())
 }

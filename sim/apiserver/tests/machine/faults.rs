@@ -1,0 +1,48 @@
+//! Faults as inputs.
+
+use http::Method;
+use serde_json::{Value, json};
+use sindri_apiserver::{Fault, Request, Response};
+
+use crate::harness::*;
+
+fn create(machine: &Machine) -> Request {
+    machine.request(Method::POST, CONFIG_MAPS, "application/json", &config_map("a", &json!({})))
+}
+
+#[test]
+fn a_refusal_looks_like_the_real_one_and_changes_nothing() {
+    let mut machine = Machine::new();
+    let request = create(&machine);
+    let fault = Fault::Refuse { status: 429, retry_after_secs: Some(3) };
+    let Response::Full { status, headers, body } = machine.server.handle(machine.now, &request, Some(&fault)) else {
+        panic!("expected a complete answer");
+    };
+    assert_eq!((status, &body[..]), (429, &b"Too many requests, please try again later."[..]));
+    assert!(headers.contains(&("retry-after", "3".to_owned())), "{headers:?}");
+    for (status, reason) in [(500, "InternalError"), (503, "ServiceUnavailable"), (504, "Timeout")] {
+        let fault = Fault::Refuse { status, retry_after_secs: None };
+        let answer = machine.server.handle(machine.now, &request, Some(&fault));
+        let body = answer.body_json().expect("a Status");
+        assert_eq!((answer.status(), &body["kind"], &body["reason"]), (Some(status), &json!("Status"), &json!(reason)));
+    }
+    assert_eq!(machine.journal(), Vec::<String>::new());
+}
+
+#[test]
+fn a_lost_answer_was_committed_and_a_cut_was_not() {
+    let mut machine = Machine::new();
+    let request = create(&machine);
+    assert_eq!(machine.server.handle(machine.now, &request, Some(&Fault::CutBeforeCommit)), Response::Cut);
+    assert_eq!(machine.journal(), Vec::<String>::new());
+    assert_eq!(machine.server.handle(machine.now, &request, Some(&Fault::LoseAnswer)), Response::Cut);
+    assert_eq!(machine.journal(), ["Create configmaps/a"]);
+}
+
+#[test]
+fn a_watch_whose_answer_is_lost_is_not_left_open() {
+    let mut machine = Machine::new();
+    let request = machine.request(Method::GET, &format!("{CONFIG_MAPS}?watch=1"), "", &Value::Null);
+    assert_eq!(machine.server.handle(machine.now, &request, Some(&Fault::LoseAnswer)), Response::Cut);
+    assert_eq!(machine.server.watch_count(), 0);
+}

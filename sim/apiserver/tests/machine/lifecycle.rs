@@ -1,0 +1,204 @@
+//! What happens by itself: namespaces, definitions, finalizers.
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+#[test]
+fn the_first_namespaces_are_there() {
+    let mut machine = Machine::new();
+    let list = machine.get("/api/v1/namespaces").body;
+    let names: Vec<&Value> =
+        list["items"].as_array().expect("a list").iter().map(|item| &item["metadata"]["name"]).collect();
+    assert_eq!(names, ["default", "kube-public", "kube-system"]);
+}
+
+#[test]
+fn a_new_namespace_is_furnished_a_little_later() {
+    let mut machine = Machine::new();
+    let created = machine.post("/api/v1/namespaces", &namespace("shop"));
+    assert_eq!(
+        (&created.body["status"], &created.body["spec"]),
+        (&json!({"phase": "Active"}), &json!({"finalizers": ["kubernetes"]}))
+    );
+    assert_eq!(created.body["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "shop"}));
+    let account = "/api/v1/namespaces/shop/serviceaccounts/default";
+    assert_eq!(machine.get(account).status, 404);
+    machine.pass(50);
+    assert_eq!(machine.get(account).status, 200);
+    assert_eq!(machine.get("/api/v1/namespaces/shop/configmaps/kube-root-ca.crt").status, 200);
+}
+
+#[test]
+fn a_namespace_ends_after_its_content() {
+    let mut machine = Machine::new();
+    machine.post("/api/v1/namespaces", &namespace("shop"));
+    machine.post("/api/v1/namespaces/shop/configmaps", &config_map("a", &json!({})));
+    machine.pass(1_000);
+    machine.server.take_journal();
+    let deleted = machine.delete("/api/v1/namespaces/shop");
+    assert_eq!((deleted.status, &deleted.body["status"]["phase"]), (200, &json!("Terminating")));
+    let refused = machine.post("/api/v1/namespaces/shop/configmaps", &config_map("b", &json!({})));
+    let message =
+        "configmaps \"b\" is forbidden: unable to create new content in namespace shop because it is being terminated";
+    assert_eq!(refused.failure(), (403, "Forbidden", message));
+    let cause = json!([{"reason": "NamespaceTerminating", "message": "namespace shop is being terminated", "field": "metadata.namespace"}]);
+    assert_eq!(refused.body["details"]["causes"], cause);
+    assert_eq!(machine.get("/api/v1/namespaces/shop/configmaps/a").status, 200);
+    machine.pass(1_000);
+    assert_eq!(machine.get("/api/v1/namespaces/shop").status, 404);
+    assert_eq!(
+        machine.journal(),
+        [
+            "Delete namespaces/shop",
+            "-Delete configmaps/a",
+            "-Delete configmaps/kube-root-ca.crt",
+            "-Delete serviceaccounts/default",
+            "-Delete namespaces/shop",
+        ]
+    );
+}
+
+#[test]
+fn a_finalizer_keeps_an_object_and_its_namespace() {
+    let mut machine = Machine::new();
+    machine.post("/api/v1/namespaces", &namespace("shop"));
+    let mut body = config_map("a", &json!({}));
+    body["metadata"]["finalizers"] = json!(["example.io/hold"]);
+    machine.post("/api/v1/namespaces/shop/configmaps", &body);
+    machine.delete("/api/v1/namespaces/shop");
+    machine.pass(60_000);
+    let held = machine.get("/api/v1/namespaces/shop/configmaps/a");
+    assert!(held.body["metadata"]["deletionTimestamp"].is_string(), "{}", held.body);
+    assert_eq!(machine.get("/api/v1/namespaces/shop").status, 200);
+    let target = "/api/v1/namespaces/shop/configmaps/a";
+    let more =
+        machine.patch(target, MERGE, &json!({"metadata": {"finalizers": ["example.io/hold", "example.io/more"]}}));
+    assert_eq!(more.failure().0, 422);
+    assert_eq!(machine.patch(target, MERGE, &json!({"metadata": {"finalizers": null}})).status, 200);
+    assert_eq!(machine.get(target).status, 404);
+    machine.pass(1_000);
+    assert_eq!(machine.get("/api/v1/namespaces/shop").status, 404);
+}
+
+#[test]
+fn the_furniture_of_a_namespace_comes_back() {
+    let mut machine = Machine::new();
+    let certificate = format!("{CONFIG_MAPS}/kube-root-ca.crt");
+    assert_eq!(machine.delete(&certificate).status, 200);
+    assert_eq!(machine.get(&certificate).status, 404);
+    machine.pass(1_000);
+    assert_eq!(machine.get(&certificate).status, 200);
+}
+
+#[test]
+fn a_status_of_the_wrong_type_is_refused() {
+    let mut machine = Machine::new();
+    machine.post("/api/v1/namespaces", &namespace("shop"));
+    let answer = machine.patch("/api/v1/namespaces/shop/status", MERGE, &json!({"status": "odd"}));
+    assert_eq!((answer.failure().0, answer.failure().1), (400, "BadRequest"));
+    assert_eq!(machine.delete("/api/v1/namespaces/shop").status, 200);
+}
+
+#[test]
+fn some_namespaces_may_not_be_deleted() {
+    let mut machine = Machine::new();
+    let answer = machine.delete("/api/v1/namespaces/default");
+    assert_eq!(
+        answer.failure(),
+        (403, "Forbidden", "namespaces \"default\" is forbidden: this namespace may not be deleted")
+    );
+}
+
+#[test]
+fn a_definition_is_established_before_it_is_served() {
+    let mut machine = Machine::new();
+    machine.post(DEFINITIONS, &gadget_definition());
+    let definition = format!("{DEFINITIONS}/gadgets.example.io");
+    let established = |machine: &mut Machine| {
+        let conditions = machine.get(&definition).body["status"]["conditions"].clone();
+        conditions
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|found| found["type"] == "Established" && found["status"] == "True")
+    };
+    let served = |machine: &mut Machine| machine.get(GADGETS).status;
+    assert_eq!((established(&mut machine), served(&mut machine)), (false, 404));
+    machine.pass(100);
+    assert_eq!((established(&mut machine), served(&mut machine)), (true, 404));
+    machine.pass(100);
+    assert_eq!((established(&mut machine), served(&mut machine)), (true, 200));
+    assert_eq!(machine.get(&definition).body["status"]["storedVersions"], json!(["v1"]));
+}
+
+#[test]
+fn applying_a_definition_again_writes_nothing() {
+    let mut machine = Machine::new();
+    let target = format!("{DEFINITIONS}/gadgets.example.io");
+    machine.apply(&target, &gadget_definition());
+    machine.pass(1_000);
+    let version = machine.get(&target).version().to_owned();
+    assert_eq!(machine.apply(&target, &gadget_definition()).version(), version);
+}
+
+#[test]
+fn a_definition_takes_its_instances_along() {
+    let mut machine = Machine::new();
+    machine.define_gadgets();
+    let mut held = gadget("held", &json!({"size": 1}));
+    held["metadata"]["finalizers"] = json!(["example.io/hold"]);
+    machine.post(GADGETS, &held);
+    machine.post(GADGETS, &gadget("free", &json!({"size": 1})));
+    machine.server.take_journal();
+    machine.delete(&format!("{DEFINITIONS}/gadgets.example.io"));
+    let refused = machine.post(GADGETS, &gadget("late", &json!({"size": 1})));
+    let message =
+        "gadgets.example.io \"late\" is forbidden: create not allowed while custom resource definition is terminating";
+    assert_eq!(refused.failure(), (403, "Forbidden", message));
+    machine.pass(60_000);
+    assert_eq!(
+        machine.journal(),
+        ["Delete customresourcedefinitions/gadgets.example.io", "-Delete gadgets/free", "Delete gadgets/held"]
+    );
+    machine.patch(&format!("{GADGETS}/held"), MERGE, &json!({"metadata": {"finalizers": []}}));
+    machine.pass(1_000);
+    assert_eq!(machine.journal(), ["-Patch gadgets/held", "-Delete customresourcedefinitions/gadgets.example.io"]);
+    assert_eq!(machine.get(GADGETS).body, json!("404 page not found\n"));
+}
+
+#[test]
+fn preconditions_protect_a_successor() {
+    let mut machine = Machine::new();
+    let target = format!("{CONFIG_MAPS}/a");
+    let first = machine.post(CONFIG_MAPS, &config_map("a", &json!({})));
+    machine.delete(&target);
+    let second = machine.post(CONFIG_MAPS, &config_map("a", &json!({})));
+    assert_ne!(first.uid(), second.uid());
+    let refused = machine.delete_with(&target, &json!({"preconditions": {"uid": first.uid()}}));
+    let message = format!(
+        "Operation cannot be fulfilled on ConfigMap \"a\": the UID in the precondition ({}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+        first.uid(),
+        second.uid()
+    );
+    assert_eq!(refused.failure(), (409, "Conflict", message.as_str()));
+    let refused = machine.delete_with(&target, &json!({"preconditions": {"resourceVersion": first.version()}}));
+    assert_eq!(refused.failure().0, 409);
+    let deleted = machine.delete_with(&target, &json!({"preconditions": {"uid": second.uid()}}));
+    assert_eq!((deleted.status, &deleted.body["status"]), (200, &json!("Success")));
+    assert_eq!(deleted.body["details"], json!({"name": "a", "kind": "configmaps", "uid": second.uid()}));
+    assert_eq!(machine.delete(&target).failure().0, 404);
+}
+
+#[test]
+fn a_collection_is_deleted_by_selection() {
+    let mut machine = Machine::new();
+    for name in ["a", "b"] {
+        let mut body = config_map(name, &json!({}));
+        body["metadata"]["labels"] = json!({"name": name});
+        machine.post(CONFIG_MAPS, &body);
+    }
+    machine.server.take_journal();
+    assert_eq!(machine.delete(&format!("{CONFIG_MAPS}?labelSelector=name%3Da")).status, 200);
+    assert_eq!(machine.journal(), ["-Delete configmaps/a"]);
+}

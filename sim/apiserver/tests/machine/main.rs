@@ -1,0 +1,15 @@
+//! The machine seen from outside: what goes in, what comes out, and what the journal says.
+
+mod apply;
+mod discovery;
+mod errors;
+mod faults;
+mod front;
+mod harness;
+mod kubectl;
+mod lifecycle;
+mod lists;
+mod owners;
+mod random;
+mod watches;
+mod writes;
