@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use sindri_model::wire::DeploymentObject;
 use sindri_model::{Bundle, BundleError, DeclaredObject, ObjectKey, RevisionId, StackId};
@@ -87,6 +89,7 @@ pub async fn desired(
                 if let Some(namespace) = &key.namespace {
                     manifest["metadata"]["namespace"] = json!(namespace);
                 }
+                encode_secret(&key, &mut manifest);
                 mark(&mut manifest, stack, &object.yaml_checksum, &key);
                 placed.push(DesiredObject { document: item.document, key, resource, manifest });
             }
@@ -98,6 +101,25 @@ pub async fn desired(
         Ok(Desired { stack, revision, position, goal: Goal::Present(placed) })
     } else {
         Err(ObserveError::Unplaced(faults))
+    }
+}
+
+/// Turns a Secret's `stringData` into `data`, as the server would. The server never gives `stringData` back, so
+/// that each apply of it looks like a change and is written.
+fn encode_secret(key: &ObjectKey, manifest: &mut Value) {
+    if !key.group.is_empty() || key.kind != "Secret" || !manifest["stringData"].is_object() {
+        return;
+    }
+    let Some(Value::Object(plain)) = manifest.as_object_mut().and_then(|fields| fields.remove("stringData")) else {
+        return;
+    };
+    if !manifest["data"].is_object() {
+        manifest["data"] = json!({});
+    }
+    for (name, value) in plain {
+        // What is not text is left for the server to refuse.
+        let text = value.as_str().map(|text| BASE64.encode(text));
+        manifest["data"][name] = text.map_or(value, Value::String);
     }
 }
 
@@ -173,4 +195,17 @@ pub async fn live(cluster: &Cluster, desired: &Desired, inventory: &Inventory) -
 
 fn listed_kinds(inventory: &Inventory) -> BTreeSet<&Resource> {
     inventory.entries().map(|entry| &entry.resource).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clear_text_of_a_secret_is_encoded_and_wins_over_data() {
+        let key = ObjectKey { group: String::new(), kind: "Secret".into(), namespace: None, name: "a".into() };
+        let mut manifest = json!({"data": {"a": "b2xk", "b": "Yg=="}, "stringData": {"a": "new"}});
+        encode_secret(&key, &mut manifest);
+        assert_eq!(manifest, json!({"data": {"a": "bmV3", "b": "Yg=="}}));
+    }
 }

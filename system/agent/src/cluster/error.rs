@@ -8,6 +8,9 @@ use thiserror::Error;
 /// Longer texts of a server are cut.
 const MESSAGE_CHARS_MAX: usize = 1_000;
 
+/// How the server begins to say that an applied object has fields of the wrong type.
+const MISTYPED: &str = "failed to create typed patch object";
+
 /// One call failed. Each form reads as one sentence that names the object.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ClusterError {
@@ -85,6 +88,8 @@ impl ClusterError {
     pub fn retry(&self) -> Option<Retry> {
         match self {
             Self::Unreachable { .. } => Some(Retry { after: None }),
+            // An object whose fields have the wrong type is a 500 under server-side apply, and stays one.
+            Self::Refused { status: 500, message, .. } if message.starts_with(MISTYPED) => None,
             Self::Refused { status: 429 | 500 | 503 | 504, retry_after, .. } => Some(Retry { after: *retry_after }),
             Self::Refused { .. } | Self::Malformed { .. } | Self::UnknownKind { .. } => None,
         }
@@ -101,7 +106,7 @@ impl ClusterError {
 
     /// Without the server's words, which may quote the content of a Secret.
     pub(super) fn without_content(mut self) -> Self {
-        if let Self::Refused { message, status: 400 | 422, .. } = &mut self {
+        if let Self::Refused { message, status: 400 | 422 | 500, .. } = &mut self {
             *message = "the object is not valid (its content is not shown)".to_owned();
         }
         self
@@ -120,4 +125,37 @@ impl ClusterError {
 
 fn canonical(status: u16) -> String {
     http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, message: &str) -> ClusterError {
+        let body = serde_json::json!({"message": message}).to_string();
+        ClusterError::refused("apply ConfigMap shop/a", status, None, body.as_bytes())
+    }
+
+    #[test]
+    fn only_what_may_pass_is_tried_again() {
+        for status in [429, 500, 503, 504] {
+            assert!(refused(status, "busy").retry().is_some(), "{status}");
+        }
+        for status in [400, 401, 403, 404, 405, 409, 410, 413, 415, 422, 501, 502] {
+            assert!(refused(status, "no").retry().is_none(), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_type_is_permanent_although_the_server_calls_it_an_internal_error() {
+        let mistyped = "failed to create typed patch object (shop/a; /v1, Kind=ConfigMap): .data.x: expected string";
+        assert_eq!(refused(500, mistyped).retry(), None);
+    }
+
+    #[test]
+    fn the_content_of_a_secret_is_not_shown() {
+        for status in [400, 422, 500] {
+            assert!(!refused(status, "Invalid value: hunter2").without_content().to_string().contains("hunter2"));
+        }
+    }
 }
