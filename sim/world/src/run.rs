@@ -89,7 +89,7 @@ fn acts(order: &Order<'_>, stage: &mut SimulatedStage, ledger: &Rc<RefCell<Ledge
     let patience = if order.is_explored() { EXPLORED_PATIENCE } else { Duration::ZERO };
     let (library, scenario) = (order.library, order.scenario);
     let play = |stage: &mut SimulatedStage, act: Act| {
-        let mut play = Play { stage, library, scenario, ledger: ledger.clone(), patience };
+        let mut play = Play::new(stage, library, scenario, ledger.clone(), patience);
         match act {
             Act::Steps => play.steps().map(|()| None),
             Act::Converged => play.unconverged(),
@@ -113,7 +113,12 @@ fn acts(order: &Order<'_>, stage: &mut SimulatedStage, ledger: &Rc<RefCell<Ledge
     }
     play(stage, Act::Expectations)?;
     // A stack that cannot be applied is tried again at every poll, and its namespaces with it.
-    if scenario.failing.is_empty() { stays_idle(stage, &scenario.fleet.agents) } else { Ok(()) }
+    if !scenario.failing.is_empty() {
+        return Ok(());
+    }
+    // A process that was killed may have looked converged from outside and still has to note what it did.
+    let unfinished = if order.is_explored() { scenario.converges_within.0 } else { Duration::ZERO };
+    comes_to_rest(stage, &scenario.fleet.agents, unfinished)
 }
 
 enum Act {
@@ -133,17 +138,23 @@ fn no_leak(stage: &SimulatedStage, agent: &str, ledger: &Rc<RefCell<Ledger>>) ->
     }
 }
 
-fn stays_idle(stage: &mut SimulatedStage, agents: &[String]) -> Result<(), Trouble> {
-    let mut before = Vec::new();
-    for agent in agents {
-        before.push(stage.writes(agent)?.len());
-    }
-    stage.advance(POLLING_INTERVAL * IDLE_POLLS)?;
-    for (agent, before) in agents.iter().zip(before) {
-        if let Some([first, ..]) = stage.writes(agent)?.get(before..) {
+/// After at most `unfinished` time there are so many polls in which no agent writes.
+fn comes_to_rest(stage: &mut SimulatedStage, agents: &[String], unfinished: Duration) -> Result<(), Trouble> {
+    let end = stage.now() + unfinished;
+    loop {
+        let before = written(stage, agents)?;
+        stage.advance(POLLING_INTERVAL * IDLE_POLLS)?;
+        let after = written(stage, agents)?;
+        let restless = agents.iter().zip(before.iter().zip(&after)).find(|(_, (before, after))| before != after);
+        let Some((agent, (before, _))) = restless else { return Ok(()) };
+        if stage.now() >= end {
+            let first = &stage.writes(agent)?[*before];
             let message = format!("the agent of {agent} wrote after everything had converged: {first}");
             return Err(Trouble::violation("an-idle-pass-writes-nothing", message));
         }
     }
-    Ok(())
+}
+
+fn written(stage: &mut SimulatedStage, agents: &[String]) -> Result<Vec<usize>, Trouble> {
+    agents.iter().map(|agent| stage.writes(agent).map(|writes| writes.len())).collect()
 }

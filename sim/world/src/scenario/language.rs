@@ -41,6 +41,25 @@ pub struct Scenario {
     pub real: bool,
 }
 
+impl Scenario {
+    /// A story that is made by a program: these steps, and nothing to expect.
+    pub fn of_steps(fleet: Fleet, steps: Vec<Step>) -> Self {
+        Self {
+            name: "unnamed".to_owned(),
+            title: String::new(),
+            proves: Vec::new(),
+            fleet,
+            steps,
+            expect: Vec::new(),
+            expect_calm: Vec::new(),
+            failing: Vec::new(),
+            explore: Vec::new(),
+            converges_within: default_converge(),
+            real: false,
+        }
+    }
+}
+
 fn default_converge() -> Span {
     Span(std::time::Duration::from_secs(10 * 60))
 }

@@ -43,6 +43,11 @@ impl Library {
         if errors.is_empty() { Ok(library) } else { Err(errors) }
     }
 
+    /// No scenarios and no bundles.
+    pub fn empty() -> Self {
+        Self { scenarios: Vec::new(), bundles: PathBuf::new() }
+    }
+
     /// The scenario of that name.
     pub fn find(&self, name: &str) -> Option<&Scenario> {
         self.scenarios.iter().find(|scenario| scenario.name == name)
