@@ -1,2 +1,114 @@
-//! Stub.
-fn main() {}
+//! Every task of the project: `cargo xtask sim`, `cargo xtask test` and the others.
+//!
+//! Thin: a task builds the binary that does the work and runs it, so that this crate compiles in seconds.
+
+mod documents;
+mod mutants;
+mod process;
+mod suite;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use process::{Run, root};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Every task of the project.")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Runs every scenario in the simulated world, then explores it with seeds (`sim --help` for more).
+    #[command(disable_help_flag = true)]
+    Sim {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Runs the suite on a cluster, with the real binaries on real ports (`conformance --help` for more).
+    #[command(disable_help_flag = true)]
+    Conformance {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Broker, agent and a simulated cluster on real ports: a stack is submitted and converges.
+    #[command(disable_help_flag = true)]
+    Demo {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Measures every figure that the project claims.
+    Bench {
+        /// Only this area.
+        area: Option<String>,
+        /// Write the figures as JSON.
+        #[arg(long, value_name = "FILE")]
+        json: Option<String>,
+    },
+    /// Plants each bug of sim/mutants and sees that the simulation catches it.
+    Mutants,
+    /// The test command: formatting, lints, tests, simulation, planted bugs, conformance, documents.
+    Test,
+}
+
+/// Areas of figures.
+const AREAS: [&str; 1] = ["sim"];
+/// For mistakes of the user.
+const EXIT_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
+        Task::Sim { args } => sim(&args),
+        Task::Conformance { args } => conformance(&args),
+        Task::Demo { args } => demo(&args),
+        Task::Bench { area, json } => bench(area.as_deref(), json.as_deref()),
+        Task::Mutants => mutants::catch_all().map(|caught| u8::from(!caught)),
+        Task::Test => suite::test(),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::from(EXIT_USAGE)
+        }
+    }
+}
+
+fn sim(args: &[String]) -> Result<u8, String> {
+    tools::require_compiler()?;
+    process::build(&["sindri-world"])?;
+    Run::built("sindri-sim").args(["sim", "--root"]).arg(root()).args(args).code()
+}
+
+/// What the suite and the demo start.
+const REAL_BINARIES: [&str; 5] =
+    ["sindri-broker", "sindri-agent", "sindri-cli", "sindri-apiserver", "sindri-conformance"];
+
+fn conformance(args: &[String]) -> Result<u8, String> {
+    tools::require_compiler()?;
+    process::build(&REAL_BINARIES)?;
+    Run::built("sindri-conformance").args(["run", "--root"]).arg(root()).args(args).code()
+}
+
+fn demo(args: &[String]) -> Result<u8, String> {
+    tools::require_compiler()?;
+    process::build(&REAL_BINARIES)?;
+    Run::built("sindri-conformance").args(["demo", "--root"]).arg(root()).args(args).code()
+}
+
+fn bench(area: Option<&str>, json: Option<&str>) -> Result<u8, String> {
+    if let Some(unknown) = area.filter(|area| !AREAS.contains(area)) {
+        return Err(format!("there are no figures for {unknown:?}; areas: {}", AREAS.join(", ")));
+    }
+    tools::require_compiler()?;
+    process::build(&["sindri-world"])?;
+    let run = Run::built("sindri-sim").args(["bench"]);
+    match json {
+        Some(file) => run.args(["--json", file]).code(),
+        None => run.code(),
+    }
+}

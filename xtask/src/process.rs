@@ -1,0 +1,106 @@
+//! Running other programs: cargo, and what it built.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The project's directory.
+pub fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or_else(|| here.clone(), PathBuf::from)
+}
+
+/// Where cargo puts what it builds.
+pub fn target() -> PathBuf {
+    #[expect(clippy::disallowed_methods, reason = "cargo's own variable says where it builds")]
+    let chosen = std::env::var("CARGO_TARGET_DIR").ok().map(PathBuf::from);
+    chosen.unwrap_or_else(|| root().join("target"))
+}
+
+/// Builds the binaries of some packages.
+pub fn build(packages: &[&str]) -> Result<(), String> {
+    let mut run = Run::cargo().args(["build", "--quiet", "--release", "--bins"]);
+    for package in packages {
+        run = run.args(["--package", package]);
+    }
+    match run.code()? {
+        0 => Ok(()),
+        code => Err(format!("cargo build ended with {code}")),
+    }
+}
+
+/// One program to run.
+pub struct Run {
+    command: Command,
+    name: String,
+}
+
+impl Run {
+    /// Some program.
+    pub fn program(program: impl AsRef<OsStr>) -> Self {
+        let name = program.as_ref().to_string_lossy().into_owned();
+        Self { command: Command::new(program), name }
+    }
+
+    /// Cargo, in the project's directory.
+    pub fn cargo() -> Self {
+        let mut run = Self::program(env!("CARGO"));
+        run.command.current_dir(root());
+        run
+    }
+
+    /// A binary of the project.
+    pub fn built(name: &str) -> Self {
+        Self::program(target().join("release").join(name))
+    }
+
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub fn directory(mut self, directory: impl AsRef<std::path::Path>) -> Self {
+        self.command.current_dir(directory);
+        self
+    }
+
+    /// Runs it to its end and tells its exit code.
+    pub fn code(mut self) -> Result<u8, String> {
+        let status = self.command.status().map_err(|error| format!("{}: {error}", self.name))?;
+        Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    }
+
+    /// Runs it, shows what it prints, and hands each line to `see`.
+    pub fn watched(mut self, mut see: impl FnMut(&str)) -> Result<u8, String> {
+        let fail = |error: std::io::Error| format!("{}: {error}", self.name);
+        let mut child = self.command.stdout(Stdio::piped()).spawn().map_err(fail)?;
+        if let Some(output) = child.stdout.take() {
+            for line in BufReader::new(output).lines() {
+                let line = line.map_err(fail)?;
+                println!("{line}");
+                see(&line);
+            }
+        }
+        let status = child.wait().map_err(fail)?;
+        Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    }
+
+    /// Runs it quietly; its exit code and everything it printed.
+    pub fn captured(mut self) -> Result<(u8, String), String> {
+        let output = self.command.output().map_err(|error| format!("{}: {error}", self.name))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+        Ok((code, text))
+    }
+}

@@ -1,0 +1,110 @@
+//! `cargo xtask test`: every part with its time, and a line of counts at the end.
+//!
+//! A part that fails does not stop the others, except where they could not work without it.
+
+use std::time::Instant;
+
+use crate::process::{Run, build, root};
+use crate::{REAL_BINARIES, documents, mutants, tools};
+
+/// Passed and failed.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+}
+
+impl Counts {
+    fn of(held: bool) -> Self {
+        Self { passed: u64::from(held), failed: u64::from(!held) }
+    }
+}
+
+type Part = (&'static str, fn() -> Result<Counts, String>);
+
+/// Every part. The second of them builds what the others run.
+const PARTS: [Part; 10] = [
+    ("format", || succeeds(Run::cargo().args(["fmt", "--all", "--check"]))),
+    ("build", || build_everything().map(|()| Counts::of(true))),
+    ("lints", || {
+        let lint = ["clippy", "--quiet", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+        succeeds(Run::cargo().args(lint))
+    }),
+    ("tests", || cargo_test(&["--workspace", "--bins", "--lib", "--tests"])),
+    ("doc tests", || cargo_test(&["--workspace", "--doc"])),
+    ("simulation", || succeeds(Run::built("sindri-sim").args(["sim", "--root"]).arg(root()))),
+    ("simulation on turmoil", || {
+        succeeds(Run::built("sindri-sim").args(["sim", "--engine", "turmoil", "--seeds", "2", "--root"]).arg(root()))
+    }),
+    ("determinism", || succeeds(Run::built("sindri-sim").args(["sim", "--determinism", "--root"]).arg(root()))),
+    ("planted bugs", || mutants::catch_all().map(Counts::of)),
+    ("documents", || documents::run_all().map(|(passed, failed)| Counts { passed, failed })),
+];
+
+/// Runs every part; the exit code is 0 only if nothing failed.
+pub fn test() -> Result<u8, String> {
+    tools::require_compiler()?;
+    tools::require_kubectl()?;
+    let (start, mut total, mut times) = (now(), Counts::default(), Vec::new());
+    for (name, part) in PARTS {
+        println!("\n=== {name}");
+        let began = now();
+        let counts = part().unwrap_or_else(|error| {
+            println!("{error}");
+            Counts::of(false)
+        });
+        total.passed += counts.passed;
+        total.failed += counts.failed;
+        times.push((name, (now() - began).as_secs_f64(), counts));
+        if name == "build" && counts.failed > 0 {
+            break;
+        }
+    }
+    println!("\n{:<24} {:>8}  passed  failed", "part", "seconds");
+    for (name, seconds, counts) in times {
+        println!("{name:<24} {seconds:>8.1}  {:>6}  {:>6}", counts.passed, counts.failed);
+    }
+    println!("{:<24} {:>8.1}\n", "all", (now() - start).as_secs_f64());
+    println!("{} passed, {} failed", total.passed, total.failed);
+    Ok(u8::from(total.failed > 0))
+}
+
+fn build_everything() -> Result<(), String> {
+    let mut packages = REAL_BINARIES.to_vec();
+    packages.push("sindri-world");
+    build(&packages)
+}
+
+fn succeeds(run: Run) -> Result<Counts, String> {
+    run.code().map(|code| Counts::of(code == 0))
+}
+
+/// Runs tests and adds up what the test binaries say.
+fn cargo_test(which: &[&str]) -> Result<Counts, String> {
+    let mut counts = Counts::default();
+    let run = Run::cargo().args(["test", "--quiet", "--release", "--no-fail-fast"]).args(which);
+    let code = run.watched(|line| {
+        if let Some(result) = line.strip_prefix("test result: ") {
+            counts.passed += number_before(result, " passed");
+            counts.failed += number_before(result, " failed");
+        }
+    })?;
+    if code != 0 && counts.failed == 0 {
+        counts.failed = 1;
+    }
+    Ok(counts)
+}
+
+fn number_before(text: &str, word: &str) -> u64 {
+    let before = text.split(word).next().unwrap_or_default();
+    before
+        .rsplit(|character: char| !character.is_ascii_digit())
+        .next()
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or(0)
+}
+
+#[expect(clippy::disallowed_methods, reason = "tells how long each part took")]
+fn now() -> Instant {
+    Instant::now()
+}
