@@ -26,7 +26,18 @@ pub struct Play<'a> {
     pub(crate) patience: Duration,
 }
 
-impl Play<'_> {
+impl<'a> Play<'a> {
+    /// A story on a stage whose agents are in the ledger; `patience` is added to the bound of every wait.
+    pub fn new(
+        stage: &'a mut dyn Stage,
+        library: &'a Library,
+        scenario: &'a Scenario,
+        ledger: Rc<RefCell<Ledger>>,
+        patience: Duration,
+    ) -> Self {
+        Self { stage, library, scenario, ledger, patience }
+    }
+
     /// Carries out every step.
     pub fn steps(&mut self) -> Result<(), Trouble> {
         for (index, step) in self.scenario.steps.iter().enumerate() {
