@@ -60,7 +60,7 @@ pub struct Case {
     pub outcome: Outcome,
     /// How long it took, with the start and the end of its processes.
     pub took: Duration,
-    /// The last lines of every process, if it did not pass.
+    /// The last lines of every process, if it failed.
     pub logs: String,
 }
 
@@ -76,6 +76,8 @@ pub fn play(scenario: &Scenario, library: &Library, binaries: &Binaries, waiter:
     let (outcome, logs) = match stage(binaries, waiter) {
         Ok(mut stage) => match acts(&mut stage, scenario, library) {
             Ok(()) => (Outcome::Passed, String::new()),
+            // The processes have nothing to say about what the stage cannot do.
+            Err(trouble @ Trouble::Unsupported(_)) => (Outcome::of(&trouble), String::new()),
             Err(trouble) => (Outcome::of(&trouble), stage.tails()),
         },
         Err(trouble) => (Outcome::of(&trouble), String::new()),

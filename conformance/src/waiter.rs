@@ -18,7 +18,7 @@ const EXIT_SIGNALLED: u8 = 128;
 /// Why a wait ended without its result.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Cut {
-    /// SIGINT or SIGTERM came.
+    /// SIGINT, SIGTERM or SIGHUP came.
     #[error("interrupted")]
     Interrupted,
     /// The time was up.
@@ -36,25 +36,31 @@ pub struct Waiter {
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
     fn listen() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
 
     /// The number of the next signal.
     async fn next(&mut self) -> i32 {
         tokio::select! {
-            biased; // either one ends the program
+            biased; // each of them ends the program
             _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
             _ = self.terminate.recv() => SignalKind::terminate().as_raw_value(),
+            _ = self.hangup.recv() => SignalKind::hangup().as_raw_value(),
         }
     }
 }
 
 impl Waiter {
-    /// From now on SIGINT and SIGTERM cut waits short and do nothing else.
+    /// From now on SIGINT, SIGTERM and SIGHUP (a terminal that was closed) cut waits short and do nothing else.
     pub fn new() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let signals = runtime.block_on(async { Signals::listen() })?;

@@ -13,7 +13,7 @@ use sindri_conformance::waiter::Waiter;
 use tokio::time::Instant;
 
 use crate::command::{Shell, key_in};
-use crate::hand::{EDIT, Hand, LOOK, LOOK_AT_COLOUR, LOOK_AT_NAMESPACES, NAMESPACE, SETTINGS};
+use crate::hand::{EDIT, Gesture, Hand, LOOK, LOOK_AT_COLOUR, LOOK_AT_NAMESPACES, NAMESPACE, SETTINGS};
 use crate::output::say;
 use crate::{DemoFlags, Failure, prepare};
 
@@ -39,13 +39,13 @@ pub fn demo(flags: &DemoFlags) -> Result<(), Failure> {
     let directory = site.path().to_owned();
     let shown = Show::new(site).and_then(|mut show| {
         let told = show.story(&bundle).and_then(|()| show.stay(flags.seconds));
-        told.inspect_err(|failure| show.explain(failure))
+        told.inspect_err(|_| show.explain())
     });
     if let Some(code) = waiter.interrupted().filter(|_| shown.is_err()) {
         return Err(Failure::Interrupted(code));
     }
     shown?;
-    say(format!("Everything is ended, and {} is removed.", directory.display()));
+    say(format!("\nEverything is ended, and {} is removed.", directory.display()));
     Ok(())
 }
 
@@ -131,7 +131,7 @@ impl Show {
         self.by_hand(&LOOK)
     }
 
-    fn by_hand(&self, gesture: &crate::hand::Gesture) -> Result<(), Failure> {
+    fn by_hand(&self, gesture: &Gesture) -> Result<(), Failure> {
         self.hand.perform(gesture, &self.shell, self.waiter())
     }
 
@@ -204,7 +204,7 @@ impl Show {
     }
 
     /// Shows what the processes said last, unless it was a signal that ended the story.
-    fn explain(&self, _: &Failure) {
+    fn explain(&self) {
         if self.waiter().interrupted().is_none() {
             let processes = [&self.broker.process, &self.cluster.process].into_iter().chain(&self.agent);
             processes.for_each(|process| eprint!("{}", process.tail()));

@@ -77,7 +77,7 @@ impl Hand {
             return shell.run("kubectl", gesture.kubectl).map(drop);
         }
         for target in gesture.targets {
-            say(format!("{} {target} {}", gesture.method, gesture.body));
+            say(format!("{} {target} {}", gesture.method, gesture.body).trim_end());
             let (status, answer) = self.call(waiter, gesture.method.clone(), target, gesture.body)?;
             if status >= 300 {
                 return Err(Failure::Broken(format!("{} {target}: {status} {}", gesture.method, answer["message"])));

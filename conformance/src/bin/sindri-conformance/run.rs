@@ -27,7 +27,8 @@ pub fn run(flags: &RunFlags) -> Result<(), Failure> {
     // Opened first: a path that cannot be written is found before the suite has run.
     let (json, junit) = (Document::create(flags.json.as_deref())?, Document::create(flags.junit.as_deref())?);
     let default = if flags.cluster.is_none() { " (no --cluster was given)" } else { "" };
-    say(format!("{} stories on cluster {provider}{default}", chosen.len()));
+    let stories = if chosen.len() == 1 { "story" } else { "stories" };
+    say(format!("{} {stories} on cluster {provider}{default}", chosen.len()));
     let mut cases = Vec::new();
     for scenario in chosen {
         let case = suite::play(scenario, &library, &binaries, &waiter);
