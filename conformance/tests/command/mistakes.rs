@@ -62,7 +62,7 @@ fn a_filter_that_fits_nothing_and_a_file_that_cannot_be_written_are_refused_befo
     let root = root_with(&story(""));
     let root = root.path().to_str().unwrap();
     let words = mistake(&place.run(&["run", "--root", root, "--filter", "dragons"]));
-    assert!(words.starts_with("no story has \"dragons\" in its name or title"), "{words}");
+    assert!(words.ends_with("that is marked real: true has \"dragons\" in its name or title"), "{words}");
     let words = mistake(&place.run(&["run", "--root", root, "--json", "/nowhere/result.json"]));
     assert!(words.starts_with("/nowhere/result.json cannot be written: "), "{words}");
 }

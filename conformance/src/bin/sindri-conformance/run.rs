@@ -16,8 +16,7 @@ pub fn run(flags: &RunFlags) -> Result<(), Failure> {
     let library = read_library(&flags.root)?;
     let chosen = suite::choose(&library, &flags.filter);
     if chosen.is_empty() {
-        let among = format!("among the stories below {} that are marked real: true", flags.root.display());
-        return Err(Failure::Mistake(format!("no story has {:?} in its name or title {among}", flags.filter)));
+        return Err(nothing_chosen(flags));
     }
     if flags.list {
         chosen.into_iter().for_each(list);
@@ -42,6 +41,14 @@ pub fn run(flags: &RunFlags) -> Result<(), Failure> {
     json.write(&format!("{:#}\n", report::to_json(provider, &cases)))?;
     junit.write(&report::to_junit(provider, &cases))?;
     if report::failures(&cases) == 0 { Ok(()) } else { Err(Failure::Cases) }
+}
+
+fn nothing_chosen(flags: &RunFlags) -> Failure {
+    let (filter, root) = (&flags.filter, flags.root.display());
+    Failure::Mistake(match filter.as_str() {
+        "" => format!("no story in {root}/scenarios is marked real: true"),
+        filter => format!("no story in {root}/scenarios that is marked real: true has {filter:?} in its name or title"),
+    })
 }
 
 fn provider(wanted: Option<&str>) -> Result<Provider, Failure> {
