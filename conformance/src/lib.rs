@@ -1,1 +1,15 @@
-//! Stub.
+//! One suite for any cluster: the stories of the scenario library played with real processes on real ports.
+//!
+//! The stories, how they are played and what they expect belong to `sindri-world`; here is the stage of real
+//! processes, the choice of the cluster, and the report. Left out: faults that only a simulated network or a
+//! simulated API server can have. A story that needs one is reported as not runnable here, never as passed.
+
+pub mod api;
+pub mod binaries;
+pub mod process;
+pub mod provider;
+pub mod report;
+pub mod site;
+pub mod stage;
+pub mod suite;
+pub mod waiter;

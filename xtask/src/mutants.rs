@@ -1,12 +1,12 @@
 //! Plants each bug of `sim/mutants` into a copy of the project and sees that the simulation catches it.
 //!
 //! A mutant is a patch with a few lines before it: what it does, the scenario that catches it, and the first
-//! seed with the number of seeds. The copy is built beside the project, with what was already compiled of other
-//! people's crates.
+//! seed with the number of seeds. The copy is built into the project's own target directory, so that what was
+//! compiled of other people's crates is used; the binary that this replaces is put back at the end.
 
 use std::path::{Path, PathBuf};
 
-use crate::process::{Run, root, target};
+use crate::process::{Run, build, root, target};
 
 struct Mutant {
     name: String,
@@ -19,19 +19,18 @@ struct Mutant {
 /// True when every planted bug was caught.
 pub fn catch_all() -> Result<bool, String> {
     let mutants = read_all()?;
-    let place = target().join("mutants");
-    let tree = place.join("tree");
+    let tree = target().join("mutants");
     copy_project(&tree)?;
-    copy_compiled(&place.join("target"))?;
     let mut all = true;
     for mutant in &mutants {
         apply(&tree, mutant, false)?;
-        let caught = build_and_run(&place, mutant);
+        let caught = build_and_run(&tree, mutant);
         apply(&tree, mutant, true)?;
         let caught = caught?;
         println!("{:<40} {}", mutant.name, if caught { "caught" } else { "NOT CAUGHT" });
         all &= caught;
     }
+    build(&["sindri-world"])?;
     Ok(all && !mutants.is_empty())
 }
 
@@ -80,23 +79,6 @@ fn copy_project(tree: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Crates of others are the same in the copy: compiled once is enough.
-fn copy_compiled(to: &Path) -> Result<(), String> {
-    if to.exists() {
-        return Ok(());
-    }
-    let release = to.join("release");
-    std::fs::create_dir_all(&release).map_err(|error| format!("{}: {error}", release.display()))?;
-    for part in ["deps", "build", ".fingerprint"] {
-        let from = target().join("release").join(part);
-        let copied = Run::program("cp").args(["-a", "--reflink=auto"]).arg(&from).arg(&release).code()?;
-        if copied != 0 {
-            return Err(format!("{} could not be copied", from.display()));
-        }
-    }
-    Ok(())
-}
-
 fn apply(tree: &Path, mutant: &Mutant, reverse: bool) -> Result<(), String> {
     let direction = if reverse { "--reverse" } else { "--forward" };
     let run = Run::program("patch").args(["--strip=1", "--silent", "--no-backup-if-mismatch", direction, "--input"]);
@@ -106,15 +88,16 @@ fn apply(tree: &Path, mutant: &Mutant, reverse: bool) -> Result<(), String> {
     }
 }
 
-fn build_and_run(place: &Path, mutant: &Mutant) -> Result<bool, String> {
-    let (tree, target) = (place.join("tree"), place.join("target"));
-    let build = Run::program(env!("CARGO")).directory(&tree).env("CARGO_TARGET_DIR", &target);
+fn build_and_run(tree: &Path, mutant: &Mutant) -> Result<bool, String> {
+    let build = Run::program(env!("CARGO")).directory(tree).env("CARGO_TARGET_DIR", target())
+        // The copy lies inside the project, whose settings would be added to its own: these flags count once.
+        .env("RUSTFLAGS", "--cfg tokio_unstable");
     let (code, said) =
         build.args(["build", "--quiet", "--release", "--package", "sindri-world", "--bins"]).captured()?;
     if code != 0 {
         return Err(format!("{} does not compile: {said}", mutant.name));
     }
-    let run = Run::program(target.join("release/sindri-sim")).args(["sim", "--root"]).arg(&tree);
+    let run = Run::built("sindri-sim").args(["sim", "--root"]).arg(tree);
     let (code, said) = run
         .args(["--scenario", &mutant.scenario, "--seed", &mutant.first_seed, "--seeds", &mutant.seeds])
         .captured()?;

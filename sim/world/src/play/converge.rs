@@ -9,7 +9,7 @@ use crate::stage::Trouble;
 
 impl Play<'_> {
     /// What is not as it should be; `None` when everything is.
-    pub(crate) fn unconverged(&mut self) -> Result<Option<String>, Trouble> {
+    pub fn unconverged(&mut self) -> Result<Option<String>, Trouble> {
         let stacks: Vec<(String, StackRecord)> =
             self.ledger.borrow().stacks.iter().map(|(name, stack)| (name.clone(), stack.clone())).collect();
         for (name, stack) in &stacks {

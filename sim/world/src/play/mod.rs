@@ -27,7 +27,7 @@ pub struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    /// A story on a stage; `patience` is added to each of its waits.
+    /// A story on a stage whose agents are in the ledger; `patience` is added to the bound of every wait.
     pub fn new(
         stage: &'a mut dyn Stage,
         library: &'a Library,

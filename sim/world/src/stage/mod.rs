@@ -1,5 +1,6 @@
 //! Where a story is played: in the simulated world, or with real processes on real ports.
 
+mod enlist;
 mod simulated;
 
 use std::future::Future;
@@ -15,6 +16,7 @@ use crate::gate::Asked;
 use crate::oracle::Violation;
 use crate::scenario::ClusterFault;
 
+pub use enlist::{Enlisted, enlist};
 pub use simulated::{Options, SimulatedStage};
 
 /// Why a story did not go on.

@@ -9,10 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 use sindri_apiserver::{ApiServer, Fault, Request, SharedServer, Write};
 use sindri_model::Pak;
-use sindri_model::wire::{AgentStatus, CreateAgentRequest, NewGenerator, UpdateAgentRequest};
 use tokio::sync::mpsc;
 
-use super::{ClusterCall, HostAction, Job, Stage, Trouble, operate};
+use super::{ClusterCall, HostAction, Job, Stage, Trouble, enlist};
 use crate::chaos::{ChaosKind, GateChaos, HostChaos, HostFault};
 use crate::dice::Dice;
 use crate::engine::{Arm, Engine, HostId, Latency};
@@ -102,28 +101,9 @@ impl SimulatedStage {
     }
 
     fn add_clusters(&mut self) -> Result<(), Trouble> {
-        let names = self.options.agents.clone();
-        let created = operate(self, move |client| async move {
-            let generator =
-                client.create_generator(&NewGenerator { name: "operator".into(), description: None }).await?;
-            let mut agents = Vec::new();
-            for name in names {
-                let generator_ids = Some(vec![generator.generator.id]);
-                let request = CreateAgentRequest { cluster_name: name.clone(), name, generator_ids };
-                let created = client.create_agent(&request).await?;
-                let active = UpdateAgentRequest { status: Some(AgentStatus::Active), ..UpdateAgentRequest::default() };
-                client.update_agent(created.agent.id, &active).await?;
-                agents.push(created);
-            }
-            Ok((generator.generator.id, agents))
-        })?;
-        let (generator, agents) =
-            created.map_err(|error: sindri_client::ClientError| Trouble::Broken(error.to_string()))?;
-        self.ledger.borrow_mut().generator = Some(generator);
-        for created in agents {
-            let name = created.agent.name.clone();
-            self.ledger.borrow_mut().agents.insert(name.clone(), created.agent.id);
-            self.add_cluster(&name, created.initial_pak);
+        let (names, ledger) = (self.options.agents.clone(), self.ledger.clone());
+        for agent in enlist(self, &names, &ledger)? {
+            self.add_cluster(&agent.name, agent.key);
         }
         Ok(())
     }

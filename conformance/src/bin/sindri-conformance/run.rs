@@ -1,0 +1,95 @@
+//! `run`: plays the suite and reports.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use sindri_conformance::provider::Provider;
+use sindri_conformance::{report, suite};
+use sindri_world::scenario::{Library, Scenario};
+
+use crate::output::say;
+use crate::{Failure, RunFlags, prepare};
+
+pub fn run(flags: &RunFlags) -> Result<(), Failure> {
+    let provider = provider(flags.cluster.as_deref())?;
+    let library = read_library(&flags.root)?;
+    let chosen = suite::choose(&library, &flags.filter);
+    if chosen.is_empty() {
+        return Err(nothing_chosen(flags));
+    }
+    if flags.list {
+        chosen.into_iter().for_each(list);
+        return Ok(());
+    }
+    let (binaries, waiter) = prepare()?;
+    // Opened first: a path that cannot be written is found before the suite has run.
+    let (json, junit) = (Document::create(flags.json.as_deref())?, Document::create(flags.junit.as_deref())?);
+    let default = if flags.cluster.is_none() { " (no --cluster was given)" } else { "" };
+    let stories = if chosen.len() == 1 { "story" } else { "stories" };
+    say(format!("{} {stories} on cluster {provider}{default}", chosen.len()));
+    let mut cases = Vec::new();
+    for scenario in chosen {
+        let case = suite::play(scenario, &library, &binaries, &waiter);
+        if let Some(code) = waiter.interrupted() {
+            return Err(Failure::Interrupted(code));
+        }
+        say(report::line(&case));
+        cases.push(case);
+    }
+    say(report::summary(&cases));
+    json.write(&format!("{:#}\n", report::to_json(provider, &cases)))?;
+    junit.write(&report::to_junit(provider, &cases))?;
+    if report::failures(&cases) == 0 { Ok(()) } else { Err(Failure::Cases) }
+}
+
+fn nothing_chosen(flags: &RunFlags) -> Failure {
+    let (filter, root) = (&flags.filter, flags.root.display());
+    Failure::Mistake(match filter.as_str() {
+        "" => format!("no story in {root}/scenarios is marked real: true"),
+        filter => format!("no story in {root}/scenarios that is marked real: true has {filter:?} in its name or title"),
+    })
+}
+
+fn provider(wanted: Option<&str>) -> Result<Provider, Failure> {
+    let provider = wanted.map_or(Ok(Provider::Sim), str::parse);
+    let provider: Provider = provider.map_err(|unknown| Failure::Mistake(unknown.to_string()))?;
+    if provider.is_built() {
+        Ok(provider)
+    } else {
+        Err(Failure::Mistake(format!("--cluster {provider}: not built yet")))
+    }
+}
+
+fn read_library(root: &Path) -> Result<Library, Failure> {
+    Library::read(root).map_err(|errors| {
+        // A file is named without its directory, a directory that cannot be read with its whole path.
+        let place = |file: &str| if file.contains('/') { "" } else { "scenarios/" };
+        let lines: Vec<String> = errors.iter().map(|error| format!("{}{error}", place(&error.file))).collect();
+        Failure::Mistake(lines.join("\n"))
+    })
+}
+
+fn list(scenario: &Scenario) {
+    say(format!("{}  {}  {}", scenario.name, scenario.proves.join(" "), scenario.title));
+}
+
+/// A file that is written at the end, if it is wanted.
+struct Document(Option<(PathBuf, File)>);
+
+impl Document {
+    fn create(path: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = path else { return Ok(Self(None)) };
+        let file = File::create(path).map_err(|error| unwritable(path, &error))?;
+        Ok(Self(Some((path.to_owned(), file))))
+    }
+
+    fn write(self, text: &str) -> Result<(), Failure> {
+        let Some((path, mut file)) = self.0 else { return Ok(()) };
+        file.write_all(text.as_bytes()).map_err(|error| unwritable(&path, &error))
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Mistake(format!("{} cannot be written: {error}", path.display()))
+}

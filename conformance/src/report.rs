@@ -1,0 +1,144 @@
+//! What people and programs read of a run: a line for each case, JSON, and JUnit's XML.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::provider::Provider;
+use crate::suite::{Case, Outcome};
+
+/// A case as a line, with what is needed to understand it if it did not pass.
+pub fn line(case: &Case) -> String {
+    let (word, reason) = words(&case.outcome);
+    let mut text = format!("{word:<12}  {:>6.2} s  {}  {}", seconds(case), case.name, case.behaviours.join(" "));
+    for reason in reason.iter().flat_map(|reason| reason.lines()) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n    {reason}");
+    }
+    if !case.logs.is_empty() {
+        let _ = write!(text, "\n{}", case.logs.trim_end());
+    }
+    text
+}
+
+/// The last line of a run.
+pub fn summary(cases: &[Case]) -> String {
+    format!("{} passed, {} failed", cases.len() - failures(cases), failures(cases))
+}
+
+/// How many did not pass.
+pub fn failures(cases: &[Case]) -> usize {
+    cases.iter().filter(|case| !case.outcome.is_passed()).count()
+}
+
+/// The run as one JSON document.
+pub fn to_json(provider: Provider, cases: &[Case]) -> Value {
+    let cases: Vec<Value> = cases
+        .iter()
+        .map(|case| {
+            let (result, reason) = words(&case.outcome);
+            json!({
+                "name": case.name, "behaviours": case.behaviours, "result": result,
+                "seconds": seconds(case), "reason": reason,
+            })
+        })
+        .collect();
+    json!({"provider": provider.to_string(), "cases": cases})
+}
+
+/// The run as JUnit's XML, which most build servers read.
+pub fn to_junit(provider: Provider, cases: &[Case]) -> String {
+    let time: f64 = cases.iter().map(seconds).sum();
+    let counts = format!("tests=\"{}\" failures=\"{}\" time=\"{time:.3}\"", cases.len(), failures(cases));
+    let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n");
+    xml.push_str(&format!("  <testsuite name=\"conformance on {provider}\" {counts}>\n"));
+    for case in cases {
+        xml.push_str(&junit_case(provider, case));
+    }
+    xml.push_str("  </testsuite>\n</testsuites>\n");
+    xml
+}
+
+fn junit_case(provider: Provider, case: &Case) -> String {
+    let head = format!(
+        "    <testcase classname=\"conformance.{provider}\" name=\"{}\" time=\"{:.3}\"",
+        escape(&case.name),
+        seconds(case)
+    );
+    match words(&case.outcome) {
+        (_, None) => format!("{head}/>\n"),
+        (word, Some(reason)) => format!(
+            "{head}>\n      <failure type=\"{word}\" message=\"{}\">{}</failure>\n    </testcase>\n",
+            escape(reason),
+            escape(&case.logs)
+        ),
+    }
+}
+
+fn words(outcome: &Outcome) -> (&'static str, Option<&str>) {
+    match outcome {
+        Outcome::Passed => ("passed", None),
+        Outcome::Failed(reason) => ("failed", Some(reason)),
+        Outcome::NotRunnable(reason) => ("not-runnable", Some(reason)),
+    }
+}
+
+fn seconds(case: &Case) -> f64 {
+    (case.took.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+/// XML has no way at all to write most control characters.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' | '\t' => escaped.push(character),
+            other if other.is_control() || matches!(other, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn case(outcome: Outcome) -> Case {
+        let behaviours = vec!["GUIDE-01".to_owned()];
+        Case { name: "story".into(), behaviours, outcome, took: Duration::from_millis(1234), logs: String::new() }
+    }
+
+    #[test]
+    fn a_case_that_cannot_be_played_counts_as_failed() {
+        let cases = [case(Outcome::Passed), case(Outcome::NotRunnable("this stage cannot fly".into()))];
+        assert_eq!(summary(&cases), "1 passed, 1 failed");
+        assert_eq!(line(&cases[0]), "passed          1.23 s  story  GUIDE-01");
+        assert_eq!(line(&cases[1]), "not-runnable    1.23 s  story  GUIDE-01\n    this stage cannot fly");
+    }
+
+    #[test]
+    fn json_has_one_entry_for_each_case() {
+        let cases = [case(Outcome::Passed), case(Outcome::Failed("no".into()))];
+        let passed = json!({
+            "name": "story", "behaviours": ["GUIDE-01"], "result": "passed", "seconds": 1.234, "reason": null,
+        });
+        let document = to_json(Provider::Sim, &cases);
+        assert_eq!(document["provider"], "sim");
+        assert_eq!(document["cases"][0], passed);
+        assert_eq!(document["cases"][1]["reason"], "no");
+    }
+
+    #[test]
+    fn junit_escapes_what_xml_cannot_hold() {
+        let xml = to_junit(Provider::Sim, &[case(Outcome::Failed("\"a\" < b & \u{1b}[1m".into()))]);
+        assert!(xml.contains("message=\"&quot;a&quot; &lt; b &amp; \u{fffd}[1m\""), "{xml}");
+        assert!(xml.contains("<testsuites tests=\"1\" failures=\"1\" time=\"1.234\">"), "{xml}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Where the processes of one story live: a temporary directory, and the broker, API servers and agents in it.
+//!
+//! Everything listens on a free port of the loopback interface. Left out: who they are to each other at the
+//! broker, which whoever builds the site decides.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use tempfile::TempDir;
+use thiserror::Error;
+
+use crate::binaries::Binaries;
+use crate::process::{Launch, Process, ProcessError};
+use crate::waiter::Waiter;
+
+/// Seconds between two polls of an agent: the shortest that it takes.
+pub const POLLING_INTERVAL_SECS: u64 = 1;
+/// Any free port.
+const LISTEN_FREE: &str = "127.0.0.1:0";
+
+/// A site that cannot be built.
+#[derive(Debug, Error)]
+pub enum SiteError {
+    /// A file cannot be made or read.
+    #[error("{what}: {source}")]
+    File {
+        /// Which.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A process does not run.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+/// A place for processes. Drop it after them: it is their files.
+pub struct Site {
+    directory: TempDir,
+    binaries: Binaries,
+    waiter: Rc<Waiter>,
+}
+
+/// A running broker.
+pub struct Broker {
+    /// Its process.
+    pub process: Process,
+    /// `http://HOST:PORT`.
+    pub url: String,
+    /// The file with the administrator's key.
+    pub key_file: PathBuf,
+    /// The key.
+    pub key: String,
+}
+
+/// A running simulated API server.
+pub struct ApiServer {
+    /// Its process.
+    pub process: Process,
+    /// `http://HOST:PORT`.
+    pub url: String,
+    /// How to reach it, for agents and for kubectl.
+    pub kubeconfig: PathBuf,
+}
+
+impl Site {
+    /// Makes the directory.
+    pub fn new(binaries: Binaries, waiter: Rc<Waiter>) -> Result<Self, SiteError> {
+        let directory = tempfile::Builder::new().prefix("sindri-").tempdir();
+        let what = "a temporary directory".to_owned();
+        let directory = directory.map_err(|source| SiteError::File { what, source })?;
+        Ok(Self { directory, binaries, waiter })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The binaries.
+    pub fn binaries(&self) -> &Binaries {
+        &self.binaries
+    }
+
+    /// What waits.
+    pub fn waiter(&self) -> &Waiter {
+        &self.waiter
+    }
+
+    fn launch(&self, name: &str, program: &Path, arguments: Vec<OsString>) -> Launch {
+        Launch {
+            name: name.to_owned(),
+            program: program.to_owned(),
+            arguments,
+            environment: Vec::new(),
+            log: self.path().join(format!("{name}.log")),
+        }
+    }
+
+    /// Starts a broker with a database of its own and waits until it listens. Started again it has the same port.
+    pub fn start_broker(&self) -> Result<Broker, SiteError> {
+        let key_file = self.path().join("admin.key");
+        let mut database = OsString::from("sqlite:");
+        database.push(self.path().join("broker.db"));
+        let arguments = |listen: &str| -> Vec<OsString> {
+            let flags = ["--listen".into(), listen.into(), "--database-url".into(), database.clone()];
+            flags.into_iter().chain(["--admin-key-file".into(), key_file.clone().into()]).collect()
+        };
+        let launch = self.launch("broker", &self.binaries.broker, arguments(LISTEN_FREE));
+        let mut process = Process::start(launch)?;
+        let url = process.ready(&self.waiter)?;
+        process.set_arguments(arguments(url.trim_start_matches("http://")));
+        let key = std::fs::read_to_string(&key_file)
+            .map_err(|source| SiteError::File { what: key_file.display().to_string(), source })?;
+        Ok(Broker { process, url, key_file, key: key.trim().to_owned() })
+    }
+
+    /// Starts the API server of a cluster and waits until it listens.
+    pub fn start_api_server(&self, cluster: &str) -> Result<ApiServer, SiteError> {
+        let kubeconfig = self.path().join(format!("{cluster}.kubeconfig"));
+        let flags = ["serve", "--port", "0", "--kubeconfig"].map(OsString::from);
+        let arguments = flags.into_iter().chain([kubeconfig.clone().into()]).collect();
+        let launch = self.launch(&format!("{cluster}-api"), &self.binaries.api_server, arguments);
+        let mut process = Process::start(launch)?;
+        let url = process.ready(&self.waiter)?;
+        Ok(ApiServer { process, url, kubeconfig })
+    }
+
+    /// Starts the agent of a cluster.
+    pub fn start_agent(&self, name: &str, key: &str, broker: &str, kubeconfig: &Path) -> Result<Process, SiteError> {
+        let interval = POLLING_INTERVAL_SECS.to_string();
+        let flags = ["--name", name, "--cluster", name, "--broker", broker, "--polling-interval", &interval];
+        let arguments = flags.map(OsString::from).into_iter().chain(["--kubeconfig".into(), kubeconfig.into()]);
+        let mut launch = self.launch(name, &self.binaries.agent, arguments.collect());
+        launch.environment.push(("SINDRI__AGENT__PAK", key.to_owned()));
+        Ok(Process::start(launch)?)
+    }
+}

@@ -1,0 +1,168 @@
+//! The stage of real processes: broker, agents and API servers on free ports, in real time.
+//!
+//! What it cannot do it says: faults of the network and of an API server, and what only an API server's own
+//! records tell. A story that asks for one of these is not runnable here.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::Value;
+use sindri_client::Client;
+use sindri_world::gate::Asked;
+use sindri_world::ledger::Ledger;
+use sindri_world::scenario::ClusterFault;
+use sindri_world::stage::{ClusterCall, HostAction, Job, Stage, Trouble, enlist};
+use tokio::time::Instant;
+
+use crate::api::ApiClient;
+use crate::process::{Process, ProcessError};
+use crate::site::{ApiServer, Broker, POLLING_INTERVAL_SECS, Site, SiteError};
+
+/// The longest that a job of the operator may take. Longer than it asks a broker that is away.
+const JOB_MAX: Duration = Duration::from_secs(150);
+/// The longest single wait: a story that lets ten minutes pass belongs into virtual time.
+const ADVANCE_MAX: Duration = Duration::from_secs(60);
+/// What a story calls a polling interval: a poll, and as much again for the pass that follows it on a busy machine.
+const POLL_AND_PASS: Duration = Duration::from_secs(2 * POLLING_INTERVAL_SECS);
+
+/// Real processes. Fields are dropped in this order: agents end before what they talk to, files go last.
+pub struct RealStage {
+    agents: BTreeMap<String, Process>,
+    broker: Broker,
+    clusters: BTreeMap<String, ApiServer>,
+    client: Client,
+    api: ApiClient,
+    began: Instant,
+    site: Site,
+}
+
+fn broken(error: impl std::fmt::Display) -> Trouble {
+    Trouble::Broken(error.to_string())
+}
+
+impl RealStage {
+    /// Starts a broker.
+    pub fn new(site: Site) -> Result<Self, Trouble> {
+        let broker = site.start_broker().map_err(broken)?;
+        let address = broker.url.parse().map_err(broken)?;
+        let client = Client::new(HttpConnector::new(), address, &broker.key).map_err(broken)?;
+        let (agents, clusters) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { agents, broker, clusters, client, api: ApiClient::default(), began: Instant::now(), site })
+    }
+
+    /// Starts an API server and an agent for each name.
+    pub fn add_clusters(&mut self, names: &[String], ledger: &RefCell<Ledger>) -> Result<(), Trouble> {
+        for agent in enlist(self, names, ledger)? {
+            self.add_cluster(&agent.name, &agent.key).map_err(broken)?;
+        }
+        Ok(())
+    }
+
+    fn add_cluster(&mut self, name: &str, key: &str) -> Result<(), SiteError> {
+        let server = self.site.start_api_server(name)?;
+        let agent = self.site.start_agent(name, key, &self.broker.url, &server.kubeconfig)?;
+        self.clusters.insert(name.to_owned(), server);
+        self.agents.insert(name.to_owned(), agent);
+        Ok(())
+    }
+
+    /// Starts again what the story killed and left so.
+    pub fn end_faults(&mut self) -> Result<(), Trouble> {
+        let names: Vec<String> = self.agents.keys().cloned().collect();
+        for name in std::iter::once("broker".to_owned()).chain(names) {
+            self.restart(&name)?;
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, name: &str) -> Result<(), Trouble> {
+        self.process(name)?.restart().map_err(broken)?;
+        if name == "broker" {
+            self.broker.process.ready(self.site.waiter()).map_err(broken)?;
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, name: &str) -> Result<&mut Process, Trouble> {
+        let known = match name {
+            "broker" => Some(&mut self.broker.process),
+            _ => self.agents.get_mut(name),
+        };
+        // The simulated API server remembers nothing, and a cluster that forgets is another cluster.
+        known.ok_or(Trouble::Unsupported("kill anything but agents and the broker"))
+    }
+
+    fn processes(&mut self) -> impl Iterator<Item = &mut Process> {
+        let servers = self.clusters.values_mut().map(|server| &mut server.process);
+        self.agents.values_mut().chain([&mut self.broker.process]).chain(servers)
+    }
+
+    /// The last lines of every log.
+    pub fn tails(&mut self) -> String {
+        self.processes().map(|process| process.tail()).collect()
+    }
+}
+
+impl Drop for RealStage {
+    fn drop(&mut self) {
+        // All at once, so that they end at the same time; each is then waited for where it is dropped.
+        self.processes().for_each(Process::ask_to_end);
+    }
+}
+
+impl Stage for RealStage {
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn polling_interval(&self) -> Duration {
+        POLL_AND_PASS
+    }
+
+    fn advance(&mut self, by: Duration) -> Result<(), Trouble> {
+        if by > ADVANCE_MAX {
+            return Err(Trouble::Unsupported("let more than a minute pass at once"));
+        }
+        self.site.waiter().pause(by).map_err(broken)?;
+        let checked: Result<(), ProcessError> = self.processes().try_for_each(Process::check);
+        checked.map_err(broken)
+    }
+
+    fn run_job(&mut self, job: Job, done: &dyn Fn() -> bool) -> Result<(), Trouble> {
+        self.site.waiter().wait(JOB_MAX, job(self.client.clone())).map_err(broken)?;
+        if done() { Ok(()) } else { Err(broken("the operator's job ended without a result")) }
+    }
+
+    fn call_cluster(&mut self, cluster: &str, call: ClusterCall) -> Result<(u16, Value), Trouble> {
+        let found = self.clusters.get(cluster);
+        let server = found.ok_or_else(|| Trouble::Broken(format!("there is no cluster {cluster:?}")))?;
+        self.api.call(self.site.waiter(), &server.url, call).map_err(Trouble::Broken)
+    }
+
+    fn act_on_hosts(&mut self, action: HostAction) -> Result<(), Trouble> {
+        match action {
+            HostAction::Kill(name) => self.process(&name).map(Process::kill),
+            HostAction::Restart(name) => self.restart(&name),
+            HostAction::Partition(_) | HostAction::Repair(_) => Err(Trouble::Unsupported("cut the network")),
+            HostAction::Latency(..) => Err(Trouble::Unsupported("make the network slow")),
+        }
+    }
+
+    fn fail_cluster(&mut self, _: &ClusterFault) -> Result<(), Trouble> {
+        Err(Trouble::Unsupported("make an API server fail"))
+    }
+
+    fn heal_cluster(&mut self, _: &str) -> Result<(), Trouble> {
+        Err(Trouble::Unsupported("heal an API server"))
+    }
+
+    fn writes(&mut self, _: &str) -> Result<Vec<String>, Trouble> {
+        Err(Trouble::Unsupported("tell what an agent wrote"))
+    }
+
+    fn asked(&mut self, _: &str, _: &str) -> Result<Vec<Asked>, Trouble> {
+        Err(Trouble::Unsupported("tell what an agent asked"))
+    }
+}
