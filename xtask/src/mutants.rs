@@ -89,7 +89,9 @@ fn apply(tree: &Path, mutant: &Mutant, reverse: bool) -> Result<(), String> {
 }
 
 fn build_and_run(tree: &Path, mutant: &Mutant) -> Result<bool, String> {
-    let build = Run::program(env!("CARGO")).directory(tree).env("CARGO_TARGET_DIR", target())
+    let build = Run::program(env!("CARGO"))
+        .directory(tree)
+        .env("CARGO_TARGET_DIR", target())
         // The copy lies inside the project, whose settings would be added to its own: these flags count once.
         .env("RUSTFLAGS", "--cfg tokio_unstable");
     let (code, said) =
