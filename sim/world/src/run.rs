@@ -62,7 +62,7 @@ pub fn run(order: &Order<'_>) -> Result<Report, String> {
         let violation = match result {
             Ok(()) => None,
             Err(Trouble::Violation(violation)) => Some(violation),
-            Err(other) => return Err(format!("{}: {other}", order.scenario.name)),
+            Err(other) => return Err(format!("{}, {other}", order.scenario.name)),
         };
         Ok(Report { violation, virtual_time, hash: trace.hash(), trace: trace.lines().to_vec() })
     })

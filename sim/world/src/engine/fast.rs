@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, RngSeed, Runtime, UnhandledPanic};
 
-use super::{Engine, HostId, Latency, Port, Program};
+use super::{Engine, Entered, HostId, Latency, Port, Program};
 use crate::dice::Dice;
 use crate::net::{Network, SharedNetwork};
 use crate::shim::{self, Nanos};
@@ -142,7 +142,7 @@ impl Engine for FastEngine {
         Duration::from_nanos(self.now)
     }
 
-    fn step(&mut self, limit: Duration) {
+    fn step(&mut self, limit: Duration) -> Entered {
         let limit = limit.as_nanos() as Nanos;
         let due = self.take_due();
         if due.is_empty() {
@@ -152,8 +152,9 @@ impl Engine for FastEngine {
             self.now = self.now.max(next);
             shim::set_now(self.now);
         }
-        due.into_iter().for_each(|id| self.enter(id));
+        due.iter().for_each(|id| self.enter(*id));
         self.network.lock().advance(self.now);
+        Entered::Only(due)
     }
 
     fn kill(&mut self, host: HostId) {

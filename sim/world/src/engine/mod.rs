@@ -49,6 +49,15 @@ impl Arm {
     }
 }
 
+/// The hosts that did something in a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// Any of them may have.
+    Any,
+    /// Only these.
+    Only(Vec<HostId>),
+}
+
 /// Hosts, the network between them, and time.
 ///
 /// Everything that happens to a host happens between two steps, never inside one.
@@ -60,7 +69,8 @@ pub trait Engine {
     fn now(&self) -> Duration;
 
     /// Lets the next thing happen, but nothing after `limit`; time ends up at that thing or at `limit`.
-    fn step(&mut self, limit: Duration);
+    /// Tells which hosts did something.
+    fn step(&mut self, limit: Duration) -> Entered;
 
     /// Ends the process of a host at once, as SIGKILL does.
     fn kill(&mut self, host: HostId);

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Engine, HostId, Latency, Port, Program};
+use super::{Engine, Entered, HostId, Latency, Port, Program};
 use crate::shim::{self, Nanos};
 
 /// The resolution of time; every host is entered once in each.
@@ -72,10 +72,11 @@ impl Engine for TurmoilEngine {
         self.now
     }
 
-    fn step(&mut self, limit: Duration) {
+    fn step(&mut self, limit: Duration) -> Entered {
         if self.now < limit {
             self.tick();
         }
+        Entered::Any
     }
 
     fn kill(&mut self, host: HostId) {

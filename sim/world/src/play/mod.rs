@@ -42,7 +42,10 @@ impl<'a> Play<'a> {
     pub fn steps(&mut self) -> Result<(), Trouble> {
         for (index, step) in self.scenario.steps.iter().enumerate() {
             crate::trace::record("world", &format!("~ step {} {}", index + 1, name(step)));
-            self.step(step)?;
+            self.step(step).map_err(|trouble| match trouble {
+                Trouble::Broken(reason) => Trouble::Broken(format!("step {}: {reason}", index + 1)),
+                other => other,
+            })?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::{ClusterCall, HostAction, Job, Stage, Trouble, enlist};
 use crate::chaos::{ChaosKind, GateChaos, HostChaos, HostFault};
 use crate::dice::Dice;
-use crate::engine::{Arm, Engine, HostId, Latency};
+use crate::engine::{Arm, Engine, Entered, HostId, Latency};
 use crate::gate::{Asked, Gate, Rule, Words};
 use crate::hosts;
 use crate::ledger::Ledger;
@@ -169,18 +169,25 @@ impl SimulatedStage {
         let relief = self.relief.first().map(|(due, _)| *due);
         let strike = self.chaos.as_ref().and_then(HostChaos::due);
         let limit = relief.into_iter().chain(strike).fold(limit, Duration::min).max(self.engine.now());
-        self.engine.step(limit);
-        self.kill_whom_chaos_chose()?;
+        let entered = self.engine.step(limit);
+        if self.chaos.is_some() {
+            self.kill_whom_chaos_chose()?;
+        }
         self.give_relief()?;
         if strike.is_some_and(|due| due <= self.engine.now()) {
             self.strike()?;
         }
-        self.judge_writes()
+        self.judge_writes(&entered)
     }
 
-    fn judge_writes(&mut self) -> Result<(), Trouble> {
+    /// Only an API server that did something can have written.
+    fn judge_writes(&mut self, entered: &Entered) -> Result<(), Trouble> {
         let ledger = self.ledger.borrow();
-        for cluster in self.clusters.values_mut() {
+        let acted = |cluster: &&mut Cluster| match entered {
+            Entered::Any => true,
+            Entered::Only(hosts) => hosts.contains(&cluster.api),
+        };
+        for cluster in self.clusters.values_mut().filter(acted) {
             for write in cluster.server.with(ApiServer::take_journal) {
                 trace_write(&cluster.gate, &write);
                 if is_agents(&write) {
@@ -280,7 +287,7 @@ impl Stage for SimulatedStage {
         let response = found.server.with(|machine| machine.handle(hosts::wall_time(), &request, None));
         let api = found.api;
         self.engine.wake(api);
-        self.judge_writes()?;
+        self.judge_writes(&Entered::Only(vec![api]))?;
         Ok((response.status().unwrap_or(0), response.body_json().unwrap_or_default()))
     }
 

@@ -1,3 +1,4 @@
 //! Tests of the simulated world, one binary.
 
 mod engine;
+mod stories;
