@@ -80,13 +80,12 @@ fn main() -> ExitCode {
 
 fn sim(args: &[String]) -> Result<u8, String> {
     tools::require_compiler()?;
-    process::build(&["sindri-world"])?;
+    process::build(&["sindri-sim"])?;
     Run::built("sindri-sim").args(["sim", "--root"]).arg(root()).args(args).code()
 }
 
 /// What the suite and the demo start.
-const REAL_BINARIES: [&str; 5] =
-    ["sindri-broker", "sindri-agent", "sindri-cli", "sindri-apiserver", "sindri-conformance"];
+const REAL_BINARIES: [&str; 5] = ["sindri-broker", "sindri-agent", "sindri", "sindri-apiserver", "sindri-conformance"];
 
 fn conformance(args: &[String]) -> Result<u8, String> {
     tools::require_compiler()?;
@@ -105,7 +104,7 @@ fn bench(area: Option<&str>, json: Option<&str>) -> Result<u8, String> {
         return Err(format!("there are no figures for {unknown:?}; areas: {}", AREAS.join(", ")));
     }
     tools::require_compiler()?;
-    process::build(&["sindri-world"])?;
+    process::build(&["sindri-sim"])?;
     let run = Run::built("sindri-sim").args(["bench"]);
     match json {
         Some(file) => run.args(["--json", file]).code(),

@@ -1,12 +1,12 @@
 //! Plants each bug of `sim/mutants` into a copy of the project and sees that the simulation catches it.
 //!
 //! A mutant is a patch with a few lines before it: what it does, the scenario that catches it, and the first
-//! seed with the number of seeds. The copy is built into the project's own target directory, so that what was
+//! seed with the number of seeds. Copies are built into the project's own target directory, so that what was
 //! compiled of other people's crates is used; the binary that this replaces is put back at the end.
 
 use std::path::{Path, PathBuf};
 
-use crate::process::{Run, build, root, target};
+use crate::process::{BUILD, Run, build, root, target};
 
 struct Mutant {
     name: String,
@@ -19,18 +19,14 @@ struct Mutant {
 /// True when every planted bug was caught.
 pub fn catch_all() -> Result<bool, String> {
     let mutants = read_all()?;
-    let tree = target().join("mutants");
-    copy_project(&tree)?;
+    let files = tracked_files()?;
     let mut all = true;
     for mutant in &mutants {
-        apply(&tree, mutant, false)?;
-        let caught = build_and_run(&tree, mutant);
-        apply(&tree, mutant, true)?;
-        let caught = caught?;
+        let caught = build_and_run(&plant(mutant, &files)?, mutant)?;
         println!("{:<40} {}", mutant.name, if caught { "caught" } else { "NOT CAUGHT" });
         all &= caught;
     }
-    build(&["sindri-world"])?;
+    build(&["sindri-sim"])?;
     Ok(all && !mutants.is_empty())
 }
 
@@ -62,30 +58,47 @@ fn read(patch: PathBuf) -> Result<Mutant, String> {
     })
 }
 
-/// What git tracks or would track: a copy that has nothing of earlier builds in it.
-fn copy_project(tree: &Path) -> Result<(), String> {
-    let listed = Run::program("git").directory(root()).args(["ls-files", "--cached", "--others", "--exclude-standard"]);
-    let (_, files) = listed.captured()?;
-    for file in files.lines() {
-        let (from, to) = (root().join(file), tree.join(file));
-        let Ok(content) = std::fs::read(&from) else { continue };
-        // An unchanged file keeps its time, so that cargo does not build it again.
-        if std::fs::read(&to).is_ok_and(|known| known == content) {
-            continue;
-        }
-        let written = to.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&to, content));
-        written.map_err(|error| format!("{}: {error}", to.display()))?;
-    }
-    Ok(())
+/// What git tracks or would track: nothing of earlier builds.
+fn tracked_files() -> Result<Vec<String>, String> {
+    let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
+    let (_, files) = Run::program("git").directory(root()).args(list).captured()?;
+    Ok(files.lines().map(str::to_owned).collect())
 }
 
-fn apply(tree: &Path, mutant: &Mutant, reverse: bool) -> Result<(), String> {
-    let direction = if reverse { "--reverse" } else { "--forward" };
-    let run = Run::program("patch").args(["--strip=1", "--silent", "--no-backup-if-mismatch", direction, "--input"]);
-    match run.arg(&mutant.patch).directory(tree).captured()? {
-        (0, _) => Ok(()),
-        (_, said) => Err(format!("{} does not fit the code any more: {said}", mutant.patch.display())),
+/// A copy of the project with the bug in it. A file that is the same as at the last time keeps its age, so that
+/// cargo builds only what changed.
+fn plant(mutant: &Mutant, files: &[String]) -> Result<PathBuf, String> {
+    let tree = target().join("mutants").join(&mutant.name);
+    let patched = target().join("mutants").join("patched");
+    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    if patched.exists() {
+        std::fs::remove_dir_all(&patched).map_err(|error| failed(&patched, error))?;
     }
+    for file in files.iter().filter(|file| file.ends_with(".rs")) {
+        copy(&root().join(file), &patched.join(file))?;
+    }
+    let arguments = ["--strip=1", "--silent", "--no-backup-if-mismatch", "--forward", "--input"];
+    let (code, said) = Run::program("patch").args(arguments).arg(&mutant.patch).directory(&patched).captured()?;
+    if code != 0 {
+        return Err(format!("{} does not fit the code any more: {said}", mutant.patch.display()));
+    }
+    for file in files {
+        let changed = patched.join(file);
+        copy(if changed.exists() { &changed } else { &root().join(file) }, &tree.join(file)).or_else(|error| {
+            // Tracked, and deleted since.
+            if root().join(file).exists() { Err(error) } else { Ok(()) }
+        })?;
+    }
+    Ok(tree)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", from.display());
+    let content = std::fs::read(from).map_err(failed)?;
+    if std::fs::read(to).is_ok_and(|known| known == content) {
+        return Ok(());
+    }
+    to.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(to, content)).map_err(failed)
 }
 
 fn build_and_run(tree: &Path, mutant: &Mutant) -> Result<bool, String> {
@@ -94,8 +107,7 @@ fn build_and_run(tree: &Path, mutant: &Mutant) -> Result<bool, String> {
         .env("CARGO_TARGET_DIR", target())
         // The copy lies inside the project, whose settings would be added to its own: these flags count once.
         .env("RUSTFLAGS", "--cfg tokio_unstable");
-    let (code, said) =
-        build.args(["build", "--quiet", "--release", "--package", "sindri-world", "--bins"]).captured()?;
+    let (code, said) = build.args(BUILD).args(["--bin", "sindri-sim"]).captured()?;
     if code != 0 {
         return Err(format!("{} does not compile: {said}", mutant.name));
     }

@@ -18,17 +18,18 @@ pub fn target() -> PathBuf {
     chosen.unwrap_or_else(|| root().join("target"))
 }
 
-/// Builds the binaries of some packages.
-pub fn build(packages: &[&str]) -> Result<(), String> {
-    let mut run = Run::cargo().args(["build", "--quiet", "--release", "--bins"]);
-    for package in packages {
-        run = run.args(["--package", package]);
-    }
-    match run.code()? {
+/// Builds some binaries. The whole workspace is selected, so that the features of other people's crates, and with
+/// them what was compiled, are the same for every task.
+pub fn build(binaries: &[&str]) -> Result<(), String> {
+    let binaries = binaries.iter().flat_map(|binary| ["--bin", binary]);
+    match Run::cargo().args(BUILD).args(binaries).code()? {
         0 => Ok(()),
         code => Err(format!("cargo build ended with {code}")),
     }
 }
+
+/// How everything is built.
+pub const BUILD: [&str; 4] = ["build", "--quiet", "--release", "--workspace"];
 
 /// One program to run.
 pub struct Run {

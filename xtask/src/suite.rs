@@ -70,9 +70,9 @@ pub fn test() -> Result<u8, String> {
 }
 
 fn build_everything() -> Result<(), String> {
-    let mut packages = REAL_BINARIES.to_vec();
-    packages.push("sindri-world");
-    build(&packages)
+    let mut binaries = REAL_BINARIES.to_vec();
+    binaries.push("sindri-sim");
+    build(&binaries)
 }
 
 fn succeeds(run: Run) -> Result<Counts, String> {

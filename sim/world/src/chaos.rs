@@ -61,7 +61,7 @@ impl GateChaos {
     pub fn choose(&mut self) -> GateChoice {
         let mut choice = GateChoice::default();
         if self.has(ChaosKind::ApiErrors) && self.dice.chance(1, ERROR_ONE_IN) {
-            let status = [429, 500, 503, 504][(self.dice.next() % 4) as usize];
+            let status = [429, 500, 503, 504][(self.dice.roll() % 4) as usize];
             let retry_after_secs = (status == 429).then(|| self.dice.between(1, 5));
             choice.fault = Some(Fault::Refuse { status, retry_after_secs });
         }
@@ -132,12 +132,12 @@ impl HostChaos {
     /// The fault that is due at `now`.
     pub fn strike(&mut self, now: Duration) -> HostFault {
         self.plan_next(now);
-        let kind = self.kinds[(self.dice.next() % self.kinds.len() as u64) as usize];
+        let kind = self.kinds[(self.dice.roll() % self.kinds.len() as u64) as usize];
         let lasts = Duration::from_millis(self.dice.between(500, 90_000));
         if kind == ChaosKind::KillBroker {
             return HostFault::KillBroker { down: lasts / 3 };
         }
-        let agent = self.agents[(self.dice.next() % self.agents.len() as u64) as usize].clone();
+        let agent = self.agents[(self.dice.roll() % self.agents.len() as u64) as usize].clone();
         let other = if self.dice.chance(1, 2) { "broker".to_owned() } else { format!("{agent}-api") };
         HostFault::Partition { between: [agent, other], lasts }
     }

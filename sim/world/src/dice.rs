@@ -18,12 +18,12 @@ impl Dice {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
         let mut dice = Self(mixed ^ seed);
-        dice.next();
+        dice.roll();
         dice
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -33,18 +33,18 @@ impl Dice {
 
     /// A number in `low..=high`.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
-        if high <= low { low } else { low + self.next() % (high - low + 1) }
+        if high <= low { low } else { low + self.roll() % (high - low + 1) }
     }
 
     /// True in `parts` of `whole` cases.
     pub fn chance(&mut self, parts: u64, whole: u64) -> bool {
-        self.next() % whole < parts
+        self.roll() % whole < parts
     }
 
     /// Puts `items` into a random order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
-            let chosen = (self.next() % (last as u64 + 1)) as usize;
+            let chosen = (self.roll() % (last as u64 + 1)) as usize;
             items.swap(last, chosen);
         }
     }
@@ -52,7 +52,7 @@ impl Dice {
     /// Fills `bytes`.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
-            let number = self.next().to_le_bytes();
+            let number = self.roll().to_le_bytes();
             chunk.copy_from_slice(&number[..chunk.len()]);
         }
     }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_stream_depends_on_the_seed_and_on_the_purpose() {
-        let first = |seed, purpose: &str| Dice::new(seed, purpose).next();
+        let first = |seed, purpose: &str| Dice::new(seed, purpose).roll();
         assert_eq!(first(1, "net"), first(1, "net"));
         assert_ne!(first(1, "net"), first(2, "net"));
         assert_ne!(first(1, "net"), first(1, "faults"));

@@ -110,7 +110,7 @@ impl SimulatedStage {
 
     fn add_cluster(&mut self, name: &str, key: String) {
         let api_name = format!("{name}-api");
-        let seed = Dice::new(self.options.seed, &api_name).next();
+        let seed = Dice::new(self.options.seed, &api_name).roll();
         let server = SharedServer::new(ApiServer::new(seed, hosts::wall_time()));
         let gate = Arc::new(Gate::new(api_name.clone()));
         let api = self.engine.add_host(&api_name, hosts::api_server(server.clone(), gate.clone()));

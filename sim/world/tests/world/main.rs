@@ -1,4 +1,5 @@
 //! Tests of the simulated world, one binary.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod engine;
 mod stories;
