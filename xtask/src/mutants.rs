@@ -74,7 +74,7 @@ fn plant(mutant: &Mutant, files: &[String]) -> Result<PathBuf, String> {
     if patched.exists() {
         std::fs::remove_dir_all(&patched).map_err(|error| failed(&patched, error))?;
     }
-    for file in files.iter().filter(|file| file.ends_with(".rs")) {
+    for file in files.iter().filter(|file| file.ends_with(".rs") && root().join(file).exists()) {
         copy(&root().join(file), &patched.join(file))?;
     }
     let arguments = ["--strip=1", "--silent", "--no-backup-if-mismatch", "--forward", "--input"];
@@ -83,11 +83,12 @@ fn plant(mutant: &Mutant, files: &[String]) -> Result<PathBuf, String> {
         return Err(format!("{} does not fit the code any more: {said}", mutant.patch.display()));
     }
     for file in files {
-        let changed = patched.join(file);
-        copy(if changed.exists() { &changed } else { &root().join(file) }, &tree.join(file)).or_else(|error| {
-            // Tracked, and deleted since.
-            if root().join(file).exists() { Err(error) } else { Ok(()) }
-        })?;
+        let (changed, original) = (patched.join(file), root().join(file));
+        if changed.exists() {
+            copy(&changed, &tree.join(file))?;
+        } else if original.exists() {
+            copy(&original, &tree.join(file))?;
+        }
     }
     Ok(tree)
 }
