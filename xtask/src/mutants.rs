@@ -1,12 +1,13 @@
 //! Plants each bug of `sim/mutants` into a copy of the project and sees that the simulation catches it.
 //!
 //! A mutant is a patch with a few lines before it: what it does, the scenario that catches it, and the first
-//! seed with the number of seeds. Copies are built into the project's own target directory, so that what was
-//! compiled of other people's crates is used; the binary that this replaces is put back at the end.
+//! seed with the number of seeds. The copy has a target directory of its own, which starts with what was compiled of
+//! other people's crates: in a shared one cargo takes the crates of the copy for those of the project.
 
 use std::path::{Path, PathBuf};
 
-use crate::process::{BUILD, Run, build, root, target};
+use crate::process::{BUILD, Run, root, target};
+use crate::tools;
 
 struct Mutant {
     name: String,
@@ -18,16 +19,38 @@ struct Mutant {
 
 /// True when every planted bug was caught.
 pub fn catch_all() -> Result<bool, String> {
+    tools::require_patch()?;
     let mutants = read_all()?;
     let files = tracked_files()?;
-    let mut all = true;
-    for mutant in &mutants {
-        let caught = build_and_run(&plant(mutant, &files)?, mutant)?;
-        println!("{:<40} {}", mutant.name, if caught { "caught" } else { "NOT CAUGHT" });
-        all &= caught;
+    seed_target()?;
+    let caught: Result<Vec<bool>, String> = mutants.iter().map(|mutant| catch(mutant, &files)).collect();
+    caught.map(|caught| !caught.is_empty() && caught.iter().all(|caught| *caught))
+}
+
+fn place() -> PathBuf {
+    target().join("mutants")
+}
+
+/// Crates of others are the same in the copy: compiled once is enough.
+fn seed_target() -> Result<(), String> {
+    let release = place().join("target/release");
+    if release.exists() {
+        return Ok(());
     }
-    build(&["sindri-sim"])?;
-    Ok(all && !mutants.is_empty())
+    std::fs::create_dir_all(&release).map_err(|error| format!("{}: {error}", release.display()))?;
+    for part in ["deps", "build", ".fingerprint"] {
+        let from = target().join("release").join(part);
+        if Run::program("cp").args(["-a", "--reflink=auto"]).arg(&from).arg(&release).code()? != 0 {
+            return Err(format!("{} could not be copied", from.display()));
+        }
+    }
+    Ok(())
+}
+
+fn catch(mutant: &Mutant, files: &[String]) -> Result<bool, String> {
+    let caught = build_and_run(&plant(mutant, files)?, mutant)?;
+    println!("{:<40} {}", mutant.name, if caught { "caught" } else { "NOT CAUGHT" });
+    Ok(caught)
 }
 
 fn read_all() -> Result<Vec<Mutant>, String> {
@@ -68,8 +91,7 @@ fn tracked_files() -> Result<Vec<String>, String> {
 /// A copy of the project with the bug in it. A file that is the same as at the last time keeps its age, so that
 /// cargo builds only what changed.
 fn plant(mutant: &Mutant, files: &[String]) -> Result<PathBuf, String> {
-    let tree = target().join("mutants").join(&mutant.name);
-    let patched = target().join("mutants").join("patched");
+    let (tree, patched) = (place().join("tree"), place().join("patched"));
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     if patched.exists() {
         std::fs::remove_dir_all(&patched).map_err(|error| failed(&patched, error))?;
@@ -105,14 +127,14 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
 fn build_and_run(tree: &Path, mutant: &Mutant) -> Result<bool, String> {
     let build = Run::program(env!("CARGO"))
         .directory(tree)
-        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_TARGET_DIR", place().join("target"))
         // The copy lies inside the project, whose settings would be added to its own: these flags count once.
         .env("RUSTFLAGS", "--cfg tokio_unstable");
     let (code, said) = build.args(BUILD).args(["--bin", "sindri-sim"]).captured()?;
     if code != 0 {
         return Err(format!("{} does not compile: {said}", mutant.name));
     }
-    let run = Run::built("sindri-sim").args(["sim", "--root"]).arg(tree);
+    let run = Run::program(place().join("target/release/sindri-sim")).args(["sim", "--root"]).arg(tree);
     let (code, said) = run
         .args(["--scenario", &mutant.scenario, "--seed", &mutant.first_seed, "--seeds", &mutant.seeds])
         .captured()?;

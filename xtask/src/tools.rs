@@ -18,6 +18,14 @@ pub fn require_kubectl() -> Result<(), String> {
     Err("kubectl is missing: install it, on Debian with `apt-get install kubernetes-client`".to_owned())
 }
 
+/// patch: planted bugs are patches.
+pub fn require_patch() -> Result<(), String> {
+    if exists("patch") || install("patch").is_ok() {
+        return Ok(());
+    }
+    Err("patch is missing: install it, on Debian with `apt-get install patch`".to_owned())
+}
+
 fn exists(program: &str) -> bool {
     Run::program(program).arg("--help").captured().is_ok()
 }

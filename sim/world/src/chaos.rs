@@ -13,13 +13,13 @@ use crate::dice::Dice;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChaosKind {
-    /// Agents are killed in the middle of a request and start again.
+    /// Agents are killed in the middle of a request to the API server or to the broker, and start again.
     KillAgent,
     /// The broker is killed and starts again.
     KillBroker,
     /// API servers answer 429, 500, 503 or 504.
     ApiErrors,
-    /// API servers carry a request out, or not, and do not answer.
+    /// API servers carry a request out, or not, and do not answer; answers of the broker are lost on the way.
     DropResponse,
     /// The network is cut for a while.
     Partition,
@@ -77,6 +77,41 @@ impl GateChaos {
 
     fn has(&self, kind: ChaosKind) -> bool {
         self.kinds.contains(&kind)
+    }
+}
+
+/// What happens when the broker has answered an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerFault {
+    /// The agent dies before the answer reaches it.
+    Kill,
+    /// The answer is lost.
+    Lose,
+}
+
+/// The faults between the broker and its agents.
+#[derive(Clone, Debug)]
+pub struct BrokerChaos {
+    kinds: Vec<ChaosKind>,
+    dice: Dice,
+    kills: u32,
+}
+
+impl BrokerChaos {
+    /// The faults of a fleet.
+    pub fn new(kinds: &[ChaosKind], seed: u64) -> Self {
+        Self { kinds: kinds.to_vec(), dice: Dice::new(seed, "chaos broker"), kills: 0 }
+    }
+
+    /// Decides about the next answer, and about which of so many agents.
+    pub fn choose(&mut self, agents: usize) -> Option<(AnswerFault, usize)> {
+        let (kill, lose) = (self.dice.chance(1, KILL_ONE_IN), self.dice.chance(1, DROP_ONE_IN));
+        let agent = (self.dice.roll() % agents as u64) as usize;
+        if kill && self.kills < KILLS_MAX && self.kinds.contains(&ChaosKind::KillAgent) {
+            self.kills += 1;
+            return Some((AnswerFault::Kill, agent));
+        }
+        (lose && self.kinds.contains(&ChaosKind::DropResponse)).then_some((AnswerFault::Lose, agent))
     }
 }
 

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
 use sindri_agent::{CHECKSUM_ANNOTATION, INVENTORY_LABEL, INVENTORY_NAMESPACE, STACK_ANNOTATION};
 use sindri_apiserver::{Actor, StoredKey, Timestamp, Write};
@@ -43,6 +45,8 @@ pub struct Watchman {
     made: BTreeMap<String, Timestamp>,
     /// What the agent wrote at least once, by UID.
     touched: BTreeSet<String>,
+    /// Namespaces and definitions that the agent deleted: what goes with them is its doing.
+    deleted: BTreeSet<ObjectKey>,
     /// To be judged at the end, when the events are known.
     pub taken_back: Vec<TakenBack>,
 }
@@ -89,10 +93,10 @@ impl Watchman {
 
     /// Judges one write.
     pub fn judge(&mut self, write: &Write, ledger: &Ledger) -> Result<(), Violation> {
-        if !is_agents(write) {
-            return Ok(());
-        }
         let key = model_key(&write.key);
+        if !is_agents(write) {
+            return self.judge_cascade(write, &key);
+        }
         if is_inventory(&key) {
             return Ok(());
         }
@@ -111,11 +115,30 @@ impl Watchman {
         Ok(())
     }
 
+    /// A controller that deletes what was in a namespace of ours acts for the agent.
+    fn judge_cascade(&self, write: &Write, key: &ObjectKey) -> Result<(), Violation> {
+        let by_controller = matches!(write.actor, Actor::Controller(_)) && write.after.is_none();
+        let made_by_cluster = (key.kind == "ServiceAccount" && key.name == "default")
+            || (key.kind == "ConfigMap" && key.name == "kube-root-ca.crt");
+        let taken_along = self
+            .deleted
+            .iter()
+            .find(|deleted| deleted.kind == "Namespace" && key.namespace.as_deref() == Some(deleted.name.as_str()));
+        match taken_along {
+            Some(namespace) if by_controller && !made_by_cluster && !self.touched.contains(&write.uid) => {
+                let message = format!("the agent of {} deleted {namespace}, and with it {key}", self.cluster);
+                Err(Violation { oracle: "nothing-foreign-touched", message })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn judge_delete(&mut self, write: &Write, key: &ObjectKey, ledger: &Ledger) -> Result<(), Violation> {
         let foreign = |message| Err(Violation { oracle: "nothing-foreign-touched", message });
         if !self.touched.contains(&write.uid) {
             return foreign(format!("the agent of {} deleted {key}, which it had never written", self.cluster));
         }
+        self.deleted.insert(key.clone());
         let annotations = write.before.as_ref().map(|before| &before["metadata"]["annotations"]);
         let annotation = |name: &str| annotations.and_then(|all| all[name].as_str()).unwrap_or_default();
         let Some(stack) = ledger.by_id(annotation(STACK_ANNOTATION)) else {
@@ -183,13 +206,20 @@ impl Watchman {
 /// Whether a live object has everything that a manifest declares.
 pub fn holds(live: &Value, declared: &Value) -> bool {
     match (live, declared) {
-        (Value::Object(live), Value::Object(declared)) => declared.iter().all(|(field, value)| {
+        (Value::Object(live), Value::Object(declared)) => declared.iter().all(|(field, value)| match field.as_str() {
             // What a Secret declares in clear text comes back encoded.
-            field == "stringData" || value.is_null() || live.get(field).is_some_and(|live| holds(live, value))
+            "stringData" => live.get("data").is_some_and(|data| holds(data, &encoded(value))),
+            _ => value.is_null() || live.get(field).is_some_and(|live| holds(live, value)),
         }),
         (Value::Array(live), Value::Array(declared)) => {
             live.len() == declared.len() && live.iter().zip(declared).all(|(live, declared)| holds(live, declared))
         }
         _ => live == declared,
     }
+}
+
+fn encoded(plain: &Value) -> Value {
+    let fields = plain.as_object().into_iter().flatten();
+    let encode = |value: &Value| Value::String(BASE64.encode(value.as_str().unwrap_or_default()));
+    fields.map(|(name, value)| (name.clone(), encode(value))).collect()
 }

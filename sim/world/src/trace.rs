@@ -10,6 +10,7 @@
 //! ```
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
@@ -32,6 +33,7 @@ thread_local! {
 pub struct Trace {
     lines: Vec<String>,
     count: u64,
+    by_host: BTreeMap<String, u64>,
     hasher: Sha256,
 }
 
@@ -83,6 +85,11 @@ pub fn enter_host(name: &str) {
     HOST.with_borrow_mut(|host| name.clone_into(host));
 }
 
+/// How many lines the programs of this host logged since the last call for it.
+pub fn take_lines_of(host: &str) -> u64 {
+    TRACE.with_borrow_mut(|trace| trace.as_mut().and_then(|trace| trace.by_host.remove(host)).unwrap_or(0))
+}
+
 /// Turns what programs log into lines.
 pub struct LogToTrace;
 
@@ -132,7 +139,14 @@ impl Subscriber for LogToTrace {
     fn event(&self, event: &Event<'_>) {
         let mut text = Text(String::new());
         event.record(&mut text);
-        HOST.with_borrow(|host| record(host, &format!("> {}", text.0)));
+        HOST.with_borrow(|host| {
+            record(host, &format!("> {}", text.0));
+            TRACE.with_borrow_mut(|trace| {
+                if let Some(trace) = trace {
+                    *trace.by_host.entry(host.clone()).or_default() += 1;
+                }
+            });
+        });
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sindri_model::{ObjectKey, StackId};
 use thiserror::Error;
 
-use crate::cluster::{Applied, Cluster, ClusterError, Deletion, Mode, Resource};
+use crate::cluster::{Applied, Cluster, ClusterError, Deletion, LiveObject, Mode, Resource};
 use crate::inventory::{self, Inventory, InventoryError};
 use crate::plan::{Delete, Plan, Stage, Write};
 
@@ -41,10 +41,26 @@ pub enum ActError {
     },
     /// Some deletes failed; the others were carried out.
     #[error("{} objects could not be deleted: {}", .0.len(), list(.0))]
-    Deletes(Vec<ClusterError>),
+    Deletes(Vec<NotDeleted>),
 }
 
-fn list(errors: &[ClusterError]) -> String {
+/// Why an object is still there.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum NotDeleted {
+    /// The cluster did not do it.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// Deleting it would delete objects of others.
+    #[error("{key} is kept: it holds {held}, which is not of this stack")]
+    HoldsOthers {
+        /// The namespace or the definition.
+        key: ObjectKey,
+        /// One of the objects.
+        held: ObjectKey,
+    },
+}
+
+fn list<E: std::fmt::Display>(errors: &[E]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -107,7 +123,8 @@ impl Executor<'_> {
         let priority = plan.writes.iter().filter(|write| write.stage != Stage::Rest);
         for write in priority.clone() {
             let applied = self.apply(write).await?;
-            if write.stage == Stage::Namespaces && !write.exists {
+            // Made by this very call: if the answer of an earlier try was lost, nobody can tell, and it is kept.
+            if write.stage == Stage::Namespaces && applied.created {
                 let (key, resource) = (write.object.key.clone(), write.object.resource.clone());
                 made.push(NewNamespace { key, resource, uid: applied.uid.clone() });
             }
@@ -178,20 +195,24 @@ impl Executor<'_> {
     }
 
     async fn delete_all(&mut self, deletes: &[Delete], done: &mut Done) -> Result<(), ActError> {
-        let mut failed = Vec::new();
+        let mut failed: Vec<NotDeleted> = Vec::new();
         let mut after = self.inventory.clone();
         let mut accepted = Vec::new();
         let mut deletes = deletes.iter().peekable();
         while let Some(delete) = deletes.next() {
             let key = &delete.entry.key;
-            match self.cluster.delete(&delete.entry.resource, key, &delete.uid).await {
-                Ok(Deletion::Accepted) => {
-                    tracing::info!("deleted {key}");
-                    accepted.push(delete);
+            if let Some(kept) = self.why_kept(delete).await {
+                failed.push(kept);
+            } else {
+                match self.cluster.delete(&delete.entry.resource, key, &delete.uid).await {
+                    Ok(Deletion::Accepted) => {
+                        tracing::info!("deleted {key}");
+                        accepted.push(delete);
+                    }
+                    // Gone, or someone else's: no longer ours either way.
+                    Ok(Deletion::Absent | Deletion::Replaced) => after.remove(key),
+                    Err(error) => failed.push(error.into()),
                 }
-                // Gone, or someone else's: no longer ours either way.
-                Ok(Deletion::Absent | Deletion::Replaced) => after.remove(key),
-                Err(error) => failed.push(error),
             }
             let stage_ends =
                 deletes.peek().is_none_or(|next| crate::plan::stage(&next.entry.key) != crate::plan::stage(key));
@@ -206,7 +227,7 @@ impl Executor<'_> {
     }
 
     /// Takes what is seen gone out of the inventory, and leaves the rest in `accepted`.
-    async fn await_gone(&self, accepted: &mut Vec<&Delete>, after: &mut Inventory, failed: &mut Vec<ClusterError>) {
+    async fn await_gone(&self, accepted: &mut Vec<&Delete>, after: &mut Inventory, failed: &mut Vec<NotDeleted>) {
         let mut patience = Patience::new(GONE_WAIT_MAX);
         loop {
             match self.still_there(accepted).await {
@@ -216,7 +237,7 @@ impl Executor<'_> {
                     });
                     accepted.retain(|delete| there.contains(&delete.entry.key));
                 }
-                Err(error) => return failed.push(error),
+                Err(error) => return failed.push(error.into()),
             }
             if accepted.is_empty() || !patience.pause().await {
                 return;
@@ -235,14 +256,42 @@ impl Executor<'_> {
         Ok(there)
     }
 
+    /// Why an object must not be deleted: a namespace or a definition takes everything in it along.
+    async fn why_kept(&self, delete: &Delete) -> Option<NotDeleted> {
+        let key = &delete.entry.key;
+        let held = match crate::plan::stage(key) {
+            Stage::Rest => return None,
+            Stage::Namespaces => self.stranger_in_namespace(&key.name, &BTreeSet::new()).await,
+            Stage::Definitions => self.stranger_of_definition(delete).await,
+        };
+        match held {
+            Ok(held) => held.map(|held| NotDeleted::HoldsOthers { key: key.clone(), held }),
+            Err(error) => Some(error.into()),
+        }
+    }
+
+    async fn stranger_of_definition(&self, delete: &Delete) -> Result<Option<ObjectKey>, ClusterError> {
+        let definition = self.cluster.read(&delete.entry.resource, &delete.entry.key).await?.unwrap_or_default();
+        let versions = definition["spec"]["versions"].as_array().cloned().unwrap_or_default();
+        let served = versions.iter().find(|version| version["served"] == true);
+        let version = served.and_then(|version| version["name"].as_str()).unwrap_or_default();
+        let Some(kind) = Resource::defined_by(&definition, version) else { return Ok(None) };
+        let instances = self.cluster.instances(&kind).await?;
+        Ok(instances.into_iter().find(|object| !self.is_known(object)).map(|object| object.key))
+    }
+
+    fn is_known(&self, object: &LiveObject) -> bool {
+        self.inventory.get(&object.key).is_some()
+    }
+
     /// Deletes the namespaces of a failed pass, unless something else moved in, or nobody can tell.
     async fn take_back(&self, made: &[NewNamespace], done: &Done) {
         for namespace in made {
             let ours: BTreeSet<&str> = done.applied.values().map(|applied| applied.uid.as_str()).collect();
-            match self.holds_only(&namespace.key.name, &ours).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    tracing::info!("kept {}, which holds objects of others", namespace.key);
+            match self.stranger_in_namespace(&namespace.key.name, &ours).await {
+                Ok(None) => {}
+                Ok(Some(held)) => {
+                    tracing::info!("kept {}, which holds {held}", namespace.key);
                     continue;
                 }
                 Err(error) => {
@@ -257,22 +306,30 @@ impl Executor<'_> {
         }
     }
 
-    async fn holds_only(&self, namespace: &str, ours: &BTreeSet<&str>) -> Result<bool, ClusterError> {
-        for resource in self.cluster.namespaced_resources().await? {
-            for object in self.cluster.in_namespace(&resource, namespace).await? {
-                if !ours.contains(object.uid.as_str()) && !is_made_by_the_cluster(&object.key) {
-                    return Ok(false);
+    /// An object in a namespace that neither this stack nor the cluster itself put there. What another object owns
+    /// comes and goes with its owner.
+    async fn stranger_in_namespace(
+        &self,
+        namespace: &str,
+        ours: &BTreeSet<&str>,
+    ) -> Result<Option<ObjectKey>, ClusterError> {
+        for resource in self.cluster.listable_resources().await?.iter().filter(|resource| resource.namespaced) {
+            for object in self.cluster.in_namespace(resource, namespace).await? {
+                let known = ours.contains(object.uid.as_str()) || self.is_known(&object);
+                if !known && !object.owned && !is_made_by_the_cluster(&object.key) {
+                    return Ok(Some(object.key));
                 }
             }
         }
-        Ok(true)
+        Ok(None)
     }
 }
 
 /// What every namespace gets from the cluster itself.
 fn is_made_by_the_cluster(key: &ObjectKey) -> bool {
     let of_core = key.group.is_empty();
-    (of_core && key.kind == "ServiceAccount" && key.name == "default")
+    key.kind == "Event"
+        || (of_core && key.kind == "ServiceAccount" && key.name == "default")
         || (of_core && key.kind == "ConfigMap" && key.name == "kube-root-ca.crt")
 }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use sindri_client::{Client, ClientError, TargetState};
 use sindri_model::wire::{AgentStatus, DeploymentObject, HeartbeatReport};
-use sindri_model::{AgentId, Entropy, Epoch, StackId};
+use sindri_model::{AgentId, Entropy, Epoch, ObjectKey, StackId};
 use thiserror::Error;
 
 use crate::act::{ActError, Executor};
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{Applied, Cluster, ClusterError};
 use crate::inventory::{self, Inventory, InventoryError, Position};
 use crate::observe::{self, Desired, Goal, LiveSet, ObserveError};
 use crate::plan::{Refusal, Settled, plan};
@@ -19,6 +19,9 @@ use crate::report::{Outcome, Reporter};
 
 /// Polls are spread over a tenth of the interval, so that a fleet does not poll as one.
 const JITTER_PARTS: u32 = 10;
+
+/// A deletion that takes longer than so many passes is reported: a finalizer may wait for ever.
+const SILENT_WAITS: u32 = 10;
 
 /// How the agent runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +53,7 @@ pub struct Agent {
     pub broker: Client,
     /// The cluster.
     pub cluster: Cluster,
-    /// For jitter and for the keys of reports.
+    /// For jitter.
     pub entropy: Entropy,
     /// How it runs.
     pub settings: Settings,
@@ -72,6 +75,8 @@ struct StackMemory {
     settled: Option<Settled>,
     /// The bundle of the target, read and placed.
     desired: Option<Desired>,
+    /// Passes in a row that found deleted objects not yet gone.
+    waits: u32,
 }
 
 /// Why one pass of one stack did not reach its goal.
@@ -92,12 +97,12 @@ enum PassError {
 /// How far a pass came.
 enum Progress {
     Reached,
-    /// Accepted by the cluster, and not finished yet.
-    Waiting,
+    /// These were deleted, and are not gone yet.
+    Waiting(Vec<ObjectKey>),
 }
 
 impl Agent {
-    /// Runs until `shutdown`, or until the broker says that it does not know this agent.
+    /// Runs until `shutdown`. Ends early only if the broker says at the start that it does not know this agent.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), AgentError> {
         let work = async {
             let id = self.identify().await?;
@@ -156,7 +161,7 @@ impl Agent {
             self.pause().await;
         };
         let mut memory = Memory {
-            reporter: Reporter::new(id, self.entropy.clone(), recorded),
+            reporter: Reporter::new(id, recorded),
             etag: None,
             epoch: Epoch::default(),
             target: Vec::new(),
@@ -188,8 +193,17 @@ impl Agent {
         for object in memory.target.clone() {
             let stack = memory.stacks.entry(object.stack_id).or_default();
             let outcome = match self.pass(&object, memory.epoch, stack, &memory.reporter).await {
-                Ok(Progress::Reached) => Outcome::success(),
-                Ok(Progress::Waiting) => continue,
+                Ok(Progress::Reached) => {
+                    stack.waits = 0;
+                    Outcome::success()
+                }
+                Ok(Progress::Waiting(leaving)) => {
+                    stack.waits += 1;
+                    if stack.waits < SILENT_WAITS {
+                        continue;
+                    }
+                    Outcome::failure(format!("deleted, and still not gone: {}", shown(&leaving)))
+                }
                 Err(error) => {
                     tracing::warn!("stack {}: {error}", object.stack_id);
                     Outcome::failure(error)
@@ -214,7 +228,7 @@ impl Agent {
             return Ok(Progress::Reached);
         }
         if stack.inventory.is_none() {
-            stack.inventory = Some(inventory::load(&self.cluster, object.stack_id).await?);
+            stack.inventory = Some(self.known_of(object).await?);
         }
         if stack.desired.is_none() {
             let position = Position { epoch, sequence: object.sequence_id };
@@ -237,9 +251,16 @@ impl Agent {
         // Until the pass is over nothing is settled: whatever happens, the next one looks again.
         let before = stack.settled.take();
         let mut executor = Executor { cluster: &self.cluster, stack: desired.stack, inventory };
-        let done = executor.carry_out(&plan).await?;
+        let done = match executor.carry_out(&plan).await {
+            Ok(done) => done,
+            Err(error) => {
+                // The cluster may hold more of the inventory than we know of: read it again.
+                stack.inventory = None;
+                return Err(error.into());
+            }
+        };
         if !done.leaving.is_empty() {
-            return Ok(Progress::Waiting);
+            return Ok(Progress::Waiting(done.leaving));
         }
         match &desired.goal {
             Goal::Present(_) => stack.settled = Some(settle(desired, before, &live, done.applied)),
@@ -252,12 +273,27 @@ impl Agent {
     }
 }
 
+impl Agent {
+    /// What the cluster says is ours of a stack. For a removal, an inventory that is empty is not believed.
+    async fn known_of(&self, object: &DeploymentObject) -> Result<Inventory, PassError> {
+        let mut known = inventory::load(&self.cluster, object.stack_id).await?;
+        if object.is_deletion_marker && known.is_empty() {
+            observe::sweep(&self.cluster, object.stack_id).await?.into_iter().for_each(|entry| known.put(entry));
+        }
+        Ok(known)
+    }
+}
+
+fn shown(keys: &[ObjectKey]) -> String {
+    keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// What is in place now: what was written in this pass, and what was found settled.
 fn settle(
     desired: &Desired,
     before: Option<Settled>,
     live: &LiveSet,
-    applied: BTreeMap<sindri_model::ObjectKey, crate::cluster::Applied>,
+    applied: BTreeMap<ObjectKey, Applied>,
 ) -> Settled {
     let mut objects =
         before.filter(|before| before.revision == desired.revision).map_or_else(BTreeMap::new, |before| before.objects);

@@ -12,7 +12,7 @@ use sindri_model::{Bundle, BundleError, DeclaredObject, ObjectKey, RevisionId, S
 use thiserror::Error;
 
 use crate::cluster::{Cluster, ClusterError, LiveObject, Resource};
-use crate::inventory::{Inventory, Position};
+use crate::inventory::{Entry, Inventory, Position};
 use crate::marks::mark;
 
 const DEFAULT_NAMESPACE: &str = "default";
@@ -165,26 +165,24 @@ fn doubles(placed: &[DesiredObject]) -> Vec<String> {
 /// Looks at the objects of a stack: those that the label finds, and those that only the declaration knows.
 pub async fn live(cluster: &Cluster, desired: &Desired, inventory: &Inventory) -> Result<LiveSet, ClusterError> {
     let mut live = LiveSet::new();
-    for resource in listed_kinds(inventory) {
-        if cluster.resource(&resource.group, &resource.version, &resource.kind).await?.is_none() {
-            // The cluster says that it does not serve the kind any more, and so none of its objects.
-            continue;
-        }
-        for object in cluster.labelled(resource, desired.stack).await? {
+    let kinds: BTreeSet<&Resource> = inventory.entries().map(|entry| &entry.resource).collect();
+    for known in kinds {
+        // A kind that no version serves any more has no objects.
+        let Some(resource) = cluster.resource_in_any_version(known).await? else { continue };
+        for object in cluster.labelled(&resource, desired.stack).await? {
             live.insert(object.key.clone(), object);
         }
     }
     let mut unseen: BTreeMap<&ObjectKey, &Resource> = BTreeMap::new();
+    unseen.extend(inventory.entries().map(|entry| (&entry.key, &entry.resource)));
     if let Goal::Present(objects) = &desired.goal {
         unseen.extend(objects.iter().map(|object| (&object.key, &object.resource)));
     }
-    unseen.extend(inventory.entries().map(|entry| (&entry.key, &entry.resource)));
-    for (key, resource) in unseen {
+    for (key, known) in unseen {
         if live.contains_key(key) {
             continue;
         }
-        let served = cluster.resource(&resource.group, &resource.version, &resource.kind).await?;
-        let found = match served {
+        let found = match cluster.resource_in_any_version(known).await? {
             Some(resource) => cluster.metadata(&resource, key).await?,
             None => None,
         };
@@ -193,8 +191,18 @@ pub async fn live(cluster: &Cluster, desired: &Desired, inventory: &Inventory) -
     Ok(live)
 }
 
-fn listed_kinds(inventory: &Inventory) -> BTreeSet<&Resource> {
-    inventory.entries().map(|entry| &entry.resource).collect()
+/// Finds what is provably of a stack and in no inventory: the inventory may have been deleted by someone, and a
+/// removal must not be confirmed from that absence.
+pub async fn sweep(cluster: &Cluster, stack: StackId) -> Result<Vec<Entry>, ClusterError> {
+    let mut found = Vec::new();
+    for resource in cluster.listable_resources().await? {
+        for object in cluster.labelled(&resource, stack).await? {
+            if object.marks.prove(stack, &object.key) {
+                found.push(Entry { key: object.key, resource: object.resource, uid: Some(object.uid) });
+            }
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl RetryPolicy {
     pub fn wait(&self, failures: u32, elapsed: Duration, retry_after: Option<Duration>) -> Option<Duration> {
         let doubled = self.first_wait.saturating_mul(1 << failures.saturating_sub(1).min(16));
         let wait = doubled.min(self.longest_wait).max(retry_after.unwrap_or_default());
-        (elapsed + wait < self.give_up_after).then_some(wait)
+        (elapsed.saturating_add(wait) < self.give_up_after).then_some(wait)
     }
 }
 
@@ -58,5 +58,7 @@ mod tests {
     fn retry_after_lengthens_a_wait_and_never_shortens_it() {
         assert_eq!(schedule(Some(Duration::from_secs(5)))[..4], [5, 5, 5, 8]);
         assert_eq!(schedule(Some(Duration::from_secs(400))), [0; 0]);
+        let endless = RetryPolicy::default().wait(1, Duration::from_secs(9), Some(Duration::MAX));
+        assert_eq!(endless, None, "whatever a server asks for");
     }
 }

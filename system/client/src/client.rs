@@ -16,7 +16,7 @@ use serde_json::error::Category;
 use sindri_model::Problem;
 
 use crate::error::{ClientError, ClientSetupError};
-use crate::transport::{BrokerConnector, Transport, pooled, root_cause};
+use crate::transport::{Connector, Transport, pooled, root_cause};
 
 const API: &str = "/api/v1";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -112,7 +112,7 @@ impl Call {
 
 impl Client {
     /// A client of the broker at `base` (`http://HOST:PORT`, with or without a path) that shows `pak`.
-    pub fn new<C: BrokerConnector>(connector: C, base: Uri, pak: &str) -> Result<Self, ClientSetupError> {
+    pub fn new<C: Connector>(connector: C, base: Uri, pak: &str) -> Result<Self, ClientSetupError> {
         if base.scheme().is_none() || base.host().is_none() || base.query().is_some() {
             return Err(ClientSetupError::Address(base.to_string()));
         }
@@ -160,8 +160,7 @@ impl Client {
     async fn exchange(&self, call: &Call) -> Result<Answered, ClientError> {
         let request = self.request(call)?;
         let response = self.transport.send(request).await;
-        let (head, body) =
-            response.map_err(|error| self.unreachable(call, root_cause(&error).to_string()))?.into_parts();
+        let (head, body) = response.map_err(|error| self.unreachable(call, root_cause(&error)))?.into_parts();
         let collected = Limited::new(body, self.limits.answer_bytes_max).collect().await;
         let body = collected.map_err(|error| self.broken_body(call, &*error))?.to_bytes();
         Ok(Answered { status: head.status, headers: head.headers, body })

@@ -15,5 +15,6 @@ mod transport;
 
 pub use client::{Client, Limits};
 pub use error::{ClientError, ClientSetupError};
+pub use path::encoded;
 pub use target_state::TargetState;
-pub use transport::{BrokerConnector, BrokerStream};
+pub use transport::{Connector, ConnectorStream, root_cause};

@@ -3,7 +3,6 @@
 //! Left out: what a request means, and the deadline of a whole request (`client.rs`).
 
 use std::error::Error;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -28,19 +27,19 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Unused connections that are kept.
 const IDLE_CONNECTIONS_MAX: usize = 4;
 
-/// What a connector returns: one connection to the broker.
-pub trait BrokerStream: hyper::rt::Read + hyper::rt::Write + Connection + Unpin + Send + 'static {}
+/// What a connector returns: one connection.
+pub trait ConnectorStream: hyper::rt::Read + hyper::rt::Write + Connection + Unpin + Send + 'static {}
 
-impl<T: hyper::rt::Read + hyper::rt::Write + Connection + Unpin + Send + 'static> BrokerStream for T {}
+impl<T: hyper::rt::Read + hyper::rt::Write + Connection + Unpin + Send + 'static> ConnectorStream for T {}
 
-/// What makes connections to the broker. Every connector of hyper-util's client is one.
-pub trait BrokerConnector:
-    Service<Uri, Response: BrokerStream, Error: Into<BoxError>, Future: Send + 'static> + Clone + Send + Sync + 'static
+/// What makes connections, to a broker or to any other HTTP server. Every connector of hyper-util's client is one.
+pub trait Connector:
+    Service<Uri, Response: ConnectorStream, Error: Into<BoxError>, Future: Send + 'static> + Clone + Send + Sync + 'static
 {
 }
 
-impl<T> BrokerConnector for T where
-    T: Service<Uri, Response: BrokerStream, Error: Into<BoxError>, Future: Send + 'static>
+impl<T> Connector for T where
+    T: Service<Uri, Response: ConnectorStream, Error: Into<BoxError>, Future: Send + 'static>
         + Clone
         + Send
         + Sync
@@ -60,14 +59,14 @@ pub(crate) trait Transport: Send + Sync {
 
 struct Pooled<C>(HyperClient<TimeoutConnector<C>, Full<Bytes>>);
 
-impl<C: BrokerConnector> Transport for Pooled<C> {
+impl<C: Connector> Transport for Pooled<C> {
     fn send(&self, request: Request<Full<Bytes>>) -> Answer {
         Box::pin(self.0.request(request))
     }
 }
 
 /// A pool of connections over `connector`.
-pub(crate) fn pooled<C: BrokerConnector>(connector: C) -> impl Transport + 'static {
+pub(crate) fn pooled<C: Connector>(connector: C) -> impl Transport + 'static {
     let mut bounded = TimeoutConnector::new(connector);
     bounded.set_connect_timeout(Some(CONNECT_TIMEOUT));
     bounded.set_read_timeout(Some(SILENCE_TIMEOUT));
@@ -83,7 +82,7 @@ pub(crate) fn pooled<C: BrokerConnector>(connector: C) -> impl Transport + 'stat
 }
 
 /// The innermost cause says it best: "connection refused", not "client error (Connect)".
-pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> impl fmt::Display {
+pub fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

@@ -177,6 +177,10 @@ impl Engine for FastEngine {
         self.both(one, other, |network, from, to| network.set_up(from, to, true));
     }
 
+    fn sever(&mut self, one: HostId, other: HostId) {
+        self.network.lock().sever(one, other);
+    }
+
     fn set_latency(&mut self, one: HostId, other: HostId, latency: Latency) {
         self.both(one, other, |network, from, to| network.set_latency(from, to, latency));
     }

@@ -84,6 +84,9 @@ pub trait Engine {
     /// Mends it.
     fn repair(&mut self, one: HostId, other: HostId);
 
+    /// Breaks every open connection between two machines, with what is on its way.
+    fn sever(&mut self, one: HostId, other: HostId);
+
     /// Sets how long packets take between two machines.
     fn set_latency(&mut self, one: HostId, other: HostId, latency: Latency);
 

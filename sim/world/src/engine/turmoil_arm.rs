@@ -95,6 +95,12 @@ impl Engine for TurmoilEngine {
         self.sim.repair(self.name(one), self.name(other));
     }
 
+    fn sever(&mut self, one: HostId, other: HostId) {
+        // turmoil breaks the streams of a partition for good, and delivers nothing that was on its way.
+        self.partition(one, other);
+        self.repair(one, other);
+    }
+
     fn set_latency(&mut self, one: HostId, other: HostId, latency: Latency) {
         let (one, other) = (self.name(one), self.name(other));
         self.sim.set_link_latency(one.clone(), other.clone(), Duration::from_nanos(latency.min));

@@ -235,6 +235,20 @@ impl Network {
         self.runnable.remove(&host);
     }
 
+    /// Breaks every connection between two machines, with what is on its way: a middlebox forgot them.
+    pub fn sever(&mut self, one: HostId, other: HostId) {
+        let between = |connection: &Connection| {
+            let hosts = [connection.client.host, connection.server.host];
+            hosts == [one, other] || hosts == [other, one]
+        };
+        let broken: Vec<ConnectionId> =
+            self.connections.iter().filter(|(_, connection)| between(connection)).map(|(id, _)| *id).collect();
+        for id in broken {
+            self.fail(id, Side::Client, ErrorKind::ConnectionReset);
+            self.fail(id, Side::Server, ErrorKind::ConnectionReset);
+        }
+    }
+
     /// Cuts or mends the way from one machine to another; the way back is a link of its own.
     pub fn set_up(&mut self, from: HostId, to: HostId, up: bool) {
         let latency = self.link(from, to).latency;

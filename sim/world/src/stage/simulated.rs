@@ -12,7 +12,7 @@ use sindri_model::Pak;
 use tokio::sync::mpsc;
 
 use super::{ClusterCall, HostAction, Job, Stage, Trouble, enlist};
-use crate::chaos::{ChaosKind, GateChaos, HostChaos, HostFault};
+use crate::chaos::{AnswerFault, BrokerChaos, ChaosKind, GateChaos, HostChaos, HostFault};
 use crate::dice::Dice;
 use crate::engine::{Arm, Engine, Entered, HostId, Latency};
 use crate::gate::{Asked, Gate, Rule, Words};
@@ -68,6 +68,7 @@ pub struct SimulatedStage {
     cut: BTreeSet<[String; 2]>,
     relief: BTreeSet<(Duration, Relief)>,
     chaos: Option<HostChaos>,
+    broker_chaos: Option<BrokerChaos>,
     chance: Dice,
 }
 
@@ -92,6 +93,7 @@ impl SimulatedStage {
             cut: BTreeSet::new(),
             relief: BTreeSet::new(),
             chaos: None,
+            broker_chaos: None,
             chance: Dice::new(options.seed, "relief"),
             options,
         };
@@ -127,6 +129,7 @@ impl SimulatedStage {
             return;
         }
         self.chaos = Some(HostChaos::new(chaos, *seed, agents));
+        self.broker_chaos = Some(BrokerChaos::new(chaos, *seed));
         for (name, cluster) in &self.clusters {
             cluster.gate.set_chaos(Some(GateChaos::new(chaos, *seed, name)));
         }
@@ -136,6 +139,7 @@ impl SimulatedStage {
     pub fn end_faults(&mut self) -> Result<(), Trouble> {
         trace::record("world", "~ every fault ends");
         self.chaos = None;
+        self.broker_chaos = None;
         self.relief.clear();
         for cluster in self.clusters.values() {
             cluster.gate.set_chaos(None);
@@ -172,6 +176,7 @@ impl SimulatedStage {
         let entered = self.engine.step(limit);
         if self.chaos.is_some() {
             self.kill_whom_chaos_chose()?;
+            self.disturb_answers()?;
         }
         self.give_relief()?;
         if strike.is_some_and(|due| due <= self.engine.now()) {
@@ -206,10 +211,33 @@ impl SimulatedStage {
             .filter(|(name, cluster)| cluster.gate.take_agent_dies() && !self.dead.contains(*name))
             .map(|(name, _)| name.clone())
             .collect();
-        for name in dying {
-            let down = Duration::from_millis(self.chance.between(100, 45_000));
-            self.act_on_hosts(HostAction::Kill(name.clone()))?;
-            self.relief.insert((self.engine.now() + down, Relief::Restart(name)));
+        dying.into_iter().try_for_each(|name| self.kill_for_a_while(name))
+    }
+
+    fn kill_for_a_while(&mut self, name: String) -> Result<(), Trouble> {
+        let down = Duration::from_millis(self.chance.between(100, 45_000));
+        self.act_on_hosts(HostAction::Kill(name.clone()))?;
+        self.relief.insert((self.engine.now() + down, Relief::Restart(name)));
+        Ok(())
+    }
+
+    /// The broker logs each request when it has answered it: now the answer is on its way.
+    fn disturb_answers(&mut self) -> Result<(), Trouble> {
+        let agents = &self.options.agents;
+        let mut faults = Vec::new();
+        for _ in 0..trace::take_lines_of("broker") {
+            let chosen = self.broker_chaos.as_mut().and_then(|chaos| chaos.choose(agents.len()));
+            faults.extend(chosen.map(|(fault, agent)| (fault, agents[agent].clone())));
+        }
+        for (fault, agent) in faults {
+            match fault {
+                AnswerFault::Kill if !self.dead.contains(&agent) => self.kill_for_a_while(agent)?,
+                AnswerFault::Kill => {}
+                AnswerFault::Lose => {
+                    trace::record("world", &format!("~ sever broker|{agent}"));
+                    self.engine.sever(self.host("broker")?, self.host(&agent)?);
+                }
+            }
         }
         Ok(())
     }

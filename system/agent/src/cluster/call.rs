@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, Method, Request};
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use serde_json::Value;
+use sindri_client::root_cause;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -18,6 +19,8 @@ use crate::retry::RetryPolicy;
 const AGENT: &str = concat!("sindri-agent/", env!("CARGO_PKG_VERSION"));
 /// From the first byte sent to the last byte received.
 const DEADLINE: Duration = Duration::from_secs(60);
+/// The same for a ping: a cluster that hangs does not hold up a heartbeat for longer.
+const PING_DEADLINE: Duration = Duration::from_secs(5);
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -70,16 +73,21 @@ impl Cluster {
     pub async fn ping(&self) -> Option<Duration> {
         let start = Instant::now();
         let call = Call::get("ask for the version".to_owned(), "/version".to_owned());
-        self.once(&call).await.ok().map(|_| start.elapsed())
+        self.once(&call, PING_DEADLINE).await.ok().map(|_| start.elapsed())
     }
 
     /// Sends a call by the retry policy; `Ok` is a JSON answer with a status below 400.
     pub(super) async fn send(&self, call: &Call) -> Result<Value, ClusterError> {
+        self.send_for_status(call).await.map(|(_, answer)| answer)
+    }
+
+    /// The same, with the status.
+    pub(super) async fn send_for_status(&self, call: &Call) -> Result<(StatusCode, Value), ClusterError> {
         let start = Instant::now();
         let mut failures = 0;
         // Every wait is at least the first one of the policy, so its time limit bounds the number of attempts.
         loop {
-            let error = match self.once(call).await {
+            let error = match self.once(call, DEADLINE).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -93,12 +101,12 @@ impl Cluster {
         }
     }
 
-    async fn once(&self, call: &Call) -> Result<Value, ClusterError> {
-        let answered = tokio::time::timeout(DEADLINE, self.exchange(call)).await;
-        answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", DEADLINE.as_secs()))))
+    async fn once(&self, call: &Call, deadline: Duration) -> Result<(StatusCode, Value), ClusterError> {
+        let answered = tokio::time::timeout(deadline, self.exchange(call)).await;
+        answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", deadline.as_secs()))))
     }
 
-    async fn exchange(&self, call: &Call) -> Result<Value, ClusterError> {
+    async fn exchange(&self, call: &Call) -> Result<(StatusCode, Value), ClusterError> {
         let request = Request::builder()
             .method(call.method.clone())
             .uri(&call.path)
@@ -115,19 +123,11 @@ impl Cluster {
             let after = retry_after(&head.headers);
             return Err(ClusterError::refused(&call.operation, head.status.as_u16(), after, &body));
         }
-        serde_json::from_slice(&body).map_err(|error| call.malformed(error.to_string()))
+        let answer = serde_json::from_slice(&body).map_err(|error| call.malformed(error.to_string()))?;
+        Ok((head.status, answer))
     }
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
-}
-
-/// The innermost cause says it best: "connection refused", not "client error (Connect)".
-fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }

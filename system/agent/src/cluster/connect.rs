@@ -2,30 +2,15 @@
 //!
 //! kube's own retry layer is off: the retry policy is ours, and must not be doubled.
 
-use http::Uri;
 use http::uri::Scheme;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::Client as HyperClient;
-use hyper_util::client::legacy::connect::Connection;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
+use sindri_client::Connector;
 use thiserror::Error;
-use tower::{BoxError, Service, ServiceBuilder};
-
-/// What a connector returns: one connection to the API server.
-pub trait ApiStream: hyper::rt::Read + hyper::rt::Write + Connection + Unpin + Send + 'static {}
-impl<T: hyper::rt::Read + hyper::rt::Write + Connection + Unpin + Send + 'static> ApiStream for T {}
-
-/// What makes connections to the API server.
-pub trait ApiConnector:
-    Service<Uri, Response: ApiStream, Error: Into<BoxError>, Future: Send + 'static> + Clone + Send + Sync + 'static
-{
-}
-impl<T> ApiConnector for T where
-    T: Service<Uri, Response: ApiStream, Error: Into<BoxError>, Future: Send + 'static> + Clone + Send + Sync + 'static
-{
-}
+use tower::{BoxError, ServiceBuilder};
 
 /// A client cannot be made from what was given.
 #[derive(Debug, Error)]
@@ -33,7 +18,7 @@ impl<T> ApiConnector for T where
 pub struct ConnectError(#[from] kube::Error);
 
 /// A client of the cluster of `config`, whose connections come from `connector`.
-pub fn kube_client(config: &Config, connector: impl ApiConnector) -> Result<Client, ConnectError> {
+pub fn kube_client(config: &Config, connector: impl Connector) -> Result<Client, ConnectError> {
     if config.cluster_url.scheme() == Some(&Scheme::HTTPS) {
         assemble(config, config.rustls_https_connector_with_connector(connector)?)
     } else {
@@ -41,7 +26,7 @@ pub fn kube_client(config: &Config, connector: impl ApiConnector) -> Result<Clie
     }
 }
 
-fn assemble(config: &Config, connector: impl ApiConnector) -> Result<Client, ConnectError> {
+fn assemble(config: &Config, connector: impl Connector) -> Result<Client, ConnectError> {
     let mut bounded = TimeoutConnector::new(connector);
     bounded.set_connect_timeout(config.connect_timeout);
     bounded.set_read_timeout(config.read_timeout);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sindri_client::encoded;
 use sindri_model::ObjectKey;
 
 use super::call::{Call, Cluster};
@@ -34,14 +35,14 @@ impl Resource {
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = root(&self.group, &self.version);
         match namespace {
-            Some(namespace) => format!("{root}/namespaces/{namespace}/{}", self.plural),
+            Some(namespace) => format!("{root}/namespaces/{}/{}", encoded(namespace), self.plural),
             None => format!("{root}/{}", self.plural),
         }
     }
 
     /// The path of one object.
     pub fn object_path(&self, key: &ObjectKey) -> String {
-        format!("{}/{}", self.path(key.namespace.as_deref()), key.name)
+        format!("{}/{}", self.path(key.namespace.as_deref()), encoded(&key.name))
     }
 
     /// The kind that a CustomResourceDefinition defines, in one of its versions.
@@ -93,17 +94,43 @@ impl Cluster {
         Ok(discovery.find(group, version, kind))
     }
 
-    /// Every namespaced kind that can be listed, in one version each.
-    pub async fn namespaced_resources(&self) -> Result<Vec<Resource>, ClusterError> {
+    /// The resource of a kind in whichever version serves it, this one first; `None` when none does.
+    pub async fn resource_in_any_version(&self, known: &Resource) -> Result<Option<Resource>, ClusterError> {
+        if let Some(found) = self.resource(&known.group, &known.version, &known.kind).await? {
+            return Ok(Some(found));
+        }
+        for version in self.versions(&known.group).await? {
+            if let Some(found) = self.resource(&known.group, &version, &known.kind).await? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn versions(&self, group: &str) -> Result<Vec<String>, ClusterError> {
+        if group.is_empty() {
+            return Ok(vec!["v1".to_owned()]);
+        }
+        let call = Call::get(format!("list the versions of {group}"), format!("/apis/{group}"));
+        let answer = match self.send(&call).await {
+            Ok(answer) => answer,
+            Err(error) if error.is_not_found() => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let versions = answer["versions"].as_array().into_iter().flatten();
+        Ok(versions.filter_map(|version| version["version"].as_str().map(str::to_owned)).collect())
+    }
+
+    /// Every kind that can be listed, in every version that is served.
+    pub async fn listable_resources(&self) -> Result<Vec<Resource>, ClusterError> {
         let mut resources = self.served("", "v1").await?;
         let groups = self.send(&Call::get("list the API groups".to_owned(), "/apis".to_owned())).await?;
         for group in groups["groups"].as_array().into_iter().flatten() {
-            let (name, version) = (&group["name"], &group["preferredVersion"]["version"]);
-            if let (Some(name), Some(version)) = (name.as_str(), version.as_str()) {
-                resources.extend(self.served(name, version).await?);
+            let name = group["name"].as_str().unwrap_or_default();
+            for version in group["versions"].as_array().into_iter().flatten() {
+                resources.extend(self.served(name, version["version"].as_str().unwrap_or_default()).await?);
             }
         }
-        resources.retain(|resource| resource.namespaced);
         Ok(resources)
     }
 

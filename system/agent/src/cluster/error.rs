@@ -48,16 +48,6 @@ pub enum ClusterError {
         /// What is wrong with the answer.
         cause: String,
     },
-    /// The cluster does not serve the kind.
-    #[error("{operation}: the cluster does not serve the kind {kind} in {api_version}")]
-    UnknownKind {
-        /// What was tried.
-        operation: String,
-        /// As the manifest writes it.
-        api_version: String,
-        /// As the manifest writes it.
-        kind: String,
-    },
 }
 
 /// A failure that may pass.
@@ -91,7 +81,7 @@ impl ClusterError {
             // An object whose fields have the wrong type is a 500 under server-side apply, and stays one.
             Self::Refused { status: 500, message, .. } if message.starts_with(MISTYPED) => None,
             Self::Refused { status: 429 | 500 | 503 | 504, retry_after, .. } => Some(Retry { after: *retry_after }),
-            Self::Refused { .. } | Self::Malformed { .. } | Self::UnknownKind { .. } => None,
+            Self::Refused { .. } | Self::Malformed { .. } => None,
         }
     }
 
@@ -99,7 +89,7 @@ impl ClusterError {
     pub(crate) fn given_up(mut self, count: u32) -> Self {
         match &mut self {
             Self::Unreachable { attempts, .. } | Self::Refused { attempts, .. } => *attempts = count,
-            Self::Malformed { .. } | Self::UnknownKind { .. } => {}
+            Self::Malformed { .. } => {}
         }
         self
     }

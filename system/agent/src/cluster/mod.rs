@@ -7,7 +7,7 @@ mod error;
 mod objects;
 
 pub use call::Cluster;
-pub use connect::{ApiConnector, ApiStream, ConnectError, kube_client};
+pub use connect::{ConnectError, kube_client};
 pub use discovery::Resource;
 pub use error::{ClusterError, Retry};
 pub use objects::{Applied, Deletion, LiveObject, Mode};

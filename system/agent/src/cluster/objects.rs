@@ -1,7 +1,7 @@
 //! The verbs: read metadata, apply, delete; and plain ConfigMaps for the inventory.
 
 use bytes::Bytes;
-use http::Method;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use sindri_model::{ObjectKey, StackId};
 
@@ -24,6 +24,8 @@ const PAGES_MAX: usize = 10_000;
 pub struct LiveObject {
     /// Which object.
     pub key: ObjectKey,
+    /// Where it was found.
+    pub resource: Resource,
     /// Its identity: another object of the same name has another.
     pub uid: String,
     /// Moves with every change.
@@ -52,6 +54,8 @@ pub struct Applied {
     pub uid: String,
     /// Its version after the apply.
     pub resource_version: String,
+    /// Whether this very call made it.
+    pub created: bool,
 }
 
 /// What a delete came to.
@@ -89,6 +93,11 @@ impl Cluster {
         self.list(operation, resource, Some(namespace), "").await
     }
 
+    /// The metadata of every object of a kind.
+    pub async fn instances(&self, resource: &Resource) -> Result<Vec<LiveObject>, ClusterError> {
+        self.list(format!("list {}", resource.plural), resource, None, "").await
+    }
+
     async fn list(
         &self,
         operation: String,
@@ -103,7 +112,7 @@ impl Cluster {
             let page = match self.send(&call).await {
                 Ok(page) => page,
                 // The kind went away between discovery and this call: nothing of it can be there.
-                Err(error) if error.is_not_found() => return Ok(Vec::new()),
+                Err(error) if error.is_not_found() && objects.is_empty() => return Ok(Vec::new()),
                 Err(error) => return Err(error),
             };
             let items = page["items"].as_array().ok_or_else(|| call.malformed("it has no items"))?;
@@ -139,10 +148,10 @@ impl Cluster {
             body: Bytes::from(manifest.to_string()),
         };
         let secret = resource.group.is_empty() && resource.kind == "Secret";
-        let sent = self.send(&call).await;
-        let object = sent.map_err(|error| if secret { error.without_content() } else { error })?;
+        let sent = self.send_for_status(&call).await;
+        let (status, object) = sent.map_err(|error| if secret { error.without_content() } else { error })?;
         let (uid, resource_version) = identity(&call, &object, mode)?;
-        Ok(Applied { uid, resource_version })
+        Ok(Applied { uid, resource_version, created: status == StatusCode::CREATED })
     }
 
     /// Deletes the object with this identity and no other.
@@ -162,7 +171,12 @@ impl Cluster {
         match self.send(&call).await {
             Ok(_) => Ok(Deletion::Accepted),
             Err(error) if error.is_not_found() => Ok(Deletion::Absent),
-            Err(error) if error.is_conflict() => Ok(Deletion::Replaced),
+            Err(error) if error.is_conflict() => match self.metadata(resource, key).await? {
+                None => Ok(Deletion::Absent),
+                Some(live) if live.uid != uid => Ok(Deletion::Replaced),
+                // It is the one that was meant: something else stood against it.
+                Some(_) => Err(error),
+            },
             Err(error) => Err(error),
         }
     }
@@ -213,6 +227,7 @@ fn live(call: &Call, resource: &Resource, object: &Value) -> Result<LiveObject, 
             namespace: metadata["namespace"].as_str().map(str::to_owned),
             name: name.to_owned(),
         },
+        resource: resource.clone(),
         uid,
         resource_version,
         marks: Marks::of(metadata),

@@ -40,8 +40,6 @@ pub struct Write {
     pub object: DesiredObject,
     /// When.
     pub stage: Stage,
-    /// Whether it is there already.
-    pub exists: bool,
 }
 
 /// One object to delete, with the identity that is the precondition.
@@ -80,6 +78,9 @@ pub enum Refusal {
     /// Objects that other stacks declare.
     #[error("{}", .0.join("; "))]
     OwnedByOthers(Vec<String>),
+    /// Objects that are on their way out: what is applied to them now goes with them.
+    #[error("{} is being deleted; it is applied again once it is gone", .0.join(", "))]
+    BeingDeleted(Vec<String>),
 }
 
 /// A position, as people read it.
@@ -114,15 +115,12 @@ pub fn plan(
         Goal::Removed => &[],
     };
     refuse_what_others_own(desired, objects, live)?;
+    refuse_what_is_leaving(objects, live)?;
     let settled = settled.filter(|settled| settled.revision == desired.revision);
     let mut writes: Vec<Write> = objects
         .iter()
         .filter(|object| !is_settled(settled, live.get(&object.key)))
-        .map(|object| Write {
-            stage: stage(&object.key),
-            exists: live.contains_key(&object.key),
-            object: object.clone(),
-        })
+        .map(|object| Write { stage: stage(&object.key), object: object.clone() })
         .collect();
     writes.sort_by_key(|write| write.stage);
 
@@ -131,9 +129,12 @@ pub fn plan(
         ahead.begun = Some(desired.position);
     }
     for write in &writes {
-        if ahead.get(&write.object.key).is_none() {
+        let known = ahead.get(&write.object.key);
+        // A revision may declare the same object in another version.
+        if known.is_none_or(|known| known.resource != write.object.resource) {
+            let uid = known.and_then(|known| known.uid.clone());
             let (key, resource) = (write.object.key.clone(), write.object.resource.clone());
-            ahead.put(Entry { key, resource, uid: None });
+            ahead.put(Entry { key, resource, uid });
         }
     }
     let mut plan = Plan { ahead, writes, deletes: Vec::new(), leaving: Vec::new() };
@@ -154,6 +155,12 @@ fn refuse_what_others_own(desired: &Desired, objects: &[DesiredObject], live: &L
         })
         .collect();
     if owned.is_empty() { Ok(()) } else { Err(Refusal::OwnedByOthers(owned)) }
+}
+
+fn refuse_what_is_leaving(objects: &[DesiredObject], live: &LiveSet) -> Result<(), Refusal> {
+    let leaving = |object: &&DesiredObject| live.get(&object.key).is_some_and(|live| live.deleting);
+    let leaving: Vec<String> = objects.iter().filter(leaving).map(|object| object.key.to_string()).collect();
+    if leaving.is_empty() { Ok(()) } else { Err(Refusal::BeingDeleted(leaving)) }
 }
 
 fn is_settled(settled: Option<&Settled>, live: Option<&LiveObject>) -> bool {
@@ -186,7 +193,8 @@ fn decide_deletes(
         if object.deleting {
             plan.leaving.push(entry.key.clone());
         } else {
-            plan.deletes.push(Delete { entry: entry.clone(), uid: object.uid.clone() });
+            let entry = Entry { resource: object.resource.clone(), ..entry.clone() };
+            plan.deletes.push(Delete { entry, uid: object.uid.clone() });
         }
     }
     plan.deletes.sort_by_key(|delete| std::cmp::Reverse(stage(&delete.entry.key)));

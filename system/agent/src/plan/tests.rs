@@ -61,7 +61,8 @@ fn marks_of(owner: char, key: &ObjectKey) -> Marks {
 }
 
 fn living(key: ObjectKey, uid: &str, marks: Marks) -> LiveObject {
-    LiveObject { key, uid: uid.into(), resource_version: "1".into(), marks, owned: false, deleting: false }
+    let (resource, uid, resource_version) = (resource(&key.kind), uid.into(), "1".into());
+    LiveObject { key, resource, uid, resource_version, marks, owned: false, deleting: false }
 }
 
 fn live(objects: impl IntoIterator<Item = LiveObject>) -> LiveSet {
@@ -118,7 +119,7 @@ fn namespaces_and_definitions_are_written_first_and_deleted_last() {
 fn what_is_settled_is_not_written_again_and_what_changed_is() {
     let (a, b) = (key("ConfigMap", "a"), key("ConfigMap", "b"));
     let desired = present(2, vec![object("ConfigMap", "a"), object("ConfigMap", "b")]);
-    let applied = |uid: &str| Applied { uid: uid.into(), resource_version: "1".into() };
+    let applied = |uid: &str| Applied { uid: uid.into(), resource_version: "1".into(), created: false };
     let objects = BTreeMap::from([(a.clone(), applied("7")), (b.clone(), applied("8"))]);
     let settled = Settled { revision: revision('1'), objects };
     let same = live([living(a.clone(), "7", marks_of('1', &a)), living(b.clone(), "8", marks_of('1', &b))]);
@@ -145,6 +146,15 @@ fn a_revision_that_goes_back_is_refused() {
         "revision 4 of epoch 1 is older than revision 5 of epoch 1, which was applied here before; it is not applied"
     );
     assert!(plan(&present(5, vec![]), &known, &LiveSet::new(), None).is_ok());
+}
+
+#[test]
+fn an_object_that_is_being_deleted_is_not_applied_to() {
+    let a = key("ConfigMap", "a");
+    let leaving = LiveObject { deleting: true, ..living(a.clone(), "7", marks_of('1', &a)) };
+    let known = inventory([entry("ConfigMap", "a", Some("7"))]);
+    let refused = plan(&present(2, vec![object("ConfigMap", "a")]), &known, &live([leaving]), None).unwrap_err();
+    assert_eq!(refused.to_string(), "ConfigMap shop/a is being deleted; it is applied again once it is gone");
 }
 
 #[test]
