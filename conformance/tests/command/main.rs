@@ -4,6 +4,7 @@
 //! `cargo build --release -p sindri-broker -p sindri-agent -p sindri-apiserver -p sindri-cli` makes them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod agent;
 mod demo;
 mod mistakes;
 mod signals;
