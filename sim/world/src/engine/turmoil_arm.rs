@@ -1,7 +1,7 @@
 //! The turmoil arm: portable, ticking, and written by others, which is why it checks the fast one.
 //!
 //! Its network differs where TCP does not matter to our programs: under a partition a connect fails at once.
-//! A kill drops the host's tasks, so destructors run; a partition around it keeps their farewells from leaving.
+//! A kill drops the host's tasks, so destructors run: for a kill to the letter there is the fast arm.
 
 use std::rc::Rc;
 use std::time::Duration;
