@@ -3,6 +3,7 @@
 //! Its network differs where TCP does not matter to our programs: under a partition a connect fails at once.
 //! A kill drops the host's tasks, so destructors run: for a kill to the letter there is the fast arm.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ const TCP_CAPACITY: usize = 1024;
 pub struct TurmoilEngine {
     sim: turmoil::Sim<'static>,
     names: Vec<String>,
+    /// Pairs that a partition keeps apart.
+    apart: BTreeSet<[HostId; 2]>,
     now: Duration,
 }
 
@@ -38,7 +41,7 @@ impl TurmoilEngine {
             .max_message_latency(Duration::from_nanos(latency.max))
             .tcp_capacity(TCP_CAPACITY)
             .build();
-        Self { sim, names: Vec::new(), now: Duration::ZERO }
+        Self { sim, names: Vec::new(), apart: BTreeSet::new(), now: Duration::ZERO }
     }
 
     fn name(&self, host: HostId) -> String {
@@ -88,17 +91,21 @@ impl Engine for TurmoilEngine {
     }
 
     fn partition(&mut self, one: HostId, other: HostId) {
+        self.apart.insert(pair(one, other));
         self.sim.partition(self.name(one), self.name(other));
     }
 
     fn repair(&mut self, one: HostId, other: HostId) {
+        self.apart.remove(&pair(one, other));
         self.sim.repair(self.name(one), self.name(other));
     }
 
     fn sever(&mut self, one: HostId, other: HostId) {
         // turmoil breaks the streams of a partition for good, and delivers nothing that was on its way.
-        self.partition(one, other);
-        self.repair(one, other);
+        if !self.apart.contains(&pair(one, other)) {
+            self.partition(one, other);
+            self.repair(one, other);
+        }
     }
 
     fn set_latency(&mut self, one: HostId, other: HostId, latency: Latency) {
@@ -110,4 +117,8 @@ impl Engine for TurmoilEngine {
     fn wake(&mut self, _: HostId) {
         // Every host is entered at every tick.
     }
+}
+
+fn pair(one: HostId, other: HostId) -> [HostId; 2] {
+    [one.min(other), one.max(other)]
 }
