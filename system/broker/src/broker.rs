@@ -1,13 +1,9 @@
-//! The broker as a value, and how it is served.
+//! The broker as a value.
 
-use std::fmt::Debug;
-use std::io;
 use std::sync::Arc;
 
-use axum::serve::Listener;
 use sindri_model::{Clock, Entropy, Pak};
 
-use crate::api::router;
 use crate::etags::Etags;
 use crate::store::{KeyRecord, Store, StoreError};
 
@@ -35,17 +31,4 @@ impl Broker {
     pub async fn initialise(&self, pak: &Pak) -> Result<bool, StoreError> {
         self.store.create_admin(KeyRecord::from(pak), self.clock.now()).await
     }
-}
-
-/// Serves the broker until `shutdown`, then lets the requests that are under way finish.
-pub async fn serve<L>(
-    listener: L,
-    broker: Broker,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()>
-where
-    L: Listener,
-    L::Addr: Debug,
-{
-    axum::serve(listener, router(broker)).with_graceful_shutdown(shutdown).await
 }

@@ -1,13 +1,12 @@
 //! The broker as a process: flags, clock, entropy, files, signals. Everything else is in the library.
 
 use std::fs::OpenOptions;
-use std::future::Future;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
+use axum::serve::ListenerExt;
 use clap::{Parser, ValueEnum};
 use jiff::Timestamp;
 use sindri_broker::{Broker, OpenError, SqliteStore, StoreError, serve};
@@ -16,9 +15,6 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
-
-/// How long requests that are under way may take after a signal.
-const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
 
 /// Keeps what every cluster should run, and tells their agents.
 #[derive(Parser)]
@@ -166,30 +162,24 @@ impl Signals {
     fn listen() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
-}
 
-async fn serve_until_signal(listener: TcpListener, broker: Broker, mut signals: Signals) -> io::Result<()> {
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let shutdown = async move {
-        // The sender lives as long as this function; an error means that nobody will ever ask.
-        let _ = stopped.await;
-    };
-    let mut serving = std::pin::pin!(serve(listener, broker, shutdown));
-    tokio::select! {
-        biased; // A signal counts even when there is always something to serve.
-        _ = signals.terminate.recv() => {}
-        _ = signals.interrupt.recv() => {}
-        ended = &mut serving => return ended,
+    /// Resolves when one of them has come.
+    async fn end(mut self) {
+        tokio::select! {
+            biased; // Either will do.
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+        tracing::info!("shutting down");
     }
-    tracing::info!("shutting down");
-    // The receiver is gone only when serving has ended, and then there is nothing to stop.
-    let _ = stop.send(());
-    bounded(serving).await
 }
 
-/// Who does not finish in time is cut off: every answer that was sent is durable anyway.
-async fn bounded(serving: impl Future<Output = io::Result<()>>) -> io::Result<()> {
-    tokio::time::timeout(SHUTDOWN_MAX, serving).await.unwrap_or(Ok(()))
+async fn serve_until_signal(listener: TcpListener, broker: Broker, signals: Signals) -> io::Result<()> {
+    let listener = listener.tap_io(|stream| {
+        // Only a matter of speed, and a peer that is gone already shows at the first read.
+        let _ = stream.set_nodelay(true);
+    });
+    serve(listener, broker, signals.end()).await
 }
 
 #[expect(clippy::disallowed_methods, reason = "the process owns the wall clock and hands it in")]

@@ -3,10 +3,12 @@
 
 mod access;
 mod durability;
+mod edge;
 mod events;
 mod over_the_wire;
 mod process;
 mod refusals;
+mod served;
 mod support;
 mod target_state;
 mod target_state_model;

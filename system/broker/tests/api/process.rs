@@ -1,6 +1,7 @@
 //! The broker as a process: its flags, its key file, its signals, its exit codes.
 
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -78,4 +79,69 @@ fn bad_input_is_one_line_and_exit_code_2() {
     std::fs::write(directory.path().join("bad-key"), "nonsense").unwrap();
     let key_file = directory.path().join("bad-key").display().to_string();
     assert!(mistake(&run(&["--database-url", &fresh, "--admin-key-file", &key_file])).contains("not an access key"));
+}
+
+/// The address behind `READY http://`.
+fn address(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
+    let ready = lines.map(Result::unwrap).find_map(|line| line.strip_prefix("READY http://").map(str::to_owned));
+    ready.expect("the process gets ready")
+}
+
+/// Asks for the health on this connection and reads the answer.
+fn ask(stream: &mut TcpStream) -> String {
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: b\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\nok") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        answer.push(byte[0]);
+    }
+    String::from_utf8(answer).unwrap()
+}
+
+/// The memory of a process that is really there, in bytes.
+fn resident(process: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn a_thousand_idle_connections_cost_little_and_requests_are_answered() {
+    const CONNECTIONS: u64 = 1_000;
+    const BYTES_EACH_MAX: u64 = 32 * 1024;
+    let directory = tempfile::tempdir().unwrap();
+    let (process, mut lines) = start(directory.path(), true);
+    let address = address(&mut lines);
+    ask(&mut TcpStream::connect(&address).unwrap());
+    let before = resident(&process);
+    let mut idle: Vec<_> = (0..CONNECTIONS).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    idle.iter_mut().for_each(|stream| assert!(ask(stream).starts_with("HTTP/1.1 200")));
+    let each = resident(&process).saturating_sub(before) / CONNECTIONS;
+    println!("{each} bytes per idle connection");
+    assert!(each <= BYTES_EACH_MAX, "{each} bytes per idle connection");
+    assert!(ask(&mut TcpStream::connect(&address).unwrap()).starts_with("HTTP/1.1 200"));
+    stop(process);
+}
+
+#[test]
+fn a_request_that_is_under_way_at_sigterm_is_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut process, mut lines) = start(directory.path(), true);
+    let address = address(&mut lines);
+    let key = std::fs::read_to_string(directory.path().join("key")).unwrap();
+    let mut busy = TcpStream::connect(&address).unwrap();
+    let head = "POST /api/v1/generators HTTP/1.1\r\nhost: b\r\ncontent-length: 16\r\nauthorization:";
+    write!(busy, "{head} {}\r\n\r\n{{\"name\":", key.trim()).unwrap();
+    let mut idle = TcpStream::connect(&address).unwrap();
+    ask(&mut idle);
+    let killed = Command::new("kill").args(["-TERM", &process.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    // Idle connections close at once: the signal has been heard.
+    assert_eq!(idle.read(&mut [0]).unwrap(), 0);
+    write!(busy, " \"shop\"}}").unwrap();
+    let mut answer = String::new();
+    busy.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    assert_eq!(process.wait().unwrap().code(), Some(0));
 }

@@ -1,0 +1,157 @@
+//! The broker on a listener: accepts connections, bounds them, and ends them in order.
+//!
+//! Every connection is a task in a set that [`serve_with`] owns and drops. The listener is handed in, so the same
+//! code runs on real sockets and in a simulated world. HTTP/1.1 only.
+
+mod body;
+mod connection;
+mod pace;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::serve::Listener;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+
+use crate::Broker;
+use crate::api::router;
+
+pub(crate) use body::BodyClock;
+
+/// How much a peer may take. Whoever takes more is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Open connections; at that many, no more are accepted until one ends.
+    pub connections_max: usize,
+    /// From the first byte of a request's head, or from the start of the connection, to the head's last byte.
+    pub head_time_max: Duration,
+    /// From the end of a request's head to the end of its body.
+    pub body_time_max: Duration,
+    /// Between two requests on one connection. A request that waits for its answer is not idle.
+    pub idle_time_max: Duration,
+    /// Without taking a single byte of an answer.
+    pub stall_time_max: Duration,
+    /// For everything that is under way when the end is asked for.
+    pub shutdown_time_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 16_384,
+            head_time_max: Duration::from_secs(10),
+            body_time_max: Duration::from_secs(30),
+            idle_time_max: Duration::from_secs(5 * 60),
+            stall_time_max: Duration::from_secs(30),
+            shutdown_time_max: Duration::from_secs(10),
+        }
+    }
+}
+
+/// How to serve.
+#[derive(Clone, Debug, Default)]
+pub struct ServeOptions {
+    /// How much a peer may take.
+    pub limits: Limits,
+}
+
+/// The other end of a connection, as its listener names it.
+pub trait Peer {
+    /// Its address in the Internet, if it has one.
+    fn ip(&self) -> Option<IpAddr>;
+}
+
+impl Peer for SocketAddr {
+    fn ip(&self) -> Option<IpAddr> {
+        Some(self.ip().to_canonical())
+    }
+}
+
+/// What listeners of a simulated world name: nobody.
+impl Peer for () {
+    fn ip(&self) -> Option<IpAddr> {
+        None
+    }
+}
+
+/// Who a request came from: an extension of every request that [`serve`] hands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddress(pub Option<IpAddr>);
+
+/// What every connection needs.
+struct Front {
+    router: Router,
+    limits: Limits,
+}
+
+/// Serves the broker until `shutdown`, then lets the requests that are under way finish.
+pub async fn serve<L>(
+    listener: L,
+    broker: Broker,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()>
+where
+    L: Listener,
+    L::Addr: Peer,
+{
+    serve_with(listener, broker, ServeOptions::default(), shutdown).await
+}
+
+/// The same, with options.
+pub async fn serve_with<L>(
+    mut listener: L,
+    broker: Broker,
+    options: ServeOptions,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()>
+where
+    L: Listener,
+    L::Addr: Peer,
+{
+    let limits = options.limits;
+    let front = Arc::new(Front { router: router(broker), limits });
+    let (stop, stopped) = watch::channel(());
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let has_room = connections.len() < limits.connections_max;
+        tokio::select! {
+            biased; // The end first: a flood must not hold it up. Then what ended, which makes room for the new.
+            () = &mut shutdown => break,
+            Some(ended) = connections.join_next() => note(ended),
+            (stream, peer) = listener.accept(), if has_room => {
+                connections.spawn(connection::plain(stream, peer.ip(), front.clone(), stopped.clone()));
+            }
+        }
+    }
+    drop(listener);
+    stop.send_replace(());
+    finish(connections, limits.shutdown_time_max).await;
+    Ok(())
+}
+
+/// Lets connections end by themselves. Who does not in time is cut off: every answer that was sent is durable anyway.
+async fn finish(mut connections: JoinSet<()>, time_max: Duration) {
+    let all_ended = async {
+        while let Some(ended) = connections.join_next().await {
+            note(ended);
+        }
+    };
+    if tokio::time::timeout(time_max, all_ended).await.is_err() {
+        tracing::warn!(connections = connections.len(), "cut off at shutdown");
+    }
+}
+
+/// A handler that panics takes its connection with it and nothing else.
+fn note(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!("a request ended in a panic");
+    }
+}

@@ -1,0 +1,90 @@
+//! One connection, from its first byte to its last.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::{Request, Response};
+use hyper::body::{Body as _, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tower_service::Service as _;
+
+use super::body::{AnswerBody, BodyClock, TimedBody};
+use super::pace::{Pace, Paced, Slow};
+use super::{Front, PeerAddress};
+
+/// The largest head of a request.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// The largest buffer on either way; larger bodies pass through it in parts.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+
+/// Serves a connection as it is.
+pub(super) async fn plain<S>(stream: S, peer: Option<IpAddr>, front: Arc<Front>, stopped: watch::Receiver<()>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    speak(stream, peer, &front, stopped).await;
+}
+
+/// Speaks HTTP until either side has had enough.
+async fn speak<S>(stream: S, peer: Option<IpAddr>, front: &Front, mut stopped: watch::Receiver<()>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let pace = Pace::new(front.limits);
+    let service = service_fn(|request| answer(front, &pace, peer, request));
+    let stream = TokioIo::new(Paced::new(stream, pace.clone()));
+    let mut protocol = http1::Builder::new();
+    // The pace knows a slow head from an idle connection, which the protocol's own timer does not.
+    protocol.header_read_timeout(None).max_buf_size(BUFFER_BYTES_MAX).max_header_size(HEAD_BYTES_MAX);
+    let mut conversation = pin!(protocol.serve_connection(stream, service));
+    let mut exceeded = pin!(pace.exceeded());
+    let mut is_stopping = false;
+    loop {
+        tokio::select! {
+            biased; // The end first, so that no further request begins. The pace after the bytes that it judges.
+            _ = stopped.changed(), if !is_stopping => {
+                is_stopping = true;
+                conversation.as_mut().graceful_shutdown();
+            }
+            // A peer that goes away or speaks no HTTP is its own affair; refusals are answers.
+            _ended = conversation.as_mut() => return,
+            slow = &mut exceeded => return cut(slow),
+        }
+    }
+}
+
+fn cut(slow: Slow) {
+    match slow {
+        Slow::Head => tracing::debug!("closed: a request's head took too long"),
+        Slow::Idle => tracing::debug!("closed: idle"),
+        Slow::Answer => tracing::debug!("closed: an answer was not taken"),
+    }
+}
+
+fn answer(
+    front: &Front,
+    pace: &Arc<Pace>,
+    peer: Option<IpAddr>,
+    request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + Send + use<> {
+    let busy = pace.begin();
+    let (mut head, incoming) = request.into_parts();
+    head.extensions.insert(PeerAddress(peer));
+    let body = if incoming.is_end_stream() {
+        Body::empty()
+    } else {
+        let clock = BodyClock::default();
+        head.extensions.insert(clock.clone());
+        Body::new(TimedBody::new(incoming, Instant::now() + front.limits.body_time_max, clock))
+    };
+    let answering = front.router.clone().call(Request::from_parts(head, body));
+    async move { Ok(answering.await?.map(|body| AnswerBody::new(body, busy))) }
+}

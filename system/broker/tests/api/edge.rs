@@ -1,0 +1,168 @@
+//! Peers that are slow, rude, many or gone, and the end of serving.
+
+use std::time::Duration;
+
+use sindri_broker::Limits;
+use tokio::io::AsyncWriteExt;
+use tokio::time::{Instant, interval};
+
+use crate::served::{SHORT, Served, code, get, in_time, post};
+use crate::support::BUNDLE;
+
+/// Between two bytes of a peer that takes its time.
+const DRIP: Duration = Duration::from_millis(20);
+const HEALTH: &str = "GET /healthz HTTP/1.1\r\nhost: b\r\n\r\n";
+
+#[tokio::test]
+async fn a_peer_that_drips_a_head_is_cut_off_and_others_are_served() {
+    let served = Served::new(Limits { head_time_max: SHORT, ..Limits::default() }).await;
+    let mut slow = served.peer().await;
+    let (mut drip, began) = (interval(DRIP), Instant::now());
+    let dripping = async {
+        for byte in "GET /healthz HTTP/1.1\r\nx-a: ".bytes().chain(std::iter::repeat(b'a')) {
+            drip.tick().await;
+            if slow.0.write_all(&[byte]).await.is_err() {
+                break;
+            }
+        }
+    };
+    in_time(dripping).await;
+    assert!(began.elapsed() >= SHORT, "the time that it may take is given");
+    assert_eq!(served.ask(HEALTH).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_silent_peer_is_cut_off_and_an_idle_one_that_has_asked_is_not() {
+    let served = Served::new(Limits { head_time_max: SHORT, ..Limits::default() }).await;
+    let mut idle = served.peer().await;
+    idle.send(HEALTH).await;
+    assert_eq!(idle.answer().await.0, 200);
+    served.peer().await.closed().await;
+    idle.send(HEALTH).await;
+    assert_eq!(idle.answer().await.0, 200);
+    idle.send("GET /hea").await;
+    idle.closed().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_is_idle_for_too_long_is_closed() {
+    let served = Served::new(Limits { idle_time_max: SHORT, ..Limits::default() }).await;
+    let mut idle = served.peer().await;
+    idle.send(HEALTH).await;
+    assert_eq!(idle.answer().await.0, 200);
+    idle.closed().await;
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_is_refused() {
+    let served = Served::new(Limits { body_time_max: SHORT, ..Limits::default() }).await;
+    let mut slow = served.peer().await;
+    slow.send(&post("/api/v1/generators", &served.admin, 1000)).await;
+    slow.send("{\"name\"").await;
+    let (status, body) = slow.answer().await;
+    assert_eq!((status, code(&body).as_str()), (408, "body_timeout"));
+    slow.closed().await;
+}
+
+#[tokio::test]
+async fn a_body_that_ends_early_changes_nothing() {
+    let served = Served::new(Limits::default()).await;
+    let whole = "{\"name\": \"shop\"}";
+    let mut short = served.peer().await;
+    short.send(&post("/api/v1/generators", &served.admin, whole.len() + 1)).await;
+    short.send(whole).await;
+    short.0.shutdown().await.unwrap();
+    in_time(async {
+        let mut rest = Vec::new();
+        // Refused or hung up on: only what was done counts.
+        let _ = tokio::io::AsyncReadExt::read_to_end(&mut short.0, &mut rest).await;
+        assert!(!String::from_utf8_lossy(&rest).starts_with("HTTP/1.1 2"));
+    })
+    .await;
+    let (status, body) = served.ask(&get("/api/v1/generators", &served.admin)).await;
+    assert_eq!((status, body.as_str()), (200, "[]"));
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_or_has_too_many_lines_is_refused() {
+    let served = Served::new(Limits::default()).await;
+    let large = format!("GET /healthz HTTP/1.1\r\nhost: b\r\nx-a: {}\r\n\r\n", "a".repeat(17 * 1024));
+    assert_eq!(served.ask(&large).await.0, 431);
+    let many = format!("GET /healthz HTTP/1.1\r\nhost: b\r\n{}\r\n", "x-a: a\r\n".repeat(101));
+    assert_eq!(served.ask(&many).await.0, 431);
+    assert_eq!(served.ask("nonsense\r\n\r\n").await.0, 400);
+}
+
+#[tokio::test]
+async fn a_peer_that_takes_no_answer_is_cut_off() {
+    let served = Served::new(Limits { stall_time_max: SHORT, ..Limits::default() }).await;
+    let (_, made) = ask_json(&served, "/api/v1/generators", "{\"name\": \"shop\"}").await;
+    let stack = format!("{{\"name\": \"web\", \"generator_id\": {}}}", made["generator"]["id"]);
+    let (_, stack) = ask_json(&served, "/api/v1/stacks", &stack).await;
+    let path = format!("/api/v1/stacks/{}/deployment-objects", stack["id"].as_str().unwrap());
+    let bundle = format!("{BUNDLE}data: {{a: {}}}\n", "a".repeat(1024 * 1024));
+    let bundle = serde_json::json!({"yaml_content": bundle}).to_string();
+    assert_eq!(ask_json(&served, &path, &bundle).await.0, 201);
+    let mut deaf = served.peer().await;
+    deaf.send(&get(&path, &served.admin).repeat(50)).await;
+    let mut ticks = interval(DRIP);
+    in_time(async {
+        while deaf.0.write_all(b"G").await.is_ok() {
+            ticks.tick().await;
+        }
+    })
+    .await;
+}
+
+async fn ask_json(served: &Served, path: &str, body: &str) -> (u16, serde_json::Value) {
+    let request = format!("{}{body}", post(path, &served.admin, body.len()));
+    let (status, body) = served.ask(&request).await;
+    (status, serde_json::from_str(&body).unwrap())
+}
+
+#[tokio::test]
+async fn at_the_limit_a_connection_waits_until_another_ends() {
+    let served = Served::new(Limits { connections_max: 2, ..Limits::default() }).await;
+    let mut first = served.peer().await;
+    let mut second = served.peer().await;
+    for peer in [&mut first, &mut second] {
+        peer.send(HEALTH).await;
+        assert_eq!(peer.answer().await.0, 200);
+    }
+    let mut third = served.peer().await;
+    third.send(HEALTH).await;
+    let early = tokio::time::timeout(SHORT, third.answer()).await;
+    assert!(early.is_err(), "no room for a third");
+    drop(first);
+    assert_eq!(third.answer().await.0, 200);
+}
+
+#[tokio::test]
+async fn at_the_end_idle_connections_close_at_once_and_a_request_under_way_is_finished() {
+    let mut served = Served::new(Limits::default()).await;
+    let mut idle = served.peer().await;
+    idle.send(HEALTH).await;
+    assert_eq!(idle.answer().await.0, 200);
+    let (body, mut busy) = ("{\"name\": \"shop\"}", served.peer().await);
+    let (begun, rest) = body.split_at(5);
+    busy.send(&format!("{}{begun}", post("/api/v1/generators", &served.admin, body.len()))).await;
+    // Answered after the head above was sent, so the broker has seen that head too.
+    assert_eq!(served.ask(HEALTH).await.0, 200);
+    served.stop();
+    idle.closed().await;
+    busy.send(rest).await;
+    assert_eq!(busy.answer().await.0, 201);
+    busy.closed().await;
+    served.ended().await;
+}
+
+#[tokio::test]
+async fn at_the_end_a_request_that_does_not_finish_is_cut_off() {
+    let mut served = Served::new(Limits { shutdown_time_max: SHORT, ..Limits::default() }).await;
+    let mut busy = served.peer().await;
+    busy.send(&post("/api/v1/generators", &served.admin, 100)).await;
+    assert_eq!(served.ask(HEALTH).await.0, 200);
+    served.stop();
+    served.ended().await;
+    busy.closed().await;
+}

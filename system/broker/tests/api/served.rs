@@ -1,0 +1,126 @@
+//! A broker on a real socket, and a peer that minds no manners.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use sindri_broker::{Broker, Limits, ServeOptions, SqliteStore, serve_with};
+use sindri_model::{Entropy, Pak};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use crate::support::{counting_entropy, fixed_clock};
+
+/// Short enough to wait for, long enough for a busy machine.
+pub const SHORT: Duration = Duration::from_millis(200);
+/// What never happens in a test that passes.
+const FOREVER: Duration = Duration::from_secs(20);
+
+pub struct Served {
+    pub address: SocketAddr,
+    pub admin: String,
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinSet<io::Result<()>>,
+}
+
+impl Served {
+    pub async fn new(limits: Limits) -> Self {
+        Self::with(ServeOptions { limits, ..ServeOptions::default() }).await
+    }
+
+    pub async fn with(options: ServeOptions) -> Self {
+        let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
+        let broker = Broker::new(SqliteStore::open(":memory:", None).unwrap(), fixed_clock(), counting_entropy());
+        broker.initialise(&admin).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let mut serving = JoinSet::new();
+        serving.spawn(serve_with(listener, broker, options, async move { drop(stopped.await) }));
+        Self { address, admin: admin.reveal(), stop: Some(stop), serving }
+    }
+
+    /// Asks for the end.
+    pub fn stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    /// Waits for the end.
+    pub async fn ended(&mut self) {
+        in_time(self.serving.join_next()).await.unwrap().unwrap().unwrap();
+    }
+
+    pub async fn peer(&self) -> Raw {
+        Raw(TcpStream::connect(self.address).await.unwrap())
+    }
+
+    /// A whole request on a connection of its own; the status and the body.
+    pub async fn ask(&self, request: &str) -> (u16, String) {
+        let mut peer = self.peer().await;
+        peer.send(request).await;
+        peer.answer().await
+    }
+}
+
+pub async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(FOREVER, future).await.expect("it ends")
+}
+
+pub struct Raw(pub TcpStream);
+
+impl Raw {
+    pub async fn send(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    /// The next answer: its status and its body.
+    pub async fn answer(&mut self) -> (u16, String) {
+        let head = self.head().await;
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let length = header(&head, "content-length").map_or(0, |length| length.parse().unwrap());
+        let mut body = vec![0; length];
+        in_time(self.0.read_exact(&mut body)).await.unwrap();
+        (status, String::from_utf8(body).unwrap())
+    }
+
+    pub async fn head(&mut self) -> String {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(in_time(self.0.read_u8()).await.expect("an answer"));
+        }
+        String::from_utf8(head).unwrap()
+    }
+
+    /// Waits until the other side has closed; nothing more may come.
+    pub async fn closed(&mut self) {
+        let mut rest = Vec::new();
+        match in_time(self.0.read_to_end(&mut rest)).await {
+            Ok(_) => assert_eq!(String::from_utf8_lossy(&rest), ""),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
+        }
+    }
+}
+
+/// The value of a header in a head, or nothing.
+pub fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let lines = head.lines().filter_map(|line| line.split_once(": "));
+    lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+pub fn code(body: &str) -> String {
+    let problem: Value = serde_json::from_str(body).unwrap();
+    problem["code"].as_str().unwrap().to_owned()
+}
+
+/// A request without a body.
+pub fn get(path: &str, key: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: b\r\nauthorization: {key}\r\n\r\n")
+}
+
+/// The head of a request with a body.
+pub fn post(path: &str, key: &str, length: usize) -> String {
+    format!("POST {path} HTTP/1.1\r\nhost: b\r\nauthorization: {key}\r\ncontent-length: {length}\r\n\r\n")
+}
