@@ -1,11 +1,28 @@
 //! The broker as a value.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sindri_model::{Clock, Entropy, Pak};
 
+use crate::api::BODY_BYTES_MAX;
 use crate::etags::Etags;
 use crate::store::{KeyRecord, Store, StoreError};
+
+/// How much one request may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The largest body.
+    pub body_bytes_max: usize,
+    /// The longest wait of a poll.
+    pub wait_max: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { body_bytes_max: BODY_BYTES_MAX, wait_max: Duration::from_secs(300) }
+    }
+}
 
 /// A broker. Cheap to clone; clones are the same broker.
 #[derive(Clone)]
@@ -14,12 +31,18 @@ pub struct Broker {
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
     pub(crate) etags: Arc<Etags>,
+    pub(crate) bounds: Bounds,
 }
 
 impl Broker {
     /// A broker over a store that nothing else writes to.
     pub fn new(store: impl Store + 'static, clock: Clock, entropy: Entropy) -> Self {
-        Self { store: Arc::new(store), clock, entropy, etags: Arc::default() }
+        Self { store: Arc::new(store), clock, entropy, etags: Arc::default(), bounds: Bounds::default() }
+    }
+
+    /// The same broker with other bounds.
+    pub fn with_bounds(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
     }
 
     /// Whether the store has an administrator's key: false only before the first start is complete.

@@ -11,7 +11,7 @@ mod serve;
 mod store;
 
 pub use api::{BODY_BYTES_MAX, router};
-pub use broker::Broker;
+pub use broker::{Bounds, Broker};
 pub use serve::{Limits, Peer, PeerAddress, ServeOptions, serve, serve_with};
 pub use store::{
     DesiredSet, KeyHolder, KeyRecord, NewRevision, Noun, OpenError, RevisionRecord, SqliteStore, Store, StoreError,

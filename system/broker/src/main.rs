@@ -1,74 +1,55 @@
-//! The broker as a process: flags, clock, entropy, files, signals. Everything else is in the library.
+//! The broker as a process: settings, clock, entropy, files, signals. Everything else is in the library.
 
+mod process;
+
+use std::ffi::OsString;
 use std::fs::OpenOptions;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use axum::serve::ListenerExt;
-use clap::{Parser, ValueEnum};
 use jiff::Timestamp;
-use sindri_broker::{Broker, OpenError, SqliteStore, StoreError, serve};
-use sindri_model::{Clock, Entropy, Pak};
+use sindri_broker::{Bounds, Broker, Limits, OpenError, ServeOptions, SqliteStore, serve_with};
+use sindri_model::{Clock, Entropy};
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::filter::LevelFilter;
+use tokio::runtime::{Builder, Runtime};
 
-/// Keeps what every cluster should run, and tells their agents.
-#[derive(Parser)]
-#[command(name = "sindri-broker", version)]
-struct Flags {
-    /// Where to listen; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:3000", value_name = "HOST:PORT")]
-    listen: String,
-    /// The database, as sqlite:PATH.
-    #[arg(long, default_value = "sqlite:sindri.db", value_name = "URL", env = "SINDRI_DATABASE_URL")]
-    database_url: String,
-    /// Where the administrator's key is kept: read at the first start if the file is there, else written.
-    #[arg(long, value_name = "PATH")]
-    admin_key_file: Option<PathBuf>,
-    /// How to write log lines (to standard error).
-    #[arg(long, value_enum, default_value_t = LogForm::Pretty)]
-    log: LogForm,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum LogForm {
-    /// Lines for people.
-    Pretty,
-    /// None at all.
-    Off,
-}
+use process::config::{Config, ConfigError};
+use process::flags::{self, Flags, Otherwise};
+use process::key::{self, KeyError};
+use process::signals::Signals;
+use process::{descriptors, logs, settings};
 
 /// The broker cannot start.
 #[derive(Debug, Error)]
 enum StartError {
-    #[error("--database-url must be like sqlite:PATH, not {0:?}")]
-    DatabaseUrl(String),
+    #[error("{0}")]
+    Flags(String),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("the configuration {path}: {source}")]
+    ConfigFile { path: String, source: io::Error },
+    #[error("the variable {0:?} is no text")]
+    Variable(OsString),
+    #[error("there is no store for {0} in this broker")]
+    NoStore(String),
     #[error("{path}: {source}")]
     Database { path: String, source: OpenError },
     #[error("the database {path} cannot be opened: {source}")]
     DatabaseFile { path: String, source: io::Error },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: String, source: io::Error },
-    #[error("the key file {path}: {reason}")]
-    KeyFile { path: String, reason: String },
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Key(#[from] KeyError),
     #[error("cannot start: {0}")]
     Io(#[from] io::Error),
 }
 
 fn main() -> ExitCode {
-    let flags = Flags::parse();
-    let level = match flags.log {
-        LogForm::Pretty => LevelFilter::INFO,
-        LogForm::Off => LevelFilter::OFF,
-    };
-    tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(level).with_target(false).init();
-    match run(&flags) {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("sindri-broker: {error}");
@@ -77,109 +58,94 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(flags: &Flags) -> Result<(), StartError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(start(flags))
+fn run() -> Result<(), StartError> {
+    let flags = match flags::read(std::env::args_os()) {
+        Ok(flags) => flags,
+        Err(Otherwise::Said(text)) => {
+            print!("{text}");
+            return Ok(());
+        }
+        Err(Otherwise::Mistake(line)) => return Err(StartError::Flags(line)),
+    };
+    let print_config = flags.print_config;
+    let config = configuration(flags)?;
+    if print_config {
+        print!("{}", config.print());
+        return Ok(());
+    }
+    logs::begin(&config);
+    descriptors::take_all();
+    runtime(config.count(&settings::WORKERS))?.block_on(start(&config))
 }
 
-async fn start(flags: &Flags) -> Result<(), StartError> {
+/// The one place that reads the environment.
+fn configuration(flags: Flags) -> Result<Config, StartError> {
+    let file = flags.config_file.map(|path| match std::fs::read_to_string(&path) {
+        Ok(text) => Ok((path, text)),
+        Err(source) => Err(StartError::ConfigFile { path, source }),
+    });
+    let file = file.transpose()?;
+    let mut environment = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(settings::PREFIX)) else { continue };
+        let value = value.into_string().map_err(|_| StartError::Variable(name.into()))?;
+        environment.push((name.to_owned(), value));
+    }
+    let file = file.as_ref().map(|(path, text)| (path.as_str(), text.as_str()));
+    Ok(Config::read(file, environment, flags.settings)?)
+}
+
+fn runtime(workers: usize) -> io::Result<Runtime> {
+    // One thread needs no scheduler between threads.
+    if workers == 1 {
+        return Builder::new_current_thread().enable_all().build();
+    }
+    Builder::new_multi_thread().worker_threads(workers).enable_all().build()
+}
+
+async fn start(config: &Config) -> Result<(), StartError> {
     // First: a signal that comes while it starts is heard too.
     let signals = Signals::listen()?;
-    let path = sqlite_path(&flags.database_url)?;
-    private_file(path)?;
-    let store =
-        SqliteStore::open(path, None).map_err(|source| StartError::Database { path: path.to_owned(), source })?;
+    let store = store(config.text(&settings::DATABASE_URL))?;
     let entropy = system_entropy();
-    let broker = Broker::new(store, system_clock(), entropy.clone());
-    first_start(&broker, flags.admin_key_file.as_deref(), &entropy).await?;
-    let listen_error = |source| StartError::Listen { address: flags.listen.clone(), source };
-    let listener = TcpListener::bind(&flags.listen).await.map_err(listen_error)?;
+    let broker = Broker::new(store, system_clock(), entropy.clone()).with_bounds(bounds(config));
+    key::first_start(&broker, config.path(&settings::ADMIN_KEY_FILE), &entropy).await?;
+    let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };
+    let listener = TcpListener::bind(config.text(&settings::LISTEN)).await.map_err(listen_error)?;
     let address = listener.local_addr().map_err(listen_error)?;
     println!("READY http://{address}");
     io::stdout().flush()?;
-    serve_until_signal(listener, broker, signals).await?;
+    let listener = listener.tap_io(|stream| {
+        // Only a matter of speed, and a peer that is gone already shows at the first read.
+        let _ = stream.set_nodelay(true);
+    });
+    serve_with(listener, broker, options(config), signals.end()).await?;
     Ok(())
 }
 
-fn sqlite_path(url: &str) -> Result<&str, StartError> {
-    let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")).unwrap_or_default();
-    if path.is_empty() { Err(StartError::DatabaseUrl(url.to_owned())) } else { Ok(path) }
+fn bounds(config: &Config) -> Bounds {
+    Bounds {
+        body_bytes_max: config.count(&settings::LIMITS_BODY_BYTES),
+        wait_max: Duration::from_secs(config.count(&settings::LIMITS_WAIT_SECONDS_MAX) as u64),
+    }
+}
+
+fn options(config: &Config) -> ServeOptions {
+    let limits = Limits { connections_max: config.count(&settings::LIMITS_CONNECTIONS), ..Limits::default() };
+    ServeOptions { limits }
+}
+
+fn store(url: &str) -> Result<SqliteStore, StartError> {
+    let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
+    let path = path.ok_or_else(|| StartError::NoStore(settings::DATABASE_URL.shown(url)))?;
+    private_file(path)?;
+    SqliteStore::open(path, None).map_err(|source| StartError::Database { path: path.to_owned(), source })
 }
 
 /// The database holds every bundle, secrets included: it is created for its owner only.
 fn private_file(path: &str) -> Result<(), StartError> {
     let created = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     created.map(drop).map_err(|source| StartError::DatabaseFile { path: path.to_owned(), source })
-}
-
-/// Makes the administrator's key, once. The file is written before the database, so that a crash in between
-/// loses nothing: the next start finds the key in the file.
-async fn first_start(broker: &Broker, key_file: Option<&Path>, entropy: &Entropy) -> Result<(), StartError> {
-    if broker.has_admin().await? {
-        return Ok(());
-    }
-    let pak = match key_file {
-        Some(path) => key_in_file(path, entropy)?,
-        None => Pak::mint(entropy),
-    };
-    broker.initialise(&pak).await?;
-    match key_file {
-        Some(path) => println!("the administrator's key is in {}", path.display()),
-        None => println!("the administrator's key, shown this once: {}", pak.reveal()),
-    }
-    Ok(())
-}
-
-fn key_in_file(path: &Path, entropy: &Entropy) -> Result<Pak, StartError> {
-    let fault = |reason: String| StartError::KeyFile { path: path.display().to_string(), reason };
-    match std::fs::read_to_string(path) {
-        Ok(text) => return Pak::parse(text.trim()).map_err(|error| fault(error.to_string())),
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(fault(error.to_string())),
-    }
-    let pak = Pak::mint(entropy);
-    write_key(path, &pak).map_err(|error| fault(error.to_string()))?;
-    Ok(pak)
-}
-
-/// The file appears whole or not at all, readable by its owner only.
-fn write_key(path: &Path, pak: &Pak) -> io::Result<()> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".draft");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    writeln!(file, "{}", pak.reveal())?;
-    file.sync_all()?;
-    std::fs::rename(&draft, path)
-}
-
-/// The signals that ask the process to end.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// Resolves when one of them has come.
-    async fn end(mut self) {
-        tokio::select! {
-            biased; // Either will do.
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-        tracing::info!("shutting down");
-    }
-}
-
-async fn serve_until_signal(listener: TcpListener, broker: Broker, signals: Signals) -> io::Result<()> {
-    let listener = listener.tap_io(|stream| {
-        // Only a matter of speed, and a peer that is gone already shows at the first read.
-        let _ = stream.set_nodelay(true);
-    });
-    serve(listener, broker, signals.end()).await
 }
 
 #[expect(clippy::disallowed_methods, reason = "the process owns the wall clock and hands it in")]

@@ -22,7 +22,7 @@ use axum::routing::{delete, get, post};
 
 use crate::Broker;
 
-/// The largest body that is accepted.
+/// The largest body that is accepted, unless the broker was made with another bound.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// The whole API as a service.
@@ -34,7 +34,7 @@ pub fn router(broker: Broker) -> Router {
         .nest("/api/v1", api)
         .fallback(answer::no_route)
         .method_not_allowed_fallback(answer::no_method)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(DefaultBodyLimit::max(broker.bounds.body_bytes_max))
         .layer(from_fn(log::log))
         .with_state(broker)
 }

@@ -11,9 +11,13 @@ use sindri_model::Pak;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sindri-broker");
 
 fn start(directory: &Path, key_file: bool) -> (Child, Lines<BufReader<ChildStdout>>) {
+    start_with(directory, key_file, &[])
+}
+
+fn start_with(directory: &Path, key_file: bool, more: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let database = format!("sqlite:{}", directory.join("sindri.db").display());
     let mut command = Command::new(PROGRAM);
-    command.args(["--listen", "127.0.0.1:0", "--log", "off", "--database-url", &database]);
+    command.args(["--listen", "127.0.0.1:0", "--log", "off", "--database-url", &database]).args(more);
     if key_file {
         command.arg("--admin-key-file").arg(directory.join("key"));
     }
@@ -67,6 +71,45 @@ fn without_a_key_file_the_key_is_shown_once() {
 }
 
 #[test]
+fn print_config_shows_every_setting_its_value_and_its_source_and_no_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("b.toml");
+    std::fs::write(&file, "workers = 2\n[database]\nurl = \"postgres://me:hidden@host/db\"\n").unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["--print-config", "--log", "json", "--config"]).arg(&file);
+    command.env("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY", "hidden").env("SINDRI__BROKER__LOG__LEVEL", "debug");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let printed = String::from_utf8(output.stdout).unwrap().replace(&file.display().to_string(), "FILE");
+    let expected = "\
+listen                          127.0.0.1:3000            default
+database.url                    postgres://me:***@host/db  file FILE:3
+database.connections            8                         default
+admin_key_file                  -                         default
+tls.certificate_file            -                         default
+tls.key_file                    -                         default
+log.form                        json                      flag --log
+log.level                       debug                     environment SINDRI__BROKER__LOG__LEVEL
+limits.body_bytes               2097152                   default
+limits.connections              16384                     default
+limits.wait_seconds_max         300                       default
+webhooks.allow_private_targets  false                     default
+webhooks.encryption_key_file    -                         default
+webhooks.encryption_key         ***                       environment SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY
+workers                         2                         file FILE:1
+";
+    assert_eq!(printed, expected);
+}
+
+#[test]
+fn several_workers_serve_as_one_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let (process, mut lines) = start_with(directory.path(), true, &["--workers", "3"]);
+    assert!(ask(&mut TcpStream::connect(address(&mut lines)).unwrap()).starts_with("HTTP/1.1 200"));
+    stop(process);
+}
+
+#[test]
 fn bad_input_is_one_line_and_exit_code_2() {
     let directory = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| Command::new(PROGRAM).args(arguments).output().unwrap();
@@ -79,6 +122,14 @@ fn bad_input_is_one_line_and_exit_code_2() {
     std::fs::write(directory.path().join("bad-key"), "nonsense").unwrap();
     let key_file = directory.path().join("bad-key").display().to_string();
     assert!(mistake(&run(&["--database-url", &fresh, "--admin-key-file", &key_file])).contains("not an access key"));
+    assert!(mistake(&run(&["--listne", "a:1"])).contains("--listne"));
+    assert!(mistake(&run(&["--config", "no/such/file"])).contains("no/such/file"));
+    assert!(mistake(&run(&["--log", "loud"])).contains("log.form = \"loud\" (flag --log): must be one of pretty"));
+    assert!(
+        mistake(&run(&["--database-url", "postgres://a:hidden@h/d"])).contains("no store for postgres://a:***@h/d")
+    );
+    let unknown = Command::new(PROGRAM).env("SINDRI__BROKER__LISTEM", "a:1").output().unwrap();
+    assert!(mistake(&unknown).contains("the nearest is SINDRI__BROKER__LISTEN"));
 }
 
 /// The address behind `READY http://`.

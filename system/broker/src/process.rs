@@ -1,0 +1,9 @@
+//! What the broker's process owns: its settings, files, logs and signals.
+
+pub mod config;
+pub mod descriptors;
+pub mod flags;
+pub mod key;
+pub mod logs;
+pub mod settings;
+pub mod signals;
