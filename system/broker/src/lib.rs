@@ -9,6 +9,7 @@ mod broker;
 mod etags;
 mod serve;
 mod store;
+mod tls;
 
 pub use api::{BODY_BYTES_MAX, router};
 pub use broker::{Bounds, Broker};
@@ -17,3 +18,4 @@ pub use store::{
     DesiredSet, KeyHolder, KeyRecord, NewRevision, Noun, OpenError, RevisionRecord, SqliteStore, Store, StoreError,
     Stored,
 };
+pub use tls::{Tls, TlsError};

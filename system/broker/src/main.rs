@@ -2,6 +2,7 @@
 
 mod process;
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -21,6 +22,7 @@ use process::config::{Config, ConfigError};
 use process::flags::{self, Flags, Otherwise};
 use process::key::{self, KeyError};
 use process::signals::Signals;
+use process::tls_files::{TlsFiles, TlsFilesError};
 use process::{descriptors, logs, settings};
 
 /// The broker cannot start.
@@ -42,6 +44,8 @@ enum StartError {
     DatabaseFile { path: String, source: io::Error },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: String, source: io::Error },
+    #[error(transparent)]
+    TlsFiles(#[from] TlsFilesError),
     #[error(transparent)]
     Key(#[from] KeyError),
     #[error("cannot start: {0}")]
@@ -106,6 +110,7 @@ fn runtime(workers: usize) -> io::Result<Runtime> {
 async fn start(config: &Config) -> Result<(), StartError> {
     // First: a signal that comes while it starts is heard too.
     let signals = Signals::listen()?;
+    let files = tls_files(config)?;
     let store = store(config.text(&settings::DATABASE_URL))?;
     let entropy = system_entropy();
     let broker = Broker::new(store, system_clock(), entropy.clone()).with_bounds(bounds(config));
@@ -113,14 +118,31 @@ async fn start(config: &Config) -> Result<(), StartError> {
     let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };
     let listener = TcpListener::bind(config.text(&settings::LISTEN)).await.map_err(listen_error)?;
     let address = listener.local_addr().map_err(listen_error)?;
-    println!("READY http://{address}");
+    let scheme = if files.is_some() { "https" } else { "http" };
+    println!("READY {scheme}://{address}");
     io::stdout().flush()?;
     let listener = listener.tap_io(|stream| {
         // Only a matter of speed, and a peer that is gone already shows at the first read.
         let _ = stream.set_nodelay(true);
     });
-    serve_with(listener, broker, options(config), signals.end()).await?;
-    Ok(())
+    let options = ServeOptions { tls: files.as_ref().map(TlsFiles::tls), limits: limits(config) };
+    tokio::select! {
+        biased; // Serving ends the process; following the files never does.
+        served = serve_with(listener, broker, options, signals.end()) => Ok(served?),
+        never = follow(files) => match never {},
+    }
+}
+
+fn tls_files(config: &Config) -> Result<Option<TlsFiles>, TlsFilesError> {
+    let paths = config.path(&settings::TLS_CERTIFICATE_FILE).zip(config.path(&settings::TLS_KEY_FILE));
+    paths.map(|(certificate, key)| TlsFiles::open(certificate, key)).transpose()
+}
+
+async fn follow(files: Option<TlsFiles>) -> Infallible {
+    match files {
+        Some(files) => files.follow().await,
+        None => std::future::pending().await,
+    }
 }
 
 fn bounds(config: &Config) -> Bounds {
@@ -130,9 +152,8 @@ fn bounds(config: &Config) -> Bounds {
     }
 }
 
-fn options(config: &Config) -> ServeOptions {
-    let limits = Limits { connections_max: config.count(&settings::LIMITS_CONNECTIONS), ..Limits::default() };
-    ServeOptions { limits }
+fn limits(config: &Config) -> Limits {
+    Limits { connections_max: config.count(&settings::LIMITS_CONNECTIONS), ..Limits::default() }
 }
 
 fn store(url: &str) -> Result<SqliteStore, StartError> {

@@ -7,3 +7,4 @@ pub mod key;
 pub mod logs;
 pub mod settings;
 pub mod signals;
+pub mod tls_files;

@@ -20,6 +20,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::Broker;
 use crate::api::router;
+use crate::tls::Tls;
 
 pub(crate) use body::BodyClock;
 
@@ -36,6 +37,8 @@ pub struct Limits {
     pub idle_time_max: Duration,
     /// Without taking a single byte of an answer.
     pub stall_time_max: Duration,
+    /// For agreeing on a secret, where connections are encrypted.
+    pub handshake_time_max: Duration,
     /// For everything that is under way when the end is asked for.
     pub shutdown_time_max: Duration,
 }
@@ -48,6 +51,7 @@ impl Default for Limits {
             body_time_max: Duration::from_secs(30),
             idle_time_max: Duration::from_secs(5 * 60),
             stall_time_max: Duration::from_secs(30),
+            handshake_time_max: Duration::from_secs(10),
             shutdown_time_max: Duration::from_secs(10),
         }
     }
@@ -56,6 +60,8 @@ impl Default for Limits {
 /// How to serve.
 #[derive(Clone, Debug, Default)]
 pub struct ServeOptions {
+    /// Encrypts every connection; without it none is.
+    pub tls: Option<Tls>,
     /// How much a peer may take.
     pub limits: Limits,
 }
@@ -125,7 +131,11 @@ where
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => note(ended),
             (stream, peer) = listener.accept(), if has_room => {
-                connections.spawn(connection::plain(stream, peer.ip(), front.clone(), stopped.clone()));
+                let (front, stopped) = (front.clone(), stopped.clone());
+                match options.tls.as_ref().map(Tls::acceptor) {
+                    None => connections.spawn(connection::plain(stream, peer.ip(), front, stopped)),
+                    Some(tls) => connections.spawn(connection::encrypted(stream, tls, peer.ip(), front, stopped)),
+                };
             }
         }
     }

@@ -13,7 +13,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
 use super::body::{AnswerBody, BodyClock, TimedBody};
@@ -31,6 +32,29 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     speak(stream, peer, &front, stopped).await;
+}
+
+/// Serves a connection that begins with a handshake.
+pub(super) async fn encrypted<S>(
+    stream: S,
+    tls: TlsAcceptor,
+    peer: Option<IpAddr>,
+    front: Arc<Front>,
+    mut stopped: watch::Receiver<()>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let handshake = timeout(front.limits.handshake_time_max, tls.accept(stream));
+    let shaken = tokio::select! {
+        biased; // The end first: nothing has been asked yet.
+        _ = stopped.changed() => return,
+        shaken = handshake => shaken,
+    };
+    match shaken {
+        Ok(Ok(stream)) => speak(stream, peer, &front, stopped).await,
+        Ok(Err(error)) => tracing::debug!(%error, "closed: no handshake"),
+        Err(_) => tracing::debug!("closed: the handshake took too long"),
+    }
 }
 
 /// Speaks HTTP until either side has had enough.

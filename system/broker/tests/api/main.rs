@@ -4,6 +4,7 @@
 mod access;
 mod durability;
 mod edge;
+mod encrypted;
 mod events;
 mod over_the_wire;
 mod process;

@@ -8,13 +8,13 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use sindri_model::Pak;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_sindri-broker");
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sindri-broker");
 
 fn start(directory: &Path, key_file: bool) -> (Child, Lines<BufReader<ChildStdout>>) {
     start_with(directory, key_file, &[])
 }
 
-fn start_with(directory: &Path, key_file: bool, more: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
+pub fn start_with(directory: &Path, key_file: bool, more: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let database = format!("sqlite:{}", directory.join("sindri.db").display());
     let mut command = Command::new(PROGRAM);
     command.args(["--listen", "127.0.0.1:0", "--log", "off", "--database-url", &database]).args(more);
@@ -26,13 +26,13 @@ fn start_with(directory: &Path, key_file: bool, more: &[&str]) -> (Child, Lines<
     (process, lines)
 }
 
-fn stop(mut process: Child) {
+pub fn stop(mut process: Child) {
     let killed = Command::new("kill").args(["-TERM", &process.id().to_string()]).status().unwrap();
     assert!(killed.success());
     assert_eq!(process.wait().unwrap().code(), Some(0), "SIGTERM is no failure");
 }
 
-fn mistake(output: &Output) -> String {
+pub fn mistake(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -132,9 +132,14 @@ fn bad_input_is_one_line_and_exit_code_2() {
     assert!(mistake(&unknown).contains("the nearest is SINDRI__BROKER__LISTEN"));
 }
 
-/// The address behind `READY http://`.
 fn address(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
-    let ready = lines.map(Result::unwrap).find_map(|line| line.strip_prefix("READY http://").map(str::to_owned));
+    ready(lines, "http")
+}
+
+/// The address behind `READY http://`.
+pub fn ready(lines: &mut Lines<BufReader<ChildStdout>>, scheme: &str) -> String {
+    let start = format!("READY {scheme}://");
+    let ready = lines.map(Result::unwrap).find_map(|line| line.strip_prefix(&start).map(str::to_owned));
     ready.expect("the process gets ready")
 }
 

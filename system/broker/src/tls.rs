@@ -1,0 +1,73 @@
+//! TLS at the broker's port: the certificate that new connections are shown, which can be replaced.
+//!
+//! The provider of cryptography is named here and not taken from the process. A connection keeps what it began with.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use thiserror::Error;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
+
+/// A certificate and its key cannot be used.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// The text of the certificates is broken.
+    #[error("the certificate cannot be read: {0}")]
+    Certificate(pem::Error),
+    /// There is none in it.
+    #[error("there is no certificate in it")]
+    NoCertificate,
+    /// The text of the key is broken, or there is none in it.
+    #[error("the key cannot be read: {0}")]
+    Key(pem::Error),
+    /// The two do not go together, or not with this broker.
+    #[error("the certificate and the key cannot be used: {0}")]
+    Pair(rustls::Error),
+}
+
+/// What new connections are shown. Cheap to clone; clones are replaced together.
+#[derive(Clone)]
+pub struct Tls(Arc<RwLock<Arc<ServerConfig>>>);
+
+impl Tls {
+    /// A certificate with its chain, and its key, both in PEM.
+    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        Ok(Self(Arc::new(RwLock::new(server(certificates, key)?))))
+    }
+
+    /// Shows another certificate from now on. If the new pair cannot be used, the old one stays.
+    pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
+        let server = server(certificates, key)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = server;
+        Ok(())
+    }
+
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.0.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+fn server(certificates: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
+    let chain = chain.map_err(TlsError::Certificate)?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate);
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(TlsError::Key)?;
+    let versions = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Pair)?;
+    let mut server = versions.with_no_client_auth().with_single_cert(chain, key).map_err(TlsError::Pair)?;
+    server.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(server))
+}

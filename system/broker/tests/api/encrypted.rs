@@ -1,0 +1,115 @@
+//! TLS: a real handshake, certificates that are replaced, and files that are no good.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use sindri_broker::{Limits, ServeOptions, Tls};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::process::{PROGRAM, mistake, ready, start_with, stop};
+use crate::served::{SHORT, Served};
+
+struct Pair {
+    certificate: String,
+    key: String,
+}
+
+fn pair() -> Pair {
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["broker".to_owned()]).unwrap();
+    Pair { certificate: cert.pem(), key: signing_key.serialize_pem() }
+}
+
+fn write(directory: &Path, pair: &Pair) {
+    std::fs::write(directory.join("tls.crt"), &pair.certificate).unwrap();
+    std::fs::write(directory.join("tls.key"), &pair.key).unwrap();
+}
+
+/// A connection that trusts this certificate and no other.
+fn connect(address: &str, trusted: &Pair) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(trusted.certificate.as_bytes()).unwrap()).unwrap();
+    let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = ClientConnection::new(Arc::new(client), "broker".try_into().unwrap()).unwrap();
+    let mut stream = StreamOwned::new(client, TcpStream::connect(address)?);
+    ask(&mut stream)?;
+    Ok(stream)
+}
+
+fn ask(stream: &mut (impl Read + Write)) -> io::Result<()> {
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: broker\r\n\r\n")?;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\nok") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        answer.push(byte[0]);
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200"));
+    Ok(())
+}
+
+#[test]
+fn a_replaced_certificate_is_shown_to_new_connections_and_old_ones_go_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, second) = (pair(), pair());
+    write(directory.path(), &first);
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let (certificate, key) = (file("tls.crt"), file("tls.key"));
+    let flags = ["--tls-certificate-file", &certificate, "--tls-key-file", &key];
+    let (process, mut lines) = start_with(directory.path(), true, &flags);
+    let address = ready(&mut lines, "https");
+    let mut old = connect(&address, &first).unwrap();
+    assert!(connect(&address, &second).is_err());
+
+    let hangup = || assert!(Command::new("kill").args(["-HUP", &process.id().to_string()]).status().unwrap().success());
+    write(directory.path(), &Pair { certificate: "nonsense".to_owned(), key: second.key.clone() });
+    hangup();
+    connect(&address, &first).expect("a broken pair replaces nothing");
+    write(directory.path(), &second);
+    hangup();
+    // The signal is heard between two connections, not necessarily before the next one.
+    while connect(&address, &second).is_err() {}
+    assert!(connect(&address, &first).is_err());
+    ask(&mut old).expect("a connection goes on with what it began with");
+    stop(process);
+}
+
+#[test]
+fn a_start_with_files_that_are_no_pair_is_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, second) = (pair(), pair());
+    let database = format!("sqlite:{}", directory.path().join("a.db").display());
+    let (certificate, key) = (directory.path().join("tls.crt"), directory.path().join("tls.key"));
+    let run = || {
+        let mut command = Command::new(PROGRAM);
+        command.args(["--listen", "127.0.0.1:0", "--database-url", &database, "--tls-certificate-file"]);
+        mistake(&command.arg(&certificate).arg("--tls-key-file").arg(&key).output().unwrap())
+    };
+    assert!(run().contains("tls.crt: No such file"));
+    write(directory.path(), &Pair { certificate: first.certificate.clone(), key: second.key });
+    let mismatch = run();
+    assert!(mismatch.contains("tls.crt: the certificate and the key cannot be used"), "{mismatch}");
+    write(directory.path(), &Pair { certificate: "nonsense".to_owned(), key: first.key.clone() });
+    assert!(run().contains("there is no certificate in it"));
+    write(directory.path(), &Pair { certificate: first.certificate, key: "nonsense".to_owned() });
+    assert!(run().contains("the key cannot be read"));
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_shake_hands_is_cut_off() {
+    let pair = pair();
+    let tls = Tls::from_pem(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();
+    let limits = Limits { handshake_time_max: SHORT, ..Limits::default() };
+    let served = Served::with(ServeOptions { tls: Some(tls), limits }).await;
+    served.peer().await.closed().await;
+}
