@@ -7,6 +7,7 @@ use sindri_model::{Clock, Entropy, Pak};
 
 use crate::api::BODY_BYTES_MAX;
 use crate::etags::Etags;
+use crate::request_id::RequestIds;
 use crate::store::{KeyRecord, Store, StoreError};
 
 /// How much one request may ask for.
@@ -32,12 +33,20 @@ pub struct Broker {
     pub(crate) entropy: Entropy,
     pub(crate) etags: Arc<Etags>,
     pub(crate) bounds: Bounds,
+    pub(crate) request_ids: Arc<RequestIds>,
 }
 
 impl Broker {
     /// A broker over a store that nothing else writes to.
     pub fn new(store: impl Store + 'static, clock: Clock, entropy: Entropy) -> Self {
-        Self { store: Arc::new(store), clock, entropy, etags: Arc::default(), bounds: Bounds::default() }
+        Self {
+            request_ids: Arc::new(RequestIds::new(&entropy)),
+            store: Arc::new(store),
+            clock,
+            entropy,
+            etags: Arc::default(),
+            bounds: Bounds::default(),
+        }
     }
 
     /// The same broker with other bounds.

@@ -7,12 +7,14 @@
 mod api;
 mod broker;
 mod etags;
+mod request_id;
 mod serve;
 mod store;
 mod tls;
 
 pub use api::{BODY_BYTES_MAX, router};
 pub use broker::{Bounds, Broker};
+pub use request_id::with_request_id;
 pub use serve::{Limits, Peer, PeerAddress, ServeOptions, serve, serve_with};
 pub use store::{
     DesiredSet, KeyHolder, KeyRecord, NewRevision, Noun, OpenError, RevisionRecord, SqliteStore, Store, StoreError,

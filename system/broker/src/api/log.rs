@@ -1,18 +1,28 @@
-//! One line per request, when it is answered.
+//! Around every request: its name, and one line when it is answered.
 //!
 //! Fixed fields in a fixed order, the route and not the path, no times: the lines of two equal runs are equal.
+//! What changes something or is refused is news; a read that succeeds, an idle poll above all, is for debugging.
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::CONNECTION;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 
 use super::actor::ActorLabel;
 use super::answer::Refusal;
+use crate::Broker;
+use crate::request_id::{REQUEST_ID, in_request};
 use crate::serve::BodyClock;
 
-pub(crate) async fn log(request: Request, next: Next) -> Response {
+pub(crate) async fn log(State(broker): State<Broker>, request: Request, next: Next) -> Response {
+    let id = broker.request_ids.of(request.headers());
+    let mut response = in_request(id.clone(), answer(request, next)).await;
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+async fn answer(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let clock = request.extensions().get::<BodyClock>().cloned();
@@ -21,9 +31,23 @@ pub(crate) async fn log(request: Request, next: Next) -> Response {
         response = body_timeout();
     }
     let route = matched.as_ref().map_or("-", MatchedPath::as_str);
-    let actor = response.extensions().get::<ActorLabel>().map_or("-", |label| &label.0);
-    tracing::info!(%method, route, status = response.status().as_u16(), actor, "request");
+    write(&method, route, &response);
     response
+}
+
+fn write(method: &Method, route: &str, response: &Response) {
+    let status = response.status();
+    let actor = response.extensions().get::<ActorLabel>().map_or("-", |label| &label.0);
+    if is_news(method, status) {
+        tracing::info!(%method, route, status = status.as_u16(), actor, "request");
+    } else {
+        tracing::debug!(%method, route, status = status.as_u16(), actor, "request");
+    }
+}
+
+fn is_news(method: &Method, status: StatusCode) -> bool {
+    let is_read = method == Method::GET || method == Method::HEAD;
+    !(is_read && (status.is_success() || status == StatusCode::NOT_MODIFIED))
 }
 
 /// Whatever the handler made of the body's end: what is left of it is not waited for.

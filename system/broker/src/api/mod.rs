@@ -17,7 +17,7 @@ mod targets;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 
 use crate::Broker;
@@ -35,7 +35,7 @@ pub fn router(broker: Broker) -> Router {
         .fallback(answer::no_route)
         .method_not_allowed_fallback(answer::no_method)
         .layer(DefaultBodyLimit::max(broker.bounds.body_bytes_max))
-        .layer(from_fn(log::log))
+        .layer(from_fn_with_state(broker.clone(), log::log))
         .with_state(broker)
 }
 

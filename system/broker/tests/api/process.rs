@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
+use serde_json::{Value, json};
 use sindri_model::Pak;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sindri-broker");
@@ -17,7 +18,12 @@ fn start(directory: &Path, key_file: bool) -> (Child, Lines<BufReader<ChildStdou
 pub fn start_with(directory: &Path, key_file: bool, more: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let database = format!("sqlite:{}", directory.join("sindri.db").display());
     let mut command = Command::new(PROGRAM);
-    command.args(["--listen", "127.0.0.1:0", "--log", "off", "--database-url", &database]).args(more);
+    command.args(["--listen", "127.0.0.1:0", "--database-url", &database]).args(more);
+    if more.contains(&"--log") {
+        command.stderr(Stdio::piped());
+    } else {
+        command.args(["--log", "off"]);
+    }
     if key_file {
         command.arg("--admin-key-file").arg(directory.join("key"));
     }
@@ -99,6 +105,57 @@ webhooks.encryption_key         ***                       environment SINDRI__BR
 workers                         2                         file FILE:1
 ";
     assert_eq!(printed, expected);
+}
+
+/// What a process logs that is asked for a read, a refusal and a change.
+fn logged(form: &str, level: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut process, mut lines) = start_with(directory.path(), true, &["--log", form, "--log-level", level]);
+    let mut stream = TcpStream::connect(address(&mut lines)).unwrap();
+    let key = std::fs::read_to_string(directory.path().join("key")).unwrap();
+    let body = "content-length: 15\r\n\r\n{\"name\":\"shop\"}";
+    write!(stream, "GET /api/v1/agents/a?b HTTP/1.1\r\nhost: b\r\nx-request-id: the-\"first\"\r\n\r\n").unwrap();
+    let (host, id) = ("host: b\r\nconnection: close", "x-request-id: the-second");
+    let mut answers = String::new();
+    ask(&mut stream);
+    write!(stream, "POST /api/v1/generators HTTP/1.1\r\n{host}\r\n{id}\r\nauthorization: {}\r\n{body}", key.trim())
+        .unwrap();
+    stream.read_to_string(&mut answers).unwrap();
+    assert!(answers.contains("HTTP/1.1 201") && answers.contains("\r\nx-request-id: the-second\r\n"), "{answers}");
+    let mut said = String::new();
+    let mut errors = process.stderr.take().unwrap();
+    stop(process);
+    errors.read_to_string(&mut said).unwrap();
+    assert!(!said.contains(key.trim()), "no key is logged");
+    said
+}
+
+#[test]
+fn json_lines_have_the_request_and_its_name_and_reads_are_no_news() {
+    let lines = logged("json", "info");
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let requests: Vec<_> = lines.iter().filter(|line| line["message"] == "request").collect();
+    let seen: Vec<_> = requests.iter().map(|line| (&line["route"], &line["status"], &line["request_id"])).collect();
+    assert_eq!(
+        seen,
+        [
+            (&json!("/api/v1/agents/{id}"), &json!(401), &json!("the-\"first\"")),
+            (&json!("/api/v1/generators"), &json!(201), &json!("the-second")),
+        ]
+    );
+    assert!(lines.iter().any(|line| line["message"] == "shutting down" && line["request_id"].is_null()));
+}
+
+#[test]
+fn pretty_lines_end_with_the_name_of_the_request_and_debugging_shows_reads_too() {
+    let lines = logged("pretty", "debug");
+    let fields = "request method=POST route=\"/api/v1/generators\" status=201 actor=";
+    assert!(lines.lines().any(|line| line.contains(fields) && line.ends_with(" request_id=the-second")), "{lines}");
+    assert!(
+        lines.contains("DEBUG request method=GET route=\"/healthz\" status=200 actor=\"-\" request_id="),
+        "{lines}"
+    );
+    assert_eq!(logged("off", "debug"), "");
 }
 
 #[test]
