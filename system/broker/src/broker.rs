@@ -7,6 +7,7 @@ use sindri_model::{Clock, Entropy, Pak};
 
 use crate::api::BODY_BYTES_MAX;
 use crate::etags::Etags;
+use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
 use crate::store::{KeyRecord, Store, StoreError};
 
@@ -33,6 +34,7 @@ pub struct Broker {
     pub(crate) entropy: Entropy,
     pub(crate) etags: Arc<Etags>,
     pub(crate) bounds: Bounds,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) request_ids: Arc<RequestIds>,
 }
 
@@ -46,12 +48,18 @@ impl Broker {
             entropy,
             etags: Arc::default(),
             bounds: Bounds::default(),
+            metrics: Arc::default(),
         }
     }
 
     /// The same broker with other bounds.
     pub fn with_bounds(self, bounds: Bounds) -> Self {
         Self { bounds, ..self }
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
     }
 
     /// Whether the store has an administrator's key: false only before the first start is complete.

@@ -7,6 +7,7 @@
 mod api;
 mod broker;
 mod etags;
+mod metrics;
 mod request_id;
 mod serve;
 mod store;
@@ -14,6 +15,7 @@ mod tls;
 
 pub use api::{BODY_BYTES_MAX, router};
 pub use broker::{Bounds, Broker};
+pub use metrics::{Delivery, Metrics};
 pub use request_id::with_request_id;
 pub use serve::{Limits, Peer, PeerAddress, ServeOptions, serve, serve_with};
 pub use store::{

@@ -20,6 +20,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::Broker;
 use crate::api::router;
+use crate::metrics::Metrics;
 use crate::tls::Tls;
 
 pub(crate) use body::BodyClock;
@@ -93,6 +94,7 @@ pub struct PeerAddress(pub Option<IpAddr>);
 struct Front {
     router: Router,
     limits: Limits,
+    metrics: Arc<Metrics>,
 }
 
 /// Serves the broker until `shutdown`, then lets the requests that are under way finish.
@@ -120,7 +122,8 @@ where
     L::Addr: Peer,
 {
     let limits = options.limits;
-    let front = Arc::new(Front { router: router(broker), limits });
+    let metrics = broker.metrics.clone();
+    let front = Arc::new(Front { router: router(broker), limits, metrics: metrics.clone() });
     let (stop, stopped) = watch::channel(());
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
@@ -136,6 +139,9 @@ where
                     None => connections.spawn(connection::plain(stream, peer.ip(), front, stopped)),
                     Some(tls) => connections.spawn(connection::encrypted(stream, tls, peer.ip(), front, stopped)),
                 };
+                if connections.len() == limits.connections_max {
+                    full(&metrics);
+                }
             }
         }
     }
@@ -155,6 +161,12 @@ async fn finish(mut connections: JoinSet<()>, time_max: Duration) {
     if tokio::time::timeout(time_max, all_ended).await.is_err() {
         tracing::warn!(connections = connections.len(), "cut off at shutdown");
     }
+}
+
+/// Those that wait are not answered and not refused: someone must hear of it.
+fn full(metrics: &Metrics) {
+    metrics.connections_full();
+    tracing::warn!("no room for further connections until one ends");
 }
 
 /// A handler that panics takes its connection with it and nothing else.

@@ -1,4 +1,4 @@
-//! Around every request: its name, and one line when it is answered.
+//! Around every request: its name, what is counted of it, and one line when it is answered.
 //!
 //! Fixed fields in a fixed order, the route and not the path, no times: the lines of two equal runs are equal.
 //! What changes something or is refused is news; a read that succeeds, an idle poll above all, is for debugging.
@@ -8,21 +8,24 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::CONNECTION;
 use http::{HeaderValue, Method, StatusCode};
+use tokio::time::Instant;
 
 use super::actor::ActorLabel;
 use super::answer::Refusal;
 use crate::Broker;
+use crate::metrics::Metrics;
 use crate::request_id::{REQUEST_ID, in_request};
 use crate::serve::BodyClock;
 
 pub(crate) async fn log(State(broker): State<Broker>, request: Request, next: Next) -> Response {
     let id = broker.request_ids.of(request.headers());
-    let mut response = in_request(id.clone(), answer(request, next)).await;
+    let mut response = in_request(id.clone(), answer(&broker.metrics, request, next)).await;
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }
 
-async fn answer(request: Request, next: Next) -> Response {
+async fn answer(metrics: &Metrics, request: Request, next: Next) -> Response {
+    let began = Instant::now();
     let method = request.method().clone();
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let clock = request.extensions().get::<BodyClock>().cloned();
@@ -30,8 +33,9 @@ async fn answer(request: Request, next: Next) -> Response {
     if clock.is_some_and(|clock| clock.has_run_out()) {
         response = body_timeout();
     }
-    let route = matched.as_ref().map_or("-", MatchedPath::as_str);
-    write(&method, route, &response);
+    let route = matched.as_ref().map(MatchedPath::as_str);
+    metrics.request(&method, route, response.status(), began.elapsed());
+    write(&method, route.unwrap_or("-"), &response);
     response
 }
 

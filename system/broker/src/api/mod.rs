@@ -31,6 +31,7 @@ pub fn router(broker: Broker) -> Router {
     Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
         .nest("/api/v1", api)
         .fallback(answer::no_route)
         .method_not_allowed_fallback(answer::no_method)

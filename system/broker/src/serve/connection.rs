@@ -20,6 +20,7 @@ use tower_service::Service as _;
 use super::body::{AnswerBody, BodyClock, TimedBody};
 use super::pace::{Pace, Paced, Slow};
 use super::{Front, PeerAddress};
+use crate::metrics::{CutOff, Metrics};
 
 /// The largest head of a request.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -31,6 +32,7 @@ pub(super) async fn plain<S>(stream: S, peer: Option<IpAddr>, front: Arc<Front>,
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let _open = front.metrics.connection();
     speak(stream, peer, &front, stopped).await;
 }
 
@@ -44,6 +46,7 @@ pub(super) async fn encrypted<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let _open = front.metrics.connection();
     let handshake = timeout(front.limits.handshake_time_max, tls.accept(stream));
     let shaken = tokio::select! {
         biased; // The end first: nothing has been asked yet.
@@ -52,8 +55,7 @@ pub(super) async fn encrypted<S>(
     };
     match shaken {
         Ok(Ok(stream)) => speak(stream, peer, &front, stopped).await,
-        Ok(Err(error)) => tracing::debug!(%error, "closed: no handshake"),
-        Err(_) => tracing::debug!("closed: the handshake took too long"),
+        Ok(Err(_)) | Err(_) => front.metrics.connection_cut_off(CutOff::Handshake),
     }
 }
 
@@ -80,16 +82,17 @@ where
             }
             // A peer that goes away or speaks no HTTP is its own affair; refusals are answers.
             _ended = conversation.as_mut() => return,
-            slow = &mut exceeded => return cut(slow),
+            slow = &mut exceeded => return cut(slow, &front.metrics),
         }
     }
 }
 
-fn cut(slow: Slow) {
+fn cut(slow: Slow, metrics: &Metrics) {
     match slow {
-        Slow::Head => tracing::debug!("closed: a request's head took too long"),
-        Slow::Idle => tracing::debug!("closed: idle"),
-        Slow::Answer => tracing::debug!("closed: an answer was not taken"),
+        Slow::Head => metrics.connection_cut_off(CutOff::SlowHead),
+        Slow::Answer => metrics.connection_cut_off(CutOff::SlowAnswer),
+        // Nobody did anything wrong.
+        Slow::Idle => {}
     }
 }
 

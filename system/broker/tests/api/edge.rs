@@ -29,6 +29,8 @@ async fn a_peer_that_drips_a_head_is_cut_off_and_others_are_served() {
     in_time(dripping).await;
     assert!(began.elapsed() >= SHORT, "the time that it may take is given");
     assert_eq!(served.ask(HEALTH).await.0, 200);
+    let (_, metrics) = served.ask(&get("/metrics", "-")).await;
+    assert!(metrics.contains("sindri_connections_refused_total{reason=\"slow_head\"} 1"), "{metrics}");
 }
 
 #[tokio::test]
@@ -165,4 +167,25 @@ async fn at_the_end_a_request_that_does_not_finish_is_cut_off() {
     served.stop();
     served.ended().await;
     busy.closed().await;
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_the_template_of_their_route() {
+    let served = Served::new(Limits::default()).await;
+    let paths = ["/api/v1/agents/1", "/api/v1/agents/2", "/nowhere/1", "/nowhere/2"];
+    for path in paths {
+        served.ask(&get(path, &served.admin)).await;
+    }
+    served.ask(&get("/api/v1/agents", "nobody")).await;
+    let (status, metrics) = served.ask(&get("/metrics", "-")).await;
+    assert_eq!(status, 200);
+    for line in [
+        "sindri_http_requests_total{method=\"GET\",route=\"/api/v1/agents/{id}\",status=\"400\"} 2",
+        "sindri_http_requests_total{method=\"GET\",route=\"-\",status=\"404\"} 2",
+        "sindri_http_requests_total{method=\"GET\",route=\"/api/v1/agents\",status=\"401\"} 1",
+        "sindri_http_request_duration_seconds_count{route=\"/api/v1/agents/{id}\"} 2",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line}\n{metrics}");
+    }
+    assert!(paths.iter().all(|path| !metrics.contains(path)));
 }
