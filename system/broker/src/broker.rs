@@ -1,4 +1,4 @@
-//! The broker as a value.
+//! The broker as a value: what its handlers share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use sindri_model::{Clock, Entropy, Pak};
 
 use crate::api::BODY_BYTES_MAX;
-use crate::etags::Etags;
+use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
-use crate::store::{KeyRecord, Store, StoreError};
+use crate::store::{KeyRecord, Stamp, Store, StoreError};
 
 /// How much one request may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,24 +32,30 @@ pub struct Broker {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
-    pub(crate) etags: Arc<Etags>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) etag_key: Arc<EtagKey>,
     pub(crate) bounds: Bounds,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) request_ids: Arc<RequestIds>,
 }
 
 impl Broker {
-    /// A broker over a store that nothing else writes to.
-    pub fn new(store: impl Store + 'static, clock: Clock, entropy: Entropy) -> Self {
-        Self {
+    /// A broker over a store that nothing else in this process writes to.
+    pub async fn start(store: impl Store + 'static, clock: Clock, entropy: Entropy) -> Result<Self, StoreError> {
+        let memory = Arc::new(Memory::default());
+        store.attach(memory.watcher());
+        let secret = store.secret(Stamp::system(clock.now(), entropy.clone())).await?;
+        let etag_key = Arc::new(EtagKey::new(&secret));
+        Ok(Self {
             request_ids: Arc::new(RequestIds::new(&entropy)),
             store: Arc::new(store),
             clock,
             entropy,
-            etags: Arc::default(),
+            memory,
+            etag_key,
             bounds: Bounds::default(),
             metrics: Arc::default(),
-        }
+        })
     }
 
     /// The same broker with other bounds.
@@ -69,6 +75,11 @@ impl Broker {
 
     /// Makes `pak` the administrator's key, unless there is one; says whether it did.
     pub async fn initialise(&self, pak: &Pak) -> Result<bool, StoreError> {
-        self.store.create_admin(KeyRecord::from(pak), self.clock.now()).await
+        self.store.create_admin(self.stamp(), KeyRecord::from(pak)).await
+    }
+
+    /// For what the broker does by itself.
+    pub(crate) fn stamp(&self) -> Stamp {
+        Stamp::system(self.clock.now(), self.entropy.clone())
     }
 }

@@ -5,13 +5,16 @@
 //! do, and report.
 
 mod api;
+mod background;
 mod broker;
-mod etags;
+mod memory;
 mod metrics;
 mod request_id;
+mod restored;
 mod serve;
 mod store;
 mod tls;
+mod webhooks;
 
 pub use api::{BODY_BYTES_MAX, router};
 pub use broker::{Bounds, Broker};
@@ -19,7 +22,9 @@ pub use metrics::{Delivery, Metrics};
 pub use request_id::with_request_id;
 pub use serve::{Limits, Peer, PeerAddress, ServeOptions, serve, serve_with};
 pub use store::{
-    DesiredSet, KeyHolder, KeyRecord, NewRevision, Noun, OpenError, RevisionRecord, SqliteStore, Store, StoreError,
-    Stored,
+    AuditFilter, Change, Claim, Claimed, ClaimedDelivery, DeliveryFilter, DesiredObject, DesiredSet, Era, FleetEntry,
+    Gate, Heartbeat, KeyHolder, KeyRecord, NewRevision, News, NextStep, Noun, OpenError, Page, PostgresError,
+    PostgresStore, RevisionRecord, SealedParts, Settlement, SqliteStore, Stamp, Store, StoreError, Stored, Watcher,
+    WebhookRecord, Whose, Worker,
 };
 pub use tls::{Tls, TlsError};

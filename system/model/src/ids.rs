@@ -38,14 +38,24 @@ macro_rules! ids {
 ids! {
     /// One agent, and so one cluster.
     AgentId;
+    /// One entry of the audit log.
+    AuditId;
+    /// One message to one subscriber.
+    DeliveryId;
     /// One recorded event.
     EventId;
     /// One generator: who submits stacks.
     GeneratorId;
+    /// What one agent last said about the health of one revision.
+    HealthId;
     /// A row that only links or labels: a target, a label, an annotation, a registration.
     LinkId;
+    /// One access key; says nothing about its secret.
+    PakId;
     /// One deployment object: an immutable revision of a stack.
     RevisionId;
     /// One stack.
     StackId;
+    /// One subscription to events.
+    WebhookId;
 }

@@ -16,7 +16,9 @@ pub mod yaml;
 pub use bundle::{Bundle, BundleError, BundleFault, DeclaredObject, ObjectKey};
 pub use checksum::Checksum;
 pub use handed::{Clock, Entropy};
-pub use ids::{AgentId, EventId, GeneratorId, LinkId, RevisionId, StackId};
+pub use ids::{
+    AgentId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId, StackId, WebhookId,
+};
 pub use pak::{Pak, PakDigest, PakFormatError};
 pub use problem::Problem;
 pub use sequence::{Epoch, Sequence};

@@ -39,9 +39,17 @@ async fn identify(broker: &Broker, headers: &HeaderMap) -> Result<(Actor, ActorL
     let header = headers.get(AUTHORIZATION).ok_or_else(|| Refusal::unauthorized("a key is needed"))?;
     let text = header.to_str().map_err(|_| wrong_key())?;
     let pak = Pak::parse(without_scheme(text)).map_err(|_| wrong_key())?;
-    let candidates = broker.store.keys(pak.short().to_owned()).await?;
-    let holder = candidates.into_iter().find(|(digest, _)| pak.matches(digest)).ok_or_else(wrong_key)?.1;
+    let holder = match broker.memory.keys.holder(&pak) {
+        Some(holder) => holder,
+        None => look_up(broker, &pak).await?,
+    };
     Ok((Actor(holder), ActorLabel(pak.short().to_owned())))
+}
+
+async fn look_up(broker: &Broker, pak: &Pak) -> Result<KeyHolder, Refusal> {
+    let asked = broker.memory.keys.asked();
+    let known = broker.store.keys(pak.short().to_owned()).await?;
+    broker.memory.keys.learn(pak, known, asked).ok_or_else(wrong_key)
 }
 
 /// The key, with or without `Bearer` before it. Schemes have no case.

@@ -48,6 +48,8 @@ impl From<StoreError> for Refusal {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, &format!("{}_not_found", noun.code()), message)
             }
             StoreError::NotRegistered { .. } => Self::new(StatusCode::FORBIDDEN, "agent_not_registered", message),
+            StoreError::KeyReused(_) => Self::new(StatusCode::CONFLICT, "idempotency_key_reused", message),
+            StoreError::Unavailable => Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message),
             StoreError::Failed(_) => {
                 // What failed inside is for the operator of the broker, not for its clients.
                 tracing::error!(error = %message, "store");

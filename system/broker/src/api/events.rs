@@ -2,25 +2,26 @@
 
 use axum::Json;
 use axum::extract::State;
-use http::{HeaderMap, StatusCode};
-use sindri_model::wire::{AgentEvent, EventStatus, NewAgentEvent};
+use http::StatusCode;
+use sindri_model::wire::{AgentEvent, NewAgentEvent};
 use sindri_model::{AgentId, EventId};
 
 use super::actor::Actor;
 use super::answer::Refusal;
-use super::extract::{Body, Ids};
+use super::extract::{Body, Ids, Paged};
+use super::stamp::By;
 use super::targets::mismatch;
 use crate::Broker;
+use crate::store::Whose;
 
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
-const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 const EVENT_TYPE_CHARS_MAX: usize = 50;
+const STATUS_CHARS_MAX: usize = 10;
 
 pub(crate) async fn record(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(agent): Ids<AgentId>,
-    headers: HeaderMap,
+    By(stamp): By,
     Body(request): Body<NewAgentEvent>,
 ) -> Result<(StatusCode, Json<AgentEvent>), Refusal> {
     actor.admin_or_this_agent(agent)?;
@@ -31,12 +32,13 @@ pub(crate) async fn record(
         let message = format!("event_type must have 1 to {EVENT_TYPE_CHARS_MAX} characters");
         return Err(Refusal::bad("invalid_event", message));
     }
-    let key = idempotency_key(&headers)?;
-    let now = broker.clock.now();
+    if request.status.as_str().is_empty() || request.status.as_str().chars().count() > STATUS_CHARS_MAX {
+        return Err(Refusal::bad("invalid_event", format!("status must have 1 to {STATUS_CHARS_MAX} characters")));
+    }
     let event = AgentEvent {
         id: EventId::mint(&broker.entropy),
-        created_at: now,
-        updated_at: now,
+        created_at: stamp.at,
+        updated_at: stamp.at,
         deleted_at: None,
         agent_id: agent,
         deployment_object_id: request.deployment_object_id,
@@ -44,36 +46,26 @@ pub(crate) async fn record(
         status: request.status,
         message: request.message,
     };
-    let recorded = broker.store.record_event(event, key).await;
-    if request.status == EventStatus::Success {
-        // It may have confirmed a removal.
-        broker.etags.forget();
-    }
-    Ok((StatusCode::CREATED, Json(recorded?)))
-}
-
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default();
-    if text.is_empty() || text.len() > IDEMPOTENCY_KEY_CHARS_MAX {
-        let message = format!("an Idempotency-Key has 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible characters");
-        return Err(Refusal::bad("invalid_idempotency_key", message));
-    }
-    Ok(Some(text.to_owned()))
+    Ok((StatusCode::CREATED, Json(broker.store.record_event(stamp, event).await?)))
 }
 
 pub(crate) async fn of_agent(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(agent): Ids<AgentId>,
+    Paged(page): Paged,
 ) -> Result<Json<Vec<AgentEvent>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    Ok(Json(broker.store.events_of_agent(agent).await?))
+    Ok(Json(broker.store.events_of_agent(agent, page).await?))
 }
 
-pub(crate) async fn list(State(broker): State<Broker>, actor: Actor) -> Result<Json<Vec<AgentEvent>>, Refusal> {
+pub(crate) async fn list(
+    State(broker): State<Broker>,
+    actor: Actor,
+    Paged(page): Paged,
+) -> Result<Json<Vec<AgentEvent>>, Refusal> {
     actor.admin()?;
-    Ok(Json(broker.store.events().await?))
+    Ok(Json(broker.store.events(Whose::All, page).await?))
 }
 
 pub(crate) async fn read(

@@ -6,10 +6,13 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::response::IntoResponse;
 use http::StatusCode;
 use http::request::Parts;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use super::BODY_BYTES_MAX;
 use super::answer::Refusal;
+use crate::store::Page;
 
 /// The longest name of anything.
 const NAME_CHARS_MAX: usize = 255;
@@ -36,6 +39,29 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Asked<T
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let query = Query::<T>::from_request_parts(parts, state).await;
         query.map(|Query(query)| Self(query)).map_err(|error| Refusal::bad("invalid_query", error.body_text()))
+    }
+}
+
+#[derive(Deserialize)]
+struct Part {
+    limit: Option<i64>,
+    after: Option<Uuid>,
+}
+
+/// Which part of a list was asked for.
+pub(crate) struct Paged(pub Page);
+
+impl<S: Send + Sync> FromRequestParts<S> for Paged {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let Asked(part) = Asked::<Part>::from_request_parts(parts, state).await?;
+        let limit = part.limit.unwrap_or(Page::LIMIT_MAX);
+        if limit < 1 {
+            return Err(Refusal::bad("invalid_query", "limit must be at least 1"));
+        }
+        let after = part.after.map(|after| after.to_string());
+        Ok(Self(Page { after, limit: limit.min(Page::LIMIT_MAX) }))
     }
 }
 

@@ -6,26 +6,27 @@ use http::StatusCode;
 use sindri_model::wire::{
     AgentGeneratorRegistration, AgentRegistrationBody, CreateGeneratorResponse, Generator, NewGenerator,
 };
-use sindri_model::{AgentId, GeneratorId, LinkId, Pak};
+use sindri_model::{AgentId, GeneratorId, Pak};
 
 use super::actor::Actor;
 use super::answer::Refusal;
-use super::extract::{Body, Ids, check_name};
+use super::extract::{Body, Ids, Paged, check_name};
+use super::stamp::By;
 use crate::Broker;
 use crate::store::{KeyHolder, KeyRecord};
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
     actor: Actor,
+    By(stamp): By,
     Body(request): Body<NewGenerator>,
 ) -> Result<(StatusCode, Json<CreateGeneratorResponse>), Refusal> {
     actor.admin()?;
     check_name("name", &request.name)?;
-    let now = broker.clock.now();
     let generator = Generator {
         id: GeneratorId::mint(&broker.entropy),
-        created_at: now,
-        updated_at: now,
+        created_at: stamp.at,
+        updated_at: stamp.at,
         deleted_at: None,
         name: request.name,
         description: request.description,
@@ -34,13 +35,17 @@ pub(crate) async fn create(
         last_active_at: None,
     };
     let pak = Pak::mint(&broker.entropy);
-    broker.store.create_generator(generator.clone(), KeyRecord::from(&pak)).await?;
+    broker.store.create_generator(stamp, generator.clone(), KeyRecord::from(&pak)).await?;
     Ok((StatusCode::CREATED, Json(CreateGeneratorResponse { generator, pak: pak.reveal() })))
 }
 
-pub(crate) async fn list(State(broker): State<Broker>, actor: Actor) -> Result<Json<Vec<Generator>>, Refusal> {
+pub(crate) async fn list(
+    State(broker): State<Broker>,
+    actor: Actor,
+    Paged(page): Paged,
+) -> Result<Json<Vec<Generator>>, Refusal> {
     actor.admin()?;
-    Ok(Json(broker.store.generators().await?))
+    Ok(Json(broker.store.generators(page).await?))
 }
 
 pub(crate) async fn read(
@@ -56,16 +61,11 @@ pub(crate) async fn register(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(generator): Ids<GeneratorId>,
+    By(stamp): By,
     Body(body): Body<AgentRegistrationBody>,
 ) -> Result<(StatusCode, Json<AgentGeneratorRegistration>), Refusal> {
     let agent = which_agent(actor, &body)?;
-    let registration = AgentGeneratorRegistration {
-        id: LinkId::mint(&broker.entropy),
-        agent_id: agent,
-        generator_id: generator,
-        registered_at: broker.clock.now(),
-    };
-    broker.store.register(registration.clone()).await?;
+    let registration = broker.store.register(stamp, generator, agent).await?;
     Ok((StatusCode::CREATED, Json(registration)))
 }
 
@@ -73,10 +73,11 @@ pub(crate) async fn unregister(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(generator): Ids<GeneratorId>,
+    By(stamp): By,
     Body(body): Body<AgentRegistrationBody>,
 ) -> Result<StatusCode, Refusal> {
     let agent = which_agent(actor, &body)?;
-    broker.store.unregister(generator, agent).await?;
+    broker.store.unregister(stamp, generator, agent).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -96,7 +97,8 @@ pub(crate) async fn registered_agents(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(generator): Ids<GeneratorId>,
+    Paged(page): Paged,
 ) -> Result<Json<Vec<AgentGeneratorRegistration>>, Refusal> {
     actor.admin_or_this_generator(generator)?;
-    Ok(Json(broker.store.registrations_with(generator).await?))
+    Ok(Json(broker.store.registrations_with(generator, page).await?))
 }

@@ -13,6 +13,8 @@ mod health;
 mod log;
 mod revisions;
 mod stacks;
+mod stamp;
+mod target_state;
 mod targets;
 
 use axum::Router;
@@ -51,7 +53,7 @@ fn api() -> Router<Broker> {
         .route("/agents/{id}/heartbeat", post(agents::heartbeat))
         .route("/agents/{id}/registrations", get(agents::registrations))
         .route("/agents/{id}/stacks", get(agents::stacks))
-        .route("/agents/{id}/target-state", get(targets::target_state))
+        .route("/agents/{id}/target-state", get(target_state::target_state))
         .route("/agents/{id}/targets", get(targets::list).post(targets::add))
         .route("/agents/{id}/targets/{stack_id}", delete(targets::remove))
         .route("/agent-events", get(events::list))

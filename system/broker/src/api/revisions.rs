@@ -16,8 +16,9 @@ use sindri_model::{RevisionId, StackId};
 
 use super::actor::Actor;
 use super::answer::Refusal;
-use super::extract::{Asked, Ids, json, unreadable};
+use super::extract::{Asked, Ids, Paged, json, unreadable};
 use super::stacks::owned;
+use super::stamp::By;
 use crate::Broker;
 use crate::store::{KeyHolder, NewRevision};
 
@@ -33,6 +34,7 @@ pub(crate) async fn submit(
     actor: Actor,
     Ids(stack): Ids<StackId>,
     Asked(marker): Asked<Marker>,
+    By(stamp): By,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<DeploymentObject>), Refusal> {
@@ -45,11 +47,8 @@ pub(crate) async fn submit(
         stack,
         yaml_content: request.yaml_content,
         is_deletion_marker: request.is_deletion_marker,
-        at: broker.clock.now(),
     };
-    let appended = broker.store.append_revision(revision).await;
-    broker.etags.forget();
-    Ok((StatusCode::CREATED, Json(appended?)))
+    Ok((StatusCode::CREATED, Json(broker.store.append_revision(stamp, revision).await?)))
 }
 
 fn read_submission(headers: &HeaderMap, body: &Bytes) -> Result<CreateDeploymentObjectRequest, Refusal> {
@@ -81,9 +80,10 @@ pub(crate) async fn list(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(stack): Ids<StackId>,
+    Paged(page): Paged,
 ) -> Result<Json<Vec<DeploymentObject>>, Refusal> {
     owned(&broker, actor, stack).await?;
-    Ok(Json(broker.store.revisions(stack).await?))
+    Ok(Json(broker.store.revisions(stack, page).await?))
 }
 
 /// An agent reads what was ever its business, a generator what belongs to its stacks.

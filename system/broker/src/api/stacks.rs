@@ -3,43 +3,47 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
+use sindri_model::StackId;
 use sindri_model::wire::{NewStack, Stack};
-use sindri_model::{RevisionId, StackId};
 
 use super::actor::Actor;
 use super::answer::Refusal;
-use super::extract::{Body, Ids, check_name};
+use super::extract::{Body, Ids, Paged, check_name};
+use super::stamp::By;
 use crate::Broker;
-use crate::store::KeyHolder;
+use crate::store::{KeyHolder, Whose};
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
     actor: Actor,
+    By(stamp): By,
     Body(request): Body<NewStack>,
 ) -> Result<(StatusCode, Json<Stack>), Refusal> {
     actor.admin_or_this_generator(request.generator_id)?;
     check_name("name", &request.name)?;
-    let now = broker.clock.now();
     let stack = Stack {
         id: StackId::mint(&broker.entropy),
-        created_at: now,
-        updated_at: now,
+        created_at: stamp.at,
+        updated_at: stamp.at,
         deleted_at: None,
         name: request.name,
         description: request.description,
         generator_id: request.generator_id,
     };
-    broker.store.create_stack(stack.clone()).await?;
-    Ok((StatusCode::CREATED, Json(stack)))
+    Ok((StatusCode::CREATED, Json(broker.store.create_stack(stamp, stack).await?)))
 }
 
-pub(crate) async fn list(State(broker): State<Broker>, actor: Actor) -> Result<Json<Vec<Stack>>, Refusal> {
-    let owner = match actor.0 {
-        KeyHolder::Admin => None,
-        KeyHolder::Generator(generator) => Some(generator),
+pub(crate) async fn list(
+    State(broker): State<Broker>,
+    actor: Actor,
+    Paged(page): Paged,
+) -> Result<Json<Vec<Stack>>, Refusal> {
+    let whose = match actor.0 {
+        KeyHolder::Admin => Whose::All,
+        KeyHolder::Generator(generator) => Whose::Generator(generator),
         KeyHolder::Agent(_) => return Err(Refusal::forbidden()),
     };
-    Ok(Json(broker.store.stacks(owner).await?))
+    Ok(Json(broker.store.stacks(whose, page).await?))
 }
 
 pub(crate) async fn read(
@@ -54,12 +58,10 @@ pub(crate) async fn delete(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(stack): Ids<StackId>,
+    By(stamp): By,
 ) -> Result<StatusCode, Refusal> {
     owned(&broker, actor, stack).await?;
-    let marker = RevisionId::mint(&broker.entropy);
-    let deleted = broker.store.delete_stack(stack, marker, broker.clock.now()).await;
-    broker.etags.forget();
-    deleted?;
+    broker.store.delete_stack(stamp, stack).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

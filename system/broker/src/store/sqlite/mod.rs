@@ -1,37 +1,58 @@
-//! The store in one SQLite file: one connection behind a lock, calls inline, one transaction each.
+//! The store in one SQLite file: one connection, one verb after another.
 //!
 //! The file belongs to one broker at a time (exclusive locking): no shared memory is needed beside the log,
-//! and a second broker on the same file is refused at its start. What each verb does is in a file per subject.
+//! and a second broker on the same file is refused at its start.
+//!
+//! Calls are made inline, or on a thread that the process hands in: then they wait in a bounded queue, and what waits
+//! together is made durable together.
 
-mod agents;
-mod events;
-mod generators;
-mod keys;
-mod rows;
 mod schema;
-mod stacks;
-mod targets;
+mod session;
+mod worker;
 
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
-use jiff::Timestamp;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
-use sindri_model::wire::{
-    Agent, AgentEvent, AgentGeneratorRegistration, AgentTarget, DeploymentObject, Generator, HeartbeatReport, Stack,
-    UpdateAgentRequest,
-};
-use sindri_model::{AgentId, EventId, GeneratorId, PakDigest, RevisionId, StackId};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
-use super::{DesiredSet, KeyHolder, KeyRecord, NewRevision, RevisionRecord, Store, StoreError, Stored};
+pub use self::worker::Worker;
+use self::worker::{Job, Task, carry_out};
+use super::sql::database::{Database, Deed, Sql, Weight};
+use super::{Change, StoreError, Stored, Watcher};
 
 /// More statements than there are in this crate.
-const STATEMENTS_CACHED: usize = 128;
+const STATEMENTS_CACHED: usize = 256;
+/// Calls that wait for the thread.
+const QUEUE_MAX: usize = 4_096;
+/// After this a call is given up; the caller is told to come again.
+const CALL_MAX: Duration = Duration::from_secs(10);
+/// How often replicas on one database look for what the others did.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A store in one SQLite file.
-#[derive(Debug)]
-pub struct SqliteStore {
-    connection: Mutex<Connection>,
+pub type SqliteStore = Sql<Sqlite>;
+
+/// What a call waits for before it is made: how the simulated world stalls a database.
+pub type Gate = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// One SQLite file.
+pub struct Sqlite {
+    lane: Lane,
+    is_shared: bool,
+    watcher: Arc<OnceLock<Watcher>>,
+}
+
+/// Where calls are made.
+#[derive(Clone)]
+enum Lane {
+    Inline(Arc<Mutex<Connection>>, Option<Gate>),
+    Thread(mpsc::Sender<Job>),
 }
 
 /// The file cannot be used as a store.
@@ -69,193 +90,106 @@ impl From<rusqlite::Error> for OpenError {
 
 impl SqliteStore {
     /// Opens or creates the file at `path` and brings it to the newest schema. `vfs` names how SQLite
-    /// reaches files, if not in the usual way.
+    /// reaches files, if not in the usual way. Calls are made inline.
     pub fn open(path: &str, vfs: Option<&str>) -> Result<Self, OpenError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = match vfs {
-            Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
-            None => Connection::open_with_flags(path, flags)?,
+        let connection = Arc::new(Mutex::new(connect(path, vfs)?));
+        Ok(Self(Sqlite { lane: Lane::Inline(connection, None), is_shared: false, watcher: Arc::default() }))
+    }
+
+    /// The same, with calls made by a worker that its owner runs on a thread.
+    pub fn open_with_worker(path: &str) -> Result<(Self, Worker), OpenError> {
+        let connection = connect(path, None)?;
+        let (sender, jobs) = mpsc::channel(QUEUE_MAX);
+        let watcher: Arc<OnceLock<Watcher>> = Arc::default();
+        let store = Self(Sqlite { lane: Lane::Thread(sender), is_shared: false, watcher: watcher.clone() });
+        Ok((store, Worker { connection, jobs, watcher }))
+    }
+
+    /// Another broker's way to the same database, in the same process. Each call waits for `gate` first.
+    pub fn replica(&self, gate: Option<Gate>) -> Self {
+        let lane = match &self.0.lane {
+            Lane::Inline(connection, _) => Lane::Inline(connection.clone(), gate),
+            Lane::Thread(sender) => Lane::Thread(sender.clone()),
         };
-        Self::with_connection(connection)
+        Self(Sqlite { lane, is_shared: true, watcher: Arc::default() })
+    }
+}
+
+fn connect(path: &str, vfs: Option<&str>) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = match vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
+        None => Connection::open_with_flags(path, flags)?,
+    };
+    // Who has the file locked keeps it locked: waiting would not help.
+    connection.busy_timeout(Duration::ZERO)?;
+    // Before the journal's mode: with it, the write-ahead log needs no shared memory.
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    schema::migrate(&mut connection)?;
+    Ok(connection)
+}
+
+impl Sqlite {
+    fn inline<T: Send + 'static>(&self, connection: &Mutex<Connection>, deed: Deed<T>) -> Result<T, StoreError> {
+        let mut task = Task::new(deed);
+        // A panic inside a verb has rolled its transaction back: the connection is as good as before.
+        let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = carry_out(&mut connection, &mut [&mut task]);
+        drop(connection);
+        tell(&self.watcher, &changes);
+        task.into_result()
+    }
+}
+
+impl Database for Sqlite {
+    fn transact<T: Send + 'static>(&self, _: Weight, deed: Deed<T>) -> Stored<'_, T> {
+        match &self.lane {
+            Lane::Inline(connection, None) => Box::pin(async { self.inline(connection, deed) }),
+            Lane::Inline(connection, Some(gate)) => Box::pin(async {
+                timeout(CALL_MAX, gate()).await.map_err(|_| StoreError::Unavailable)?;
+                self.inline(connection, deed)
+            }),
+            Lane::Thread(jobs) => Box::pin(async {
+                let (job, answer) = Job::new(deed);
+                jobs.try_send(job).map_err(|_| StoreError::Unavailable)?;
+                let answer = timeout(CALL_MAX, answer).await.map_err(|_| StoreError::Unavailable)?;
+                answer.unwrap_or(Err(StoreError::Unavailable))
+            }),
+        }
     }
 
-    fn with_connection(mut connection: Connection) -> Result<Self, OpenError> {
-        // Who has the file locked keeps it locked: waiting would not help.
-        connection.busy_timeout(std::time::Duration::ZERO)?;
-        // Before the journal's mode: with it, the write-ahead log needs no shared memory.
-        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "foreign_keys", true)?;
-        connection.pragma_update(None, "temp_store", "MEMORY")?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-        schema::migrate(&mut connection)?;
-        Ok(Self { connection: Mutex::new(connection) })
+    fn attach(&self, watcher: Watcher) {
+        // The first broker keeps it: a store has one.
+        let _ = self.watcher.set(watcher);
     }
 
-    /// One verb in one transaction. It is rolled back if the verb fails, and a verb that only reads writes nothing.
-    fn verb<'a, T: Send + 'a>(
-        &'a self,
-        verb: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'a,
-    ) -> Stored<'a, T> {
-        Box::pin(async move {
-            // A panic inside a verb has rolled its transaction back: the connection is as good as before.
-            let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
-            let result = verb(&transaction)?;
-            transaction.commit()?;
-            Ok(result)
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    fn heard(&self) -> Stored<'_, ()> {
+        Box::pin(async {
+            sleep(LOOK_EVERY).await;
+            Ok(())
         })
     }
 }
 
-impl Store for SqliteStore {
-    fn ping(&self) -> Stored<'_, ()> {
-        self.verb(|connection| rows::any(connection, "SELECT 1 FROM meta", []).map(drop))
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sqlite")
     }
+}
 
-    fn has_admin(&self) -> Stored<'_, bool> {
-        self.verb(keys::has_admin)
-    }
-
-    fn create_admin(&self, key: KeyRecord, at: Timestamp) -> Stored<'_, bool> {
-        self.verb(move |connection| keys::create_admin(connection, &key, at))
-    }
-
-    fn keys(&self, short: String) -> Stored<'_, Vec<(PakDigest, KeyHolder)>> {
-        self.verb(move |connection| keys::by_short(connection, &short))
-    }
-
-    fn create_agent(
-        &self,
-        agent: Agent,
-        key: KeyRecord,
-        registrations: Vec<AgentGeneratorRegistration>,
-    ) -> Stored<'_, ()> {
-        self.verb(move |connection| agents::create(connection, &agent, &key, &registrations))
-    }
-
-    fn agents(&self) -> Stored<'_, Vec<Agent>> {
-        self.verb(agents::list)
-    }
-
-    fn agent(&self, agent: AgentId) -> Stored<'_, Agent> {
-        self.verb(move |connection| agents::get(connection, agent))
-    }
-
-    fn find_agent(&self, name: String, cluster_name: String) -> Stored<'_, Agent> {
-        self.verb(move |connection| agents::find(connection, &name, &cluster_name))
-    }
-
-    fn update_agent(&self, agent: AgentId, changes: UpdateAgentRequest, at: Timestamp) -> Stored<'_, Agent> {
-        self.verb(move |connection| agents::update(connection, agent, &changes, at))
-    }
-
-    fn delete_agent(&self, agent: AgentId, at: Timestamp) -> Stored<'_, ()> {
-        self.verb(move |connection| agents::delete(connection, agent, at))
-    }
-
-    fn record_heartbeat(&self, agent: AgentId, report: HeartbeatReport, at: Timestamp) -> Stored<'_, ()> {
-        self.verb(move |connection| agents::heartbeat(connection, agent, &report, at))
-    }
-
-    fn create_generator(&self, generator: Generator, key: KeyRecord) -> Stored<'_, ()> {
-        self.verb(move |connection| generators::create(connection, &generator, &key))
-    }
-
-    fn generators(&self) -> Stored<'_, Vec<Generator>> {
-        self.verb(generators::list)
-    }
-
-    fn generator(&self, generator: GeneratorId) -> Stored<'_, Generator> {
-        self.verb(move |connection| generators::get(connection, generator))
-    }
-
-    fn register(&self, registration: AgentGeneratorRegistration) -> Stored<'_, ()> {
-        self.verb(move |connection| generators::register(connection, &registration))
-    }
-
-    fn unregister(&self, generator: GeneratorId, agent: AgentId) -> Stored<'_, ()> {
-        self.verb(move |connection| generators::unregister(connection, generator, agent))
-    }
-
-    fn registrations_of_agent(&self, agent: AgentId) -> Stored<'_, Vec<AgentGeneratorRegistration>> {
-        self.verb(move |connection| generators::registrations_of_agent(connection, agent))
-    }
-
-    fn registrations_with(&self, generator: GeneratorId) -> Stored<'_, Vec<AgentGeneratorRegistration>> {
-        self.verb(move |connection| generators::registrations_with(connection, generator))
-    }
-
-    fn create_stack(&self, stack: Stack) -> Stored<'_, ()> {
-        self.verb(move |connection| stacks::create(connection, &stack))
-    }
-
-    fn stacks(&self, owner: Option<GeneratorId>) -> Stored<'_, Vec<Stack>> {
-        self.verb(move |connection| stacks::list(connection, owner))
-    }
-
-    fn stack(&self, stack: StackId) -> Stored<'_, Stack> {
-        self.verb(move |connection| stacks::get(connection, stack))
-    }
-
-    fn delete_stack(&self, stack: StackId, marker: RevisionId, at: Timestamp) -> Stored<'_, ()> {
-        self.verb(move |connection| stacks::delete(connection, stack, marker, at))
-    }
-
-    fn stacks_of_agent(&self, agent: AgentId) -> Stored<'_, Vec<Stack>> {
-        self.verb(move |connection| stacks::of_agent(connection, agent))
-    }
-
-    fn append_revision(&self, revision: NewRevision) -> Stored<'_, DeploymentObject> {
-        self.verb(move |connection| stacks::append(connection, &revision))
-    }
-
-    fn revisions(&self, stack: StackId) -> Stored<'_, Vec<DeploymentObject>> {
-        self.verb(move |connection| stacks::revisions(connection, stack))
-    }
-
-    fn revision(&self, revision: RevisionId) -> Stored<'_, RevisionRecord> {
-        self.verb(move |connection| stacks::revision(connection, revision))
-    }
-
-    fn add_target(&self, target: AgentTarget) -> Stored<'_, ()> {
-        self.verb(move |connection| targets::add(connection, &target))
-    }
-
-    fn remove_target(&self, agent: AgentId, stack: StackId, removal: RevisionId, at: Timestamp) -> Stored<'_, ()> {
-        self.verb(move |connection| targets::remove(connection, agent, stack, removal, at))
-    }
-
-    fn targets(&self, agent: AgentId) -> Stored<'_, Vec<AgentTarget>> {
-        self.verb(move |connection| targets::list(connection, agent))
-    }
-
-    fn desired_set(&self, agent: AgentId) -> Stored<'_, DesiredSet> {
-        self.verb(move |connection| targets::desired_set(connection, agent))
-    }
-
-    fn hand_out(&self, agent: AgentId) -> Stored<'_, DesiredSet> {
-        self.verb(move |connection| targets::hand_out(connection, agent))
-    }
-
-    fn concerns(&self, agent: AgentId, stack: StackId) -> Stored<'_, bool> {
-        self.verb(move |connection| targets::concerns(connection, agent, stack))
-    }
-
-    fn record_event(&self, event: AgentEvent, idempotency_key: Option<String>) -> Stored<'_, AgentEvent> {
-        self.verb(move |connection| events::record(connection, &event, idempotency_key.as_deref()))
-    }
-
-    fn events_of_agent(&self, agent: AgentId) -> Stored<'_, Vec<AgentEvent>> {
-        self.verb(move |connection| events::of_agent(connection, agent))
-    }
-
-    fn events(&self) -> Stored<'_, Vec<AgentEvent>> {
-        self.verb(events::list)
-    }
-
-    fn event(&self, event: EventId) -> Stored<'_, AgentEvent> {
-        self.verb(move |connection| events::get(connection, event))
+fn tell(watcher: &OnceLock<Watcher>, changes: &[Change]) {
+    if let Some(watcher) = watcher.get()
+        && !changes.is_empty()
+    {
+        watcher(changes);
     }
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::OpenError;
 
 /// In order; the database's `user_version` is how many of them it has.
-const MIGRATIONS: &[&str] = &[FIRST];
+const MIGRATIONS: &[&str] = &[FIRST, SECOND];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -123,6 +123,202 @@ CREATE TABLE events (
 ) STRICT;
 CREATE INDEX events_by_agent ON events (agent_id, position);
 CREATE UNIQUE INDEX events_by_key ON events (agent_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
+";
+
+/// Labels and annotations, assignments in place of receipts, health, webhooks, the audit log, one counter.
+const SECOND: &str = "
+INSERT INTO meta (name, value) SELECT 'tick', coalesce(max(sequence), 0) FROM revisions;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
+
+-- The version of each agent's desired set; missing means 0.
+CREATE TABLE versions (agent_id TEXT PRIMARY KEY REFERENCES agents (id), version INTEGER NOT NULL) STRICT;
+CREATE INDEX versions_by_version ON versions (version);
+INSERT INTO versions (agent_id, version) SELECT id, (SELECT value FROM meta WHERE name = 'tick') FROM agents;
+-- When something else that brokers remember last changed.
+CREATE TABLE changes (subject TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
+
+ALTER TABLE stacks ADD COLUMN newest INTEGER REFERENCES revisions (sequence);
+ALTER TABLE stacks ADD COLUMN newest_is_marker INTEGER NOT NULL DEFAULT 0;
+UPDATE stacks SET newest = (
+  SELECT max(sequence) FROM revisions WHERE stack_id = stacks.id AND agent_id IS NULL);
+UPDATE stacks SET newest_is_marker = (SELECT is_deletion_marker FROM revisions WHERE sequence = newest)
+  WHERE newest IS NOT NULL;
+
+-- Which stacks are wanted of an agent, what it has ever received, the removal that it must confirm, and its last word.
+CREATE TABLE assignments (
+    agent_id    TEXT NOT NULL REFERENCES agents (id),
+    stack_id    TEXT NOT NULL REFERENCES stacks (id),
+    wanted      INTEGER NOT NULL DEFAULT 0,
+    received    INTEGER NOT NULL DEFAULT 0,
+    removal     INTEGER REFERENCES revisions (sequence),
+    confirmed   INTEGER NOT NULL DEFAULT 0,
+    reported    INTEGER,
+    succeeded   INTEGER NOT NULL DEFAULT 0,
+    reported_at INTEGER,
+    PRIMARY KEY (agent_id, stack_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX assignments_by_stack ON assignments (stack_id, wanted);
+INSERT INTO assignments (agent_id, stack_id, wanted) SELECT agent_id, stack_id, 1 FROM targets;
+INSERT INTO assignments (agent_id, stack_id, received, removal, confirmed)
+  SELECT agent_id, stack_id, 1, removal, confirmed FROM receipts WHERE true
+  ON CONFLICT (agent_id, stack_id)
+  DO UPDATE SET received = 1, removal = excluded.removal, confirmed = excluded.confirmed;
+UPDATE assignments SET (reported, succeeded, reported_at) = (
+    SELECT revisions.sequence, events.success, events.created_at
+    FROM events JOIN revisions ON revisions.id = events.revision_id
+    WHERE events.agent_id = assignments.agent_id AND revisions.stack_id = assignments.stack_id
+    ORDER BY revisions.sequence DESC, events.position DESC LIMIT 1)
+  WHERE EXISTS (
+    SELECT 1 FROM events JOIN revisions ON revisions.id = events.revision_id
+    WHERE events.agent_id = assignments.agent_id AND revisions.stack_id = assignments.stack_id);
+DROP TABLE receipts;
+
+CREATE TABLE new_keys (
+    id           TEXT PRIMARY KEY,
+    short        TEXT NOT NULL,
+    digest       TEXT NOT NULL,
+    agent_id     TEXT REFERENCES agents (id),
+    generator_id TEXT REFERENCES generators (id),
+    created_at   INTEGER NOT NULL,
+    CHECK (agent_id IS NULL OR generator_id IS NULL)
+) STRICT;
+INSERT INTO new_keys (id, short, digest, agent_id, generator_id, created_at)
+  SELECT lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a'
+           || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6))),
+         short, digest, agent_id, generator_id, created_at FROM keys;
+DROP TABLE keys;
+ALTER TABLE new_keys RENAME TO keys;
+CREATE INDEX keys_by_short ON keys (short);
+CREATE INDEX keys_by_agent ON keys (agent_id);
+CREATE INDEX keys_by_generator ON keys (generator_id);
+
+CREATE TABLE agent_labels (
+    id       TEXT PRIMARY KEY,
+    agent_id TEXT NOT NULL REFERENCES agents (id),
+    label    TEXT NOT NULL,
+    UNIQUE (agent_id, label)
+) STRICT;
+CREATE INDEX agent_labels_by_label ON agent_labels (label);
+CREATE TABLE stack_labels (
+    id       TEXT PRIMARY KEY,
+    stack_id TEXT NOT NULL REFERENCES stacks (id),
+    label    TEXT NOT NULL,
+    UNIQUE (stack_id, label)
+) STRICT;
+CREATE INDEX stack_labels_by_label ON stack_labels (label);
+CREATE TABLE agent_annotations (
+    id       TEXT PRIMARY KEY,
+    agent_id TEXT NOT NULL REFERENCES agents (id),
+    key      TEXT NOT NULL,
+    value    TEXT NOT NULL,
+    UNIQUE (agent_id, key)
+) STRICT;
+CREATE INDEX agent_annotations_by_pair ON agent_annotations (key, value);
+CREATE TABLE stack_annotations (
+    id       TEXT PRIMARY KEY,
+    stack_id TEXT NOT NULL REFERENCES stacks (id),
+    key      TEXT NOT NULL,
+    value    TEXT NOT NULL,
+    UNIQUE (stack_id, key)
+) STRICT;
+CREATE INDEX stack_annotations_by_pair ON stack_annotations (key, value);
+
+-- What a request with an Idempotency-Key made.
+CREATE TABLE requests (
+    actor           TEXT NOT NULL,
+    idempotency_key TEXT NOT NULL,
+    resource        TEXT NOT NULL,
+    at              INTEGER NOT NULL,
+    PRIMARY KEY (actor, idempotency_key)
+) STRICT, WITHOUT ROWID;
+INSERT INTO requests (actor, idempotency_key, resource, at)
+  SELECT agent_id, idempotency_key, 'agent_event ' || id, created_at FROM events WHERE idempotency_key IS NOT NULL;
+
+CREATE TABLE new_events (
+    position    INTEGER PRIMARY KEY AUTOINCREMENT,
+    id          TEXT NOT NULL UNIQUE,
+    created_at  INTEGER NOT NULL,
+    agent_id    TEXT NOT NULL REFERENCES agents (id),
+    revision_id TEXT NOT NULL REFERENCES revisions (id),
+    event_type  TEXT NOT NULL,
+    status      TEXT NOT NULL,
+    message     TEXT
+) STRICT;
+INSERT INTO new_events (position, id, created_at, agent_id, revision_id, event_type, status, message)
+  SELECT position, id, created_at, agent_id, revision_id, event_type, iif(success, 'SUCCESS', 'FAILURE'), message
+  FROM events;
+DROP TABLE events;
+ALTER TABLE new_events RENAME TO events;
+CREATE INDEX events_by_agent ON events (agent_id, position);
+
+CREATE TABLE health (
+    id          TEXT PRIMARY KEY,
+    agent_id    TEXT NOT NULL REFERENCES agents (id),
+    revision_id TEXT NOT NULL REFERENCES revisions (id),
+    status      TEXT NOT NULL,
+    summary     TEXT,
+    checked_at  INTEGER NOT NULL,
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    UNIQUE (agent_id, revision_id)
+) STRICT;
+CREATE INDEX health_by_revision ON health (revision_id);
+
+-- The last three columns are sealed.
+CREATE TABLE webhooks (
+    id              TEXT PRIMARY KEY,
+    name            TEXT NOT NULL UNIQUE,
+    event_types     TEXT NOT NULL,
+    filters         TEXT,
+    target_labels   TEXT,
+    enabled         INTEGER NOT NULL,
+    max_retries     INTEGER NOT NULL,
+    timeout_seconds INTEGER NOT NULL,
+    created_by      TEXT,
+    created_at      INTEGER NOT NULL,
+    updated_at      INTEGER NOT NULL,
+    url             BLOB NOT NULL,
+    auth_header     BLOB,
+    signing_secret  BLOB NOT NULL
+) STRICT;
+
+-- `due_at` is when somebody may next take it.
+CREATE TABLE deliveries (
+    position        INTEGER PRIMARY KEY AUTOINCREMENT,
+    id              TEXT NOT NULL UNIQUE,
+    webhook_id      TEXT NOT NULL REFERENCES webhooks (id),
+    event_type      TEXT NOT NULL,
+    event_id        TEXT NOT NULL,
+    payload         TEXT NOT NULL,
+    target_labels   TEXT,
+    status          TEXT NOT NULL,
+    acquired_by     TEXT,
+    acquired_until  INTEGER,
+    attempts        INTEGER NOT NULL,
+    last_attempt_at INTEGER,
+    due_at          INTEGER NOT NULL,
+    last_error      TEXT,
+    created_at      INTEGER NOT NULL,
+    completed_at    INTEGER
+) STRICT;
+CREATE INDEX deliveries_by_webhook ON deliveries (webhook_id, position);
+CREATE INDEX deliveries_due ON deliveries (due_at) WHERE completed_at IS NULL;
+
+CREATE TABLE audit (
+    position      INTEGER PRIMARY KEY AUTOINCREMENT,
+    id            TEXT NOT NULL UNIQUE,
+    at            INTEGER NOT NULL,
+    actor_type    TEXT NOT NULL,
+    actor_id      TEXT,
+    action        TEXT NOT NULL,
+    resource_type TEXT NOT NULL,
+    resource_id   TEXT,
+    details       TEXT,
+    ip_address    TEXT,
+    user_agent    TEXT
+) STRICT;
+CREATE INDEX audit_by_resource ON audit (resource_id, position);
 ";
 
 /// Brings the database to the newest schema, each step in its own transaction.

@@ -3,10 +3,34 @@
 //! Existing strict clients read these: nothing is added to an existing operation's answer. What our own
 //! agent needs beyond them travels in headers.
 
+mod audit;
+mod fleet;
+mod health;
+mod labels;
+mod webhooks;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, Checksum, EventId, GeneratorId, LinkId, RevisionId, Sequence, StackId};
+
+pub use audit::{AuditLog, AuditLogListResponse, PakSummary};
+pub use fleet::{AgentFleetStatusResponse, FleetAgentRecord};
+pub use health::{
+    DeploymentHealth, DeploymentHealthResponse, DeploymentObjectHealthUpdate, HealthStatus, HealthStatusUpdate,
+    StackHealthResponse,
+};
+pub use labels::{
+    AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
+};
+pub use webhooks::{
+    CreateWebhookRequest, DeliveryResultRequest, PendingWebhookDelivery, UpdateWebhookRequest, WebhookDelivery,
+    WebhookFilters, WebhookResponse,
+};
 
 /// The header on a target state that carries the epoch of the broker's database.
 pub const EPOCH_HEADER: &str = "x-sindri-epoch";
@@ -55,6 +79,7 @@ pub struct Agent {
 
 /// Asks for a new agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CreateAgentRequest {
     /// Unique together with the cluster's name.
     pub name: String,
@@ -114,8 +139,23 @@ pub struct Generator {
     pub last_active_at: Option<Timestamp>,
 }
 
+/// Changes a generator. The whole object may be sent, as it was read; what is not its own to change is ignored.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct UpdateGeneratorRequest {
+    /// A new name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A new description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether it may submit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_active: Option<bool>,
+}
+
 /// Asks for a new generator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NewGenerator {
     /// Unique.
     pub name: String,
@@ -135,6 +175,7 @@ pub struct CreateGeneratorResponse {
 
 /// Which agent to register; an agent that registers itself may leave it out.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AgentRegistrationBody {
     /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -175,8 +216,23 @@ pub struct Stack {
     pub generator_id: GeneratorId,
 }
 
+/// Changes a stack. The whole object may be sent, as it was read; what is not its own to change is ignored.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct UpdateStackRequest {
+    /// Must be the stack of the path, if it is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<StackId>,
+    /// A new name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A new description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
 /// Asks for a new stack.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NewStack {
     /// Unique among the stacks of its generator.
     pub name: String,
@@ -215,6 +271,7 @@ pub struct DeploymentObject {
 
 /// Submits a revision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CreateDeploymentObjectRequest {
     /// The bundle.
     #[serde(default)]
@@ -237,6 +294,7 @@ pub struct AgentTarget {
 
 /// Sends a stack to an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NewAgentTarget {
     /// The agent; must be the one of the path.
     pub agent_id: AgentId,
@@ -245,13 +303,56 @@ pub struct NewAgentTarget {
 }
 
 /// What an agent reports: it carried a revision out, or failed to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub enum EventStatus {
     /// Carried out.
     Success,
     /// Not, or not wholly.
     Failure,
+    /// A word of another client; recorded, and nothing follows from it.
+    Other(String),
+}
+
+impl EventStatus {
+    /// As it travels.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Success => "SUCCESS",
+            Self::Failure => "FAILURE",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl From<String> for EventStatus {
+    fn from(word: String) -> Self {
+        match word.as_str() {
+            "SUCCESS" => Self::Success,
+            "FAILURE" => Self::Failure,
+            _ => Self::Other(word),
+        }
+    }
+}
+
+impl From<EventStatus> for String {
+    fn from(status: EventStatus) -> Self {
+        status.as_str().to_owned()
+    }
+}
+
+impl FromStr for EventStatus {
+    type Err = Infallible;
+
+    fn from_str(word: &str) -> Result<Self, Infallible> {
+        Ok(Self::from(word.to_owned()))
+    }
+}
+
+impl fmt::Display for EventStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// The type of event that agents send.
@@ -284,6 +385,7 @@ pub struct AgentEvent {
 
 /// Reports an outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NewAgentEvent {
     /// Who reports; must be the one of the path.
     pub agent_id: AgentId,
@@ -300,6 +402,7 @@ pub struct NewAgentEvent {
 
 /// An agent lives.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HeartbeatReport {
     /// Whether it reached its API server.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,143 @@
+//! The target state that agents poll. A poll that finds nothing new asks the store nothing.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Deserialize;
+use sindri_model::AgentId;
+use sindri_model::wire::EPOCH_HEADER;
+use tokio::time::{Instant, timeout_at};
+
+use super::actor::Actor;
+use super::answer::Refusal;
+use super::extract::{Asked, Ids};
+use crate::Broker;
+use crate::memory::{Answer, is_named};
+use crate::store::{DesiredSet, KeyHolder};
+
+/// The longest that a poll may wait.
+const WAIT_SECONDS_MAX: u64 = 300;
+
+/// How to answer.
+#[derive(Deserialize)]
+pub(crate) struct How {
+    #[serde(default)]
+    mode: Mode,
+    /// Hold the answer back until there is a new one, for so many seconds.
+    #[serde(default)]
+    wait: u64,
+}
+
+/// How much to answer.
+#[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    /// Everything that is wanted.
+    #[default]
+    Full,
+    /// Without what this agent has confirmed as done.
+    Incremental,
+}
+
+/// What the agent receives with it is durable before the answer leaves; when the administrator looks, the agent
+/// receives nothing.
+pub(crate) async fn target_state(
+    State(broker): State<Broker>,
+    actor: Actor,
+    Ids(agent): Ids<AgentId>,
+    Asked(how): Asked<How>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    actor.admin_or_this_agent(agent)?;
+    if actor.0 == KeyHolder::Admin || how.mode == Mode::Incremental {
+        return uncached(&broker, actor, agent, how.mode).await;
+    }
+    let known = headers.get(IF_NONE_MATCH).map(HeaderValue::as_bytes).unwrap_or_default();
+    let until = Instant::now() + Duration::from_secs(how.wait.min(WAIT_SECONDS_MAX));
+    loop {
+        // Before the answer is looked at: a change after that is heard.
+        let change = (how.wait > 0).then(|| broker.memory.answers.change_of(agent));
+        let mut changed = change.as_ref().map(|change| Box::pin(change.notified()));
+        if let Some(changed) = &mut changed {
+            changed.as_mut().enable();
+        }
+        let answer = current(&broker, agent, known).await?;
+        if !is_named(&answer.etag, known) {
+            return full(&broker, agent, answer).await;
+        }
+        let Some(changed) = changed else { return Ok(unchanged(&answer)) };
+        if timeout_at(until, changed).await.is_err() {
+            return Ok(unchanged(&answer));
+        }
+    }
+}
+
+/// The answer, from memory if it is there.
+async fn current(broker: &Broker, agent: AgentId, known: &[u8]) -> Result<Answer, Refusal> {
+    match broker.memory.answers.of(agent) {
+        Some(answer) => Ok(answer),
+        None => ask(broker, agent, known).await,
+    }
+}
+
+async fn ask(broker: &Broker, agent: AgentId, known: &[u8]) -> Result<Answer, Refusal> {
+    let asked = broker.memory.answers.asked(agent);
+    let mut desired = broker.store.hand_out(agent).await?;
+    if broker.is_behind(agent, &desired, known).await? {
+        desired = broker.store.hand_out(agent).await?;
+    }
+    let answer = Answer {
+        etag: broker.etag_key.etag(agent, desired.epoch, desired.version),
+        epoch: HeaderValue::from(desired.epoch.0),
+        body: Some(json(&desired, Mode::Full)),
+    };
+    broker.memory.answers.remember(agent, answer.clone(), asked);
+    Ok(answer)
+}
+
+fn json(desired: &DesiredSet, mode: Mode) -> Bytes {
+    let wanted = desired.objects.iter().filter(|desired| mode == Mode::Full || !desired.is_done);
+    let objects: Vec<_> = wanted.map(|desired| &desired.object).collect();
+    serde_json::to_vec(&objects).expect("deployment objects have text keys and no failing parts").into()
+}
+
+fn unchanged(answer: &Answer) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    identify(response, answer)
+}
+
+async fn full(broker: &Broker, agent: AgentId, answer: Answer) -> Result<Response, Refusal> {
+    // A body that was too much to keep is read again; if it changed meanwhile, so did its identity.
+    let answer = if answer.body.is_some() { answer } else { ask(broker, agent, &[]).await? };
+    let mut response = Response::new(Body::from(answer.body.clone().unwrap_or_default()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(identify(response, &answer))
+}
+
+fn identify(mut response: Response, answer: &Answer) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(ETAG, answer.etag.clone());
+    headers.insert(EPOCH_HEADER, answer.epoch.clone());
+    response
+}
+
+async fn uncached(broker: &Broker, actor: Actor, agent: AgentId, mode: Mode) -> Result<Response, Refusal> {
+    let desired = match actor.0 {
+        KeyHolder::Agent(_) => broker.store.hand_out(agent).await?,
+        KeyHolder::Admin | KeyHolder::Generator(_) => broker.store.desired_set(agent).await?,
+    };
+    let mut response = Response::new(Body::from(json(&desired, mode)));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(EPOCH_HEADER, HeaderValue::from(desired.epoch.0));
+    if mode == Mode::Full {
+        headers.insert(ETAG, broker.etag_key.etag(agent, desired.epoch, desired.version));
+    }
+    Ok(response)
+}

@@ -1,0 +1,47 @@
+//! What a broker remembers of its store, so that an idle poll asks it nothing.
+//!
+//! Everything here may be forgotten at any time, and is, as soon as the store says that it changed.
+
+mod answers;
+mod etag;
+mod heartbeats;
+mod keyring;
+
+use std::sync::Arc;
+
+pub(crate) use answers::{Answer, Answers};
+pub(crate) use etag::{EtagKey, is_named};
+pub(crate) use heartbeats::Heartbeats;
+pub(crate) use keyring::Keyring;
+use tokio::sync::Notify;
+
+use crate::store::{Change, Watcher};
+
+/// What a broker remembers.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub answers: Answers,
+    pub keys: Keyring,
+    pub heartbeats: Heartbeats,
+    /// There may be messages to send.
+    pub deliveries: Notify,
+}
+
+impl Memory {
+    /// Forgets what has changed, and wakes who waits for it.
+    pub(crate) fn note(&self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::DesiredSet(agent, _) => self.answers.forget(*agent),
+                Change::Keys => self.keys.forget(),
+                Change::Deliveries => self.deliveries.notify_one(),
+                Change::Epoch => self.answers.forget_all(),
+            }
+        }
+    }
+
+    pub(crate) fn watcher(self: &Arc<Self>) -> Watcher {
+        let memory = self.clone();
+        Arc::new(move |changes| memory.note(changes))
+    }
+}

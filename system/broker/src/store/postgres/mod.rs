@@ -1,0 +1,207 @@
+//! The store in PostgreSQL: for several brokers at once behind a load balancer.
+//!
+//! Each call takes a connection from a bounded pool. Submissions go through one task, so that those which wait together
+//! share a transaction: they would wait for each other's numbers anyway. Brokers hear of each other's changes by
+//! NOTIFY, and look by themselves now and then in case one was missed.
+
+mod appends;
+mod listener;
+mod schema;
+mod session;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use self::appends::Job;
+use self::listener::Listener;
+use self::session::PostgresSession;
+use super::sql::database::{Database, Deed, Sql, Weight};
+use super::{Change, StoreError, Stored, Watcher};
+
+/// Submissions that wait.
+const QUEUE_MAX: usize = 4_096;
+/// After this a call is given up; the caller is told to come again.
+const CALL_MAX: Duration = Duration::from_secs(10);
+/// How long to wait for a connection to the server.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// A store in PostgreSQL.
+pub type PostgresStore = Sql<Postgres>;
+
+/// A database of a PostgreSQL server.
+pub struct Postgres {
+    pool: Pool,
+    appends: mpsc::Sender<Job>,
+    listener: Listener,
+    watcher: Arc<OnceLock<Watcher>>,
+    /// The task that carries submissions out ends with the store.
+    _tasks: JoinSet<()>,
+}
+
+/// The database cannot be used as a store.
+#[derive(Debug, Error)]
+pub enum PostgresError {
+    /// The address is not one.
+    #[error("not an address of a PostgreSQL database: {0}")]
+    Address(String),
+    /// The server does not answer, or refuses.
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(String),
+    /// A newer Sindri has migrated it.
+    #[error(
+        "the database has schema version {found}, and this broker knows versions up to {known}: use a newer broker"
+    )]
+    Newer {
+        /// The version of the database.
+        found: i64,
+        /// The newest version of this broker.
+        known: usize,
+    },
+    /// The tables cannot be made.
+    #[error("the schema cannot be brought up to date: {0}")]
+    Migration(String),
+}
+
+impl PostgresStore {
+    /// Connects to the database at `url` with at most `connections` connections, and brings it to the newest schema.
+    pub async fn open(url: &str, connections: usize) -> Result<Self, PostgresError> {
+        let mut config = Config::from_str(url).map_err(|error| PostgresError::Address(error.to_string()))?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_MAX);
+        }
+        let tls = MakeRustlsConnect::new(tls_config());
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(config.clone(), tls.clone(), recycling);
+        let pool = Pool::builder(manager)
+            .max_size(connections.max(1))
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(CALL_MAX))
+            .create_timeout(Some(CONNECT_MAX))
+            .build()
+            .map_err(|error| PostgresError::Unreachable(error.to_string()))?;
+        let mut first = pool.get().await.map_err(|error| PostgresError::Unreachable(root(&error)))?;
+        schema::migrate(&mut first).await?;
+        drop(first);
+        let (appends, jobs) = mpsc::channel(QUEUE_MAX);
+        let (watcher, mut tasks) = (Arc::<OnceLock<Watcher>>::default(), JoinSet::new());
+        tasks.spawn(appends::carry_out_all(pool.clone(), jobs, watcher.clone()));
+        let listener = Listener::new(config, tls);
+        Ok(Self(Postgres { pool, appends, listener, watcher, _tasks: tasks }))
+    }
+
+    /// Which server this is, and which of its lives: differs after a restore or a failover. None where it may not be
+    /// asked.
+    pub async fn origin(&self) -> Option<String> {
+        let client = self.0.pool.get().await.ok()?;
+        let sql = "SELECT system_identifier::text || '/' || timeline_id::text
+                   FROM pg_control_system(), pg_control_checkpoint()";
+        client.query_one(sql, &[]).await.ok()?.try_get(0).ok()
+    }
+}
+
+/// Certificates are checked against the system's; whether TLS is used at all is said in the address.
+fn tls_config() -> rustls::ClientConfig {
+    let mut roots = rustls::RootCertStore::empty();
+    // One that cannot be read is no reason to refuse the others.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider supports the default versions of TLS")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+/// The innermost reason: what people can act on.
+fn root(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+fn failed(error: &dyn std::error::Error) -> StoreError {
+    StoreError::Failed(root(error))
+}
+
+fn tell(watcher: &OnceLock<Watcher>, changes: &[Change]) {
+    if let Some(watcher) = watcher.get()
+        && !changes.is_empty()
+    {
+        watcher(changes);
+    }
+}
+
+impl Postgres {
+    async fn read<T>(&self, deed: Deed<T>) -> Result<T, StoreError> {
+        let client = self.pool.get().await.map_err(|_| StoreError::Unavailable)?;
+        // A verb that only reads is one statement, or does not mind what happens between two.
+        deed(&mut PostgresSession::new(&client)).await
+    }
+
+    async fn write<T>(&self, deed: Deed<T>) -> Result<T, StoreError> {
+        let mut client = self.pool.get().await.map_err(|_| StoreError::Unavailable)?;
+        let transaction = client.transaction().await.map_err(|error| failed(&error))?;
+        let mut session = PostgresSession::new(&transaction);
+        let result = deed(&mut session).await?;
+        session.notify().await?;
+        let changes = session.changes;
+        transaction.commit().await.map_err(|error| failed(&error))?;
+        tell(&self.watcher, &changes);
+        Ok(result)
+    }
+
+    async fn append<T: Send + 'static>(&self, deed: Deed<T>) -> Result<T, StoreError> {
+        let (job, answer) = Job::new(deed);
+        self.appends.try_send(job).map_err(|_| StoreError::Unavailable)?;
+        answer.await.unwrap_or(Err(StoreError::Unavailable))
+    }
+}
+
+impl Database for Postgres {
+    fn transact<T: Send + 'static>(&self, weight: Weight, deed: Deed<T>) -> Stored<'_, T> {
+        Box::pin(async move {
+            let call = async {
+                match weight {
+                    Weight::Read => self.read(deed).await,
+                    Weight::Write => self.write(deed).await,
+                    Weight::Append => self.append(deed).await,
+                }
+            };
+            timeout(CALL_MAX, call).await.unwrap_or(Err(StoreError::Unavailable))
+        })
+    }
+
+    fn attach(&self, watcher: Watcher) {
+        // The first broker keeps it: a store has one.
+        let _ = self.watcher.set(watcher);
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn heard(&self) -> Stored<'_, ()> {
+        Box::pin(async {
+            self.listener.heard().await;
+            Ok(())
+        })
+    }
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Postgres")
+    }
+}

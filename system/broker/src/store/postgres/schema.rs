@@ -1,0 +1,35 @@
+//! How an older database becomes a newer one. A migration is never edited once it was released.
+
+use deadpool_postgres::Client;
+
+use super::{PostgresError, root};
+
+/// In order; the table `sindri_schema` says how many of them a database has.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+/// One broker migrates, the others wait: any number that nothing else locks.
+const LOCK: i64 = 0x51_4d_52_49;
+
+/// Brings the database to the newest schema, all in one transaction.
+pub(super) async fn migrate(client: &mut Client) -> Result<(), PostgresError> {
+    let failed = |error: tokio_postgres::Error| PostgresError::Migration(root(&error));
+    let known = MIGRATIONS.len();
+    let transaction = client.transaction().await.map_err(failed)?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map_err(failed)?;
+    let table = "CREATE TABLE IF NOT EXISTS sindri_schema (version BIGINT NOT NULL)";
+    transaction.batch_execute(table).await.map_err(failed)?;
+    let version = transaction.query_opt("SELECT version FROM sindri_schema", &[]).await.map_err(failed)?;
+    let found: i64 = version.map_or(Ok(0), |row| row.try_get(0)).map_err(failed)?;
+    let done = usize::try_from(found).unwrap_or_default();
+    if done > known {
+        return Err(PostgresError::Newer { found, known });
+    }
+    for migration in MIGRATIONS.iter().skip(done) {
+        transaction.batch_execute(migration).await.map_err(failed)?;
+    }
+    if done < known {
+        let newest = i64::try_from(known).unwrap_or(i64::MAX);
+        transaction.execute("DELETE FROM sindri_schema", &[]).await.map_err(failed)?;
+        transaction.execute("INSERT INTO sindri_schema (version) VALUES ($1)", &[&newest]).await.map_err(failed)?;
+    }
+    transaction.commit().await.map_err(failed)
+}

@@ -1,0 +1,75 @@
+//! What is wanted of one agent, and what it has received.
+
+use std::collections::BTreeSet;
+
+use sindri_model::{AgentId, Sequence, StackId};
+
+use super::revisions::{columns, read as read_revision};
+use super::session::{Row, Session, all, any, change, one, only, values};
+use super::{agents, epoch};
+use crate::store::{DesiredObject, DesiredSet, StoreError};
+
+pub(crate) async fn desired_set(session: &mut dyn Session, agent: AgentId) -> Result<DesiredSet, StoreError> {
+    agents::require(session, agent).await?;
+    // The version first: what is committed in between comes with a higher one, and is asked for again.
+    let version = version_of(session, agent).await?;
+    let epoch = epoch::current(session).await?;
+    let objects = all(session, DESIRED, values![agent, 0], read).await?;
+    assert_consistent(&objects);
+    Ok(DesiredSet { epoch, version, objects })
+}
+
+/// The desired set, with a receipt for each stack in it. The agent's own polls come here, nobody else's.
+pub(crate) async fn hand_out(session: &mut dyn Session, agent: AgentId) -> Result<DesiredSet, StoreError> {
+    agents::require(session, agent).await?;
+    let version = version_of(session, agent).await?;
+    let epoch = epoch::current(session).await?;
+    // A stack without a revision is not in the set, and so not received. An idle poll writes nothing.
+    let fresh = "SELECT 1 FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
+                 WHERE agent_id = ?1 AND wanted = 1 AND received = 0 AND newest IS NOT NULL AND newest_is_marker = 0";
+    if any(session, fresh, values![agent]).await? {
+        let sql = "UPDATE assignments SET received = 1
+                   WHERE agent_id = ?1 AND wanted = 1 AND received = 0 AND stack_id IN (
+                     SELECT id FROM stacks WHERE newest IS NOT NULL AND newest_is_marker = 0)";
+        change(session, sql, values![agent]).await?;
+    }
+    // Only what has its receipt: a stack that was taken away meanwhile is not handed out.
+    let objects = all(session, DESIRED, values![agent, 1], read).await?;
+    assert_consistent(&objects);
+    Ok(DesiredSet { epoch, version, objects })
+}
+
+/// With 1 as its second value only what was received, with 0 everything.
+const DESIRED: &str = concat!(
+    columns!(
+        ", CASE WHEN reported = revisions.sequence THEN succeeded ELSE 0 END
+          FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
+            JOIN revisions ON revisions.sequence = stacks.newest
+          WHERE assignments.agent_id = ?1 AND wanted = 1 AND received >= ?2 AND newest_is_marker = 0
+          UNION ALL "
+    ),
+    columns!(
+        ", 0 FROM assignments JOIN revisions ON revisions.sequence = assignments.removal
+          WHERE assignments.agent_id = ?1 AND removal IS NOT NULL AND confirmed = 0
+          ORDER BY 2"
+    )
+);
+
+fn assert_consistent(objects: &[DesiredObject]) {
+    let stacks: BTreeSet<_> = objects.iter().map(|desired| desired.object.stack_id).collect();
+    assert_eq!(stacks.len(), objects.len(), "a stack is wanted and to be removed at once");
+}
+
+pub(crate) async fn version_of(session: &mut dyn Session, agent: AgentId) -> Result<Sequence, StoreError> {
+    let version = one(session, "SELECT version FROM versions WHERE agent_id = ?1", values![agent], only).await?;
+    Ok(version.unwrap_or_default())
+}
+
+pub(crate) async fn concerns(session: &mut dyn Session, agent: AgentId, stack: StackId) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM assignments WHERE agent_id = ?1 AND stack_id = ?2";
+    any(session, sql, values![agent, stack]).await
+}
+
+fn read(row: &mut Row) -> Result<DesiredObject, StoreError> {
+    Ok(DesiredObject { object: read_revision(row)?, is_done: row.take()? })
+}

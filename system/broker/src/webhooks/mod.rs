@@ -1,0 +1,3 @@
+//! Tells others what happened.
+
+pub(crate) mod subscription;

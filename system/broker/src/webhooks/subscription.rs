@@ -1,0 +1,260 @@
+//! Which events a subscription wants: types, with wildcards, of any agent and stack or of one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sindri_model::{AgentId, StackId};
+use thiserror::Error;
+
+/// The most patterns of one subscription.
+const PATTERNS_MAX: usize = 32;
+/// What a refusal repeats at most of a pattern.
+const SHOWN_CHARS_MAX: usize = 64;
+/// Matches every type.
+const EVERYTHING: &str = "*";
+/// Ends a pattern that matches every type of a subject.
+const OF_SUBJECT: &str = ".*";
+
+macro_rules! event_types {
+    ($($name:ident = $text:literal,)*) => {
+        /// What can happen. The list is closed: a receiver can handle all of it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum EventType {
+            $($name,)*
+        }
+
+        impl EventType {
+            /// Every type.
+            pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// As messages and subscriptions have it.
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+event_types! {
+    AgentRegistered = "agent.registered",
+    AgentDeregistered = "agent.deregistered",
+    AgentOffline = "agent.offline",
+    StackCreated = "stack.created",
+    StackDeleted = "stack.deleted",
+    DeploymentCreated = "deployment.created",
+    DeploymentApplied = "deployment.applied",
+    DeploymentFailed = "deployment.failed",
+    DeploymentDeleted = "deployment.deleted",
+    DeploymentDrifted = "deployment.drifted",
+    DeploymentBlocked = "deployment.blocked",
+    WorkorderCreated = "workorder.created",
+    WorkorderClaimed = "workorder.claimed",
+    WorkorderCompleted = "workorder.completed",
+    WorkorderFailed = "workorder.failed",
+}
+
+impl EventType {
+    /// What comes before the point.
+    fn subject(self) -> &'static str {
+        self.as_str().split('.').next().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for EventType {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let known = Self::ALL.iter().copied().find(|known| known.as_str() == text);
+        known.ok_or_else(|| PatternError::UnknownType(shown(text)))
+    }
+}
+
+/// The patterns of a subscription are not usable.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum PatternError {
+    #[error("there is no event type {0:?}")]
+    UnknownType(String),
+    #[error("{0:?} matches no event type")]
+    MatchesNothing(String),
+    #[error("a subscription names at least one event type")]
+    None,
+    #[error("a subscription has at most {PATTERNS_MAX} patterns of event types, and this has {0}")]
+    TooMany(usize),
+}
+
+/// Types that a subscription wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pattern {
+    Everything,
+    /// Every type of the subject of this one.
+    SubjectOf(EventType),
+    Exactly(EventType),
+}
+
+impl Pattern {
+    fn parse(text: &str) -> Result<Self, PatternError> {
+        if text == EVERYTHING {
+            return Ok(Self::Everything);
+        }
+        if let Some(subject) = text.strip_suffix(OF_SUBJECT) {
+            let known = EventType::ALL.iter().copied().find(|known| known.subject() == subject);
+            return known.map(Self::SubjectOf).ok_or_else(|| PatternError::MatchesNothing(shown(text)));
+        }
+        if text.contains('*') {
+            return Err(PatternError::MatchesNothing(shown(text)));
+        }
+        text.parse().map(Self::Exactly)
+    }
+
+    fn matches(self, event: EventType) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::SubjectOf(one) => one.subject() == event.subject(),
+            Self::Exactly(one) => one == event,
+        }
+    }
+}
+
+/// Event types by pattern: `deployment.failed`, `deployment.*` or `*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Patterns(Vec<Pattern>);
+
+impl Patterns {
+    /// Reads the patterns of a subscription; each must match something.
+    pub(crate) fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, PatternError> {
+        match texts.len() {
+            0 => Err(PatternError::None),
+            1..=PATTERNS_MAX => {
+                texts.iter().map(|text| Pattern::parse(text.as_ref())).collect::<Result<_, _>>().map(Self)
+            }
+            more => Err(PatternError::TooMany(more)),
+        }
+    }
+
+    /// Whether one of them matches.
+    pub(crate) fn match_type(&self, event: EventType) -> bool {
+        self.0.iter().any(|pattern| pattern.matches(event))
+    }
+}
+
+/// Narrows a subscription; what is left out narrows nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Filters {
+    /// Only what concerns this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// Only what concerns this stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack_id: Option<StackId>,
+}
+
+/// What an event is about, as far as it decides who hears of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Concerns {
+    pub event: EventType,
+    pub agent: Option<AgentId>,
+    pub stack: Option<StackId>,
+}
+
+/// Whether a subscription with these patterns and filters wants to hear of an event. An event that concerns no agent
+/// is not wanted by who asks for one agent.
+pub(crate) fn wants(patterns: &Patterns, filters: &Filters, event: &Concerns) -> bool {
+    patterns.match_type(event.event)
+        && filters.agent_id.is_none_or(|agent| event.agent == Some(agent))
+        && filters.stack_id.is_none_or(|stack| event.stack == Some(stack))
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sindri_model::Entropy;
+
+    use super::*;
+
+    fn matched(patterns: &[&str]) -> Vec<&'static str> {
+        let patterns = Patterns::parse(patterns).unwrap();
+        EventType::ALL.iter().filter(|event| patterns.match_type(**event)).map(|event| event.as_str()).collect()
+    }
+
+    #[test]
+    fn every_type_survives_its_text_and_has_one_subject() {
+        for event in EventType::ALL {
+            assert_eq!(event.to_string().parse(), Ok(*event));
+            assert_eq!(event.as_str().split('.').count(), 2, "{event}");
+        }
+        assert_eq!(EventType::ALL.len(), 15);
+    }
+
+    #[test]
+    fn patterns_match_exactly_by_subject_or_everything() {
+        assert_eq!(matched(&["stack.created"]), ["stack.created"]);
+        assert_eq!(matched(&["agent.*"]), ["agent.registered", "agent.deregistered", "agent.offline"]);
+        assert_eq!(matched(&["*"]).len(), EventType::ALL.len());
+        assert_eq!(matched(&["stack.deleted", "agent.offline"]), ["agent.offline", "stack.deleted"]);
+    }
+
+    #[test]
+    fn a_pattern_that_matches_nothing_is_named() {
+        for (text, words) in [
+            ("deployment.exploded", "there is no event type \"deployment.exploded\""),
+            ("Deployment.failed", "there is no event type \"Deployment.failed\""),
+            ("", "there is no event type \"\""),
+            ("cluster.*", "\"cluster.*\" matches no event type"),
+            ("deploy*", "\"deploy*\" matches no event type"),
+            ("*.created", "\"*.created\" matches no event type"),
+            (".*", "\".*\" matches no event type"),
+            ("**", "\"**\" matches no event type"),
+            ("deployment.failed.*", "\"deployment.failed.*\" matches no event type"),
+        ] {
+            assert_eq!(Patterns::parse(&["*", text]).unwrap_err().to_string(), words);
+        }
+        let long = Patterns::parse(&["x".repeat(10_000)]).unwrap_err().to_string();
+        assert_eq!(long, format!("there is no event type {:?}", "x".repeat(SHOWN_CHARS_MAX)));
+    }
+
+    #[test]
+    fn a_subscription_has_one_to_32_patterns() {
+        assert_eq!(Patterns::parse::<&str>(&[]), Err(PatternError::None));
+        assert!(Patterns::parse(&["*"; PATTERNS_MAX]).is_ok());
+        assert_eq!(Patterns::parse(&["*"; PATTERNS_MAX + 1]), Err(PatternError::TooMany(PATTERNS_MAX + 1)));
+    }
+
+    #[test]
+    fn filters_narrow_to_one_agent_and_one_stack() {
+        let entropy = Entropy::new(|bytes| bytes.fill(1));
+        let other = Entropy::new(|bytes| bytes.fill(2));
+        let (agent, stack) = (AgentId::mint(&entropy), StackId::mint(&entropy));
+        let patterns = Patterns::parse(&["deployment.*"]).unwrap();
+        let event = |agent, stack| Concerns { event: EventType::DeploymentFailed, agent, stack };
+        let of_agent = Filters { agent_id: Some(agent), stack_id: None };
+        let of_both = Filters { agent_id: Some(agent), stack_id: Some(stack) };
+        assert!(wants(&patterns, &Filters::default(), &event(None, None)));
+        assert!(wants(&patterns, &of_agent, &event(Some(agent), None)));
+        assert!(!wants(&patterns, &of_agent, &event(None, Some(stack))));
+        assert!(!wants(&patterns, &of_agent, &event(Some(AgentId::mint(&other)), Some(stack))));
+        assert!(wants(&patterns, &of_both, &event(Some(agent), Some(stack))));
+        assert!(!wants(&patterns, &of_both, &event(Some(agent), Some(StackId::mint(&other)))));
+        let other_type = Concerns { event: EventType::StackCreated, agent: Some(agent), stack: Some(stack) };
+        assert!(!wants(&patterns, &of_both, &other_type));
+    }
+
+    #[test]
+    fn filters_have_no_other_fields() {
+        assert_eq!(serde_json::from_str::<Filters>("{}").unwrap(), Filters::default());
+        assert!(serde_json::from_str::<Filters>(r#"{"agent": "x"}"#).is_err());
+        assert_eq!(serde_json::to_string(&Filters::default()).unwrap(), "{}");
+    }
+}
