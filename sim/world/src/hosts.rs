@@ -46,7 +46,8 @@ pub fn broker(seed: u64, admin: Pak) -> Program {
         let (entropy, admin) = (entropy(), admin.clone());
         Box::pin(async move {
             let store = SqliteStore::open("broker.db", Some(disk::VFS_NAME)).expect("the simulated disk works");
-            let broker = Broker::new(store, Clock::new(wall_time), entropy);
+            let started = Broker::start(store, Clock::new(wall_time), entropy).await;
+            let broker = started.expect("the simulated disk works");
             broker.initialise(&admin).await.expect("the simulated disk works");
             let listener = port.listen(PORT).await.expect("one process per host listens");
             sindri_broker::serve(listener, broker, pending()).await.expect("the listener never fails");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sindri_client::{Client, ClientError, TargetState};
 use sindri_model::wire::{AgentStatus, DeploymentObject, HeartbeatReport};
-use sindri_model::{AgentId, Entropy, Epoch, ObjectKey, StackId};
+use sindri_model::{AgentId, Entropy, ObjectKey, StackId};
 use thiserror::Error;
 
 use crate::act::{ActError, Executor};
@@ -63,7 +63,6 @@ pub struct Agent {
 struct Memory {
     reporter: Reporter,
     etag: Option<String>,
-    epoch: Epoch,
     target: Vec<DeploymentObject>,
     stacks: BTreeMap<StackId, StackMemory>,
 }
@@ -163,7 +162,6 @@ impl Agent {
         let mut memory = Memory {
             reporter: Reporter::new(id, recorded),
             etag: None,
-            epoch: Epoch::default(),
             target: Vec::new(),
             stacks: BTreeMap::new(),
         };
@@ -184,7 +182,7 @@ impl Agent {
         }
         match self.broker.target_state(id, memory.etag.as_deref()).await? {
             TargetState::Unchanged => {}
-            TargetState::Changed { objects, etag, epoch } => memory.renew(objects, etag, epoch),
+            TargetState::Changed { objects, etag, epoch: _ } => memory.renew(objects, etag),
         }
         Ok(true)
     }
@@ -192,7 +190,7 @@ impl Agent {
     async fn pass_all(&self, memory: &mut Memory) {
         for object in memory.target.clone() {
             let stack = memory.stacks.entry(object.stack_id).or_default();
-            let outcome = match self.pass(&object, memory.epoch, stack, &memory.reporter).await {
+            let outcome = match self.pass(&object, stack, &memory.reporter).await {
                 Ok(Progress::Reached) => {
                     stack.waits = 0;
                     Outcome::success()
@@ -219,7 +217,6 @@ impl Agent {
     async fn pass(
         &self,
         object: &DeploymentObject,
-        epoch: Epoch,
         stack: &mut StackMemory,
         reporter: &Reporter,
     ) -> Result<Progress, PassError> {
@@ -231,7 +228,8 @@ impl Agent {
             stack.inventory = Some(self.known_of(object).await?);
         }
         if stack.desired.is_none() {
-            let position = Position { epoch, sequence: object.sequence_id };
+            // Of the epoch in which it was submitted: what a restored database still has is no newer for that.
+            let position = Position { epoch: object.sequence_id.epoch(), sequence: object.sequence_id };
             stack.desired = Some(observe::desired(&self.cluster, object, position).await?);
         }
         let (Some(inventory), Some(desired)) = (&mut stack.inventory, &stack.desired) else {
@@ -304,17 +302,15 @@ fn settle(
 
 impl Memory {
     /// Takes in a new target. A bundle is read again only if its revision is another one.
-    fn renew(&mut self, objects: Vec<DeploymentObject>, etag: Option<String>, epoch: Epoch) {
+    fn renew(&mut self, objects: Vec<DeploymentObject>, etag: Option<String>) {
         for object in &objects {
             let known = self.stacks.entry(object.stack_id).or_default();
-            let same =
-                known.desired.as_ref().is_some_and(|desired| desired.revision == object.id) && self.epoch == epoch;
-            if !same {
+            if known.desired.as_ref().is_none_or(|desired| desired.revision != object.id) {
                 known.desired = None;
             }
         }
         self.stacks.retain(|stack, _| objects.iter().any(|object| object.stack_id == *stack));
         self.reporter.retain(|revision| objects.iter().any(|object| object.id == *revision));
-        (self.target, self.etag, self.epoch) = (objects, etag, epoch);
+        (self.target, self.etag) = (objects, etag);
     }
 }

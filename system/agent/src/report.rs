@@ -91,7 +91,7 @@ impl Reporter {
             agent_id: self.agent,
             deployment_object_id: revision,
             event_type: EVENT_TYPE_DEPLOY.to_owned(),
-            status: outcome.status,
+            status: outcome.status.clone(),
             message: outcome.message.clone(),
         };
         let key = key(revision, heard.last_event, &outcome);

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use axum::serve::ListenerExt;
 use jiff::Timestamp;
-use sindri_broker::{Bounds, Broker, Limits, OpenError, ServeOptions, SqliteStore, serve_with};
+use sindri_broker::{
+    Bounds, Broker, Limits, OpenError, PostgresError, PostgresStore, ServeOptions, SqliteStore, StoreError, serve_with,
+};
 use sindri_model::{Clock, Entropy};
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -40,6 +42,10 @@ enum StartError {
     NoStore(String),
     #[error("{path}: {source}")]
     Database { path: String, source: OpenError },
+    #[error("{database}: {source}")]
+    Postgres { database: String, source: PostgresError },
+    #[error("{database}: {source}")]
+    Store { database: String, source: StoreError },
     #[error("the database {path} cannot be opened: {source}")]
     DatabaseFile { path: String, source: io::Error },
     #[error("cannot listen on {address}: {source}")]
@@ -111,9 +117,8 @@ async fn start(config: &Config) -> Result<(), StartError> {
     // First: a signal that comes while it starts is heard too.
     let signals = Signals::listen()?;
     let files = tls_files(config)?;
-    let store = store(config.text(&settings::DATABASE_URL))?;
     let entropy = system_entropy();
-    let broker = Broker::new(store, system_clock(), entropy.clone()).with_bounds(bounds(config));
+    let broker = broker(config, &entropy).await?.with_bounds(bounds(config));
     key::first_start(&broker, config.path(&settings::ADMIN_KEY_FILE), &entropy).await?;
     let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };
     let listener = TcpListener::bind(config.text(&settings::LISTEN)).await.map_err(listen_error)?;
@@ -156,11 +161,36 @@ fn limits(config: &Config) -> Limits {
     Limits { connections_max: config.count(&settings::LIMITS_CONNECTIONS), ..Limits::default() }
 }
 
-fn store(url: &str) -> Result<SqliteStore, StartError> {
-    let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
-    let path = path.ok_or_else(|| StartError::NoStore(settings::DATABASE_URL.shown(url)))?;
+/// A broker over the database that is configured.
+async fn broker(config: &Config, entropy: &Entropy) -> Result<Broker, StartError> {
+    let url = config.text(&settings::DATABASE_URL);
+    let shown = settings::DATABASE_URL.shown(url);
+    let unstarted = |source| StartError::Store { database: shown.clone(), source };
+    if let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) {
+        let store = sqlite(path)?;
+        return Broker::start(store, system_clock(), entropy.clone()).await.map_err(unstarted);
+    }
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        return Err(StartError::NoStore(shown));
+    }
+    let opened = PostgresStore::open(url, config.count(&settings::DATABASE_CONNECTIONS)).await;
+    let store = opened.map_err(|source| StartError::Postgres { database: shown.clone(), source })?;
+    let origin = store.origin().await;
+    let broker = Broker::start(store, system_clock(), entropy.clone()).await.map_err(unstarted)?;
+    if let Some(origin) = origin {
+        broker.settle_origin(origin).await.map_err(unstarted)?;
+    }
+    Ok(broker)
+}
+
+/// SQLite's calls block: they are made on a thread of their own, which ends with the store.
+#[expect(clippy::disallowed_methods, reason = "the process owns threads and hands them in")]
+fn sqlite(path: &str) -> Result<SqliteStore, StartError> {
     private_file(path)?;
-    SqliteStore::open(path, None).map_err(|source| StartError::Database { path: path.to_owned(), source })
+    let opened = SqliteStore::open_with_worker(path);
+    let (store, worker) = opened.map_err(|source| StartError::Database { path: path.to_owned(), source })?;
+    std::thread::spawn(move || worker.run());
+    Ok(store)
 }
 
 /// The database holds every bundle, secrets included: it is created for its owner only.

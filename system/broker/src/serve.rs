@@ -123,8 +123,13 @@ where
 {
     let limits = options.limits;
     let metrics = broker.metrics.clone();
-    let front = Arc::new(Front { router: router(broker), limits, metrics: metrics.clone() });
+    let front = Arc::new(Front { router: router(broker.clone()), limits, metrics: metrics.clone() });
     let (stop, stopped) = watch::channel(());
+    let mut background = JoinSet::new();
+    background.spawn({
+        let broker = broker.clone();
+        async move { broker.background().await }
+    });
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
@@ -147,7 +152,11 @@ where
     }
     drop(listener);
     stop.send_replace(());
+    // Polls that wait are answered now.
+    broker.memory.answers.close();
     finish(connections, limits.shutdown_time_max).await;
+    background.shutdown().await;
+    broker.flush_heartbeats().await;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use http::request::Parts;
 use super::actor::Actor;
 use super::answer::Refusal;
 use crate::Broker;
+use crate::serve::PeerAddress;
 use crate::store::Stamp;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -24,6 +25,7 @@ impl FromRequestParts<Broker> for By {
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         Ok(Self(Stamp {
             actor: Some(holder),
+            peer: parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0),
             user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),
             idempotency_key: idempotency_key(parts)?,
             ..broker.stamp()

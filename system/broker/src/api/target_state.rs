@@ -20,9 +20,6 @@ use crate::Broker;
 use crate::memory::{Answer, is_named};
 use crate::store::{DesiredSet, KeyHolder};
 
-/// The longest that a poll may wait.
-const WAIT_SECONDS_MAX: u64 = 300;
-
 /// How to answer.
 #[derive(Deserialize)]
 pub(crate) struct How {
@@ -58,10 +55,10 @@ pub(crate) async fn target_state(
         return uncached(&broker, actor, agent, how.mode).await;
     }
     let known = headers.get(IF_NONE_MATCH).map(HeaderValue::as_bytes).unwrap_or_default();
-    let until = Instant::now() + Duration::from_secs(how.wait.min(WAIT_SECONDS_MAX));
+    let until = Instant::now() + Duration::from_secs(how.wait).min(broker.bounds.wait_max);
     loop {
         // Before the answer is looked at: a change after that is heard.
-        let change = (how.wait > 0).then(|| broker.memory.answers.change_of(agent));
+        let change = (how.wait > 0).then(|| broker.memory.answers.change_of(agent)).flatten();
         let mut changed = change.as_ref().map(|change| Box::pin(change.notified()));
         if let Some(changed) = &mut changed {
             changed.as_mut().enable();

@@ -36,6 +36,7 @@ struct Remembered {
     /// Whose bodies are kept, oldest first, and how large they are together.
     bodies: VecDeque<AgentId>,
     body_bytes: usize,
+    is_closing: bool,
 }
 
 #[derive(Debug, Default)]
@@ -85,9 +86,18 @@ impl Answers {
         remembered.body_bytes = 0;
     }
 
-    /// Who is told when the agent's answer is forgotten.
-    pub(crate) fn change_of(&self, agent: AgentId) -> Arc<Notify> {
-        self.lock().agents.entry(agent).or_default().waiting.get_or_insert_default().clone()
+    /// Who is told when the agent's answer is forgotten; nobody waits any more when the broker is about to end.
+    pub(crate) fn change_of(&self, agent: AgentId) -> Option<Arc<Notify>> {
+        let mut remembered = self.lock();
+        let waiting = &mut remembered.agents.entry(agent).or_default().waiting;
+        let waiting = waiting.get_or_insert_default().clone();
+        (!remembered.is_closing).then_some(waiting)
+    }
+
+    /// From now on nobody waits.
+    pub(crate) fn close(&self) {
+        self.lock().is_closing = true;
+        self.forget_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered> {
@@ -180,12 +190,15 @@ mod tests {
     #[tokio::test]
     async fn who_waits_for_an_agent_is_woken_by_its_change_alone() {
         let answers = Answers::default();
-        let (one, two) = (answers.change_of(agent(1)), answers.change_of(agent(2)));
+        let (one, two) = (answers.change_of(agent(1)).unwrap(), answers.change_of(agent(2)).unwrap());
         let (mut one, mut two) = (Box::pin(one.notified()), Box::pin(two.notified()));
         assert!(!one.as_mut().enable());
         assert!(!two.as_mut().enable());
         answers.forget(agent(1));
         one.await;
         assert!(!two.as_mut().enable());
+        answers.close();
+        two.await;
+        assert!(answers.change_of(agent(1)).is_none());
     }
 }

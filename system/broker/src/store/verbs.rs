@@ -33,7 +33,6 @@ macro_rules! verbs {
             $($(#[$doc])* fn $name(&self, $($arg: $type),*) -> Stored<'_, $result>;)*
         }
 
-        #[expect(private_bounds, reason = "which databases there are is the store's own business")]
         impl<D: Database> Store for Sql<D> {
             fn attach(&self, watcher: Watcher) {
                 self.0.attach(watcher);

@@ -75,7 +75,8 @@ impl Api {
     /// A broker over a file. Its administrator's key is always the same.
     pub async fn open(path: &str, entropy: Entropy) -> Self {
         let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
-        let broker = Broker::new(SqliteStore::open(path, None).unwrap(), fixed_clock(), entropy);
+        let store = SqliteStore::open(path, None).unwrap();
+        let broker = Broker::start(store, fixed_clock(), entropy).await.unwrap();
         broker.initialise(&admin).await.unwrap();
         Self { router: router(broker), admin: admin.reveal() }
     }

@@ -53,10 +53,11 @@ async fn list(
 
 fn row(agent: &Agent, event: &AgentEvent, revision: &DeploymentObject, stacks: &[Stack]) -> [String; 6] {
     let stack = stacks.iter().find(|stack| stack.id == revision.stack_id);
-    let outcome = match (event.status, revision.is_deletion_marker) {
+    let outcome = match (&event.status, revision.is_deletion_marker) {
         (EventStatus::Success, false) => "applied",
         (EventStatus::Success, true) => "removed",
         (EventStatus::Failure, _) => "failed",
+        (EventStatus::Other(word), _) => word,
     };
     [
         event.created_at.to_string(),

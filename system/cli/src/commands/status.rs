@@ -90,12 +90,12 @@ impl Report {
     }
 
     fn outcome(&self, object: &DeploymentObject) -> String {
-        let said = self.said.get(&object.id).map(|event| (event.status, event.message.as_deref()));
+        let said = self.said.get(&object.id).map(|event| (&event.status, event.message.as_deref()));
         match (said, object.is_deletion_marker) {
             (Some((EventStatus::Failure, message)), _) => format!("failed: {}", message.unwrap_or("no reason given")),
             (_, true) => "removing".to_owned(),
             (Some((EventStatus::Success, _)), false) => "applied".to_owned(),
-            (None, false) => "pending".to_owned(),
+            (None | Some((EventStatus::Other(_), _)), false) => "pending".to_owned(),
         }
     }
 
