@@ -28,3 +28,7 @@ pub use store::{
     WebhookRecord, Whose, Worker,
 };
 pub use tls::{Tls, TlsError};
+pub use webhooks::{
+    Connector, Dial, GuardedConnector, Resolve, SealingKey, SealingKeyError, Sender, SystemResolver, TargetPolicy,
+    TcpDialer, Trust, system_connector,
+};

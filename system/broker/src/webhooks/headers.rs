@@ -1,0 +1,135 @@
+//! Headers that a subscription adds to its messages, such as an authorisation. Their values are secrets.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use thiserror::Error;
+
+const HEADERS_MAX: usize = 20;
+const NAME_CHARS_MAX: usize = 128;
+const VALUE_CHARS_MAX: usize = 4096;
+/// What the broker says itself, or what would change how a message is framed.
+const RESERVED: [&str; 10] = [
+    "connection",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// Those of the signature and those for proxies.
+const RESERVED_PREFIXES: [&str; 2] = ["webhook-", "proxy-"];
+
+/// The headers of a subscription. Its `Debug` shows only their names.
+#[derive(Clone, Default)]
+pub(crate) struct ExtraHeaders(HeaderMap);
+
+/// Headers that a subscription may not have. The value is never repeated.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum HeaderError {
+    #[error("a subscription has at most {HEADERS_MAX} headers, and this has {0}")]
+    TooMany(usize),
+    #[error("{0:?} is not the name of a header")]
+    Name(String),
+    #[error("the header {0} is set by the broker")]
+    Reserved(String),
+    #[error("the header {0} comes twice")]
+    Twice(String),
+    #[error("the value of the header {0} must have at most {VALUE_CHARS_MAX} visible characters")]
+    Value(String),
+}
+
+impl ExtraHeaders {
+    /// Reads headers from their names and values.
+    pub(crate) fn parse(texts: &BTreeMap<String, String>) -> Result<Self, HeaderError> {
+        if texts.len() > HEADERS_MAX {
+            return Err(HeaderError::TooMany(texts.len()));
+        }
+        let mut headers = HeaderMap::new();
+        for (name, value) in texts {
+            let name = read_name(name)?;
+            let value = read_value(&name, value)?;
+            if headers.insert(name.clone(), value).is_some() {
+                return Err(HeaderError::Twice(name.to_string()));
+            }
+        }
+        Ok(Self(headers))
+    }
+
+    /// The headers for a request.
+    pub(crate) fn as_map(&self) -> &HeaderMap {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ExtraHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+fn read_name(text: &str) -> Result<HeaderName, HeaderError> {
+    let known = (text.len() <= NAME_CHARS_MAX).then(|| HeaderName::try_from(text).ok()).flatten();
+    let name = known.ok_or_else(|| HeaderError::Name(text.chars().take(NAME_CHARS_MAX).collect()))?;
+    let reserved =
+        RESERVED.contains(&name.as_str()) || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix));
+    if reserved { Err(HeaderError::Reserved(name.to_string())) } else { Ok(name) }
+}
+
+fn read_value(name: &HeaderName, text: &str) -> Result<HeaderValue, HeaderError> {
+    let visible = text.len() <= VALUE_CHARS_MAX && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    let value = visible.then(|| HeaderValue::try_from(text).ok()).flatten();
+    let mut value = value.ok_or_else(|| HeaderError::Value(name.to_string()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(headers: &[(&str, &str)]) -> Result<ExtraHeaders, HeaderError> {
+        let texts = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        ExtraHeaders::parse(&texts.collect())
+    }
+
+    #[test]
+    fn headers_are_kept_and_hidden() {
+        let headers = parse(&[("Authorization", "Bearer abc"), ("X-Team", "a b")]).unwrap();
+        assert_eq!(headers.as_map()["authorization"], "Bearer abc");
+        assert_eq!(headers.as_map()["x-team"], "a b");
+        assert_eq!(format!("{headers:?}"), r#"{"authorization", "x-team"}"#);
+        assert!(!format!("{:?}", headers.as_map()).contains("abc"));
+    }
+
+    #[test]
+    fn headers_that_are_not_the_subscribers_are_refused_by_name() {
+        for name in ["Host", "content-length", "Transfer-Encoding", "webhook-signature", "Proxy-Authorization"] {
+            assert_eq!(parse(&[(name, "secret")]).unwrap_err(), HeaderError::Reserved(name.to_ascii_lowercase()));
+        }
+        assert_eq!(parse(&[("a b", "secret")]).unwrap_err(), HeaderError::Name("a b".to_owned()));
+        assert_eq!(parse(&[("", "secret")]).unwrap_err(), HeaderError::Name(String::new()));
+        assert_eq!(parse(&[("X-A", "1"), ("x-a", "2")]).unwrap_err(), HeaderError::Twice("x-a".to_owned()));
+    }
+
+    #[test]
+    fn a_value_that_no_header_may_have_is_refused_and_not_repeated() {
+        for value in ["secret\r\nHost: other", "secret\0", "sécret", &"secret".repeat(VALUE_CHARS_MAX)] {
+            let error = parse(&[("X-Key", value)]).unwrap_err();
+            assert_eq!(error, HeaderError::Value("x-key".to_owned()));
+            assert!(!error.to_string().contains("cret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_subscription_has_at_most_20_headers() {
+        let headers = |count: usize| (0..count).map(|number| (format!("x-{number}"), String::new())).collect();
+        assert!(ExtraHeaders::parse(&headers(HEADERS_MAX)).is_ok());
+        assert_eq!(ExtraHeaders::parse(&headers(HEADERS_MAX + 1)).unwrap_err(), HeaderError::TooMany(HEADERS_MAX + 1));
+    }
+}
