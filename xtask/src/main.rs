@@ -4,6 +4,7 @@
 
 mod documents;
 mod mutants;
+mod postgres;
 mod process;
 mod suite;
 mod tools;

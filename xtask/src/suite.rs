@@ -4,6 +4,7 @@
 
 use std::time::Instant;
 
+use crate::postgres::Postgres;
 use crate::process::{Run, build, root};
 use crate::{REAL_BINARIES, documents, mutants, tools};
 
@@ -20,6 +21,9 @@ impl Counts {
     }
 }
 
+/// Where tests find a PostgreSQL of their own.
+const TEST_POSTGRES: &str = "SINDRI_TEST_POSTGRES_URL";
+
 type Part = (&'static str, fn() -> Result<Counts, String>);
 
 /// Every part. The second of them builds what the others run.
@@ -30,8 +34,11 @@ const PARTS: [Part; 10] = [
         let lint = ["clippy", "--quiet", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"];
         succeeds(Run::cargo().args(lint))
     }),
-    ("tests", || cargo_test(&["--workspace", "--bins", "--lib", "--tests"])),
-    ("doc tests", || cargo_test(&["--workspace", "--doc"])),
+    ("tests", || {
+        let postgres = Postgres::start()?;
+        cargo_test(Run::cargo().env(TEST_POSTGRES, postgres.url()), &["--workspace", "--bins", "--lib", "--tests"])
+    }),
+    ("doc tests", || cargo_test(Run::cargo(), &["--workspace", "--doc"])),
     ("simulation", || succeeds(Run::built("sindri-sim").args(["sim", "--root"]).arg(root()))),
     ("simulation on turmoil", || {
         succeeds(Run::built("sindri-sim").args(["sim", "--engine", "turmoil", "--seeds", "2", "--root"]).arg(root()))
@@ -80,9 +87,9 @@ fn succeeds(run: Run) -> Result<Counts, String> {
 }
 
 /// Runs tests and adds up what the test binaries say.
-fn cargo_test(which: &[&str]) -> Result<Counts, String> {
+fn cargo_test(cargo: Run, which: &[&str]) -> Result<Counts, String> {
     let mut counts = Counts::default();
-    let run = Run::cargo().args(["test", "--quiet", "--release", "--no-fail-fast"]).args(which);
+    let run = cargo.args(["test", "--quiet", "--release", "--no-fail-fast"]).args(which);
     let code = run.watched(|line| {
         if let Some(result) = line.strip_prefix("test result: ") {
             counts.passed += number_before(result, " passed");

@@ -1,6 +1,11 @@
 //! Programs that the tasks need and that are not ours: found, installed, or named in one line.
 
+use std::path::{Path, PathBuf};
+
 use crate::process::Run;
+
+/// Where Debian has the programs of each version of PostgreSQL.
+const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 
 /// A C compiler: SQLite and the TLS library are built with it.
 pub fn require_compiler() -> Result<(), String> {
@@ -24,6 +29,35 @@ pub fn require_patch() -> Result<(), String> {
         return Ok(());
     }
     Err("patch is missing: install it, on Debian with `apt-get install patch`".to_owned())
+}
+
+/// The directory of PostgreSQL's programs: some tests and figures need a server.
+pub fn require_postgres() -> Result<PathBuf, String> {
+    let found = find_postgres().or_else(|| install("postgresql").ok().and_then(|()| find_postgres()));
+    found.ok_or_else(|| {
+        "PostgreSQL is missing (initdb, postgres): install it, on Debian with `apt-get install postgresql`".to_owned()
+    })
+}
+
+fn find_postgres() -> Option<PathBuf> {
+    let mut versions: Vec<PathBuf> = std::fs::read_dir(POSTGRES_VERSIONS)
+        .map(|listed| listed.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect())
+        .unwrap_or_default();
+    versions.sort_by_key(|path| version(path));
+    let packaged = versions.into_iter().rev().map(|path| path.join("bin"));
+    let searched = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&searched).chain(packaged).find_map(|directory| with_programs(&directory))
+}
+
+/// The directory if it has the programs; links are followed, because the programs look for others beside themselves.
+fn with_programs(directory: &Path) -> Option<PathBuf> {
+    let initdb = directory.join("initdb").canonicalize().ok()?;
+    let real = initdb.parent()?;
+    real.join("postgres").is_file().then(|| real.to_owned())
+}
+
+fn version(path: &Path) -> u32 {
+    path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok()).unwrap_or_default()
 }
 
 fn exists(program: &str) -> bool {
