@@ -14,6 +14,7 @@ mod restored;
 mod serve;
 mod store;
 mod tls;
+mod trust;
 mod webhooks;
 
 pub use api::{BODY_BYTES_MAX, router};

@@ -89,7 +89,7 @@ async fn ask(broker: &Broker, agent: AgentId, known: &[u8]) -> Result<Answer, Re
         desired = broker.store.hand_out(agent).await?;
     }
     let answer = Answer {
-        etag: broker.etag_key.etag(agent, desired.epoch, desired.version),
+        etag: broker.etag_key.etag(agent, &desired),
         epoch: HeaderValue::from(desired.epoch.0),
         body: Some(json(&desired, Mode::Full)),
     };
@@ -134,7 +134,7 @@ async fn uncached(broker: &Broker, actor: Actor, agent: AgentId, mode: Mode) -> 
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(EPOCH_HEADER, HeaderValue::from(desired.epoch.0));
     if mode == Mode::Full {
-        headers.insert(ETAG, broker.etag_key.etag(agent, desired.epoch, desired.version));
+        headers.insert(ETAG, broker.etag_key.etag(agent, &desired));
     }
     Ok(response)
 }

@@ -1,14 +1,16 @@
-//! The identity of an answer to a poll: the epoch and the version of the agent's desired set, signed.
+//! The identity of an answer to a poll: the epoch and the version of the agent's desired set, signed, and what it holds.
 //!
 //! Signed, because a version that the database does not know yet means that the database went back in time, and
-//! nobody but a broker of this database may say so.
+//! nobody but a broker of this database may say so. What it holds, because a set may change and change back.
 
 use http::HeaderValue;
-use ring::hmac;
+use ring::{digest, hmac};
 use sindri_model::{AgentId, Epoch, Sequence};
 
-/// How much of the signature is kept.
-const SIGNATURE_BYTES: usize = 8;
+use crate::store::DesiredSet;
+
+/// How much of a signature or a digest is kept.
+const KEPT_BYTES: usize = 8;
 
 /// Signs the identities of answers.
 #[derive(Clone, Debug)]
@@ -20,8 +22,9 @@ impl EtagKey {
     }
 
     /// As the header has it, quotes included.
-    pub(crate) fn etag(&self, agent: AgentId, epoch: Epoch, version: Sequence) -> HeaderValue {
-        let text = format!("\"{epoch}.{version}.{}\"", self.signature(agent, epoch, version));
+    pub(crate) fn etag(&self, agent: AgentId, desired: &DesiredSet) -> HeaderValue {
+        let (epoch, version) = (desired.epoch, desired.version);
+        let text = format!("\"{epoch}.{version}.{}.{}\"", self.signature(agent, epoch, version), content(desired));
         HeaderValue::from_str(&text).expect("digits and hex digits are fit for a header")
     }
 
@@ -36,16 +39,37 @@ impl EtagKey {
     }
 
     fn signature(&self, agent: AgentId, epoch: Epoch, version: Sequence) -> String {
-        let tag = hmac::sign(&self.0, format!("{agent} {epoch} {version}").as_bytes());
-        tag.as_ref().iter().take(SIGNATURE_BYTES).map(|byte| format!("{byte:02x}")).collect()
+        short_hex(hmac::sign(&self.0, format!("{agent} {epoch} {version}").as_bytes()).as_ref())
     }
 }
 
-/// Whether an `If-None-Match` header names an ETag.
+/// The same for the same objects in the same order.
+fn content(desired: &DesiredSet) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    for desired in &desired.objects {
+        context.update(desired.object.id.to_string().as_bytes());
+    }
+    short_hex(context.finish().as_ref())
+}
+
+fn short_hex(bytes: &[u8]) -> String {
+    bytes.iter().take(KEPT_BYTES).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether an `If-None-Match` header names an answer that says the same: this one, or one of the same epoch that holds
+/// the same.
 pub(crate) fn is_named(etag: &HeaderValue, if_none_match: &[u8]) -> bool {
-    etag.as_bytes() == if_none_match
-        || std::str::from_utf8(if_none_match)
-            .is_ok_and(|header| tags(header).any(|tag| tag.as_bytes() == etag.as_bytes()))
+    let etag = etag.as_bytes();
+    if etag == if_none_match {
+        return true;
+    }
+    let (Ok(etag), Ok(header)) = (std::str::from_utf8(etag), std::str::from_utf8(if_none_match)) else { return false };
+    tags(header).any(|tag| tag == etag || says_the_same(tag, etag))
+}
+
+fn says_the_same(tag: &str, etag: &str) -> bool {
+    let ends = |text| -> Option<(&str, &str)> { Some((str::split_once(text, '.')?.0, str::rsplit_once(text, '.')?.1)) };
+    ends(tag).is_some_and(|said| ends(etag) == Some(said))
 }
 
 fn tags(header: &str) -> impl Iterator<Item = &str> {
@@ -61,10 +85,24 @@ mod tests {
         AgentId::mint(&Entropy::new(move |bytes| bytes.fill(byte)))
     }
 
+    fn desired(epoch: i64, version: i64) -> DesiredSet {
+        DesiredSet { epoch: Epoch(epoch), version: Sequence(version), objects: Vec::new() }
+    }
+
+    #[test]
+    fn an_answer_of_the_same_epoch_that_holds_the_same_is_the_same() {
+        let key = EtagKey::new(b"secret");
+        let etag = |epoch, version| key.etag(agent(1), &desired(epoch, version));
+        assert!(is_named(&etag(1, 7), etag(1, 5).as_bytes()));
+        assert!(!is_named(&etag(2, 7), etag(1, 7).as_bytes()));
+        assert!(!is_named(&etag(1, 7), b"\"1.7.aa.bb\""));
+        assert!(!is_named(&etag(1, 7), "\"1.\u{e9}.\"".as_bytes()));
+    }
+
     #[test]
     fn an_identity_is_read_back_and_nobody_else_can_make_one() {
         let key = EtagKey::new(b"secret");
-        let etag = key.etag(agent(1), Epoch(2), Sequence(7));
+        let etag = key.etag(agent(1), &desired(2, 7));
         let text = etag.to_str().unwrap();
         assert_eq!(key.read(agent(1), text), Some((Epoch(2), Sequence(7))));
         assert_eq!(key.read(agent(1), &format!("\"x\", W/{text}")), Some((Epoch(2), Sequence(7))));

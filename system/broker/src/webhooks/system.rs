@@ -4,13 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
-use rustls::ClientConfig;
-use rustls::crypto::ring;
-use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::net::TcpStream;
 
 use super::connect::{Dial, GuardedConnector, Resolve, Trust};
 use super::target::TargetPolicy;
+use crate::trust::system_trust;
 
 /// Asks the machine's resolver.
 #[derive(Clone, Copy, Debug)]
@@ -42,16 +40,4 @@ pub fn system_connector(policy: TargetPolicy) -> GuardedConnector<SystemResolver
     let known = OnceLock::new();
     let trust: Trust = Arc::new(move || known.get_or_init(system_trust).clone());
     GuardedConnector::new(SystemResolver, TcpDialer, trust, policy)
-}
-
-fn system_trust() -> Option<Arc<ClientConfig>> {
-    let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let versions = versions.with_safe_default_protocol_versions().ok()?;
-    match versions.with_platform_verifier() {
-        Ok(verified) => Some(Arc::new(verified.with_no_client_auth())),
-        Err(error) => {
-            tracing::warn!("no certificates of authorities can be read: {error}");
-            None
-        }
-    }
 }

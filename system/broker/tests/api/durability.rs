@@ -35,7 +35,7 @@ async fn the_administrators_key_is_set_once() {
     let path = directory.path().join("sindri.db").display().to_string();
     let admin = Api::open(&path, counting_entropy()).await.admin;
     let store = SqliteStore::open(&path, None).unwrap();
-    let broker = sindri_broker::Broker::new(store, crate::support::fixed_clock(), counting_entropy());
+    let broker = sindri_broker::Broker::start(store, crate::support::fixed_clock(), counting_entropy()).await.unwrap();
     assert!(broker.has_admin().await.unwrap());
     let intruder = sindri_model::Pak::mint(&counting_entropy());
     assert!(!broker.initialise(&intruder).await.unwrap());

@@ -16,7 +16,8 @@ use crate::support::{BUNDLE, counting_entropy, fixed_clock};
 #[tokio::test]
 async fn the_client_and_the_broker_agree_on_every_operation() {
     let pak = Pak::mint(&counting_entropy());
-    let broker = Broker::new(SqliteStore::open(":memory:", None).unwrap(), fixed_clock(), counting_entropy());
+    let broker =
+        Broker::start(SqliteStore::open(":memory:", None).unwrap(), fixed_clock(), counting_entropy()).await.unwrap();
     assert!(broker.initialise(&pak).await.unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

@@ -33,7 +33,9 @@ impl Served {
 
     pub async fn with(options: ServeOptions) -> Self {
         let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
-        let broker = Broker::new(SqliteStore::open(":memory:", None).unwrap(), fixed_clock(), counting_entropy());
+        let broker = Broker::start(SqliteStore::open(":memory:", None).unwrap(), fixed_clock(), counting_entropy())
+            .await
+            .unwrap();
         broker.initialise(&admin).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

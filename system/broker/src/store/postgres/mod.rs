@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use self::appends::Job;
@@ -27,6 +28,7 @@ use self::listener::Listener;
 use self::session::PostgresSession;
 use super::sql::database::{Database, Deed, Sql, Weight};
 use super::{Change, StoreError, Stored, Watcher};
+use crate::trust::system_trust;
 
 /// Submissions that wait.
 const QUEUE_MAX: usize = 4_096;
@@ -79,7 +81,7 @@ impl PostgresStore {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_MAX);
         }
-        let tls = MakeRustlsConnect::new(tls_config());
+        let tls = MakeRustlsConnect::new(tls_config(&config));
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(config.clone(), tls.clone(), recycling);
         let pool = Pool::builder(manager)
@@ -109,16 +111,18 @@ impl PostgresStore {
     }
 }
 
-/// Certificates are checked against the system's; whether TLS is used at all is said in the address.
-fn tls_config() -> rustls::ClientConfig {
-    let mut roots = rustls::RootCertStore::empty();
-    // One that cannot be read is no reason to refuse the others.
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+/// Whether TLS is used is said in the address; then the server's certificate must be one that this machine trusts.
+fn tls_config(config: &Config) -> rustls::ClientConfig {
+    let trust = if config.get_ssl_mode() == SslMode::Disable { None } else { system_trust() };
+    trust.map_or_else(trusting_nobody, |trust| (*trust).clone())
+}
+
+fn trusting_nobody() -> rustls::ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider supports the default versions of TLS")
-        .with_root_certificates(roots)
+        .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth()
 }
 
