@@ -1,4 +1,4 @@
-//! What a broker does without being asked: writes heartbeats, and hears what other brokers did.
+//! What a broker does without being asked: writes heartbeats, hears what other brokers did, sends messages.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 impl Broker {
     /// Never ends; its owner drops it.
     pub(crate) async fn background(&self) {
-        tokio::join!(self.write_heartbeats(), self.follow());
+        tokio::join!(self.write_heartbeats(), self.follow(), self.deliver_webhooks());
     }
 
     async fn write_heartbeats(&self) {

@@ -10,6 +10,7 @@ use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
 use crate::store::{KeyRecord, Stamp, Store, StoreError};
+use crate::webhooks::WebhookSettings;
 
 /// How much one request may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub struct Broker {
     pub(crate) memory: Arc<Memory>,
     pub(crate) etag_key: Arc<EtagKey>,
     pub(crate) bounds: Bounds,
+    pub(crate) webhooks: Option<Arc<WebhookSettings>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) request_ids: Arc<RequestIds>,
 }
@@ -54,8 +56,14 @@ impl Broker {
             memory,
             etag_key,
             bounds: Bounds::default(),
+            webhooks: None,
             metrics: Arc::default(),
         })
+    }
+
+    /// The same broker, which sends messages to subscribers.
+    pub fn with_webhooks(self, settings: WebhookSettings) -> Self {
+        Self { webhooks: Some(Arc::new(settings)), ..self }
     }
 
     /// The same broker with other bounds.

@@ -31,5 +31,5 @@ pub use store::{
 pub use tls::{Tls, TlsError};
 pub use webhooks::{
     Connector, Dial, GuardedConnector, Resolve, SealingKey, SealingKeyError, Sender, SystemResolver, TargetPolicy,
-    TcpDialer, Trust, system_connector,
+    TcpDialer, Trust, Unopened, WebhookSettings, system_connector,
 };

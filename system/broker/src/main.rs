@@ -13,7 +13,8 @@ use std::time::Duration;
 use axum::serve::ListenerExt;
 use jiff::Timestamp;
 use sindri_broker::{
-    Bounds, Broker, Limits, OpenError, PostgresError, PostgresStore, ServeOptions, SqliteStore, StoreError, serve_with,
+    Bounds, Broker, Limits, OpenError, PostgresError, PostgresStore, SealingKey, SealingKeyError, Sender, ServeOptions,
+    SqliteStore, StoreError, TargetPolicy, Tls, TlsError, Unopened, WebhookSettings, serve_with, system_connector,
 };
 use sindri_model::{Clock, Entropy};
 use thiserror::Error;
@@ -48,6 +49,12 @@ enum StartError {
     Store { database: String, source: StoreError },
     #[error("the database {path} cannot be opened: {source}")]
     DatabaseFile { path: String, source: io::Error },
+    #[error("the key of webhooks: {0}")]
+    SealingKey(SealingKeyError),
+    #[error("the key of webhooks {path}: {source}")]
+    SealingKeyFile { path: String, source: io::Error },
+    #[error("{0}: set webhooks.encryption_key_file or webhooks.encryption_key to the key under which it was stored")]
+    SealedRows(Unopened),
     #[error("cannot listen on {address}: {source}")]
     Listen { address: String, source: io::Error },
     #[error(transparent)]
@@ -77,7 +84,7 @@ fn run() -> Result<(), StartError> {
         }
         Err(Otherwise::Mistake(line)) => return Err(StartError::Flags(line)),
     };
-    let print_config = flags.print_config;
+    let (print_config, restore_epoch) = (flags.print_config, flags.restore_epoch);
     let config = configuration(flags)?;
     if print_config {
         print!("{}", config.print());
@@ -85,7 +92,11 @@ fn run() -> Result<(), StartError> {
     }
     logs::begin(&config);
     descriptors::take_all();
-    runtime(config.count(&settings::WORKERS))?.block_on(start(&config))
+    let runtime = runtime(config.count(&settings::WORKERS))?;
+    if restore_epoch {
+        return runtime.block_on(begin_epoch(&config));
+    }
+    runtime.block_on(start(&config))
 }
 
 /// The one place that reads the environment.
@@ -113,12 +124,24 @@ fn runtime(workers: usize) -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(workers).enable_all().build()
 }
 
+/// The operator says that the database was restored: what is submitted from now on is newer than anything before.
+async fn begin_epoch(config: &Config) -> Result<(), StartError> {
+    let broker = broker(config, &system_entropy()).await?;
+    let failed = |source| StartError::Store {
+        database: settings::DATABASE_URL.shown(config.text(&settings::DATABASE_URL)),
+        source,
+    };
+    let epoch = broker.restored("an operator said so".to_owned()).await.map_err(failed)?;
+    println!("epoch {epoch} begins");
+    Ok(())
+}
+
 async fn start(config: &Config) -> Result<(), StartError> {
     // First: a signal that comes while it starts is heard too.
     let signals = Signals::listen()?;
     let files = tls_files(config)?;
     let entropy = system_entropy();
-    let broker = broker(config, &entropy).await?.with_bounds(bounds(config));
+    let broker = with_webhooks(config, broker(config, &entropy).await?.with_bounds(bounds(config))).await?;
     key::first_start(&broker, config.path(&settings::ADMIN_KEY_FILE), &entropy).await?;
     let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };
     let listener = TcpListener::bind(config.text(&settings::LISTEN)).await.map_err(listen_error)?;
@@ -181,6 +204,33 @@ async fn broker(config: &Config, entropy: &Entropy) -> Result<Broker, StartError
         broker.settle_origin(origin).await.map_err(unstarted)?;
     }
     Ok(broker)
+}
+
+/// With the key under which the secrets of webhooks are stored, if there is one. What is stored must open with it.
+async fn with_webhooks(config: &Config, broker: Broker) -> Result<Broker, StartError> {
+    let allow_private = config.text(&settings::WEBHOOKS_ALLOW_PRIVATE_TARGETS) == "true";
+    let broker = match sealing_key(config)? {
+        Some(key) => {
+            let policy = TargetPolicy { allow_http: allow_private, allow_private };
+            broker.with_webhooks(WebhookSettings { key, policy, sender: Sender::new(system_connector(policy)) })
+        }
+        None => broker,
+    };
+    let shown = settings::DATABASE_URL.shown(config.text(&settings::DATABASE_URL));
+    let checked = broker.check_sealing_key().await;
+    checked.map_err(|source| StartError::Store { database: shown, source })?.map_err(StartError::SealedRows)?;
+    Ok(broker)
+}
+
+fn sealing_key(config: &Config) -> Result<Option<SealingKey>, StartError> {
+    let text = match config.path(&settings::WEBHOOKS_ENCRYPTION_KEY_FILE) {
+        Some(path) => Some(std::fs::read_to_string(path).map_err(|source| {
+            let path = path.display().to_string();
+            StartError::SealingKeyFile { path, source }
+        })?),
+        None => config.get(&settings::WEBHOOKS_ENCRYPTION_KEY).map(str::to_owned),
+    };
+    text.map(|text| SealingKey::parse(text.trim())).transpose().map_err(StartError::SealingKey)
 }
 
 /// SQLite's calls block: they are made on a thread of their own, which ends with the store.

@@ -31,14 +31,19 @@ impl Broker {
     /// Starts a new epoch if the database lives elsewhere than before: it was restored there, or promoted.
     pub async fn settle_origin(&self, origin: String) -> Result<(), StoreError> {
         if self.store.settle_origin(origin.clone()).await? {
-            let era = self.store.era().await?;
-            self.begin_epoch(era.epoch, format!("the database now lives at {origin}")).await?;
+            self.restored(format!("the database now lives at {origin}")).await?;
         }
         Ok(())
     }
 
+    /// Starts a new epoch: the database was restored.
+    pub async fn restored(&self, why: String) -> Result<Epoch, StoreError> {
+        let era = self.store.era().await?;
+        self.begin_epoch(era.epoch, why).await
+    }
+
     /// Starts a new epoch, above the one that was seen.
-    pub async fn begin_epoch(&self, above: Epoch, why: String) -> Result<Epoch, StoreError> {
+    async fn begin_epoch(&self, above: Epoch, why: String) -> Result<Epoch, StoreError> {
         let era = self.store.begin_epoch(self.stamp(), above, why.clone()).await?;
         tracing::warn!(epoch = era.epoch.0, why, "the database was restored: a new epoch begins");
         Ok(era.epoch)

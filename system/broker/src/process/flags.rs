@@ -9,6 +9,7 @@ use super::settings::{Kind, SETTINGS, Setting};
 
 const CONFIG: &str = "config";
 const PRINT_CONFIG: &str = "print-config";
+const RESTORE_EPOCH: &str = "restore-epoch";
 
 /// What the arguments say.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Flags {
     pub config_file: Option<String>,
     /// Whether only the settings are asked for.
     pub print_config: bool,
+    /// Whether the database was restored from a backup, which is only to be noted.
+    pub restore_epoch: bool,
     /// The settings among them.
     pub settings: Vec<(&'static Setting, String)>,
 }
@@ -45,6 +48,7 @@ pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Flags, Othe
     Ok(Flags {
         config_file: matches.get_one(CONFIG).cloned(),
         print_config: matches.get_flag(PRINT_CONFIG),
+        restore_epoch: matches.subcommand_name() == Some(RESTORE_EPOCH),
         settings: SETTINGS.iter().filter_map(|setting| value(setting, &matches)).collect(),
     })
 }
@@ -60,7 +64,8 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Keeps what every cluster should run, and tells their agents.")
         .after_help("A setting can also be a variable, like SINDRI__BROKER__DATABASE__URL, or stand in the file.")
-        .arg(config)
+        .subcommand(Command::new(RESTORE_EPOCH).about("Notes that the database was restored from a backup, and ends"))
+        .arg(config.global(true))
         .arg(print.help("Shows every setting, its value and where it came from, and ends"))
         .args(SETTINGS.iter().filter_map(|setting| argument(setting)))
 }
@@ -74,7 +79,7 @@ fn argument(setting: &'static Setting) -> Option<Arg> {
     if let Some(default) = setting.default {
         help.push_str(&format!(" [default: {default}]"));
     }
-    let argument = Arg::new(flag).long(flag).help(help);
+    let argument = Arg::new(flag).long(flag).help(help).global(true);
     Some(match setting.kind {
         Kind::Text => argument.value_name("TEXT"),
         Kind::Path => argument.value_name("PATH"),
