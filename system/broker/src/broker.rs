@@ -10,6 +10,7 @@ use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
 use crate::store::{KeyRecord, Stamp, Store, StoreError};
+use crate::throttle::Throttle;
 use crate::webhooks::WebhookSettings;
 
 /// How much one request may ask for.
@@ -39,6 +40,7 @@ pub struct Broker {
     pub(crate) webhooks: Option<Arc<WebhookSettings>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) request_ids: Arc<RequestIds>,
+    pub(crate) throttle: Arc<Throttle>,
 }
 
 impl Broker {
@@ -58,6 +60,7 @@ impl Broker {
             bounds: Bounds::default(),
             webhooks: None,
             metrics: Arc::default(),
+            throttle: Arc::default(),
         })
     }
 

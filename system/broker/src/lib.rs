@@ -13,6 +13,7 @@ mod request_id;
 mod restored;
 mod serve;
 mod store;
+mod throttle;
 mod tls;
 mod trust;
 mod webhooks;

@@ -3,17 +3,22 @@
 //! Every route under the API asks for a key before anything else; each handler then says which roles it
 //! takes, with one of the methods here.
 
+use std::time::Duration;
+
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::request::Parts;
+use http::{HeaderMap, StatusCode};
 use sindri_model::{AgentId, GeneratorId, Pak};
+use tokio::time::Instant;
 
 use super::answer::Refusal;
 use crate::Broker;
+use crate::serve::PeerAddress;
 use crate::store::KeyHolder;
+use crate::throttle::Source;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +30,11 @@ pub(crate) struct ActorLabel(pub String);
 
 /// Finds out whose key it is, before the handler runs.
 pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Request, next: Next) -> Response {
-    let (actor, label) = match identify(&broker, request.headers()).await {
+    // Without an address, as in a simulated world, nobody can be told from anybody, and nobody is slowed down.
+    let source = request.extensions().get::<PeerAddress>().and_then(|peer| peer.0).map(Source::of);
+    let (actor, label) = match identify(&broker, request.headers(), source).await {
         Ok(known) => known,
-        Err(refusal) => return refusal.into_response(),
+        Err(denied) => return denied.into_response(),
     };
     request.extensions_mut().insert(actor);
     let mut response = next.run(request).await;
@@ -35,21 +42,55 @@ pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Requ
     response
 }
 
-async fn identify(broker: &Broker, headers: &HeaderMap) -> Result<(Actor, ActorLabel), Refusal> {
+/// Why nobody is let in.
+enum Denied {
+    Refused(Refusal),
+    TooManyFailures { wait: Duration },
+}
+
+impl<R: Into<Refusal>> From<R> for Denied {
+    fn from(refusal: R) -> Self {
+        Denied::Refused(refusal.into())
+    }
+}
+
+impl IntoResponse for Denied {
+    fn into_response(self) -> Response {
+        match self {
+            Denied::Refused(refusal) => refusal.into_response(),
+            Denied::TooManyFailures { wait } => {
+                let message = "too many wrong keys came from this address";
+                let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message);
+                ([(RETRY_AFTER, wait.as_secs().saturating_add(1))], refusal).into_response()
+            }
+        }
+    }
+}
+
+async fn identify(broker: &Broker, headers: &HeaderMap, source: Option<Source>) -> Result<(Actor, ActorLabel), Denied> {
     let header = headers.get(AUTHORIZATION).ok_or_else(|| Refusal::unauthorized("a key is needed"))?;
-    let text = header.to_str().map_err(|_| wrong_key())?;
-    let pak = Pak::parse(without_scheme(text)).map_err(|_| wrong_key())?;
+    let Some(pak) = header.to_str().ok().and_then(|text| Pak::parse(without_scheme(text)).ok()) else {
+        return Err(wrong_key(broker, source));
+    };
     let holder = match broker.memory.keys.holder(&pak) {
         Some(holder) => holder,
-        None => look_up(broker, &pak).await?,
+        None => look_up(broker, &pak, source).await?,
     };
     Ok((Actor(holder), ActorLabel(pak.short().to_owned())))
 }
 
-async fn look_up(broker: &Broker, pak: &Pak) -> Result<KeyHolder, Refusal> {
+/// A key that was not used lately.
+async fn look_up(broker: &Broker, pak: &Pak, source: Option<Source>) -> Result<KeyHolder, Denied> {
+    if let Some(wait) = source.and_then(|source| broker.throttle.refuses(source, pak.short(), Instant::now())) {
+        return Err(too_many_failures(broker, wait));
+    }
     let asked = broker.memory.keys.asked();
     let known = broker.store.keys(pak.short().to_owned()).await?;
-    broker.memory.keys.learn(pak, known, asked).ok_or_else(wrong_key)
+    let Some(holder) = broker.memory.keys.learn(pak, known, asked) else { return Err(wrong_key(broker, source)) };
+    if source.is_some() {
+        broker.throttle.succeeded(pak.short());
+    }
+    Ok(holder)
 }
 
 /// The key, with or without `Bearer` before it. Schemes have no case.
@@ -61,8 +102,16 @@ fn without_scheme(text: &str) -> &str {
 }
 
 /// The same words for every wrong key: nothing says which part of it was right.
-fn wrong_key() -> Refusal {
-    Refusal::unauthorized("the key is not known")
+fn wrong_key(broker: &Broker, source: Option<Source>) -> Denied {
+    match source.and_then(|source| broker.throttle.failed(source, Instant::now())) {
+        Some(wait) => too_many_failures(broker, wait),
+        None => Refusal::unauthorized("the key is not known").into(),
+    }
+}
+
+fn too_many_failures(broker: &Broker, wait: Duration) -> Denied {
+    broker.metrics.key_throttled();
+    Denied::TooManyFailures { wait }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Actor {

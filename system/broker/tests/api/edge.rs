@@ -6,7 +6,7 @@ use sindri_broker::Limits;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, interval};
 
-use crate::served::{SHORT, Served, code, get, in_time, post};
+use crate::served::{SHORT, Served, code, get, header, in_time, post};
 use crate::support::BUNDLE;
 
 /// Between two bytes of a peer that takes its time.
@@ -188,4 +188,28 @@ async fn requests_are_counted_by_the_template_of_their_route() {
         assert!(metrics.lines().any(|found| found == line), "{line}\n{metrics}");
     }
     assert!(paths.iter().all(|path| !metrics.contains(path)));
+}
+
+#[tokio::test]
+async fn wrong_keys_from_one_address_are_slowed_down_and_right_ones_are_not() {
+    let served = Served::new(Limits::default()).await;
+    let (status, made) = ask_json(&served, "/api/v1/generators", "{\"name\": \"shop\"}").await;
+    assert_eq!(status, 201);
+    let fresh = made["pak"].as_str().unwrap();
+    let guess = get("/api/v1/stacks", &format!("{}x", served.admin));
+    for _ in 0..10 {
+        assert_eq!(served.ask(&guess).await.0, 401);
+    }
+    let mut peer = served.peer().await;
+    peer.send(&guess).await;
+    let head = peer.head().await;
+    assert!(head.starts_with("HTTP/1.1 429"), "{head}");
+    assert!((1..=61).contains(&header(&head, "retry-after").unwrap().parse().unwrap()), "{head}");
+    let (status, body) = served.ask(&get("/api/v1/stacks", "nonsense")).await;
+    assert_eq!((status, code(&body).as_str()), (429, "too_many_failures"));
+    assert_eq!(served.ask(&get("/api/v1/stacks", &served.admin)).await.0, 200);
+    assert_eq!(served.ask(&get("/api/v1/stacks", fresh)).await.0, 200, "a key that is used for the first time");
+    assert_eq!(served.ask(HEALTH).await.0, 200);
+    let (_, metrics) = served.ask(&get("/metrics", "-")).await;
+    assert!(metrics.contains("sindri_throttled_keys_total 2"), "{metrics}");
 }
