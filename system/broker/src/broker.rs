@@ -1,5 +1,6 @@
 //! The broker as a value: what its handlers share.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,17 +31,28 @@ impl Default for Bounds {
 
 /// A broker. Cheap to clone; clones are the same broker.
 #[derive(Clone)]
-pub struct Broker {
+pub struct Broker(Arc<Parts>);
+
+/// What a broker has. Behind one pointer: every request has a clone of it.
+pub struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
     pub(crate) memory: Arc<Memory>,
-    pub(crate) etag_key: Arc<EtagKey>,
+    pub(crate) etag_key: EtagKey,
     pub(crate) bounds: Bounds,
-    pub(crate) webhooks: Option<Arc<WebhookSettings>>,
+    pub(crate) webhooks: Option<WebhookSettings>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) request_ids: Arc<RequestIds>,
-    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) request_ids: RequestIds,
+    pub(crate) throttle: Throttle,
+}
+
+impl Deref for Broker {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
 }
 
 impl Broker {
@@ -49,29 +61,34 @@ impl Broker {
         let memory = Arc::new(Memory::default());
         store.attach(memory.watcher());
         let secret = store.secret(Stamp::system(clock.now(), entropy.clone())).await?;
-        let etag_key = Arc::new(EtagKey::new(&secret));
-        Ok(Self {
-            request_ids: Arc::new(RequestIds::new(&entropy)),
+        Ok(Self(Arc::new(Parts {
+            request_ids: RequestIds::new(&entropy),
             store: Arc::new(store),
             clock,
             entropy,
             memory,
-            etag_key,
+            etag_key: EtagKey::new(&secret),
             bounds: Bounds::default(),
             webhooks: None,
             metrics: Arc::default(),
-            throttle: Arc::default(),
-        })
+            throttle: Throttle::default(),
+        })))
     }
 
     /// The same broker, which sends messages to subscribers.
     pub fn with_webhooks(self, settings: WebhookSettings) -> Self {
-        Self { webhooks: Some(Arc::new(settings)), ..self }
+        self.changed(|parts| parts.webhooks = Some(settings))
     }
 
     /// The same broker with other bounds.
     pub fn with_bounds(self, bounds: Bounds) -> Self {
-        Self { bounds, ..self }
+        self.changed(|parts| parts.bounds = bounds)
+    }
+
+    /// Before it is served: afterwards there are clones, which keep what they have.
+    fn changed(mut self, change: impl FnOnce(&mut Parts)) -> Self {
+        change(Arc::get_mut(&mut self.0).expect("a broker is changed before it is cloned"));
+        self
     }
 
     /// What it counts.
