@@ -147,6 +147,8 @@ impl Stage for RealStage {
             HostAction::Restart(name) => self.restart(&name),
             HostAction::Partition(_) | HostAction::Repair(_) => Err(Trouble::Unsupported("cut the network")),
             HostAction::Latency(..) => Err(Trouble::Unsupported("make the network slow")),
+            HostAction::Backup | HostAction::Restore { .. } => Err(Trouble::Unsupported("restore a backup")),
+            HostAction::Stall(_) => Err(Trouble::Unsupported("stall a database")),
         }
     }
 

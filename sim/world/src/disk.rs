@@ -35,6 +35,16 @@ pub fn prepare(seed: u64) {
     }
 }
 
+/// Every file of this thread's disk, as it is now.
+pub fn copy() -> BTreeMap<String, Vec<u8>> {
+    FILES.with_borrow(BTreeMap::clone)
+}
+
+/// Puts a copy in the place of everything. No process may have a file open.
+pub fn put_back(files: BTreeMap<String, Vec<u8>>) {
+    FILES.set(files);
+}
+
 /// What SQLite allocates for each open file; the first field is its own.
 #[repr(C)]
 struct OpenFile {

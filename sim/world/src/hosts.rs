@@ -1,11 +1,15 @@
 //! The programs of the hosts: the production broker and agent with a virtual clock, network, disk and entropy
 //! handed in, the simulated API server, and the operator.
 
-use std::future::pending;
+use std::future::{Future, pending};
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use http::Uri;
 use jiff::Timestamp;
 use sindri_agent::cluster::{Cluster, kube_client};
 use sindri_agent::{Agent, RetryPolicy, Settings};
@@ -14,10 +18,11 @@ use sindri_broker::{Broker, SqliteStore};
 use sindri_client::Client;
 use sindri_model::{Clock, Entropy, Pak};
 use tokio::sync::{Mutex, mpsc};
+use tower_service::Service;
 
 use crate::dice::Dice;
 use crate::disk;
-use crate::engine::Program;
+use crate::engine::{Connector, Program};
 use crate::gate::Gate;
 use crate::shim;
 use crate::stage::Job;
@@ -39,20 +44,112 @@ fn entropy_source(seed: u64, host: &str) -> impl Fn() -> Entropy + use<> {
     }
 }
 
+/// What becomes of a broker's database besides being used.
+#[derive(Clone, Default)]
+pub struct Database {
+    /// It does not answer.
+    pub is_stalled: Arc<AtomicBool>,
+    /// It was restored, and the operator says so at the next start.
+    pub is_declared_restored: Arc<AtomicBool>,
+    /// One server for several brokers, which outlives them; without it a broker opens its own file.
+    pub shared: Option<Arc<SqliteStore>>,
+}
+
+/// How often a call that waits for a stalled database looks again.
+const STALL_LOOK: Duration = Duration::from_millis(100);
+
+impl Database {
+    /// A database for several brokers at once.
+    pub fn shared() -> Self {
+        Self { shared: Some(Arc::new(open_file())), ..Self::default() }
+    }
+
+    fn open(&self) -> SqliteStore {
+        let store = self.shared.as_ref().map_or_else(open_file, |shared| shared.replica());
+        let is_stalled = self.is_stalled.clone();
+        store.gated(Arc::new(move || {
+            let is_stalled = is_stalled.clone();
+            Box::pin(async move {
+                while is_stalled.load(Ordering::Relaxed) {
+                    tokio::time::sleep(STALL_LOOK).await;
+                }
+            })
+        }))
+    }
+}
+
+fn open_file() -> SqliteStore {
+    SqliteStore::open("broker.db", Some(disk::VFS_NAME)).expect("the simulated disk works")
+}
+
 /// The production broker over a database on the simulated disk.
-pub fn broker(seed: u64, admin: Pak) -> Program {
-    let entropy = entropy_source(seed, "broker");
+pub fn broker(seed: u64, name: &str, admin: Pak, database: Database) -> Program {
+    let entropy = entropy_source(seed, name);
     Box::new(move |port| {
-        let (entropy, admin) = (entropy(), admin.clone());
+        let (entropy, admin, database) = (entropy(), admin.clone(), database.clone());
         Box::pin(async move {
-            let store = SqliteStore::open("broker.db", Some(disk::VFS_NAME)).expect("the simulated disk works");
-            let started = Broker::start(store, Clock::new(wall_time), entropy).await;
+            let started = Broker::start(database.open(), Clock::new(wall_time), entropy).await;
             let broker = started.expect("the simulated disk works");
             broker.initialise(&admin).await.expect("the simulated disk works");
+            if database.is_declared_restored.swap(false, Ordering::Relaxed) {
+                broker.restored("the operator said so".to_owned()).await.expect("the simulated disk works");
+            }
             let listener = port.listen(PORT).await.expect("one process per host listens");
             sindri_broker::serve(listener, broker, pending()).await.expect("the listener never fails");
         })
     })
+}
+
+/// The name of the n-th broker, from 0.
+pub fn broker_name(index: usize) -> String {
+    if index == 0 { "broker".to_owned() } else { format!("broker-{}", index + 1) }
+}
+
+/// The brokers as their clients see them: each connection goes to the next one that answers.
+#[derive(Clone)]
+pub struct Brokers {
+    connector: Connector,
+    count: usize,
+    next: Arc<AtomicUsize>,
+}
+
+/// How long a client waits for one broker before it tries the next.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+
+impl Brokers {
+    fn new(connector: Connector, count: usize, first: usize) -> Self {
+        Self { connector, count, next: Arc::new(AtomicUsize::new(first)) }
+    }
+}
+
+impl Service<Uri> for Brokers {
+    type Response = <Connector as Service<Uri>>::Response;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.connector.poll_ready(context)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        if self.count == 1 {
+            return Box::pin(self.connector.call(uri));
+        }
+        let mut this = self.clone();
+        Box::pin(async move {
+            let mut last = io::Error::from(io::ErrorKind::TimedOut);
+            for _ in 0..this.count {
+                let index = this.next.fetch_add(1, Ordering::Relaxed) % this.count;
+                let uri = format!("http://{}", broker_name(index)).parse().expect("names of hosts are valid");
+                match tokio::time::timeout(CONNECT_MAX, this.connector.call(uri)).await {
+                    Ok(Ok(stream)) => return Ok(stream),
+                    Ok(Err(error)) => last = error,
+                    Err(_) => {}
+                }
+            }
+            Err(last)
+        })
+    }
 }
 
 /// A simulated API server; its state outlives its process, as etcd's would.
@@ -67,7 +164,7 @@ pub fn api_server(server: SharedServer, gate: Arc<Gate>) -> Program {
 }
 
 /// The production agent.
-pub fn agent(seed: u64, name: &str, key: String, polling_interval: Duration) -> Program {
+pub fn agent(seed: u64, name: &str, key: String, polling_interval: Duration, brokers: usize) -> Program {
     let entropy = entropy_source(seed, name);
     let name = name.to_owned();
     Box::new(move |port| {
@@ -77,7 +174,8 @@ pub fn agent(seed: u64, name: &str, key: String, polling_interval: Duration) -> 
             let client = kube_client(&kube::Config::new(api), port.connector()).expect("plain HTTP needs no files");
             let broker = http::Uri::from_static("http://broker");
             let agent = Agent {
-                broker: Client::new(port.connector(), broker, &key).expect("the address and the key are well formed"),
+                broker: Client::new(Brokers::new(port.connector(), brokers, name.len()), broker, &key)
+                    .expect("the address and the key are well formed"),
                 cluster: Cluster::new(client, RetryPolicy::default()),
                 entropy,
                 settings: Settings { name: name.clone(), cluster_name: name, polling_interval },
@@ -91,13 +189,14 @@ pub fn agent(seed: u64, name: &str, key: String, polling_interval: Duration) -> 
 }
 
 /// Someone who calls the broker's API when the story says so.
-pub fn operator(key: String, queue: mpsc::Receiver<Job>) -> Program {
+pub fn operator(key: String, queue: mpsc::Receiver<Job>, brokers: usize) -> Program {
     let queue = Arc::new(Mutex::new(queue));
     Box::new(move |port| {
         let (queue, key) = (queue.clone(), key.clone());
         Box::pin(async move {
             let broker = http::Uri::from_static("http://broker");
-            let client = Client::new(port.connector(), broker, &key).expect("the address and the key are well formed");
+            let connector = Brokers::new(port.connector(), brokers, brokers - 1);
+            let client = Client::new(connector, broker, &key).expect("the address and the key are well formed");
             let mut queue = queue.lock().await;
             while let Some(job) = queue.recv().await {
                 job(client.clone()).await;

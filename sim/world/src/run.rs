@@ -74,6 +74,7 @@ fn play(order: &Order<'_>) -> (Duration, Result<(), Trouble>) {
         arm: order.arm,
         seed: order.seed,
         agents: order.scenario.fleet.agents.clone(),
+        brokers: order.scenario.fleet.brokers,
         polling_interval: POLLING_INTERVAL,
         chaos: if order.is_explored() { order.scenario.explore.clone() } else { Vec::new() },
     };

@@ -159,12 +159,8 @@ impl Agent {
             }
             self.pause().await;
         };
-        let mut memory = Memory {
-            reporter: Reporter::new(id, recorded),
-            etag: None,
-            target: Vec::new(),
-            stacks: BTreeMap::new(),
-        };
+        let mut memory =
+            Memory { reporter: Reporter::new(id, recorded), etag: None, target: Vec::new(), stacks: BTreeMap::new() };
         loop {
             match self.poll(id, &mut memory).await {
                 Ok(true) => self.pass_all(&mut memory).await,

@@ -7,6 +7,7 @@ mod agents;
 mod client;
 mod error;
 mod generators;
+mod labels;
 mod outcomes;
 mod path;
 mod stacks;

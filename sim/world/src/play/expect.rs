@@ -7,7 +7,7 @@ use sindri_model::wire::{AgentEvent, EventStatus};
 use super::Play;
 use super::objects::parse_key;
 use crate::oracle::holds;
-use crate::scenario::{Count, EventCheck, Expectation, ObjectCheck, Retried, Written};
+use crate::scenario::{Count, EventCheck, Expectation, HeartbeatCheck, ObjectCheck, Retried, Written};
 use crate::stage::Trouble;
 
 /// Waits are compared to the second: a request takes some time by itself.
@@ -34,6 +34,7 @@ impl Play<'_> {
                     Some(found) => Err(unmet(format!("the agent of {} did: {found}", written.cluster))),
                 }
             }
+            Expectation::Heartbeat(check) => self.expect_heartbeat(check),
             Expectation::Retried(retried) => self.expect_retried(retried),
         }
     }
@@ -115,6 +116,17 @@ impl Play<'_> {
             }
         }
         Ok(())
+    }
+
+    fn expect_heartbeat(&mut self, check: &HeartbeatCheck) -> Result<(), Trouble> {
+        let id = self.agent(&check.agent)?;
+        let agent = self.ask(move |client| async move { client.agent(id).await })?;
+        let now = crate::hosts::wall_time();
+        let ago = agent.last_heartbeat.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
+        match ago {
+            Some(ago) if ago <= check.within.0 => Ok(()),
+            _ => Err(unmet(format!("the last heartbeat of {} came {ago:?} ago", check.agent))),
+        }
     }
 
     fn expect_retried(&mut self, retried: &Retried) -> Result<(), Trouble> {

@@ -9,7 +9,7 @@ use sindri_model::wire::NewStack;
 
 use super::Play;
 use crate::ledger::{Declaration, Instruction, StackRecord};
-use crate::scenario::Submit;
+use crate::scenario::{Labelling, Submit};
 use crate::stage::{Trouble, operate};
 
 /// How often the operator asks a broker that does not answer, and how long it waits in between.
@@ -105,12 +105,7 @@ impl Play<'_> {
             stack.targets.insert(agent.to_owned());
             stack.ever_targeted.insert(agent.to_owned());
         })?;
-        self.ask(move |client| async move {
-            match client.add_target(id, stack).await {
-                Err(error) if error.status() == Some(http::StatusCode::CONFLICT) => Ok(()),
-                other => other.map(drop),
-            }
-        })
+        self.ask(move |client| async move { there_is_fine(client.add_target(id, stack).await.map(drop)) })
     }
 
     pub(super) fn untarget(&mut self, name: &str, agent: &str) -> Result<(), Trouble> {
@@ -120,6 +115,35 @@ impl Play<'_> {
             stack.targets.remove(agent);
         })?;
         self.ask(move |client| async move { gone_is_fine(client.remove_target(id, stack).await) })
+    }
+
+    pub(super) fn label(&mut self, Labelling { stack: name, agent, label }: &Labelling) -> Result<(), Trouble> {
+        let (stack, id) = (self.stack(name, |stack| stack.id)?, self.agent(agent)?);
+        self.note(name, |stack| {
+            stack.targets.insert(agent.to_owned());
+            stack.ever_targeted.insert(agent.to_owned());
+        })?;
+        let label = label.clone();
+        self.ask(move |client| {
+            let label = label.clone();
+            async move {
+                there_is_fine(client.label_stack(stack, &label).await.map(drop))?;
+                there_is_fine(client.label_agent(id, &label).await.map(drop))
+            }
+        })
+    }
+
+    pub(super) fn unlabel(&mut self, Labelling { stack: name, agent, label }: &Labelling) -> Result<(), Trouble> {
+        let id = self.agent(agent)?;
+        self.note(name, |stack| {
+            stack.instructions.push(Instruction::Remove { agent: Some(agent.to_owned()) });
+            stack.targets.remove(agent);
+        })?;
+        let label = label.clone();
+        self.ask(move |client| {
+            let label = label.clone();
+            async move { gone_is_fine(client.unlabel_agent(id, &label).await) }
+        })
     }
 
     pub(crate) fn agent(&self, name: &str) -> Result<sindri_model::AgentId, Trouble> {
@@ -140,6 +164,14 @@ impl Play<'_> {
 
 fn unknown(name: &str) -> Trouble {
     Trouble::Broken(format!("no stack {name:?} was submitted before"))
+}
+
+/// What was made although its answer was lost is there when it is tried again.
+fn there_is_fine(result: Result<(), ClientError>) -> Result<(), ClientError> {
+    match result {
+        Err(error) if error.status() == Some(http::StatusCode::CONFLICT) => Ok(()),
+        other => other,
+    }
 }
 
 /// A deletion that was carried out although its answer was lost finds nothing when it is tried again.

@@ -70,6 +70,13 @@ fn default_converge() -> Span {
 pub struct Fleet {
     /// The agents by name; each has a cluster of its own.
     pub agents: Vec<String>,
+    /// Brokers on one database: `broker`, `broker-2` and so on.
+    #[serde(default = "one")]
+    pub brokers: usize,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// One thing that happens.
@@ -84,6 +91,18 @@ pub enum Step {
     Target(Targeting),
     /// The operator takes a stack away from an agent.
     Untarget(Targeting),
+    /// The operator labels a stack and an agent alike, so that the stack goes to the agent.
+    Label(Labelling),
+    /// The operator takes the label from the agent.
+    Unlabel(Labelling),
+    /// A copy of the broker's database is made.
+    Backup,
+    /// The copy is put in the place of the database, while the broker is down for a moment.
+    Restore(Restore),
+    /// The broker's database does not answer.
+    Stall,
+    /// It answers again.
+    Resume,
     /// Waits until something is so.
     Await(Await),
     /// Lets time pass.
@@ -146,6 +165,26 @@ pub struct Targeting {
     pub stack: String,
     /// The agent.
     pub agent: String,
+}
+
+/// A label that a stack and an agent share.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Labelling {
+    /// The stack.
+    pub stack: String,
+    /// The agent.
+    pub agent: String,
+    /// The label.
+    pub label: String,
+}
+
+/// A database that is restored from its backup.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restore {
+    /// Whether the operator says so to the broker; if not, it has to notice by itself.
+    pub declared: bool,
 }
 
 /// A cluster by the name of its agent.
@@ -274,8 +313,20 @@ pub enum Expectation {
     Written(Written),
     /// The agent of a cluster never wrote any of these.
     Unwritten(Written),
+    /// The broker has heard of an agent lately.
+    Heartbeat(HeartbeatCheck),
     /// Requests of the agent that match came after each other with these waits between them, to the second.
     Retried(Retried),
+}
+
+/// How long ago an agent was last heard of.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeartbeatCheck {
+    /// The agent.
+    pub agent: String,
+    /// At most so long ago.
+    pub within: Span,
 }
 
 /// An object and what it holds.

@@ -9,7 +9,8 @@ mod library;
 
 pub use duration::Span;
 pub use language::{
-    Await, ChangeObject, ClusterFault, ClusterRef, Count, CreateObject, EventCheck, Expectation, Fleet, Latency, Link,
-    ObjectCheck, ObjectRef, Quiet, Retried, Scenario, StackRef, Step, Submit, Targeting, Written,
+    Await, ChangeObject, ClusterFault, ClusterRef, Count, CreateObject, EventCheck, Expectation, Fleet, HeartbeatCheck,
+    Labelling, Latency, Link, ObjectCheck, ObjectRef, Quiet, Restore, Retried, Scenario, StackRef, Step, Submit,
+    Targeting, Written,
 };
 pub use library::{Library, ScenarioError};

@@ -53,6 +53,15 @@ pub enum HostAction {
     Kill(String),
     /// Starts it again.
     Restart(String),
+    /// Copies the broker's database.
+    Backup,
+    /// Puts the copy in its place; the operator says so to the broker, or does not.
+    Restore {
+        /// Whether the operator says so.
+        declared: bool,
+    },
+    /// The broker's database stops answering, or answers again.
+    Stall(bool),
 }
 
 /// A request of someone else to a cluster.

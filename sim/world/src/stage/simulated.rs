@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -16,11 +17,11 @@ use crate::chaos::{AnswerFault, BrokerChaos, ChaosKind, GateChaos, HostChaos, Ho
 use crate::dice::Dice;
 use crate::engine::{Arm, Engine, Entered, HostId, Latency};
 use crate::gate::{Asked, Gate, Rule, Words};
-use crate::hosts;
+use crate::hosts::{self, Database};
 use crate::ledger::Ledger;
 use crate::oracle::{Watchman, describe, is_agents};
 use crate::scenario::ClusterFault;
-use crate::{shim, trace};
+use crate::{disk, shim, trace};
 
 /// Calls of the operator that may take this long, and no longer.
 const JOB_MAX: Duration = Duration::from_secs(10 * 60);
@@ -36,6 +37,8 @@ pub struct Options {
     pub seed: u64,
     /// The agents by name, each with a cluster of its own.
     pub agents: Vec<String>,
+    /// Brokers on one database.
+    pub brokers: usize,
     /// How often they poll.
     pub polling_interval: Duration,
     /// Faults that are added.
@@ -61,6 +64,8 @@ pub struct SimulatedStage {
     options: Options,
     engine: Box<dyn Engine>,
     hosts: BTreeMap<String, HostId>,
+    database: Database,
+    backup: Option<BTreeMap<String, Vec<u8>>>,
     clusters: BTreeMap<String, Cluster>,
     jobs: mpsc::Sender<Job>,
     ledger: Rc<RefCell<Ledger>>,
@@ -81,11 +86,18 @@ impl SimulatedStage {
         let admin = Pak::mint(&Dice::new(options.seed, "admin").into_entropy());
         let (jobs, queue) = mpsc::channel(1);
         let mut hosts = BTreeMap::new();
-        hosts.insert("broker".to_owned(), engine.add_host("broker", hosts::broker(options.seed, admin.clone())));
-        hosts.insert("operator".to_owned(), engine.add_host("operator", hosts::operator(admin.reveal(), queue)));
+        let database = if options.brokers > 1 { Database::shared() } else { Database::default() };
+        for name in (0..options.brokers).map(hosts::broker_name) {
+            let broker = hosts::broker(options.seed, &name, admin.clone(), database.clone());
+            hosts.insert(name.clone(), engine.add_host(&name, broker));
+        }
+        let operator = hosts::operator(admin.reveal(), queue, options.brokers);
+        hosts.insert("operator".to_owned(), engine.add_host("operator", operator));
         let mut stage = Self {
             engine,
             hosts,
+            database,
+            backup: None,
             clusters: BTreeMap::new(),
             jobs,
             ledger,
@@ -116,7 +128,7 @@ impl SimulatedStage {
         let server = SharedServer::new(ApiServer::new(seed, hosts::wall_time()));
         let gate = Arc::new(Gate::new(api_name.clone()));
         let api = self.engine.add_host(&api_name, hosts::api_server(server.clone(), gate.clone()));
-        let agent = hosts::agent(self.options.seed, name, key, self.options.polling_interval);
+        let agent = hosts::agent(self.options.seed, name, key, self.options.polling_interval, self.options.brokers);
         let agent = self.engine.add_host(name, agent);
         self.hosts.extend([(api_name, api), (name.to_owned(), agent)]);
         let watchman = Watchman::new(name);
@@ -141,6 +153,7 @@ impl SimulatedStage {
         self.chaos = None;
         self.broker_chaos = None;
         self.relief.clear();
+        self.database.is_stalled.store(false, Ordering::Relaxed);
         for cluster in self.clusters.values() {
             cluster.gate.set_chaos(None);
             cluster.gate.clear_rules();
@@ -271,6 +284,20 @@ impl SimulatedStage {
     }
 }
 
+impl SimulatedStage {
+    fn restore(&mut self, declared: bool) -> Result<(), Trouble> {
+        let backup = self.backup.clone().ok_or_else(|| Trouble::Broken("there is no backup".to_owned()))?;
+        if self.database.shared.is_some() {
+            return Err(Trouble::Unsupported("restore a database that several brokers have open"));
+        }
+        self.act_on_hosts(HostAction::Kill("broker".to_owned()))?;
+        trace::record("world", "~ restore");
+        disk::put_back(backup);
+        self.database.is_declared_restored.store(declared, Ordering::Relaxed);
+        self.act_on_hosts(HostAction::Restart("broker".to_owned()))
+    }
+}
+
 fn trace_write(gate: &Gate, write: &Write) {
     let who = match &write.actor {
         sindri_apiserver::Actor::Client { user_agent, .. } => user_agent.split('/').next().unwrap_or("?").to_owned(),
@@ -349,6 +376,15 @@ impl Stage for SimulatedStage {
                     trace::record("world", &format!("~ restart {name}"));
                     self.engine.restart(host);
                 }
+            }
+            HostAction::Backup => {
+                trace::record("world", "~ backup");
+                self.backup = Some(disk::copy());
+            }
+            HostAction::Restore { declared } => self.restore(declared)?,
+            HostAction::Stall(is_stalled) => {
+                trace::record("world", if is_stalled { "~ stall" } else { "~ resume" });
+                self.database.is_stalled.store(is_stalled, Ordering::Relaxed);
             }
         }
         Ok(())

@@ -84,8 +84,14 @@ fn rate(arm: Arm, agents: usize, lasts: Duration) -> Result<f64, String> {
 fn live(arm: Arm, agents: usize, lasts: Duration, tell: &mpsc::Sender<()>) -> Result<(), Trouble> {
     let agents: Vec<String> = (1..=agents).map(|number| format!("agent-{number}")).collect();
     let ledger = Rc::new(RefCell::new(Ledger::default()));
-    let options =
-        Options { arm, seed: SEED, agents: agents.clone(), polling_interval: POLLING_INTERVAL, chaos: Vec::new() };
+    let options = Options {
+        arm,
+        seed: SEED,
+        agents: agents.clone(),
+        brokers: 1,
+        polling_interval: POLLING_INTERVAL,
+        chaos: Vec::new(),
+    };
     let mut stage = SimulatedStage::new(options, ledger.clone())?;
     let signal = || tell.send(()).map_err(|_| Trouble::Broken("nobody takes the time".to_owned()));
     signal()?;

@@ -105,13 +105,17 @@ impl SqliteStore {
         Ok((store, Worker { connection, jobs, watcher }))
     }
 
-    /// Another broker's way to the same database, in the same process. Each call waits for `gate` first.
-    pub fn replica(&self, gate: Option<Gate>) -> Self {
-        let lane = match &self.0.lane {
-            Lane::Inline(connection, _) => Lane::Inline(connection.clone(), gate),
-            Lane::Thread(sender) => Lane::Thread(sender.clone()),
-        };
-        Self(Sqlite { lane, is_shared: true, watcher: Arc::default() })
+    /// Another broker's way to the same database, in the same process.
+    pub fn replica(&self) -> Self {
+        Self(Sqlite { lane: self.0.lane.clone(), is_shared: true, watcher: Arc::default() })
+    }
+
+    /// The same store, where each call waits for `gate` first. Only for calls that are made inline.
+    pub fn gated(mut self, gate: Gate) -> Self {
+        if let Lane::Inline(_, before) = &mut self.0.lane {
+            *before = Some(gate);
+        }
+        self
     }
 }
 

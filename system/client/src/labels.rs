@@ -1,0 +1,32 @@
+//! Labels of agents and stacks: an agent gets a stack when the two share one.
+
+use http::{Method, StatusCode};
+use sindri_model::wire::{AgentLabel, NewAgentLabel, StackLabel};
+use sindri_model::{AgentId, StackId};
+
+use crate::client::{Call, Client};
+use crate::error::ClientError;
+use crate::path::encoded;
+
+impl Client {
+    /// Labels an agent.
+    pub async fn label_agent(&self, agent: AgentId, label: &str) -> Result<AgentLabel, ClientError> {
+        let operation = format!("label agent {agent}");
+        let body = NewAgentLabel { agent_id: agent, label: label.to_owned() };
+        let call = Call::new(Method::POST, format!("/agents/{agent}/labels"), operation).with_json(&body);
+        self.fetch(call, StatusCode::CREATED).await
+    }
+
+    /// Takes a label from an agent; stacks that it got by it are removed.
+    pub async fn unlabel_agent(&self, agent: AgentId, label: &str) -> Result<(), ClientError> {
+        let path = format!("/agents/{agent}/labels/{}", encoded(label));
+        self.execute(Call::new(Method::DELETE, path, format!("take a label from agent {agent}"))).await
+    }
+
+    /// Labels a stack.
+    pub async fn label_stack(&self, stack: StackId, label: &str) -> Result<StackLabel, ClientError> {
+        let operation = format!("label stack {stack}");
+        let call = Call::new(Method::POST, format!("/stacks/{stack}/labels"), operation).with_json(&label);
+        self.fetch(call, StatusCode::CREATED).await
+    }
+}
