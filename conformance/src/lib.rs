@@ -5,6 +5,7 @@
 //! simulated API server can have. A story that needs one is reported as not runnable here, never as passed.
 
 pub mod api;
+pub mod bench;
 pub mod binaries;
 pub mod process;
 pub mod provider;

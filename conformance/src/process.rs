@@ -166,6 +166,11 @@ impl Process {
         }
     }
 
+    /// Its id, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Asks it to end, without waiting: several that are asked first end at the same time.
     pub fn ask_to_end(&mut self) {
         let Some(child) = &mut self.child else { return };

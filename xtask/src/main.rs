@@ -3,6 +3,7 @@
 //! Thin: a task builds the binary that does the work and runs it, so that this crate compiles in seconds.
 
 mod documents;
+mod figures;
 mod mutants;
 mod postgres;
 mod process;
@@ -57,7 +58,7 @@ enum Task {
 }
 
 /// Areas of figures.
-const AREAS: [&str; 1] = ["sim"];
+const AREAS: [&str; 2] = ["sim", "broker"];
 /// For mistakes of the user.
 const EXIT_USAGE: u8 = 2;
 
@@ -105,10 +106,9 @@ fn bench(area: Option<&str>, json: Option<&str>) -> Result<u8, String> {
         return Err(format!("there are no figures for {unknown:?}; areas: {}", AREAS.join(", ")));
     }
     tools::require_compiler()?;
-    process::build(&["sindri-sim"])?;
-    let run = Run::built("sindri-sim").args(["bench"]);
-    match json {
-        Some(file) => run.args(["--json", file]).code(),
-        None => run.code(),
-    }
+    process::build(&["sindri-sim", "sindri-broker", "sindri-conformance"])?;
+    figures::measure(
+        &AREAS.into_iter().filter(|known| area.is_none_or(|area| area == *known)).collect::<Vec<_>>(),
+        json,
+    )
 }

@@ -124,7 +124,9 @@ fn is_turmoil_host(metadata: &Metadata<'_>) -> bool {
 impl Subscriber for LogToTrace {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let ours = metadata.is_event() && metadata.target().starts_with("sindri_");
-        (ours && *metadata.level() <= tracing::Level::INFO) || is_turmoil_host(metadata)
+        // A request that only reads is no news to people; here every answer counts.
+        let is_request = ours && metadata.target() == "sindri_broker::api::log";
+        is_request || (ours && *metadata.level() <= tracing::Level::INFO) || is_turmoil_host(metadata)
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {

@@ -3,6 +3,7 @@
 //! Here are the flags and the exit codes: 0 when everything went well, 1 for a case that failed, 2 for a mistake
 //! of the user, 128 and the number of the signal when a signal ended it. It has one thread.
 
+mod bench;
 mod command;
 mod demo;
 mod hand;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::{Args, Parser, Subcommand};
+use sindri_conformance::bench::serve_bare;
 use sindri_conformance::binaries::Binaries;
 use sindri_conformance::waiter::Waiter;
 
@@ -30,6 +32,11 @@ enum Command {
     Run(RunFlags),
     /// Shows a broker, an agent and a simulated cluster at work.
     Demo(DemoFlags),
+    /// Measures the broker.
+    BenchBroker(BenchFlags),
+    /// Serves what the broker is compared with.
+    #[command(hide = true)]
+    BareServer,
 }
 
 #[derive(Args)]
@@ -64,6 +71,16 @@ struct DemoFlags {
     root: PathBuf,
 }
 
+#[derive(Args)]
+struct BenchFlags {
+    /// Write the figures as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// A PostgreSQL server where databases may be made and dropped, as postgres://USER@HOST:PORT/DATABASE.
+    #[arg(long, value_name = "URL")]
+    postgres_url: Option<String>,
+}
+
 /// Why the program ends without success.
 #[derive(Debug)]
 enum Failure {
@@ -86,6 +103,8 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(flags) => run::run(&flags),
         Command::Demo(flags) => demo::demo(&flags),
+        Command::BenchBroker(flags) => bench::bench(&flags),
+        Command::BareServer => serve_bare().map_err(|error| Failure::Broken(error.to_string())),
     };
     let (code, message) = match done {
         Ok(()) => return ExitCode::SUCCESS,
