@@ -7,6 +7,10 @@ use sindri_model::yaml;
 use thiserror::Error;
 
 use super::{Scenario, Step};
+use crate::hosts::broker_name;
+
+/// More brokers than this show nothing that fewer do not.
+const BROKERS_MAX: usize = 5;
 
 /// A file that cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -66,6 +70,9 @@ impl Library {
         let text = std::fs::read_to_string(path).map_err(|error| fail(1, error.to_string()))?;
         let mut scenario: Scenario = yaml::parse_into(&text).map_err(|error| fail(error.line, error.reason.clone()))?;
         scenario.name = file.trim_end_matches(".yaml").to_owned();
+        if !(1..=BROKERS_MAX).contains(&scenario.fleet.brokers) {
+            return Err(fail(line_of(&text, "fleet"), format!("a fleet has 1 to {BROKERS_MAX} brokers")));
+        }
         if scenario.fleet.agents.is_empty() {
             return Err(fail(line_of(&text, "fleet"), "a fleet has at least one agent".to_owned()));
         }
@@ -80,8 +87,9 @@ impl Library {
         let known = |name: &str| {
             if agents.contains(name) { Ok(()) } else { Err(format!("the fleet has no agent {name:?}")) }
         };
+        let is_broker = |name: &str| (0..scenario.fleet.brokers).any(|index| broker_name(index) == name);
         let host = |name: &str| {
-            if name == "broker" { Ok(()) } else { known(name.strip_suffix("-api").unwrap_or(name)) }
+            if is_broker(name) { Ok(()) } else { known(name.strip_suffix("-api").unwrap_or(name)) }
         };
         match step {
             Step::Submit(submit) => match (&submit.bundle, &submit.yaml) {
@@ -90,6 +98,7 @@ impl Library {
                 _ => Err("submit takes either a bundle or a yaml".to_owned()),
             },
             Step::Target(targeting) | Step::Untarget(targeting) => known(&targeting.agent),
+            Step::Label(labelling) | Step::Unlabel(labelling) => known(&labelling.agent),
             Step::Await(condition) => {
                 let given = usize::from(condition.applied.is_some())
                     + usize::from(condition.gone)
@@ -108,7 +117,14 @@ impl Library {
             Step::Create(create) => known(&create.cluster),
             Step::Edit(change) => known(&change.cluster),
             Step::Remove(object) => known(&object.cluster),
-            Step::Delete(_) | Step::Advance(_) | Step::Polls(_) | Step::Check(_) => Ok(()),
+            Step::Delete(_)
+            | Step::Advance(_)
+            | Step::Polls(_)
+            | Step::Check(_)
+            | Step::Backup
+            | Step::Restore(_)
+            | Step::Stall
+            | Step::Resume => Ok(()),
         }
     }
 }
