@@ -27,9 +27,9 @@ impl Broker {
 
     /// Writes what waits; what cannot be written waits on.
     pub(crate) async fn flush_heartbeats(&self) {
-        let beats = self.memory.heartbeats.take();
-        if !beats.is_empty() && self.store.record_heartbeats(beats.clone()).await.is_err() {
-            self.memory.heartbeats.put_back(beats);
+        let beats = self.memory.heartbeats.unwritten();
+        if !beats.is_empty() && self.store.record_heartbeats(beats.clone()).await.is_ok() {
+            self.memory.heartbeats.written(&beats);
         }
     }
 

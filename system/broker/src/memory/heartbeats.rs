@@ -24,16 +24,18 @@ impl Heartbeats {
         waiting.insert(agent, beat);
     }
 
-    /// What is to be written now.
-    pub(crate) fn take(&self) -> Vec<(AgentId, Heartbeat)> {
-        std::mem::take(&mut *self.lock()).into_iter().collect()
+    /// What is to be written. It stays here until it is.
+    pub(crate) fn unwritten(&self) -> Vec<(AgentId, Heartbeat)> {
+        self.lock().iter().map(|(agent, beat)| (*agent, beat.clone())).collect()
     }
 
-    /// What could not be written, unless something newer has come.
-    pub(crate) fn put_back(&self, beats: Vec<(AgentId, Heartbeat)>) {
+    /// These are in the store now; what has come since is not.
+    pub(crate) fn written(&self, beats: &[(AgentId, Heartbeat)]) {
         let mut waiting = self.lock();
         for (agent, beat) in beats {
-            waiting.entry(agent).or_insert(beat);
+            if waiting.get(agent) == Some(beat) {
+                waiting.remove(agent);
+            }
         }
     }
 
@@ -53,5 +55,29 @@ impl Heartbeats {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<AgentId, Heartbeat>> {
         // Nothing here can be left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use sindri_model::Entropy;
+
+    fn beat(second: i64) -> Heartbeat {
+        Heartbeat { at: Timestamp::from_second(second).unwrap(), report: Default::default() }
+    }
+
+    #[test]
+    fn a_heartbeat_stays_until_it_is_written_and_a_newer_one_stays_after_that() {
+        let (beats, agent) = (Heartbeats::default(), AgentId::mint(&Entropy::new(|bytes| bytes.fill(1))));
+        beats.received(agent, beat(1));
+        let under_way = beats.unwritten();
+        assert_eq!(beats.unwritten(), under_way, "a store that stalls hides nothing");
+        beats.received(agent, beat(2));
+        beats.written(&under_way);
+        assert_eq!(beats.unwritten(), [(agent, beat(2))]);
+        beats.written(&[(agent, beat(2))]);
+        assert_eq!(beats.unwritten(), []);
     }
 }

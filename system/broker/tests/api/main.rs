@@ -10,6 +10,7 @@ mod over_the_wire;
 mod process;
 mod refusals;
 mod served;
+mod stalled;
 mod support;
 mod target_state;
 mod target_state_model;
