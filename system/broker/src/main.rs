@@ -28,6 +28,10 @@ use process::signals::Signals;
 use process::tls_files::{TlsFiles, TlsFilesError};
 use process::{descriptors, logs, settings};
 
+/// A request is many small allocations, most of them short-lived.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The broker cannot start.
 #[derive(Debug, Error)]
 enum StartError {

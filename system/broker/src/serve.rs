@@ -92,6 +92,7 @@ pub struct PeerAddress(pub Option<IpAddr>);
 
 /// What every connection needs.
 struct Front {
+    broker: Broker,
     router: Router,
     limits: Limits,
     metrics: Arc<Metrics>,
@@ -123,7 +124,8 @@ where
 {
     let limits = options.limits;
     let metrics = broker.metrics.clone();
-    let front = Arc::new(Front { router: router(broker.clone()), limits, metrics: metrics.clone() });
+    let front =
+        Arc::new(Front { broker: broker.clone(), router: router(broker.clone()), limits, metrics: metrics.clone() });
     let (stop, stopped) = watch::channel(());
     let mut background = JoinSet::new();
     background.spawn({

@@ -19,6 +19,10 @@ use sindri_conformance::bench::serve_bare;
 use sindri_conformance::binaries::Binaries;
 use sindri_conformance::waiter::Waiter;
 
+/// As the broker has it: the bare server that it is compared with is this program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(name = "sindri-conformance", version, about = "Runs broker, agents and clusters for real.")]
 struct Cli {

@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use sindri_model::{AgentId, GeneratorId, Pak};
 use tokio::time::Instant;
 
@@ -69,9 +69,7 @@ impl IntoResponse for Denied {
 
 async fn identify(broker: &Broker, headers: &HeaderMap, source: Option<Source>) -> Result<(Actor, ActorLabel), Denied> {
     let header = headers.get(AUTHORIZATION).ok_or_else(|| Refusal::unauthorized("a key is needed"))?;
-    let Some(pak) = header.to_str().ok().and_then(|text| Pak::parse(without_scheme(text)).ok()) else {
-        return Err(wrong_key(broker, source));
-    };
+    let Some(pak) = key_in(header) else { return Err(wrong_key(broker, source)) };
     let holder = match broker.memory.keys.holder(&pak) {
         Some(holder) => holder,
         None => look_up(broker, &pak, source).await?,
@@ -91,6 +89,11 @@ async fn look_up(broker: &Broker, pak: &Pak, source: Option<Source>) -> Result<K
         broker.throttle.succeeded(pak.short());
     }
     Ok(holder)
+}
+
+/// The key that a header shows, if it is one.
+pub(super) fn key_in(header: &HeaderValue) -> Option<Pak> {
+    Pak::parse(without_scheme(header.to_str().ok()?)).ok()
 }
 
 /// The key, with or without `Bearer` before it. Schemes have no case.

@@ -39,7 +39,7 @@ async fn answer(metrics: &Metrics, request: Request, next: Next) -> Response {
     response
 }
 
-fn write(method: &Method, route: &str, response: &Response) {
+pub(super) fn write(method: &Method, route: &str, response: &Response) {
     let status = response.status();
     let actor = response.extensions().get::<ActorLabel>().map_or("-", |label| &label.0);
     if is_news(method, status) {

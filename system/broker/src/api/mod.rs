@@ -8,6 +8,7 @@ mod agents;
 mod answer;
 mod events;
 mod extract;
+mod from_memory;
 mod generators;
 mod health;
 mod log;
@@ -23,6 +24,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 
 use crate::Broker;
+pub(crate) use from_memory::from_memory;
 
 /// The largest body that is accepted, unless the broker was made with another bound.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;

@@ -112,9 +112,21 @@ fn unchanged(answer: &Answer) -> Response {
 async fn full(broker: &Broker, agent: AgentId, answer: Answer) -> Result<Response, Refusal> {
     // A body that was too much to keep is read again; if it changed meanwhile, so did its identity.
     let answer = if answer.body.is_some() { answer } else { ask(broker, agent, &[]).await? };
-    let mut response = Response::new(Body::from(answer.body.clone().unwrap_or_default()));
+    Ok(whole(&answer, answer.body.clone().unwrap_or_default()))
+}
+
+/// The answer to an agent that has this one, if what is remembered is enough for it.
+pub(super) fn answered(answer: &Answer, known: &[u8]) -> Option<Response> {
+    if is_named(&answer.etag, known) {
+        return Some(unchanged(answer));
+    }
+    answer.body.clone().map(|body| whole(answer, body))
+}
+
+fn whole(answer: &Answer, body: Bytes) -> Response {
+    let mut response = Response::new(Body::from(body));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(identify(response, &answer))
+    identify(response, answer)
 }
 
 fn identify(mut response: Response, answer: &Answer) -> Response {

@@ -1,11 +1,13 @@
 //! One connection, from its first byte to its last.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
 use axum::body::Body;
+use futures_util::future::Either;
 use http::{Request, Response};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
@@ -20,6 +22,7 @@ use tower_service::Service as _;
 use super::body::{AnswerBody, BodyClock, TimedBody};
 use super::pace::{Pace, Paced, Slow};
 use super::{Front, PeerAddress};
+use crate::api::from_memory;
 use crate::metrics::{CutOff, Metrics};
 
 /// The largest head of a request.
@@ -104,6 +107,9 @@ fn answer(
 ) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + Send + use<> {
     let busy = pace.begin();
     let (mut head, incoming) = request.into_parts();
+    if let Some(response) = from_memory(&front.broker, &head) {
+        return Either::Left(ready(Ok(response.map(|body| AnswerBody::new(body, busy)))));
+    }
     head.extensions.insert(PeerAddress(peer));
     let body = if incoming.is_end_stream() {
         Body::empty()
@@ -113,5 +119,5 @@ fn answer(
         Body::new(TimedBody::new(incoming, Instant::now() + front.limits.body_time_max, clock))
     };
     let answering = front.router.clone().call(Request::from_parts(head, body));
-    async move { Ok(answering.await?.map(|body| AnswerBody::new(body, busy))) }
+    Either::Right(async move { Ok(answering.await?.map(|body| AnswerBody::new(body, busy))) })
 }

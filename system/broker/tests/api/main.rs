@@ -6,6 +6,7 @@ mod durability;
 mod edge;
 mod encrypted;
 mod events;
+mod from_memory;
 mod over_the_wire;
 mod process;
 mod refusals;

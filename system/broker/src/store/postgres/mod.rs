@@ -31,7 +31,7 @@ use super::{Change, StoreError, Stored, Watcher};
 use crate::trust::system_trust;
 
 /// Submissions that wait.
-const QUEUE_MAX: usize = 4_096;
+const QUEUE_MAX: usize = 16_384;
 /// After this a call is given up; the caller is told to come again.
 const CALL_MAX: Duration = Duration::from_secs(10);
 /// How long to wait for a connection to the server.

@@ -29,7 +29,7 @@ use super::{Change, StoreError, Stored, Watcher};
 /// More statements than there are in this crate.
 const STATEMENTS_CACHED: usize = 256;
 /// Calls that wait for the thread.
-const QUEUE_MAX: usize = 4_096;
+const QUEUE_MAX: usize = 16_384;
 /// After this a call is given up; the caller is told to come again.
 const CALL_MAX: Duration = Duration::from_secs(10);
 /// How often replicas on one database look for what the others did.
