@@ -18,7 +18,7 @@ use sindri_broker::{
 };
 use sindri_model::{Clock, Entropy};
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::runtime::{Builder, Runtime};
 
 use process::config::{Config, ConfigError};
@@ -27,6 +27,9 @@ use process::key::{self, KeyError};
 use process::signals::Signals;
 use process::tls_files::{TlsFiles, TlsFilesError};
 use process::{descriptors, logs, settings};
+
+/// Connections that the system keeps until they are accepted.
+const BACKLOG: u32 = 4_096;
 
 /// A request is many small allocations, most of them short-lived.
 #[global_allocator]
@@ -148,7 +151,7 @@ async fn start(config: &Config) -> Result<(), StartError> {
     let broker = with_webhooks(config, broker(config, &entropy).await?.with_bounds(bounds(config))).await?;
     key::first_start(&broker, config.path(&settings::ADMIN_KEY_FILE), &entropy).await?;
     let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };
-    let listener = TcpListener::bind(config.text(&settings::LISTEN)).await.map_err(listen_error)?;
+    let listener = listen(config.text(&settings::LISTEN)).await.map_err(listen_error)?;
     let address = listener.local_addr().map_err(listen_error)?;
     let scheme = if files.is_some() { "https" } else { "http" };
     println!("READY {scheme}://{address}");
@@ -175,6 +178,20 @@ async fn follow(files: Option<TlsFiles>) -> Infallible {
         Some(files) => files.follow().await,
         None => std::future::pending().await,
     }
+}
+
+/// With room for a whole fleet that comes back at once.
+async fn listen(address: &str) -> io::Result<TcpListener> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in lookup_host(address).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 fn bounds(config: &Config) -> Bounds {

@@ -1,44 +1,139 @@
 //! Polls that are answered from memory, before any routing: the same answers that the router would give, at a
-//! fraction of its cost. A fleet does little else than poll.
+//! fraction of its cost. A fleet does little else than poll, and most of the time it waits.
 //!
-//! Whatever is not plainly such a poll goes to the router: another key, a wait, a changed answer.
+//! Whatever is not plainly such a poll goes to the router: another key, another query, an answer that is not
+//! remembered.
+
+use std::time::Duration;
 
 use axum::response::Response;
 use http::header::{AUTHORIZATION, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{HeaderValue, Method};
-use sindri_model::AgentId;
-use tokio::time::Instant;
+use sindri_model::{AgentId, Pak};
+use tokio::time::{Instant, timeout_at};
 
 use super::actor::{ActorLabel, key_in};
 use super::log;
-use super::target_state::answered;
+use super::target_state::{answered, unchanged};
 use crate::Broker;
+use crate::memory::is_named;
+use crate::metrics::Metrics;
 use crate::request_id::REQUEST_ID;
 use crate::store::KeyHolder;
 
 const BEFORE_ID: &str = "/api/v1/agents/";
 const AFTER_ID: &str = "/target-state";
 const ROUTE: &str = "/api/v1/agents/{id}/target-state";
+const WAIT: &str = "wait=";
 
-/// The answer to an agent's own poll, if it is remembered.
-pub(crate) fn from_memory(broker: &Broker, head: &Parts) -> Option<Response> {
+/// What is known about a poll without asking anybody.
+pub(crate) enum Remembered {
+    /// Its answer.
+    Answer(Response),
+    /// That it waits.
+    Waits(WaitingPoll),
+    /// Nothing.
+    Nothing,
+}
+
+/// An agent's own poll.
+struct Poll {
+    agent: AgentId,
+    pak: Pak,
+    /// What the agent has.
+    known: Option<HeaderValue>,
+    id: HeaderValue,
+    began: Instant,
+}
+
+/// A poll that waits for a change.
+pub(crate) struct WaitingPoll {
+    broker: Broker,
+    poll: Poll,
+    until: Instant,
+}
+
+/// Looks whether a request is a poll that memory can answer.
+pub(crate) fn from_memory(broker: &Broker, head: &Parts) -> Remembered {
+    let Some(poll) = poll(broker, head) else { return Remembered::Nothing };
+    match head.uri.query() {
+        None => poll.answer(broker).map_or(Remembered::Nothing, Remembered::Answer),
+        Some(query) => match query.strip_prefix(WAIT).and_then(|seconds| seconds.parse().ok()) {
+            Some(seconds) => {
+                let until = poll.began + Duration::from_secs(seconds).min(broker.bounds.wait_max);
+                Remembered::Waits(WaitingPoll { broker: broker.clone(), poll, until })
+            }
+            None => Remembered::Nothing,
+        },
+    }
+}
+
+fn poll(broker: &Broker, head: &Parts) -> Option<Poll> {
     let began = Instant::now();
-    if head.method != Method::GET || head.uri.query().is_some() {
+    if head.method != Method::GET {
         return None;
     }
-    let id = head.uri.path().strip_prefix(BEFORE_ID)?.strip_suffix(AFTER_ID)?;
-    let agent: AgentId = id.parse().ok()?;
+    let agent = head.uri.path().strip_prefix(BEFORE_ID)?.strip_suffix(AFTER_ID)?.parse().ok()?;
     let pak = key_in(head.headers.get(AUTHORIZATION)?)?;
     if broker.memory.keys.holder(&pak)? != KeyHolder::Agent(agent) {
         return None;
     }
-    let answer = broker.memory.answers.of(agent)?;
-    let known = head.headers.get(IF_NONE_MATCH).map(HeaderValue::as_bytes).unwrap_or_default();
-    let mut response = answered(&answer, known)?;
-    response.headers_mut().insert(REQUEST_ID, broker.request_ids.of(&head.headers));
-    response.extensions_mut().insert(ActorLabel(pak.short().to_owned()));
-    broker.metrics.request(&head.method, Some(ROUTE), response.status(), began.elapsed());
-    log::write(&head.method, ROUTE, &response);
-    Some(response)
+    let known = head.headers.get(IF_NONE_MATCH).cloned();
+    Some(Poll { agent, pak, known, id: broker.request_ids.of(&head.headers), began })
+}
+
+impl Poll {
+    fn known(&self) -> &[u8] {
+        self.known.as_ref().map(HeaderValue::as_bytes).unwrap_or_default()
+    }
+
+    fn answer(self, broker: &Broker) -> Option<Response> {
+        let response = answered(&broker.memory.answers.of(self.agent)?, self.known())?;
+        Some(self.told(broker, response))
+    }
+
+    /// What stands around every answer.
+    fn told(self, broker: &Broker, mut response: Response) -> Response {
+        response.headers_mut().insert(REQUEST_ID, self.id);
+        response.extensions_mut().insert(ActorLabel(self.pak.short().to_owned()));
+        broker.metrics.request(&Method::GET, Some(ROUTE), response.status(), self.began.elapsed());
+        log::write(&Method::GET, ROUTE, &response);
+        response
+    }
+}
+
+impl WaitingPoll {
+    /// That nothing changed in time; or nothing, if something did, or if memory has no answer: the router knows.
+    pub(crate) async fn unchanged(self) -> Option<Response> {
+        let Self { broker, poll, until } = self;
+        let change = broker.memory.answers.change_of(poll.agent)?;
+        // Before the answer is looked at: a change after that is heard.
+        let mut changed = Box::pin(change.notified());
+        changed.as_mut().enable();
+        let answer = broker.memory.answers.of(poll.agent)?;
+        if !is_named(&answer.etag, poll.known()) {
+            return None;
+        }
+        let _waits = Waits::new(&broker.metrics);
+        timeout_at(until, changed).await.err()?;
+        let response = unchanged(&answer);
+        Some(poll.told(&broker, response))
+    }
+}
+
+/// Counted among the polls that wait.
+struct Waits<'a>(&'a Metrics);
+
+impl<'a> Waits<'a> {
+    fn new(metrics: &'a Metrics) -> Self {
+        metrics.poll_waits();
+        Self(metrics)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.poll_goes_on();
+    }
 }

@@ -24,7 +24,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 
 use crate::Broker;
-pub(crate) use from_memory::from_memory;
+pub(crate) use from_memory::{Remembered, from_memory};
 
 /// The largest body that is accepted, unless the broker was made with another bound.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;

@@ -103,7 +103,7 @@ fn json(desired: &DesiredSet, mode: Mode) -> Bytes {
     serde_json::to_vec(&objects).expect("deployment objects have text keys and no failing parts").into()
 }
 
-fn unchanged(answer: &Answer) -> Response {
+pub(super) fn unchanged(answer: &Answer) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     identify(response, answer)

@@ -22,7 +22,7 @@ use tower_service::Service as _;
 use super::body::{AnswerBody, BodyClock, TimedBody};
 use super::pace::{Pace, Paced, Slow};
 use super::{Front, PeerAddress};
-use crate::api::from_memory;
+use crate::api::{Remembered, from_memory};
 use crate::metrics::{CutOff, Metrics};
 
 /// The largest head of a request.
@@ -107,9 +107,7 @@ fn answer(
 ) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + Send + use<> {
     let busy = pace.begin();
     let (mut head, incoming) = request.into_parts();
-    if let Some(response) = from_memory(&front.broker, &head) {
-        return Either::Left(ready(Ok(response.map(|body| AnswerBody::new(body, busy)))));
-    }
+    let remembered = from_memory(&front.broker, &head);
     head.extensions.insert(PeerAddress(peer));
     let body = if incoming.is_end_stream() {
         Body::empty()
@@ -118,6 +116,23 @@ fn answer(
         head.extensions.insert(clock.clone());
         Body::new(TimedBody::new(incoming, Instant::now() + front.limits.body_time_max, clock))
     };
-    let answering = front.router.clone().call(Request::from_parts(head, body));
-    Either::Right(async move { Ok(answering.await?.map(|body| AnswerBody::new(body, busy))) })
+    let request = Request::from_parts(head, body);
+    let finish = move |response: Response<Body>| Ok(response.map(|body| AnswerBody::new(body, busy)));
+    match remembered {
+        Remembered::Answer(response) => Either::Left(ready(finish(response))),
+        Remembered::Nothing => {
+            let answering = front.router.clone().call(request);
+            Either::Right(Either::Left(async move { finish(answering.await?) }))
+        }
+        Remembered::Waits(poll) => {
+            // The router is only taken along: what waits must be small.
+            let mut router = front.router.clone();
+            Either::Right(Either::Right(async move {
+                match poll.unchanged().await {
+                    Some(response) => finish(response),
+                    None => finish(router.call(request).await?),
+                }
+            }))
+        }
+    }
 }
