@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 /// Identifies content; equal text has an equal checksum.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Checksum(String);
 

@@ -10,6 +10,7 @@ mod ids;
 mod pak;
 mod problem;
 mod sequence;
+mod unfold;
 pub mod wire;
 pub mod yaml;
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 /// An error answer: a stable code for programs, a message for people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
     /// Stable, in snake case.
     pub code: String,

@@ -9,6 +9,7 @@ const SEQUENCES_PER_EPOCH: i64 = 1 << 40;
 
 /// The global position of a revision. Strictly increasing, never reused, across epochs too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Sequence(pub i64);
 
@@ -28,6 +29,7 @@ impl fmt::Display for Sequence {
 /// The life of a database: a restored backup starts a new one, and with it a higher range of sequences, so that
 /// what is submitted after a restore is newer than anything that any agent has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Epoch(pub i64);
 

@@ -4,14 +4,24 @@
 //! stands), so that each error can name its document and its line in the whole text, and one broken
 //! document does not hide another.
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
 use thiserror::Error;
+
+use crate::unfold::Budget;
 
 /// The largest text that is parsed.
 pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most documents in one text.
-pub const DOCUMENTS_MAX: usize = 20_000;
+pub const DOCUMENTS_MAX: usize = 10_000;
+/// The most levels of one document: twice what the deepest definitions have.
+pub const DEPTH_MAX: usize = 64;
+/// The most brackets that may be open at once. The library takes time with the square of their number.
+pub const UNCLOSED_MAX: usize = 2_000;
+/// The most memory that the aliases of one document may unfold to, as far as it can be told beforehand.
+pub const UNFOLDED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How the library begins its words when its own limits are exceeded: on depth, and on what aliases unfold to.
+const LIBRARY_LIMITS: [&str; 2] = ["recursion limit exceeded", "repetition limit exceeded"];
 
 /// One document of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,18 +44,25 @@ pub struct YamlError {
     pub line: usize,
     /// What the parser said.
     pub reason: String,
+    /// Whether it is beyond a limit, and not wrong in itself.
+    pub is_limit: bool,
 }
 
 /// Parses every document, skipping empty ones. Fails with every broken document, not only the first.
 pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
     if text.len() > TEXT_BYTES_MAX {
         let reason = format!("{} bytes are more than the limit of {TEXT_BYTES_MAX}", text.len());
-        return Err(vec![YamlError { document: 1, line: 1, reason }]);
+        return Err(vec![YamlError { document: 1, line: 1, reason, is_limit: true }]);
+    }
+    if unclosed(text) > UNCLOSED_MAX {
+        let reason = format!("more than {UNCLOSED_MAX} brackets and braces are not closed");
+        return Err(vec![YamlError { document: 1, line: 1, reason, is_limit: true }]);
     }
     let chunks = split(text.strip_prefix('\u{feff}').unwrap_or(text));
     if chunks.len() > DOCUMENTS_MAX {
         let reason = format!("more than {DOCUMENTS_MAX} documents");
-        return Err(vec![YamlError { document: DOCUMENTS_MAX + 1, line: chunks[DOCUMENTS_MAX].line, reason }]);
+        let line = chunks[DOCUMENTS_MAX].line;
+        return Err(vec![YamlError { document: DOCUMENTS_MAX + 1, line, reason, is_limit: true }]);
     }
     let mut documents = Vec::new();
     let mut errors = Vec::new();
@@ -109,14 +126,51 @@ fn parse_chunk(chunk: &Chunk<'_>) -> Result<Value, YamlError> {
     if is_blank(chunk.text) {
         return Ok(Value::Null);
     }
+    let failed = |reason: String, is_limit| YamlError { document: chunk.index, line: chunk.line, reason, is_limit };
+    if unfolds_too_far(chunk.text) {
+        return Err(failed(format!("its aliases unfold to more than {UNFOLDED_BYTES_MAX} bytes"), true));
+    }
     // By way of the library's own value: it refuses a key that stands twice, which JSON's would overwrite.
     let value: serde_yaml::Value =
         serde_yaml::from_str(chunk.text).map_err(|error| located(&error, chunk.index, chunk.line))?;
-    serde_json::to_value(value).map_err(|error| YamlError {
-        document: chunk.index,
-        line: chunk.line,
-        reason: error.to_string(),
-    })
+    let value = serde_json::to_value(value).map_err(|error| failed(error.to_string(), false))?;
+    if depth(&value) > DEPTH_MAX {
+        return Err(failed(format!("more than {DEPTH_MAX} levels"), true));
+    }
+    Ok(value)
+}
+
+/// How many brackets and braces are open at most. A rough count, which takes those in quotes and comments for others:
+/// it stops what is deep by accident or without effort, before the library gets to see it.
+fn unclosed(text: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
+}
+
+/// Only a text with an anchor and an alias can. What else is wrong with it is found when it is read.
+fn unfolds_too_far(text: &str) -> bool {
+    let mut budget = Budget::new(UNFOLDED_BYTES_MAX);
+    if text.contains('&') && text.contains('*') {
+        let _ = (&mut budget).deserialize(serde_yaml::Deserializer::from_str(text));
+    }
+    budget.is_exceeded
+}
+
+/// How many collections stand in one another. The library has bounded it already.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+    }
 }
 
 fn located(error: &serde_yaml::Error, document: usize, first_line: usize) -> YamlError {
@@ -124,7 +178,8 @@ fn located(error: &serde_yaml::Error, document: usize, first_line: usize) -> Yam
     let whole = error.to_string();
     // The library repeats its own position, which is wrong for every document but the first.
     let reason = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
-    YamlError { document, line, reason }
+    let is_limit = LIBRARY_LIMITS.iter().any(|words| reason.starts_with(words));
+    YamlError { document, line, reason, is_limit }
 }
 
 #[cfg(test)]
@@ -160,11 +215,32 @@ mod tests {
             let before = format!("*a{}", level - 1);
             text.push_str(&format!("a{level}: &a{level} [{}]\n", vec![before; 10].join(", ")));
         }
-        assert!(parse_documents(&text).is_err());
+        assert!(parse_documents(&text).unwrap_err()[0].is_limit);
     }
 
     #[test]
-    fn deep_nesting_is_refused() {
-        assert!(parse_documents(&"[".repeat(10_000)).is_err());
+    fn one_alias_to_much_is_refused_and_many_to_little_are_not() {
+        let wide = format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(100_000), "*a,".repeat(100));
+        assert!(parse_documents(&wide).unwrap_err()[0].is_limit);
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1_000_000), "*a,".repeat(100));
+        assert!(parse_documents(&long).unwrap_err()[0].is_limit);
+        let modest = format!("a: &a {{k: !t [1, 2.5, null, true, -1]}}\nb: [{}]\n", "*a,".repeat(100));
+        assert_eq!(parse_documents(&modest).unwrap()[0].value["b"].as_array().unwrap().len(), 100);
+    }
+
+    #[test]
+    fn deep_nesting_is_beyond_a_limit() {
+        let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(parse_documents(&nested(DEPTH_MAX)).is_ok());
+        for levels in [DEPTH_MAX + 1, 100, 127, 128, 129, 10_000] {
+            assert!(parse_documents(&nested(levels)).unwrap_err()[0].is_limit, "{levels}");
+        }
+    }
+
+    #[test]
+    fn more_documents_than_allowed_are_beyond_a_limit() {
+        assert_eq!(parse_documents(&"--- 1\n".repeat(DOCUMENTS_MAX)).unwrap().len(), DOCUMENTS_MAX);
+        assert!(parse_documents(&"--- 1\n".repeat(DOCUMENTS_MAX + 1)).unwrap_err()[0].is_limit);
+        assert!(!parse_documents("a: [1").unwrap_err()[0].is_limit);
     }
 }

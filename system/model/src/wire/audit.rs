@@ -8,6 +8,7 @@ use crate::{AuditId, PakId};
 
 /// One thing that somebody did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditLog {
     /// Its id.
     pub id: AuditId,
@@ -40,6 +41,7 @@ pub struct AuditLog {
 
 /// A part of the audit log, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditLogListResponse {
     /// The entries.
     pub logs: Vec<AuditLog>,
@@ -55,6 +57,7 @@ pub struct AuditLogListResponse {
 
 /// A key, without anything secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PakSummary {
     /// Its id, for filters.
     pub id: PakId,

@@ -8,6 +8,7 @@ use crate::AgentId;
 
 /// How one agent is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetAgentRecord {
     /// The agent.
     pub agent_id: AgentId,
@@ -54,6 +55,7 @@ pub struct FleetAgentRecord {
 
 /// How one agent is doing, and what it reported last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentFleetStatusResponse {
     /// How it is doing.
     pub record: FleetAgentRecord,

@@ -12,6 +12,7 @@ use crate::{AgentId, HealthId, RevisionId, StackId};
 
 /// How something is doing, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
     /// All is well.
@@ -63,6 +64,7 @@ impl FromStr for HealthStatus {
 
 /// What an agent says about several revisions at once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HealthStatusUpdate {
     /// One per revision.
@@ -71,6 +73,7 @@ pub struct HealthStatusUpdate {
 
 /// What an agent says about one revision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DeploymentObjectHealthUpdate {
     /// The revision.
@@ -86,6 +89,7 @@ pub struct DeploymentObjectHealthUpdate {
 
 /// What an agent last said about a revision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeploymentHealth {
     /// Its id.
     pub id: HealthId,
@@ -108,6 +112,7 @@ pub struct DeploymentHealth {
 
 /// The health of one revision on every cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeploymentHealthResponse {
     /// The revision.
     pub deployment_object_id: RevisionId,
@@ -119,6 +124,7 @@ pub struct DeploymentHealthResponse {
 
 /// The health of a stack on every cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackHealthResponse {
     /// The stack.
     pub stack_id: StackId,

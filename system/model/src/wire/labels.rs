@@ -6,6 +6,7 @@ use crate::{AgentId, LinkId, StackId};
 
 /// A label of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentLabel {
     /// Its id.
     pub id: LinkId,
@@ -17,6 +18,7 @@ pub struct AgentLabel {
 
 /// Labels an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewAgentLabel {
     /// The agent; must be the one of the path.
@@ -27,6 +29,7 @@ pub struct NewAgentLabel {
 
 /// An annotation of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentAnnotation {
     /// Its id.
     pub id: LinkId,
@@ -40,6 +43,7 @@ pub struct AgentAnnotation {
 
 /// Annotates an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewAgentAnnotation {
     /// The agent; must be the one of the path.
@@ -52,6 +56,7 @@ pub struct NewAgentAnnotation {
 
 /// A label of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackLabel {
     /// Its id.
     pub id: LinkId,
@@ -63,6 +68,7 @@ pub struct StackLabel {
 
 /// An annotation of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackAnnotation {
     /// Its id.
     pub id: LinkId,
@@ -76,6 +82,7 @@ pub struct StackAnnotation {
 
 /// Annotates a stack.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewStackAnnotation {
     /// The stack; must be the one of the path.

@@ -28,8 +28,8 @@ pub use labels::{
     AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
 };
 pub use webhooks::{
-    CreateWebhookRequest, DeliveryResultRequest, PendingWebhookDelivery, UpdateWebhookRequest, WebhookDelivery,
-    WebhookFilters, WebhookResponse,
+    CreateWebhookRequest, DeliveryResultRequest, PendingWebhookDelivery, TestWebhookResponse, UpdateWebhookRequest,
+    WebhookDelivery, WebhookFilters, WebhookResponse,
 };
 
 /// The header on a target state that carries the epoch of the broker's database.
@@ -37,6 +37,7 @@ pub const EPOCH_HEADER: &str = "x-sindri-epoch";
 
 /// Whether an agent acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum AgentStatus {
     /// Fetches target state and acts.
@@ -47,6 +48,7 @@ pub enum AgentStatus {
 
 /// An agent as the broker knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Agent {
     /// Its id.
     pub id: AgentId,
@@ -79,6 +81,7 @@ pub struct Agent {
 
 /// Asks for a new agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateAgentRequest {
     /// Unique together with the cluster's name.
@@ -92,6 +95,7 @@ pub struct CreateAgentRequest {
 
 /// A new agent with its key, shown this once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateAgentResponse {
     /// The agent.
     pub agent: Agent,
@@ -99,8 +103,19 @@ pub struct CreateAgentResponse {
     pub initial_pak: String,
 }
 
+/// An agent with its new key, shown this once; the old one is worth nothing any more.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RotateAgentPakResponse {
+    /// The agent.
+    pub agent: Agent,
+    /// Its key.
+    pub pak: String,
+}
+
 /// Changes any of an agent's fields.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UpdateAgentRequest {
     /// A new name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,6 +130,7 @@ pub struct UpdateAgentRequest {
 
 /// Who submits stacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Generator {
     /// Its id.
     pub id: GeneratorId,
@@ -141,6 +157,7 @@ pub struct Generator {
 
 /// Changes a generator. The whole object may be sent, as it was read; what is not its own to change is ignored.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UpdateGeneratorRequest {
     /// A new name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,6 +172,7 @@ pub struct UpdateGeneratorRequest {
 
 /// Asks for a new generator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewGenerator {
     /// Unique.
@@ -166,6 +184,7 @@ pub struct NewGenerator {
 
 /// A new generator with its key, shown this once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateGeneratorResponse {
     /// The generator.
     pub generator: Generator,
@@ -175,6 +194,7 @@ pub struct CreateGeneratorResponse {
 
 /// Which agent to register; an agent that registers itself may leave it out.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AgentRegistrationBody {
     /// The agent.
@@ -184,6 +204,7 @@ pub struct AgentRegistrationBody {
 
 /// An agent accepts stacks of a generator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentGeneratorRegistration {
     /// Its id.
     pub id: LinkId,
@@ -197,6 +218,7 @@ pub struct AgentGeneratorRegistration {
 
 /// A stack: what is deployed together, in revisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stack {
     /// Its id.
     pub id: StackId,
@@ -218,6 +240,7 @@ pub struct Stack {
 
 /// Changes a stack. The whole object may be sent, as it was read; what is not its own to change is ignored.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UpdateStackRequest {
     /// Must be the stack of the path, if it is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,6 +255,7 @@ pub struct UpdateStackRequest {
 
 /// Asks for a new stack.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewStack {
     /// Unique among the stacks of its generator.
@@ -245,6 +269,7 @@ pub struct NewStack {
 
 /// One revision of a stack, or the instruction to remove it. Immutable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeploymentObject {
     /// Its id.
     pub id: RevisionId,
@@ -271,6 +296,7 @@ pub struct DeploymentObject {
 
 /// Submits a revision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateDeploymentObjectRequest {
     /// The bundle.
@@ -283,6 +309,7 @@ pub struct CreateDeploymentObjectRequest {
 
 /// A stack goes to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentTarget {
     /// Its id.
     pub id: LinkId,
@@ -294,6 +321,7 @@ pub struct AgentTarget {
 
 /// Sends a stack to an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewAgentTarget {
     /// The agent; must be the one of the path.
@@ -304,6 +332,7 @@ pub struct NewAgentTarget {
 
 /// What an agent reports: it carried a revision out, or failed to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "String", into = "String")]
 pub enum EventStatus {
     /// Carried out.
@@ -360,6 +389,7 @@ pub const EVENT_TYPE_DEPLOY: &str = "DEPLOY";
 
 /// An outcome that an agent reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentEvent {
     /// Its id.
     pub id: EventId,
@@ -385,6 +415,7 @@ pub struct AgentEvent {
 
 /// Reports an outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewAgentEvent {
     /// Who reports; must be the one of the path.
@@ -402,6 +433,7 @@ pub struct NewAgentEvent {
 
 /// An agent lives.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatReport {
     /// Whether it reached its API server.
@@ -414,6 +446,7 @@ pub struct HeartbeatReport {
 
 /// Whose key was shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuthResponse {
     /// The administrator's.
     pub admin: bool,

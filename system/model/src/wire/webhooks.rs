@@ -10,6 +10,7 @@ use crate::{AgentId, DeliveryId, EventId, StackId, WebhookId};
 
 /// Narrows a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WebhookFilters {
     /// Only what concerns this agent.
@@ -22,6 +23,7 @@ pub struct WebhookFilters {
 
 /// Asks for a subscription.
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateWebhookRequest {
     /// For people.
@@ -52,6 +54,7 @@ pub struct CreateWebhookRequest {
 
 /// Changes any part of a subscription.
 #[derive(Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateWebhookRequest {
     /// For people.
@@ -98,6 +101,7 @@ impl fmt::Debug for UpdateWebhookRequest {
 
 /// A subscription, without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookResponse {
     /// Its id.
     pub id: WebhookId,
@@ -132,6 +136,7 @@ pub struct WebhookResponse {
 
 /// One message to one subscriber, and how it went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookDelivery {
     /// Its id.
     pub id: DeliveryId,
@@ -172,8 +177,17 @@ pub struct WebhookDelivery {
     pub completed_at: Option<Timestamp>,
 }
 
+/// A message was queued, to see whether it arrives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TestWebhookResponse {
+    /// The message; how it went is in the list of the subscription's messages.
+    pub delivery_id: DeliveryId,
+}
+
 /// A message that an agent is to send.
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PendingWebhookDelivery {
     /// Its id.
     pub id: DeliveryId,
@@ -198,6 +212,7 @@ pub struct PendingWebhookDelivery {
 
 /// How an agent's attempt went.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryResultRequest {
     /// Whether it was taken.

@@ -1,0 +1,106 @@
+//! How much a document is when every alias in it is followed, counted without making any of it.
+//!
+//! Aliases make a short text stand for a long one. The YAML library bounds how often they are followed, and not how
+//! much is behind each of them.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Visitor};
+use serde::de::{Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess};
+
+/// What a value costs beside its text.
+const VALUE_BYTES: usize = 32;
+
+/// What may still be spent.
+pub(crate) struct Budget {
+    left: usize,
+    /// Whether it was not enough.
+    pub is_exceeded: bool,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self { left: bytes, is_exceeded: false }
+    }
+
+    fn spend<E: Error>(&mut self, text_bytes: usize) -> Result<(), E> {
+        match self.left.checked_sub(VALUE_BYTES + text_bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => {
+                self.is_exceeded = true;
+                Err(E::custom("too much"))
+            }
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Budget {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Budget {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.spend(0)
+    }
+
+    fn visit_bool<E: Error>(self, _value: bool) -> Result<(), E> {
+        self.spend(0)
+    }
+
+    fn visit_i64<E: Error>(self, _value: i64) -> Result<(), E> {
+        self.spend(0)
+    }
+
+    fn visit_u64<E: Error>(self, _value: u64) -> Result<(), E> {
+        self.spend(0)
+    }
+
+    fn visit_i128<E: Error>(self, _value: i128) -> Result<(), E> {
+        self.spend(0)
+    }
+
+    fn visit_u128<E: Error>(self, _value: u128) -> Result<(), E> {
+        self.spend(0)
+    }
+
+    fn visit_f64<E: Error>(self, _value: f64) -> Result<(), E> {
+        self.spend(0)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.spend(text.len())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
+        self.spend(0)?;
+        while values.next_element_seed(&mut *self)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        self.spend(0)?;
+        while entries.next_key_seed(&mut *self)?.is_some() {
+            entries.next_value_seed(&mut *self)?;
+        }
+        Ok(())
+    }
+
+    /// A value with a tag.
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<(), A::Error> {
+        let ((), value) = data.variant_seed(&mut *self)?;
+        value.newtype_variant_seed(self)
+    }
+}
