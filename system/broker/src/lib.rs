@@ -18,7 +18,7 @@ mod tls;
 mod trust;
 mod webhooks;
 
-pub use api::{BODY_BYTES_MAX, router};
+pub use api::{BODY_BYTES_MAX, openapi_document, router};
 pub use broker::{Bounds, Broker};
 pub use metrics::{Delivery, Metrics};
 pub use request_id::with_request_id;

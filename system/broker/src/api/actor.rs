@@ -1,7 +1,7 @@
 //! Who asks, and what they may do.
 //!
-//! Every route under the API asks for a key before anything else; each handler then says which roles it
-//! takes, with one of the methods here.
+//! Every route under the API asks for a key before anything else; the table of routes says which kinds of keys it
+//! takes, and the handler, with one of the methods here, whether it is the right one of its kind.
 
 use std::time::Duration;
 
@@ -126,21 +126,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Actor {
 }
 
 impl Actor {
-    /// The administrator only.
-    pub(crate) fn admin(self) -> Result<(), Refusal> {
-        allow(self.0 == KeyHolder::Admin)
-    }
-
-    /// The administrator, or any generator.
-    pub(crate) fn admin_or_generator(self) -> Result<(), Refusal> {
-        allow(matches!(self.0, KeyHolder::Admin | KeyHolder::Generator(_)))
-    }
-
-    /// The administrator, or any agent.
-    pub(crate) fn admin_or_agent(self) -> Result<(), Refusal> {
-        allow(matches!(self.0, KeyHolder::Admin | KeyHolder::Agent(_)))
-    }
-
     /// The administrator, or this agent.
     pub(crate) fn admin_or_this_agent(self, agent: AgentId) -> Result<(), Refusal> {
         allow(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Agent(agent))

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use sindri_model::wire::{
     Agent, AgentGeneratorRegistration, AgentStatus, AuthResponse, CreateAgentRequest, CreateAgentResponse,
@@ -12,8 +12,11 @@ use sindri_model::{AgentId, Pak};
 
 use super::actor::Actor;
 use super::answer::Refusal;
-use super::extract::{Asked, Body, Ids, Paged, check_name};
+use super::checks::{check_name, check_new_name};
+use super::extract::{Asked, Body, Ids};
+use super::listed::{Listed, Paged};
 use super::stamp::By;
+use super::success::{Created, NoContent};
 use crate::Broker;
 use crate::store::{Heartbeat, KeyHolder, KeyRecord};
 
@@ -28,11 +31,9 @@ pub(crate) async fn whoami(Actor(holder): Actor) -> Json<AuthResponse> {
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
-    actor: Actor,
     By(stamp): By,
     Body(request): Body<CreateAgentRequest>,
-) -> Result<(StatusCode, Json<CreateAgentResponse>), Refusal> {
-    actor.admin()?;
+) -> Result<Created<CreateAgentResponse>, Refusal> {
     check_name("name", &request.name)?;
     check_name("cluster_name", &request.cluster_name)?;
     let agent = Agent {
@@ -51,21 +52,17 @@ pub(crate) async fn create(
     let generators = request.generator_ids.unwrap_or_default();
     let pak = Pak::mint(&broker.entropy);
     broker.store.create_agent(stamp, agent.clone(), KeyRecord::from(&pak), generators).await?;
-    Ok((StatusCode::CREATED, Json(CreateAgentResponse { agent, initial_pak: pak.reveal() })))
+    Ok(Created(CreateAgentResponse { agent, initial_pak: pak.reveal() }))
 }
 
-pub(crate) async fn list(
-    State(broker): State<Broker>,
-    actor: Actor,
-    Paged(page): Paged,
-) -> Result<Json<Vec<Agent>>, Refusal> {
-    actor.admin_or_generator()?;
-    let agents = broker.store.agents(page).await?;
-    Ok(Json(agents.into_iter().map(|agent| broker.memory.heartbeats.applied_to(agent)).collect()))
+pub(crate) async fn list(State(broker): State<Broker>, paged: Paged) -> Result<Listed<Vec<Agent>>, Refusal> {
+    let agents = broker.store.agents(paged.page()).await?;
+    let agents = agents.into_iter().map(|agent| broker.memory.heartbeats.applied_to(agent)).collect();
+    Ok(paged.listed(agents, |agent: &Agent| agent.id))
 }
 
 /// Both parts of an agent's name.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(crate) struct WhichAgent {
     name: String,
     cluster_name: String,
@@ -76,7 +73,6 @@ pub(crate) async fn find(
     actor: Actor,
     Asked(which): Asked<WhichAgent>,
 ) -> Result<Json<Agent>, Refusal> {
-    actor.admin_or_agent()?;
     let agent = broker.store.find_agent(which.name, which.cluster_name).await?;
     actor.admin_or_this_agent(agent.id)?;
     Ok(Json(broker.memory.heartbeats.applied_to(agent)))
@@ -99,20 +95,18 @@ pub(crate) async fn update(
     Body(changes): Body<UpdateAgentRequest>,
 ) -> Result<Json<Agent>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    changes.name.as_deref().map_or(Ok(()), |name| check_name("name", name))?;
-    changes.cluster_name.as_deref().map_or(Ok(()), |name| check_name("cluster_name", name))?;
-    Ok(Json(broker.store.update_agent(stamp, agent, changes).await?))
+    check_new_name("name", changes.name.as_deref())?;
+    check_new_name("cluster_name", changes.cluster_name.as_deref())?;
+    Ok(Json(broker.memory.heartbeats.applied_to(broker.store.update_agent(stamp, agent, changes).await?)))
 }
 
 pub(crate) async fn delete(
     State(broker): State<Broker>,
-    actor: Actor,
     Ids(agent): Ids<AgentId>,
     By(stamp): By,
-) -> Result<StatusCode, Refusal> {
-    actor.admin()?;
+) -> Result<NoContent, Refusal> {
     broker.store.delete_agent(stamp, agent).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }
 
 /// Noted in memory, and written later: a store that stalls must not make agents look dead.
@@ -121,28 +115,30 @@ pub(crate) async fn heartbeat(
     actor: Actor,
     Ids(agent): Ids<AgentId>,
     Body(report): Body<HeartbeatReport>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<NoContent, Refusal> {
     actor.this_agent(agent)?;
     broker.memory.heartbeats.received(agent, Heartbeat { at: broker.clock.now(), report });
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }
 
 pub(crate) async fn registrations(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(agent): Ids<AgentId>,
-    Paged(page): Paged,
-) -> Result<Json<Vec<AgentGeneratorRegistration>>, Refusal> {
+    paged: Paged,
+) -> Result<Listed<Vec<AgentGeneratorRegistration>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    Ok(Json(broker.store.registrations_of_agent(agent, page).await?))
+    let registrations = broker.store.registrations_of_agent(agent, paged.page()).await?;
+    Ok(paged.listed(registrations, |registration| registration.id))
 }
 
 pub(crate) async fn stacks(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(agent): Ids<AgentId>,
-    Paged(page): Paged,
-) -> Result<Json<Vec<Stack>>, Refusal> {
+    paged: Paged,
+) -> Result<Listed<Vec<Stack>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    Ok(Json(broker.store.stacks_of_agent(agent, page).await?))
+    let stacks = broker.store.stacks_of_agent(agent, paged.page()).await?;
+    Ok(paged.listed(stacks, |stack| stack.id))
 }

@@ -8,6 +8,22 @@ use sindri_model::Problem;
 
 use crate::store::StoreError;
 
+/// Every status of a refusal, and what it means wherever it is answered.
+pub(crate) const STATUSES: [(u16, &str); 12] = [
+    (400, "Something in the request is not what it must be."),
+    (401, "The key is missing or not known."),
+    (403, "This key may not do that."),
+    (404, "It does not exist."),
+    (408, "The body did not arrive in time."),
+    (409, "It exists already, or the Idempotency-Key was used for something else."),
+    (413, "The body is too large."),
+    (415, "The content type is not one that this takes."),
+    (422, "Something that the body refers to does not exist."),
+    (429, "Too many requests; Retry-After says when to try again."),
+    (500, "The broker failed; try again."),
+    (503, "The store does not answer, or a setting is missing; the code says which."),
+];
+
 /// A refusal.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {

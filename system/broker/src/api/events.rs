@@ -2,14 +2,17 @@
 
 use axum::Json;
 use axum::extract::State;
-use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use sindri_model::wire::{AgentEvent, NewAgentEvent};
-use sindri_model::{AgentId, EventId};
+use sindri_model::{AgentId, EventId, PakId};
 
 use super::actor::Actor;
 use super::answer::Refusal;
-use super::extract::{Body, Ids, Paged};
+use super::extract::{Asked, Body, Ids};
+use super::listed::{Listed, Paged};
 use super::stamp::By;
+use super::success::Created;
 use super::targets::mismatch;
 use crate::Broker;
 use crate::store::Whose;
@@ -23,7 +26,7 @@ pub(crate) async fn record(
     Ids(agent): Ids<AgentId>,
     By(stamp): By,
     Body(request): Body<NewAgentEvent>,
-) -> Result<(StatusCode, Json<AgentEvent>), Refusal> {
+) -> Result<Created<AgentEvent>, Refusal> {
     actor.admin_or_this_agent(agent)?;
     if request.agent_id != agent {
         return Err(mismatch());
@@ -46,33 +49,42 @@ pub(crate) async fn record(
         status: request.status,
         message: request.message,
     };
-    Ok((StatusCode::CREATED, Json(broker.store.record_event(stamp, event).await?)))
+    Ok(Created(broker.store.record_event(stamp, event).await?))
 }
 
 pub(crate) async fn of_agent(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(agent): Ids<AgentId>,
-    Paged(page): Paged,
-) -> Result<Json<Vec<AgentEvent>>, Refusal> {
+    paged: Paged,
+) -> Result<Listed<Vec<AgentEvent>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    Ok(Json(broker.store.events_of_agent(agent, page).await?))
+    let events = broker.store.events_of_agent(agent, paged.page()).await?;
+    Ok(paged.listed(events, |event| event.id))
+}
+
+/// Whose to list.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ByKey {
+    /// Only those of the holder of the key with this id.
+    pak_id: Option<PakId>,
+}
+
+impl ByKey {
+    pub(crate) fn whose(&self) -> Whose {
+        self.pak_id.map_or(Whose::All, Whose::Key)
+    }
 }
 
 pub(crate) async fn list(
     State(broker): State<Broker>,
-    actor: Actor,
-    Paged(page): Paged,
-) -> Result<Json<Vec<AgentEvent>>, Refusal> {
-    actor.admin()?;
-    Ok(Json(broker.store.events(Whose::All, page).await?))
+    Asked(by_key): Asked<ByKey>,
+    paged: Paged,
+) -> Result<Listed<Vec<AgentEvent>>, Refusal> {
+    let events = broker.store.events(by_key.whose(), paged.page()).await?;
+    Ok(paged.listed(events, |event| event.id))
 }
 
-pub(crate) async fn read(
-    State(broker): State<Broker>,
-    actor: Actor,
-    Ids(event): Ids<EventId>,
-) -> Result<Json<AgentEvent>, Refusal> {
-    actor.admin()?;
+pub(crate) async fn read(State(broker): State<Broker>, Ids(event): Ids<EventId>) -> Result<Json<AgentEvent>, Refusal> {
     Ok(Json(broker.store.event(event).await?))
 }

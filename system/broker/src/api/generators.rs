@@ -2,26 +2,27 @@
 
 use axum::Json;
 use axum::extract::State;
-use http::StatusCode;
 use sindri_model::wire::{
     AgentGeneratorRegistration, AgentRegistrationBody, CreateGeneratorResponse, Generator, NewGenerator,
+    UpdateGeneratorRequest,
 };
 use sindri_model::{AgentId, GeneratorId, Pak};
 
 use super::actor::Actor;
 use super::answer::Refusal;
-use super::extract::{Body, Ids, Paged, check_name};
+use super::checks::{check_name, check_new_name};
+use super::extract::{Body, Ids};
+use super::listed::{Listed, Paged};
 use super::stamp::By;
+use super::success::{Created, NoContent};
 use crate::Broker;
 use crate::store::{KeyHolder, KeyRecord};
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
-    actor: Actor,
     By(stamp): By,
     Body(request): Body<NewGenerator>,
-) -> Result<(StatusCode, Json<CreateGeneratorResponse>), Refusal> {
-    actor.admin()?;
+) -> Result<Created<CreateGeneratorResponse>, Refusal> {
     check_name("name", &request.name)?;
     let generator = Generator {
         id: GeneratorId::mint(&broker.entropy),
@@ -36,16 +37,12 @@ pub(crate) async fn create(
     };
     let pak = Pak::mint(&broker.entropy);
     broker.store.create_generator(stamp, generator.clone(), KeyRecord::from(&pak)).await?;
-    Ok((StatusCode::CREATED, Json(CreateGeneratorResponse { generator, pak: pak.reveal() })))
+    Ok(Created(CreateGeneratorResponse { generator, pak: pak.reveal() }))
 }
 
-pub(crate) async fn list(
-    State(broker): State<Broker>,
-    actor: Actor,
-    Paged(page): Paged,
-) -> Result<Json<Vec<Generator>>, Refusal> {
-    actor.admin()?;
-    Ok(Json(broker.store.generators(page).await?))
+pub(crate) async fn list(State(broker): State<Broker>, paged: Paged) -> Result<Listed<Vec<Generator>>, Refusal> {
+    let generators = broker.store.generators(paged.page()).await?;
+    Ok(paged.listed(generators, |generator| generator.id))
 }
 
 pub(crate) async fn read(
@@ -57,16 +54,38 @@ pub(crate) async fn read(
     Ok(Json(broker.store.generator(generator).await?))
 }
 
+pub(crate) async fn update(
+    State(broker): State<Broker>,
+    actor: Actor,
+    Ids(generator): Ids<GeneratorId>,
+    By(stamp): By,
+    Body(changes): Body<UpdateGeneratorRequest>,
+) -> Result<Json<Generator>, Refusal> {
+    actor.admin_or_this_generator(generator)?;
+    check_new_name("name", changes.name.as_deref())?;
+    Ok(Json(broker.store.update_generator(stamp, generator, changes).await?))
+}
+
+pub(crate) async fn delete(
+    State(broker): State<Broker>,
+    actor: Actor,
+    Ids(generator): Ids<GeneratorId>,
+    By(stamp): By,
+) -> Result<NoContent, Refusal> {
+    actor.admin_or_this_generator(generator)?;
+    broker.store.delete_generator(stamp, generator).await?;
+    Ok(NoContent)
+}
+
 pub(crate) async fn register(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(generator): Ids<GeneratorId>,
     By(stamp): By,
     Body(body): Body<AgentRegistrationBody>,
-) -> Result<(StatusCode, Json<AgentGeneratorRegistration>), Refusal> {
+) -> Result<Created<AgentGeneratorRegistration>, Refusal> {
     let agent = which_agent(actor, &body)?;
-    let registration = broker.store.register(stamp, generator, agent).await?;
-    Ok((StatusCode::CREATED, Json(registration)))
+    Ok(Created(broker.store.register(stamp, generator, agent).await?))
 }
 
 pub(crate) async fn unregister(
@@ -75,15 +94,14 @@ pub(crate) async fn unregister(
     Ids(generator): Ids<GeneratorId>,
     By(stamp): By,
     Body(body): Body<AgentRegistrationBody>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<NoContent, Refusal> {
     let agent = which_agent(actor, &body)?;
     broker.store.unregister(stamp, generator, agent).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }
 
 /// An agent speaks for itself and may leave its id out; the administrator has to say whom it means.
 fn which_agent(actor: Actor, body: &AgentRegistrationBody) -> Result<AgentId, Refusal> {
-    actor.admin_or_agent()?;
     let agent = match (actor.0, body.agent_id) {
         (KeyHolder::Agent(agent), None) => agent,
         (_, Some(agent)) => agent,
@@ -97,8 +115,9 @@ pub(crate) async fn registered_agents(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(generator): Ids<GeneratorId>,
-    Paged(page): Paged,
-) -> Result<Json<Vec<AgentGeneratorRegistration>>, Refusal> {
+    paged: Paged,
+) -> Result<Listed<Vec<AgentGeneratorRegistration>>, Refusal> {
     actor.admin_or_this_generator(generator)?;
-    Ok(Json(broker.store.registrations_with(generator, page).await?))
+    let registrations = broker.store.registrations_with(generator, paged.page()).await?;
+    Ok(paged.listed(registrations, |registration| registration.id))
 }

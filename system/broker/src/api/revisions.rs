@@ -1,32 +1,70 @@
 //! Revisions of stacks: submitted as JSON or as plain YAML, and never changed.
 //!
-//! A text that is not YAML at all is accepted: what is wrong with a bundle is said by the agents, which know
-//! their clusters. A text without any document is refused, because an agent could only take it for "nothing".
+//! A text that is not YAML at all is accepted: what is wrong with a bundle is said by the agents, which know their
+//! clusters, and whoever submits reads it in their events like every other failure. Refused is what no agent could
+//! say anything useful about: a text without any document, which could only be taken for "nothing"; one that is beyond
+//! the limits of the parser, which protect agents too; and one that cannot be stored.
 
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, StatusCode};
+use axum::extract::{FromRequest, Request, State};
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
+use serde_json::json;
 use sindri_model::wire::{CreateDeploymentObjectRequest, DeploymentObject};
 use sindri_model::yaml::parse_documents;
 use sindri_model::{RevisionId, StackId};
 
 use super::actor::Actor;
 use super::answer::Refusal;
-use super::extract::{Asked, Ids, Paged, json, unreadable};
+use super::describe::{Operation, Part};
+use super::extract::{self, Asked, Body, Ids, media_type, unsupported, whole_body};
+use super::listed::{Listed, Paged};
 use super::stacks::owned;
 use super::stamp::By;
+use super::success::Created;
 use crate::Broker;
 use crate::store::{KeyHolder, NewRevision};
 
+const INVALID: &str = "invalid_deployment_object";
+
 /// How plain YAML says what JSON says with a field.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(crate) struct Marker {
+    /// Whether it tells agents to remove the stack.
     #[serde(default)]
     deletion_marker: bool,
+}
+
+/// A revision as it is sent: JSON, or the bundle itself.
+pub(crate) struct Submission(CreateDeploymentObjectRequest);
+
+impl FromRequest<Broker> for Submission {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, broker: &Broker) -> Result<Self, Refusal> {
+        let media = media_type(request.headers());
+        let body = whole_body(request, broker).await?;
+        match media.as_str() {
+            "application/json" => extract::json(&body).map(Self),
+            "application/yaml" | "text/yaml" | "application/x-yaml" => {
+                let text = String::from_utf8(body.into());
+                let yaml_content = text.map_err(|_| Refusal::bad(INVALID, "the YAML is not valid UTF-8"))?;
+                Ok(Self(CreateDeploymentObjectRequest { yaml_content, is_deletion_marker: false }))
+            }
+            other => Err(unsupported(format!(
+                "a deployment object is sent as application/json or application/yaml, not as {other}"
+            ))),
+        }
+    }
+}
+
+impl Part for Submission {
+    fn tell(operation: &mut Operation, schemas: &mut SchemaGenerator) {
+        Body::<CreateDeploymentObjectRequest>::tell(operation, schemas);
+        if let Some(body) = &mut operation.body {
+            body["content"]["application/yaml"] = json!({"schema": {"type": "string"}});
+        }
+    }
 }
 
 pub(crate) async fn submit(
@@ -35,11 +73,9 @@ pub(crate) async fn submit(
     Ids(stack): Ids<StackId>,
     Asked(marker): Asked<Marker>,
     By(stamp): By,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<(StatusCode, Json<DeploymentObject>), Refusal> {
+    Submission(mut request): Submission,
+) -> Result<Created<DeploymentObject>, Refusal> {
     owned(&broker, actor, stack).await?;
-    let mut request = read_submission(&headers, &body.map_err(unreadable)?)?;
     request.is_deletion_marker |= marker.deletion_marker;
     check(&request)?;
     let revision = NewRevision {
@@ -48,42 +84,34 @@ pub(crate) async fn submit(
         yaml_content: request.yaml_content,
         is_deletion_marker: request.is_deletion_marker,
     };
-    Ok((StatusCode::CREATED, Json(broker.store.append_revision(stamp, revision).await?)))
-}
-
-fn read_submission(headers: &HeaderMap, body: &Bytes) -> Result<CreateDeploymentObjectRequest, Refusal> {
-    let header = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("application/json");
-    match header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-        "application/json" => json(body),
-        "application/yaml" | "text/yaml" | "application/x-yaml" => {
-            let text = std::str::from_utf8(body)
-                .map_err(|_| Refusal::bad("invalid_deployment_object", "the YAML is not valid UTF-8"))?;
-            Ok(CreateDeploymentObjectRequest { yaml_content: text.to_owned(), is_deletion_marker: false })
-        }
-        other => Err(Refusal::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_media_type",
-            format!("a deployment object is sent as application/json or application/yaml, not as {other}"),
-        )),
-    }
+    Ok(Created(broker.store.append_revision(stamp, revision).await?))
 }
 
 fn check(request: &CreateDeploymentObjectRequest) -> Result<(), Refusal> {
-    let is_empty = parse_documents(&request.yaml_content).is_ok_and(|documents| documents.is_empty());
-    if is_empty && !request.is_deletion_marker {
-        return Err(Refusal::bad("invalid_deployment_object", "the YAML holds no document"));
+    if request.yaml_content.contains('\0') {
+        return Err(Refusal::bad(INVALID, "the YAML holds a NUL character"));
     }
-    Ok(())
+    match parse_documents(&request.yaml_content) {
+        Ok(documents) if documents.is_empty() && !request.is_deletion_marker => {
+            Err(Refusal::bad(INVALID, "the YAML holds no document"))
+        }
+        Ok(_) => Ok(()),
+        Err(errors) => match errors.iter().find(|error| error.is_limit) {
+            Some(error) => Err(Refusal::bad(INVALID, error.to_string())),
+            None => Ok(()),
+        },
+    }
 }
 
 pub(crate) async fn list(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(stack): Ids<StackId>,
-    Paged(page): Paged,
-) -> Result<Json<Vec<DeploymentObject>>, Refusal> {
+    paged: Paged,
+) -> Result<Listed<Vec<DeploymentObject>>, Refusal> {
     owned(&broker, actor, stack).await?;
-    Ok(Json(broker.store.revisions(stack, page).await?))
+    let revisions = broker.store.revisions(stack, paged.page()).await?;
+    Ok(paged.listed(revisions, |revision| revision.id))
 }
 
 /// An agent reads what was ever its business, a generator what belongs to its stacks.

@@ -2,14 +2,17 @@
 
 use axum::Json;
 use axum::extract::State;
-use http::StatusCode;
 use sindri_model::StackId;
-use sindri_model::wire::{NewStack, Stack};
+use sindri_model::wire::{NewStack, Stack, UpdateStackRequest};
 
 use super::actor::Actor;
 use super::answer::Refusal;
-use super::extract::{Body, Ids, Paged, check_name};
+use super::checks::{check_name, check_new_name};
+use super::events::ByKey;
+use super::extract::{Asked, Body, Ids};
+use super::listed::{Listed, Paged};
 use super::stamp::By;
+use super::success::{Created, NoContent};
 use crate::Broker;
 use crate::store::{KeyHolder, Whose};
 
@@ -18,7 +21,7 @@ pub(crate) async fn create(
     actor: Actor,
     By(stamp): By,
     Body(request): Body<NewStack>,
-) -> Result<(StatusCode, Json<Stack>), Refusal> {
+) -> Result<Created<Stack>, Refusal> {
     actor.admin_or_this_generator(request.generator_id)?;
     check_name("name", &request.name)?;
     let stack = Stack {
@@ -30,20 +33,23 @@ pub(crate) async fn create(
         description: request.description,
         generator_id: request.generator_id,
     };
-    Ok((StatusCode::CREATED, Json(broker.store.create_stack(stamp, stack).await?)))
+    Ok(Created(broker.store.create_stack(stamp, stack).await?))
 }
 
+/// A generator sees its own whatever it asks for.
 pub(crate) async fn list(
     State(broker): State<Broker>,
     actor: Actor,
-    Paged(page): Paged,
-) -> Result<Json<Vec<Stack>>, Refusal> {
+    Asked(by_key): Asked<ByKey>,
+    paged: Paged,
+) -> Result<Listed<Vec<Stack>>, Refusal> {
     let whose = match actor.0 {
-        KeyHolder::Admin => Whose::All,
+        KeyHolder::Admin => by_key.whose(),
         KeyHolder::Generator(generator) => Whose::Generator(generator),
         KeyHolder::Agent(_) => return Err(Refusal::forbidden()),
     };
-    Ok(Json(broker.store.stacks(whose, page).await?))
+    let stacks = broker.store.stacks(whose, paged.page()).await?;
+    Ok(paged.listed(stacks, |stack| stack.id))
 }
 
 pub(crate) async fn read(
@@ -54,21 +60,52 @@ pub(crate) async fn read(
     Ok(Json(owned(&broker, actor, stack).await?))
 }
 
+pub(crate) async fn update(
+    State(broker): State<Broker>,
+    actor: Actor,
+    Ids(stack): Ids<StackId>,
+    By(stamp): By,
+    Body(changes): Body<UpdateStackRequest>,
+) -> Result<Json<Stack>, Refusal> {
+    owned(&broker, actor, stack).await?;
+    if changes.id.is_some_and(|id| id != stack) {
+        return Err(mismatch());
+    }
+    check_new_name("name", changes.name.as_deref())?;
+    Ok(Json(broker.store.update_stack(stamp, stack, changes).await?))
+}
+
 pub(crate) async fn delete(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(stack): Ids<StackId>,
     By(stamp): By,
-) -> Result<StatusCode, Refusal> {
+) -> Result<NoContent, Refusal> {
     owned(&broker, actor, stack).await?;
     broker.store.delete_stack(stamp, stack).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }
 
 /// A stack that lives and that the actor may read and change.
 pub(crate) async fn owned(broker: &Broker, actor: Actor, stack: StackId) -> Result<Stack, Refusal> {
-    actor.admin_or_generator()?;
+    if let KeyHolder::Agent(_) = actor.0 {
+        return Err(Refusal::forbidden());
+    }
     let stack = broker.store.stack(stack).await?;
     actor.admin_or_this_generator(stack.generator_id)?;
     Ok(stack)
+}
+
+/// Sees that the actor may read what belongs to a stack. An agent may if the stack is, or ever was, its business.
+pub(crate) async fn readable(broker: &Broker, actor: Actor, stack: StackId) -> Result<(), Refusal> {
+    match actor.0 {
+        KeyHolder::Agent(agent) if broker.store.concerns(agent, stack).await? => Ok(()),
+        KeyHolder::Agent(_) => Err(Refusal::forbidden()),
+        KeyHolder::Admin | KeyHolder::Generator(_) => owned(broker, actor, stack).await.map(drop),
+    }
+}
+
+/// The body names another stack than the path.
+pub(crate) fn mismatch() -> Refusal {
+    Refusal::bad("stack_id_mismatch", "the id of the stack in the body is not the one of the path")
 }

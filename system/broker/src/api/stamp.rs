@@ -3,9 +3,12 @@
 use axum::extract::FromRequestParts;
 use http::header::USER_AGENT;
 use http::request::Parts;
+use schemars::SchemaGenerator;
+use serde_json::json;
 
 use super::actor::Actor;
 use super::answer::Refusal;
+use super::describe::{Operation, Part, parameter};
 use crate::Broker;
 use crate::serve::PeerAddress;
 use crate::store::Stamp;
@@ -30,6 +33,15 @@ impl FromRequestParts<Broker> for By {
             idempotency_key: idempotency_key(parts)?,
             ..broker.stamp()
         }))
+    }
+}
+
+impl Part for By {
+    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX});
+        let description = "The same key of the same sender means the same request, sent again: nothing is made twice.";
+        operation.parameters.push(parameter("header", "Idempotency-Key", description, schema));
+        operation.refusals.insert(400);
     }
 }
 

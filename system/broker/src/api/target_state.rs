@@ -3,26 +3,31 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::response::Response;
+use axum::extract::{FromRequestParts, State};
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
+use serde_json::json;
 use sindri_model::AgentId;
-use sindri_model::wire::EPOCH_HEADER;
+use sindri_model::wire::{DeploymentObject, EPOCH_HEADER};
 use tokio::time::{Instant, timeout_at};
 
 use super::actor::Actor;
 use super::answer::Refusal;
+use super::describe::{self, Operation, Part, json_content, parameter};
 use super::extract::{Asked, Ids};
 use crate::Broker;
 use crate::memory::{Answer, is_named};
 use crate::store::{DesiredSet, KeyHolder};
 
 /// How to answer.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(crate) struct How {
+    /// How much to answer.
     #[serde(default)]
     mode: Mode,
     /// Hold the answer back until there is a new one, for so many seconds.
@@ -31,14 +36,54 @@ pub(crate) struct How {
 }
 
 /// How much to answer.
-#[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub(crate) enum Mode {
     /// Everything that is wanted.
     #[default]
     Full,
     /// Without what this agent has confirmed as done.
     Incremental,
+}
+
+/// What the agent already has, as it says.
+pub(crate) struct Known(Vec<u8>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Known {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
+        Ok(Self(parts.headers.get(IF_NONE_MATCH).map(|value| value.as_bytes().to_vec()).unwrap_or_default()))
+    }
+}
+
+impl Part for Known {
+    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+        let description = "The ETag of the answer that the agent has.";
+        operation.parameters.push(parameter("header", "If-None-Match", description, json!({"type": "string"})));
+    }
+}
+
+/// The answer to a poll.
+pub(crate) struct Polled(Response);
+
+impl IntoResponse for Polled {
+    fn into_response(self) -> Response {
+        self.0
+    }
+}
+
+impl describe::Answer for Polled {
+    fn tell(operation: &mut Operation, schemas: &mut SchemaGenerator) {
+        let tag = json!({"description": "Names this answer.", "schema": {"type": "string"}});
+        let epoch = json!({"description": "The life of the broker's database.", "schema": {"type": "integer"}});
+        let headers = json!({"ETag": tag, EPOCH_HEADER: epoch});
+        let mut answer = json_content::<Vec<DeploymentObject>>("Everything that is wanted of the agent.", schemas);
+        answer["headers"] = headers.clone();
+        operation.answers.insert(200, answer);
+        operation.answers.insert(304, json!({"description": "The agent has the newest answer.", "headers": headers}));
+    }
 }
 
 /// What the agent receives with it is durable before the answer leaves; when the administrator looks, the agent
@@ -48,13 +93,12 @@ pub(crate) async fn target_state(
     actor: Actor,
     Ids(agent): Ids<AgentId>,
     Asked(how): Asked<How>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
+    Known(known): Known,
+) -> Result<Polled, Refusal> {
     actor.admin_or_this_agent(agent)?;
     if actor.0 == KeyHolder::Admin || how.mode == Mode::Incremental {
-        return uncached(&broker, actor, agent, how.mode).await;
+        return uncached(&broker, actor, agent, how.mode).await.map(Polled);
     }
-    let known = headers.get(IF_NONE_MATCH).map(HeaderValue::as_bytes).unwrap_or_default();
     let until = Instant::now() + Duration::from_secs(how.wait).min(broker.bounds.wait_max);
     loop {
         // Before the answer is looked at: a change after that is heard.
@@ -63,13 +107,13 @@ pub(crate) async fn target_state(
         if let Some(changed) = &mut changed {
             changed.as_mut().enable();
         }
-        let answer = current(&broker, agent, known).await?;
-        if !is_named(&answer.etag, known) {
-            return full(&broker, agent, answer).await;
+        let answer = current(&broker, agent, &known).await?;
+        if !is_named(&answer.etag, &known) {
+            return full(&broker, agent, answer).await.map(Polled);
         }
-        let Some(changed) = changed else { return Ok(unchanged(&answer)) };
+        let Some(changed) = changed else { return Ok(Polled(unchanged(&answer))) };
         if timeout_at(until, changed).await.is_err() {
-            return Ok(unchanged(&answer));
+            return Ok(Polled(unchanged(&answer)));
         }
     }
 }

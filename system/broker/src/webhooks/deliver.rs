@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::schedule::{Next, after_failure};
 use super::seal::SealingKey;
-use super::sealed::{OpenParts, Unopened};
+use super::sealed::Unopened;
 use super::send::{Attempt, Delivery as Message, Sender, timeout_of};
 use super::target::TargetPolicy;
 use crate::Broker;
@@ -52,7 +52,7 @@ impl Broker {
         let Some(sample) = self.store.sealed_sample().await? else { return Ok(Ok(())) };
         let id = sample.shown.id;
         Ok(match &self.webhooks {
-            Some(settings) => OpenParts::open(&sample.sealed, &settings.key, id).map(drop),
+            Some(settings) => settings.open_all(id, &sample.sealed).map(drop),
             None => Err(Unopened(id)),
         })
     }
@@ -96,7 +96,7 @@ impl Broker {
         ClaimedDelivery { delivery, webhook }: ClaimedDelivery,
     ) -> Result<(), StoreError> {
         let shown = &webhook.shown;
-        let open = OpenParts::open(&webhook.sealed, &settings.key, shown.id).map_err(|error| error.to_string());
+        let open = settings.open_all(shown.id, &webhook.sealed).map_err(|error| error.to_string());
         let error = match open.and_then(|open| open.route(settings.policy)) {
             Err(error) => Some(error),
             Ok(route) => {

@@ -1,10 +1,8 @@
-//! Which events a subscription wants: types, with wildcards, of any agent and stack or of one.
+//! Which types of events there are, and how a subscription names those that it wants.
 
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-use sindri_model::{AgentId, StackId};
 use thiserror::Error;
 
 /// The most patterns of one subscription.
@@ -146,42 +144,12 @@ impl Patterns {
     }
 }
 
-/// Narrows a subscription; what is left out narrows nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filters {
-    /// Only what concerns this agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_id: Option<AgentId>,
-    /// Only what concerns this stack.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stack_id: Option<StackId>,
-}
-
-/// What an event is about, as far as it decides who hears of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Concerns {
-    pub event: EventType,
-    pub agent: Option<AgentId>,
-    pub stack: Option<StackId>,
-}
-
-/// Whether a subscription with these patterns and filters wants to hear of an event. An event that concerns no agent
-/// is not wanted by who asks for one agent.
-pub(crate) fn wants(patterns: &Patterns, filters: &Filters, event: &Concerns) -> bool {
-    patterns.match_type(event.event)
-        && filters.agent_id.is_none_or(|agent| event.agent == Some(agent))
-        && filters.stack_id.is_none_or(|stack| event.stack == Some(stack))
-}
-
 fn shown(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use sindri_model::Entropy;
-
     use super::*;
 
     fn matched(patterns: &[&str]) -> Vec<&'static str> {
@@ -230,31 +198,5 @@ mod tests {
         assert_eq!(Patterns::parse::<&str>(&[]), Err(PatternError::None));
         assert!(Patterns::parse(&["*"; PATTERNS_MAX]).is_ok());
         assert_eq!(Patterns::parse(&["*"; PATTERNS_MAX + 1]), Err(PatternError::TooMany(PATTERNS_MAX + 1)));
-    }
-
-    #[test]
-    fn filters_narrow_to_one_agent_and_one_stack() {
-        let entropy = Entropy::new(|bytes| bytes.fill(1));
-        let other = Entropy::new(|bytes| bytes.fill(2));
-        let (agent, stack) = (AgentId::mint(&entropy), StackId::mint(&entropy));
-        let patterns = Patterns::parse(&["deployment.*"]).unwrap();
-        let event = |agent, stack| Concerns { event: EventType::DeploymentFailed, agent, stack };
-        let of_agent = Filters { agent_id: Some(agent), stack_id: None };
-        let of_both = Filters { agent_id: Some(agent), stack_id: Some(stack) };
-        assert!(wants(&patterns, &Filters::default(), &event(None, None)));
-        assert!(wants(&patterns, &of_agent, &event(Some(agent), None)));
-        assert!(!wants(&patterns, &of_agent, &event(None, Some(stack))));
-        assert!(!wants(&patterns, &of_agent, &event(Some(AgentId::mint(&other)), Some(stack))));
-        assert!(wants(&patterns, &of_both, &event(Some(agent), Some(stack))));
-        assert!(!wants(&patterns, &of_both, &event(Some(agent), Some(StackId::mint(&other)))));
-        let other_type = Concerns { event: EventType::StackCreated, agent: Some(agent), stack: Some(stack) };
-        assert!(!wants(&patterns, &of_both, &other_type));
-    }
-
-    #[test]
-    fn filters_have_no_other_fields() {
-        assert_eq!(serde_json::from_str::<Filters>("{}").unwrap(), Filters::default());
-        assert!(serde_json::from_str::<Filters>(r#"{"agent": "x"}"#).is_err());
-        assert_eq!(serde_json::to_string(&Filters::default()).unwrap(), "{}");
     }
 }

@@ -1,7 +1,10 @@
 //! Every route with every kind of key: allowed, or refused in the right way.
 
-use http::Method;
+use std::collections::BTreeSet;
+
+use http::{Method, Request};
 use serde_json::{Value, json};
+use sindri_broker::openapi_document;
 
 use crate::support::{Api, Fleet, event, text};
 
@@ -17,42 +20,97 @@ const ROUTES: &[Route] = &[
     route(Method::POST, "/auth/pak", "Aaxgy", 200),
     route(Method::GET, "/agents", "Agy", 200),
     route(Method::POST, "/agents", "A", 201),
-    route(Method::GET, "/agents/?name=east&cluster_name=c", "Aa", 200),
-    route(Method::GET, "/agents/AGENT", "Aa", 200),
-    route(Method::PUT, "/agents/AGENT", "Aa", 200),
-    route(Method::DELETE, "/agents/AGENT", "A", 204),
-    route(Method::GET, "/agents/AGENT/events", "Aa", 200),
-    route(Method::POST, "/agents/AGENT/events", "Aa", 201),
-    route(Method::POST, "/agents/AGENT/heartbeat", "a", 204),
-    route(Method::GET, "/agents/AGENT/registrations", "Aa", 200),
-    route(Method::GET, "/agents/AGENT/stacks", "Aa", 200),
-    route(Method::GET, "/agents/AGENT/target-state", "Aa", 200),
-    route(Method::GET, "/agents/AGENT/targets", "Aa", 200),
-    route(Method::POST, "/agents/AGENT/targets", "Ag", 201),
-    route(Method::DELETE, "/agents/AGENT/targets/STACK", "Ag", 204),
+    route(Method::GET, "/agents/", "Aa", 200),
+    route(Method::GET, "/agents/{id}", "Aa", 200),
+    route(Method::PUT, "/agents/{id}", "Aa", 200),
+    route(Method::DELETE, "/agents/{id}", "A", 204),
+    route(Method::GET, "/agents/{id}/annotations", "Aa", 200),
+    route(Method::POST, "/agents/{id}/annotations", "A", 201),
+    route(Method::DELETE, "/agents/{id}/annotations/{key}", "A", 204),
+    route(Method::GET, "/agents/{id}/events", "Aa", 200),
+    route(Method::POST, "/agents/{id}/events", "Aa", 201),
+    route(Method::GET, "/agents/{id}/fleet-status", "A", 200),
+    route(Method::PATCH, "/agents/{id}/health-status", "a", 200),
+    route(Method::POST, "/agents/{id}/heartbeat", "a", 204),
+    route(Method::GET, "/agents/{id}/labels", "Aa", 200),
+    route(Method::POST, "/agents/{id}/labels", "A", 201),
+    route(Method::DELETE, "/agents/{id}/labels/{label}", "A", 204),
+    route(Method::GET, "/agents/{id}/registrations", "Aa", 200),
+    route(Method::POST, "/agents/{id}/rotate-pak", "Aa", 200),
+    route(Method::GET, "/agents/{id}/stacks", "Aa", 200),
+    route(Method::GET, "/agents/{id}/target-state", "Aa", 200),
+    route(Method::GET, "/agents/{id}/targets", "Aa", 200),
+    route(Method::POST, "/agents/{id}/targets", "Ag", 201),
+    route(Method::DELETE, "/agents/{id}/targets/{stack_id}", "Ag", 204),
+    route(Method::GET, "/agents/{id}/webhooks/pending", "Aa", 200),
+    route(Method::GET, "/admin/audit-logs", "A", 200),
     route(Method::GET, "/agent-events", "A", 200),
-    route(Method::GET, "/agent-events/EVENT", "A", 200),
-    route(Method::GET, "/deployment-objects/REVISION", "Aag", 200),
+    route(Method::GET, "/agent-events/{id}", "A", 200),
+    route(Method::GET, "/deployment-objects/{id}", "Aag", 200),
+    route(Method::GET, "/deployment-objects/{id}/health", "A", 200),
+    route(Method::GET, "/fleet", "A", 200),
     route(Method::GET, "/generators", "A", 200),
     route(Method::POST, "/generators", "A", 201),
-    route(Method::GET, "/generators/GENERATOR", "Ag", 200),
-    route(Method::POST, "/generators/ANOTHER/register", "Aa", 201),
-    route(Method::DELETE, "/generators/GENERATOR/register", "Aa", 204),
-    route(Method::GET, "/generators/GENERATOR/registered-agents", "Ag", 200),
+    route(Method::GET, "/generators/{id}", "Ag", 200),
+    route(Method::PUT, "/generators/{id}", "Ag", 200),
+    route(Method::DELETE, "/generators/{id}", "Ag", 204),
+    route(Method::POST, "/generators/{id}/register", "Aa", 201),
+    route(Method::DELETE, "/generators/{id}/register", "Aa", 204),
+    route(Method::GET, "/generators/{id}/registered-agents", "Ag", 200),
+    route(Method::POST, "/generators/{id}/rotate-pak", "Ag", 201),
+    route(Method::GET, "/paks", "A", 200),
     route(Method::GET, "/stacks", "Agy", 200),
     route(Method::POST, "/stacks", "Ag", 201),
-    route(Method::GET, "/stacks/STACK", "Ag", 200),
-    route(Method::DELETE, "/stacks/STACK", "Ag", 204),
-    route(Method::GET, "/stacks/STACK/deployment-objects", "Ag", 200),
-    route(Method::POST, "/stacks/STACK/deployment-objects", "Ag", 201),
+    route(Method::GET, "/stacks/{id}", "Ag", 200),
+    route(Method::PUT, "/stacks/{id}", "Ag", 200),
+    route(Method::DELETE, "/stacks/{id}", "Ag", 204),
+    route(Method::GET, "/stacks/{id}/annotations", "Aag", 200),
+    route(Method::POST, "/stacks/{id}/annotations", "Ag", 201),
+    route(Method::DELETE, "/stacks/{id}/annotations/{key}", "Ag", 204),
+    route(Method::GET, "/stacks/{id}/deployment-objects", "Ag", 200),
+    route(Method::POST, "/stacks/{id}/deployment-objects", "Ag", 201),
+    route(Method::GET, "/stacks/{id}/health", "A", 200),
+    route(Method::GET, "/stacks/{id}/labels", "Aag", 200),
+    route(Method::POST, "/stacks/{id}/labels", "Ag", 201),
+    route(Method::DELETE, "/stacks/{id}/labels/{label}", "Ag", 204),
+    route(Method::POST, "/webhook-deliveries/{id}/result", "a", 200),
+    route(Method::GET, "/webhooks", "A", 200),
+    route(Method::POST, "/webhooks", "A", 201),
+    route(Method::GET, "/webhooks/event-types", "A", 200),
+    route(Method::GET, "/webhooks/{id}", "A", 200),
+    route(Method::PUT, "/webhooks/{id}", "A", 200),
+    route(Method::DELETE, "/webhooks/{id}", "A", 204),
+    route(Method::GET, "/webhooks/{id}/deliveries", "A", 200),
+    route(Method::POST, "/webhooks/{id}/test", "A", 200),
 ];
+
+/// What needs no key.
+const OPEN: [&str; 4] = ["/docs/openapi.json", "/healthz", "/metrics", "/readyz"];
+
+#[test]
+fn the_table_has_every_route_that_is_served() {
+    let document = openapi_document();
+    let served: BTreeSet<(String, String)> = document["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .flat_map(|(path, methods)| {
+            methods.as_object().unwrap().keys().map(move |method| (path.clone(), method.clone()))
+        })
+        .collect();
+    let open = OPEN.iter().map(|path| ((*path).to_owned(), "get".to_owned()));
+    let keyed = ROUTES.iter().map(|Route(method, path, ..)| (format!("/api/v1{path}"), method.as_str().to_lowercase()));
+    assert_eq!(served, open.chain(keyed).collect());
+}
 
 #[tokio::test]
 async fn each_route_takes_the_keys_that_it_should_and_no_others() {
     for route in ROUTES {
         for role in "Aaxgy".chars() {
             let (status, body) = ask(route, role).await;
-            let expected = if route.2.contains(role) { route.3 } else { 403 };
+            // What another agent holds is not there for this one.
+            let refused = if role == 'x' && route.1.starts_with("/webhook-deliveries") { 404 } else { 403 };
+            let expected = if route.2.contains(role) { route.3 } else { refused };
             assert_eq!(status, expected, "{} {} as {role}: {body}", route.0, route.1);
         }
     }
@@ -64,9 +122,12 @@ async fn each_route_refuses_a_request_without_a_key_and_with_a_wrong_one() {
     let wrong = format!("{}x", fleet.api.admin);
     for Route(method, path, ..) in ROUTES {
         for key in ["", "nonsense", "Bearer brokkr_BRabcdef_abc", &wrong] {
-            let answer = fleet.api.call(key, method.clone(), path, Some(&json!({}))).await;
+            let answer = fleet.api.call(key, method.clone(), &path.replace(['{', '}'], ""), Some(&json!({}))).await;
             assert_eq!(answer.refusal(401), "unauthorized", "{method} {path} with {key:?}");
         }
+    }
+    for path in OPEN {
+        fleet.api.send(Request::get(path).body(axum::body::Body::empty()).unwrap()).await.with(200);
     }
 }
 
@@ -88,57 +149,136 @@ async fn the_key_of_a_deleted_agent_is_worth_nothing() {
 }
 
 #[tokio::test]
-async fn a_generator_sees_its_own_stacks_only() {
+async fn a_new_key_takes_the_place_of_the_old_one() {
     let fleet = Fleet::new().await;
-    let other = fleet.api.generator("other").await;
-    let count = |answer: Value| answer.as_array().unwrap().len();
-    assert_eq!(count(fleet.api.get(&fleet.generator.1, "/stacks").await.with(200).json()), 1);
-    assert_eq!(count(fleet.api.get(&other.1, "/stacks").await.with(200).json()), 0);
+    let api = &fleet.api;
+    let rotated = api.post(&fleet.agent.1, &format!("/agents/{}/rotate-pak", fleet.agent.0), &json!({})).await;
+    let rotated = rotated.with(200).json();
+    assert_eq!(text(&rotated["agent"]["id"]), fleet.agent.0);
+    let path = format!("/generators/{}/rotate-pak", fleet.generator.0);
+    let generator = api.post(&fleet.generator.1, &path, &json!({})).await.with(201).json();
+    assert_eq!(text(&generator["generator"]["id"]), fleet.generator.0);
+    for (old, new) in [(&fleet.agent.1, text(&rotated["pak"])), (&fleet.generator.1, text(&generator["pak"]))] {
+        api.post(old, "/auth/pak", &json!({})).await.with(401);
+        api.post(&new, "/auth/pak", &json!({})).await.with(200);
+    }
+}
+
+#[tokio::test]
+async fn a_generator_sees_its_own_stacks_only_whatever_it_asks_for() {
+    let fleet = Fleet::new().await;
+    let (api, other) = (&fleet.api, fleet.api.generator("other").await);
+    let paks = api.get(&api.admin, "/paks").await.with(200).json();
+    let pak = paks.as_array().unwrap().iter().find(|pak| pak["name"] == "shop").unwrap();
+    let filtered = format!("/stacks?pak_id={}", text(&pak["id"]));
+    let count = async |key: &str, path: &str| api.get(key, path).await.with(200).json().as_array().unwrap().len();
+    assert_eq!(count(&fleet.generator.1, "/stacks").await, 1);
+    assert_eq!(count(&other.1, "/stacks").await, 0);
+    assert_eq!(count(&other.1, &filtered).await, 0);
+    assert_eq!(count(&api.admin, &filtered).await, 1);
+    let nobody = format!("/stacks?pak_id={}", fleet.stack);
+    assert_eq!(count(&api.admin, &nobody).await, 0);
+}
+
+/// What the routes are about.
+struct World {
+    fleet: Fleet,
+    another: (String, String),
+    west: (String, String),
+    spare: String,
+    revision: String,
+    event: String,
+    webhook: String,
+    delivery: String,
+}
+
+impl World {
+    async fn new() -> Self {
+        let fleet = Fleet::new().await;
+        let (api, agent, stack) = (&fleet.api, &fleet.agent.0, &fleet.stack);
+        let another = api.generator("another").await;
+        let west = api.agent("west", &[]).await;
+        let spare = api.stack("spare", &fleet.generator.0).await;
+        let revision = api.submit(stack, false).await;
+        fleet.poll().await;
+        api.report(&fleet.agent, &revision, "SUCCESS").await;
+        let events = api.get(&api.admin, "/agent-events").await.with(200).json();
+        let post = async |path: String, body: Value| api.post(&api.admin, &path, &body).await.with(201);
+        post(format!("/agents/{agent}/labels"), json!({"agent_id": agent, "label": "old"})).await;
+        let annotation = json!({"agent_id": agent, "key": "old", "value": "v"});
+        post(format!("/agents/{agent}/annotations"), annotation).await;
+        post(format!("/stacks/{stack}/labels"), json!("old")).await;
+        post(format!("/stacks/{stack}/annotations"), json!({"stack_id": stack, "key": "old", "value": "v"})).await;
+        let webhook = api.webhook("hook", &["old"]).await;
+        api.post(&api.admin, &format!("/webhooks/{webhook}/test"), &json!({})).await.with(200);
+        let pending = api.get(&fleet.agent.1, &format!("/agents/{agent}/webhooks/pending")).await.with(200).json();
+        let (event, delivery) = (text(&events[0]["id"]), text(&pending[0]["id"]));
+        Self { another, west, spare, revision: text(&revision["id"]), event, webhook, delivery, fleet }
+    }
+
+    fn key(&self, role: char) -> &str {
+        match role {
+            'A' => &self.fleet.api.admin,
+            'a' => &self.fleet.agent.1,
+            'x' => &self.west.1,
+            'g' => &self.fleet.generator.1,
+            'y' => &self.another.1,
+            other => panic!("{other}"),
+        }
+    }
+
+    /// The template with something that exists in each place.
+    fn path(&self, method: &Method, template: &str) -> String {
+        let fleet = &self.fleet;
+        let id = match template.split('/').nth(1).unwrap() {
+            "agents" => &fleet.agent.0,
+            "agent-events" => &self.event,
+            "deployment-objects" => &self.revision,
+            "generators" if *method == Method::POST && template.ends_with("/register") => &self.another.0,
+            "generators" => &fleet.generator.0,
+            "stacks" => &fleet.stack,
+            "webhooks" => &self.webhook,
+            "webhook-deliveries" => &self.delivery,
+            _ => "",
+        };
+        let path = template.replace("{id}", id).replace("{stack_id}", &fleet.stack);
+        let path = path.replace("{label}", "old").replace("{key}", "old");
+        if path == "/agents/" { "/agents/?name=east&cluster_name=c".to_owned() } else { path }
+    }
+
+    fn body(&self, method: &Method, template: &str) -> Option<Value> {
+        let (agent, stack) = (&self.fleet.agent.0, &self.fleet.stack);
+        Some(match (method.as_str(), template) {
+            ("POST", "/agents") => json!({"name": "north", "cluster_name": "c"}),
+            ("PUT", "/agents/{id}") => json!({"status": "ACTIVE"}),
+            ("POST", "/agents/{id}/annotations") => json!({"agent_id": agent, "key": "k", "value": "v"}),
+            ("POST", "/agents/{id}/events") => event(agent, &self.revision, "FAILURE"),
+            ("PATCH", "/agents/{id}/health-status") => {
+                let said = json!({"id": self.revision, "status": "healthy", "checked_at": "2026-01-01T00:00:00Z"});
+                json!({"deployment_objects": [said]})
+            }
+            ("POST", "/agents/{id}/labels") => json!({"agent_id": agent, "label": "new"}),
+            ("POST", "/agents/{id}/targets") => json!({"agent_id": agent, "stack_id": self.spare}),
+            ("POST", "/generators") => json!({"name": "third"}),
+            ("PUT", "/generators/{id}") => json!({"description": "d"}),
+            (_, path) if path.ends_with("/register") => json!({"agent_id": agent}),
+            ("POST", "/stacks") => json!({"name": "new", "generator_id": self.fleet.generator.0}),
+            ("PUT", "/stacks/{id}") => json!({"id": stack, "name": "renamed"}),
+            ("POST", "/stacks/{id}/annotations") => json!({"stack_id": stack, "key": "k", "value": "v"}),
+            ("POST", "/stacks/{id}/deployment-objects") => json!({"yaml_content": "a: 1"}),
+            ("POST", "/stacks/{id}/labels") => json!("new"),
+            ("POST", "/webhook-deliveries/{id}/result") => json!({"success": true}),
+            ("POST", "/webhooks") => json!({"name": "n", "url": "https://a.example/", "event_types": ["*"]}),
+            ("PUT", "/webhooks/{id}") => json!({"enabled": false}),
+            _ => return None,
+        })
+    }
 }
 
 /// Asks in a world of its own, so that no request sees what another did.
-async fn ask(Route(method, path, ..): &Route, role: char) -> (u16, String) {
-    let fleet = Fleet::new().await;
-    let api = &fleet.api;
-    let another = api.generator("another").await;
-    let west = api.agent("west", &[]).await;
-    let spare = api.stack("spare", &fleet.generator.0).await;
-    let revision = api.submit(&fleet.stack, false).await;
-    fleet.poll().await;
-    api.report(&fleet.agent, &revision, "SUCCESS").await;
-    let events = api.get(&api.admin, "/agent-events").await.with(200).json();
-
-    let key = match role {
-        'A' => &api.admin,
-        'a' => &fleet.agent.1,
-        'x' => &west.1,
-        'g' => &fleet.generator.1,
-        'y' => &another.1,
-        other => panic!("{other}"),
-    };
-    let body = body(method, path, &fleet, &spare, &text(&revision["id"]));
-    let path = path
-        .replace("AGENT", &fleet.agent.0)
-        .replace("STACK", &fleet.stack)
-        .replace("GENERATOR", &fleet.generator.0)
-        .replace("ANOTHER", &another.0)
-        .replace("REVISION", &text(&revision["id"]))
-        .replace("EVENT", &text(&events[0]["id"]));
-    let answer = api.call(key, method.clone(), &path, body.as_ref()).await;
+async fn ask(Route(method, template, ..): &Route, role: char) -> (u16, String) {
+    let world = World::new().await;
+    let (path, body) = (world.path(method, template), world.body(method, template));
+    let answer = world.fleet.api.call(world.key(role), method.clone(), &path, body.as_ref()).await;
     (answer.status.as_u16(), String::from_utf8_lossy(&answer.body).into_owned())
-}
-
-fn body(method: &Method, path: &str, fleet: &Fleet, spare: &str, revision: &str) -> Option<Value> {
-    let agent = &fleet.agent.0;
-    Some(match (method.as_str(), path) {
-        ("POST", "/agents") => json!({"name": "north", "cluster_name": "c"}),
-        ("PUT", "/agents/AGENT") => json!({"status": "ACTIVE"}),
-        ("POST", "/agents/AGENT/events") => event(agent, revision, "FAILURE"),
-        ("POST", "/agents/AGENT/targets") => json!({"agent_id": agent, "stack_id": spare}),
-        ("POST", "/generators") => json!({"name": "third"}),
-        (_, path) if path.ends_with("/register") => json!({"agent_id": agent}),
-        ("POST", "/stacks") => json!({"name": "new", "generator_id": fleet.generator.0}),
-        ("POST", "/stacks/STACK/deployment-objects") => json!({"yaml_content": "a: 1"}),
-        _ => return None,
-    })
 }

@@ -59,8 +59,9 @@ async fn an_event_that_is_not_about_something_known_is_refused() {
     long["event_type"] = json!("x".repeat(51));
     assert_eq!(api.post(&east.1, &path, &long).await.refusal(400), "invalid_event");
     long["event_type"] = json!("DEPLOY");
-    assert_eq!(with_key(&fleet, "", &long).await.refusal(400), "invalid_idempotency_key");
-    assert_eq!(with_key(&fleet, &"k".repeat(256), &long).await.refusal(400), "invalid_idempotency_key");
+    for key in ["", &"k".repeat(256)] {
+        assert_eq!(with_key(&fleet, key, &long).await.refusal(400), "invalid_idempotency_key");
+    }
     assert_eq!(events(&fleet).await.len(), 0);
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -9,7 +10,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sindri_broker::{Broker, SqliteStore, router};
+use sindri_broker::{Bounds, Broker, SealingKey, SqliteStore, TargetPolicy, WebhookSettings, router};
 use sindri_model::{Clock, Entropy, Pak};
 use tower::ServiceExt;
 
@@ -29,6 +30,11 @@ pub fn counting_entropy() -> Entropy {
 
 pub fn fixed_clock() -> Clock {
     Clock::new(|| Timestamp::from_second(1_700_000_000).unwrap())
+}
+
+/// What takes subscriptions to public addresses.
+pub fn webhooks() -> WebhookSettings {
+    WebhookSettings { key: SealingKey::parse(&"ab".repeat(32)).unwrap(), policy: TargetPolicy::default() }
 }
 
 pub struct Answer {
@@ -78,6 +84,20 @@ impl Api {
         let store = SqliteStore::open(path, None).unwrap();
         let broker = Broker::start(store, fixed_clock(), entropy).await.unwrap();
         broker.initialise(&admin).await.unwrap();
+        Self { router: router(broker.with_webhooks(webhooks())), admin: admin.reveal() }
+    }
+
+    /// A broker whose polls never wait, and that takes no subscriptions if there are no settings for them.
+    pub async fn bare(webhooks: Option<WebhookSettings>) -> Self {
+        let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
+        let store = SqliteStore::open(":memory:", None).unwrap();
+        let broker = Broker::start(store, fixed_clock(), counting_entropy()).await.unwrap();
+        broker.initialise(&admin).await.unwrap();
+        let broker = broker.with_bounds(Bounds { wait_max: Duration::ZERO, ..Bounds::default() });
+        let broker = match webhooks {
+            Some(webhooks) => broker.with_webhooks(webhooks),
+            None => broker,
+        };
         Self { router: router(broker), admin: admin.reveal() }
     }
 
@@ -105,6 +125,10 @@ impl Api {
         self.call(key, Method::POST, path, Some(body)).await
     }
 
+    pub async fn put(&self, key: &str, path: &str, body: &Value) -> Answer {
+        self.call(key, Method::PUT, path, Some(body)).await
+    }
+
     pub async fn delete(&self, path: &str) -> Answer {
         self.call(&self.admin, Method::DELETE, path, None).await
     }
@@ -130,6 +154,20 @@ impl Api {
     pub async fn submit(&self, stack: &str, is_deletion_marker: bool) -> Value {
         let request = json!({"yaml_content": BUNDLE, "is_deletion_marker": is_deletion_marker});
         self.post(&self.admin, &format!("/stacks/{stack}/deployment-objects"), &request).await.with(201).json()
+    }
+
+    /// A subscription to everything; agents with one of these labels send, if there are any.
+    pub async fn webhook(&self, name: &str, labels: &[&str]) -> String {
+        let request = json!({
+            "name": name, "url": "https://hooks.example.com/secret-path", "event_types": ["*"], "target_labels": labels,
+        });
+        text(&self.post(&self.admin, "/webhooks", &request).await.with(201).json()["id"])
+    }
+
+    /// How many changes were ever made.
+    pub async fn changes(&self) -> i64 {
+        let logs = self.get(&self.admin, "/admin/audit-logs?limit=1").await.with(200).json();
+        logs["total"].as_i64().unwrap()
     }
 
     pub async fn target(&self, agent: &str, stack: &str) {

@@ -4,7 +4,7 @@ use serde_json::json;
 use sindri_model::WebhookId;
 use sindri_model::wire::WebhookResponse;
 
-use super::session::{Row, Session, Value, all, change, json_text, one, values};
+use super::session::{Row, Session, Value, all, any, change, json_text, one, values};
 use super::{audit, found, made, once};
 use crate::store::{Noun, Page, SealedParts, Stamp, StoreError, WebhookRecord};
 
@@ -50,6 +50,10 @@ pub(crate) async fn sample(session: &mut dyn Session) -> Result<Option<WebhookRe
 }
 
 pub(crate) async fn replace(session: &mut dyn Session, stamp: Stamp, webhook: WebhookRecord) -> Result<(), StoreError> {
+    let sql = "SELECT 1 FROM webhooks WHERE name = ?1 AND id <> ?2";
+    if any(session, sql, values![&webhook.shown.name, webhook.shown.id]).await? {
+        return Err(StoreError::Duplicate { noun: Noun::Webhook, name: webhook.shown.name });
+    }
     let sql = "UPDATE webhooks SET name = ?2, event_types = ?3, filters = ?4, target_labels = ?5, enabled = ?6,
                  max_retries = ?7, timeout_seconds = ?8, created_by = ?9, created_at = ?10, updated_at = ?11,
                  url = ?12, auth_header = ?13, signing_secret = ?14 WHERE id = ?1";

@@ -1,0 +1,151 @@
+//! Compression of answers, for who asks for it. Nobody else pays for it: what is remembered is remembered plain.
+
+use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, VARY};
+use http::{HeaderMap, HeaderValue};
+use hyper::body::{Body as _, Frame};
+
+/// A shorter answer is not worth it.
+const BYTES_MIN: u64 = 1024;
+/// How much is compressed before anything else gets a turn.
+const SLICE_BYTES: usize = 64 * 1024;
+
+pub(crate) async fn compress(request: Request, next: Next) -> Response {
+    let is_wanted = accepts_gzip(request.headers());
+    let mut response = next.run(request).await;
+    if response.body().size_hint().lower() < BYTES_MIN || response.headers().contains_key(CONTENT_ENCODING) {
+        return response;
+    }
+    response.headers_mut().append(VARY, HeaderValue::from_static("accept-encoding"));
+    if is_wanted { compressed(response) } else { response }
+}
+
+fn compressed(response: Response) -> Response {
+    let (mut head, body) = response.into_parts();
+    head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    head.headers.remove(CONTENT_LENGTH);
+    if let Some(tag) = head.headers.get(ETAG).and_then(weak) {
+        head.headers.insert(ETAG, tag);
+    }
+    let encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
+    Response::from_parts(head, Body::new(Gzip { body, waiting: Bytes::new(), encoder }))
+}
+
+/// The same answer in other bytes.
+fn weak(tag: &HeaderValue) -> Option<HeaderValue> {
+    let text = tag.to_str().ok().filter(|text| !text.starts_with("W/"))?;
+    HeaderValue::try_from(format!("W/{text}")).ok()
+}
+
+/// Whether the client takes gzip: it is named, and not with a weight of nothing.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+        is_gzip && weight.is_none_or(|weight| weight.parse::<f32>().is_ok_and(|weight| weight > 0.0))
+    })
+}
+
+/// A body that is compressed while it is sent.
+struct Gzip {
+    body: Body,
+    /// What came of the body and is not compressed yet.
+    waiting: Bytes,
+    /// Nothing after the end.
+    encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+impl hyper::body::Body for Gzip {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = &mut *self;
+        while this.encoder.is_some() {
+            if this.waiting.is_empty() {
+                match ready!(Pin::new(&mut this.body).poll_frame(context)) {
+                    Some(Ok(frame)) => this.waiting = frame.into_data().unwrap_or_default(),
+                    Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                    None => return Poll::Ready(this.finish()),
+                }
+            }
+            if let Some(frame) = this.step() {
+                return Poll::Ready(Some(frame));
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+impl Gzip {
+    /// Compresses a slice; what came out, if anything did.
+    fn step(&mut self) -> Option<Result<Frame<Bytes>, axum::Error>> {
+        let slice = self.waiting.split_to(self.waiting.len().min(SLICE_BYTES));
+        let encoder = self.encoder.as_mut()?;
+        if let Err(error) = encoder.write_all(&slice) {
+            return Some(Err(axum::Error::new(error)));
+        }
+        let out = std::mem::take(encoder.get_mut());
+        (!out.is_empty()).then(|| Ok(Frame::data(out.into())))
+    }
+
+    fn finish(&mut self) -> Option<Result<Frame<Bytes>, axum::Error>> {
+        let rest = self.encoder.take()?.finish();
+        Some(rest.map(|rest| Frame::data(rest.into())).map_err(axum::Error::new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    fn asking(value: &'static str) -> HeaderMap {
+        [(ACCEPT_ENCODING, HeaderValue::from_static(value))].into_iter().collect()
+    }
+
+    #[test]
+    fn only_who_names_gzip_gets_it() {
+        for value in ["gzip", "deflate, GZIP;q=0.5", "br;q=1, gzip ; q=0.1"] {
+            assert!(accepts_gzip(&asking(value)), "{value}");
+        }
+        for value in ["", "identity", "gzip;q=0", "gzip; q=0.000", "gzip;q=x", "xgzip"] {
+            assert!(!accepts_gzip(&asking(value)), "{value}");
+        }
+        assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+
+    #[tokio::test]
+    async fn what_is_compressed_is_the_same_when_it_is_unpacked() {
+        for size in [1, SLICE_BYTES, 5 * SLICE_BYTES + 17] {
+            let plain: Vec<u8> = (0..size).map(|at| (at * at % 251) as u8).collect();
+            let mut response = Response::new(Body::from(plain.clone()));
+            response.headers_mut().insert(ETAG, HeaderValue::from_static("\"a\""));
+            let packed = compressed(response);
+            assert_eq!(packed.headers()[CONTENT_ENCODING], "gzip");
+            assert_eq!(packed.headers()[ETAG], "W/\"a\"");
+            let bytes = packed.into_body().collect().await.unwrap().to_bytes();
+            let mut unpacked = Vec::new();
+            flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut unpacked).unwrap();
+            assert!(unpacked == plain);
+        }
+    }
+}

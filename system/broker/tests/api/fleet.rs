@@ -1,0 +1,88 @@
+//! How agents and what they applied are doing.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Api, Fleet, text};
+
+async fn say(fleet: &Fleet, revision: &Value, status: &str) -> crate::support::Answer {
+    let said =
+        json!({"id": revision["id"], "status": status, "checked_at": "2026-01-01T00:00:00Z", "summary": {"p": 1}});
+    let body = json!({"deployment_objects": [said]});
+    let path = format!("/agents/{}/health-status", fleet.agent.0);
+    fleet.api.call(&fleet.agent.1, Method::PATCH, &path, Some(&body)).await
+}
+
+async fn read(api: &Api, path: String) -> Value {
+    api.get(&api.admin, &path).await.with(200).json()
+}
+
+#[tokio::test]
+async fn the_health_of_a_stack_is_the_worst_that_agents_say_about_their_newest_revision() {
+    let fleet = Fleet::new().await;
+    let (api, stack) = (&fleet.api, &fleet.stack);
+    let first = api.submit(stack, false).await;
+    assert_eq!(read(api, format!("/stacks/{stack}/health")).await["overall_status"], "unknown");
+    assert_eq!(say(&fleet, &first, "failing").await.with(200).json(), json!({}));
+    let of_stack = read(api, format!("/stacks/{stack}/health")).await;
+    assert_eq!(of_stack["overall_status"], "failing");
+    assert_eq!(of_stack["deployment_objects"][0]["health_records"][0]["summary"], json!({"p": 1}));
+    let second = api.submit(stack, false).await;
+    say(&fleet, &second, "degraded").await.with(200);
+    let of_stack = read(api, format!("/stacks/{stack}/health")).await;
+    assert_eq!(of_stack["overall_status"], "degraded");
+    assert_eq!(of_stack["deployment_objects"].as_array().unwrap().len(), 1);
+    let of_first = read(api, format!("/deployment-objects/{}/health", text(&first["id"]))).await;
+    assert_eq!((&of_first["overall_status"], &of_first["deployment_object_id"]), (&json!("failing"), &first["id"]));
+}
+
+#[tokio::test]
+async fn health_of_what_is_not_the_agents_or_of_too_much_is_refused() {
+    let fleet = Fleet::new().await;
+    let api = &fleet.api;
+    let other = api.stack("other", &fleet.generator.0).await;
+    let foreign = api.submit(&other, false).await;
+    assert_eq!(say(&fleet, &foreign, "healthy").await.refusal(422), "deployment_object_not_found");
+    assert_eq!(say(&fleet, &foreign, "splendid").await.refusal(400), "invalid_json");
+    let said = json!({"id": foreign["id"], "status": "healthy", "checked_at": "2026-01-01T00:00:00Z"});
+    let body = json!({"deployment_objects": vec![said; 1001]});
+    let path = format!("/agents/{}/health-status", fleet.agent.0);
+    let answer = api.call(&fleet.agent.1, Method::PATCH, &path, Some(&body)).await;
+    assert_eq!(answer.refusal(400), "invalid_health_status");
+    assert_eq!(read(api, format!("/stacks/{other}/health")).await["deployment_objects"], json!([]));
+}
+
+#[tokio::test]
+async fn the_fleet_shows_what_is_pending_and_a_deleted_agent_that_owes_something() {
+    let fleet = Fleet::new().await;
+    let (api, agent) = (&fleet.api, &fleet.agent.0);
+    let revision = api.submit(&fleet.stack, false).await;
+    fleet.poll().await;
+    let record = read(api, "/fleet".to_owned()).await[0].clone();
+    assert_eq!((&record["agent_id"], &record["status"]), (&json!(agent), &json!("INACTIVE")));
+    assert_eq!((&record["pending_object_count"], record.get("last_heartbeat")), (&json!(1), None));
+    api.report(&fleet.agent, &revision, "SUCCESS").await;
+    say(&fleet, &revision, "failing").await.with(200);
+    api.post(&fleet.agent.1, &format!("/agents/{agent}/heartbeat"), &json!({"k8s_reachable": true})).await.with(204);
+    let one = read(api, format!("/agents/{agent}/fleet-status")).await;
+    let record = &one["record"];
+    assert_eq!((&record["pending_object_count"], &record["health_failing"]), (&json!(0), &json!(1)));
+    assert_eq!((&record["heartbeat_age_seconds"], &record["seconds_since_last_event"]), (&json!(0), &json!(0)));
+    assert_eq!(record["k8s_reachable"], true);
+    assert_eq!(one["recent_events"][0]["deployment_object_id"], revision["id"]);
+    api.delete(&format!("/agents/{agent}")).await.with(204);
+    assert_eq!(read(api, "/fleet".to_owned()).await[0]["status"], "DELETED");
+}
+
+#[tokio::test]
+async fn recent_events_are_the_last_twenty_newest_first() {
+    let fleet = Fleet::new().await;
+    let revision = fleet.api.submit(&fleet.stack, false).await;
+    for _ in 0..21 {
+        fleet.api.report(&fleet.agent, &revision, "FAILURE").await;
+    }
+    fleet.api.report(&fleet.agent, &revision, "SUCCESS").await;
+    let recent = read(&fleet.api, format!("/agents/{}/fleet-status", fleet.agent.0)).await["recent_events"].clone();
+    assert_eq!(recent.as_array().unwrap().len(), 20);
+    assert_eq!((&recent[0]["status"], &recent[1]["status"]), (&json!("SUCCESS"), &json!("FAILURE")));
+}

@@ -1,0 +1,116 @@
+//! Lists in parts.
+
+use serde_json::Value;
+
+use crate::support::{Answer, Api, Fleet, text};
+
+fn next(answer: &Answer) -> Option<String> {
+    let link = answer.headers.get("link")?.to_str().unwrap();
+    Some(link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap().to_owned())
+}
+
+/// Follows the links from part to part.
+async fn walked(api: &Api, path: &str, query: &str) -> (Vec<Value>, usize) {
+    let (mut all, mut parts, mut query) = (Vec::new(), 0, query.to_owned());
+    loop {
+        let answer = api.get(&api.admin, &format!("{path}{query}")).await.with(200);
+        parts += 1;
+        all.extend(answer.json().as_array().unwrap().iter().cloned());
+        match next(&answer) {
+            Some(found) => query = found,
+            None => return (all, parts),
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_list_can_be_walked_in_parts_without_missing_or_repeating_anything() {
+    let fleet = Fleet::new().await;
+    let (api, agent, stack) = (&fleet.api, &fleet.agent.0, &fleet.stack);
+    for number in 0..5 {
+        let generator = api.generator(&format!("g{number}")).await.0;
+        api.agent(&format!("a{number}"), &[]).await;
+        let other = api.stack(&format!("s{number}"), &fleet.generator.0).await;
+        api.target(agent, &other).await;
+        let revision = api.submit(stack, false).await;
+        fleet.poll().await;
+        api.report(&fleet.agent, &revision, "SUCCESS").await;
+        api.webhook(&format!("w{number}"), &[]).await;
+        let body = serde_json::json!({"agent_id": agent});
+        api.post(&api.admin, &format!("/generators/{generator}/register"), &body).await.with(201);
+        for (path, body) in [
+            (format!("/agents/{agent}/labels"), serde_json::json!({"agent_id": agent, "label": number.to_string()})),
+            (format!("/stacks/{stack}/labels"), serde_json::json!(number.to_string())),
+            (
+                format!("/agents/{agent}/annotations"),
+                serde_json::json!({"agent_id": agent, "key": number.to_string(), "value": ""}),
+            ),
+            (
+                format!("/stacks/{stack}/annotations"),
+                serde_json::json!({"stack_id": stack, "key": number.to_string(), "value": ""}),
+            ),
+        ] {
+            api.post(&api.admin, &path, &body).await.with(201);
+        }
+    }
+    let webhooks = api.get(&api.admin, "/webhooks").await.json();
+    for path in [
+        "/agents".to_owned(),
+        "/agent-events".to_owned(),
+        "/generators".to_owned(),
+        "/stacks".to_owned(),
+        "/fleet".to_owned(),
+        "/paks".to_owned(),
+        "/webhooks".to_owned(),
+        format!("/agents/{agent}/labels"),
+        format!("/agents/{agent}/annotations"),
+        format!("/agents/{agent}/events"),
+        format!("/agents/{agent}/registrations"),
+        format!("/agents/{agent}/stacks"),
+        format!("/agents/{agent}/targets"),
+        format!("/stacks/{stack}/labels"),
+        format!("/stacks/{stack}/annotations"),
+        format!("/stacks/{stack}/deployment-objects"),
+        format!("/webhooks/{}/deliveries", text(&webhooks[0]["id"])),
+    ] {
+        let whole = api.get(&api.admin, &path).await.with(200);
+        assert!(next(&whole).is_none(), "{path}");
+        let whole = whole.json().as_array().unwrap().clone();
+        assert!(whole.len() >= 5, "{path} has {}", whole.len());
+        let (all, parts) = walked(api, &path, "?limit=2").await;
+        assert_eq!(all, whole, "{path}");
+        assert_eq!(parts, whole.len() / 2 + 1, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_keeps_the_rest_of_the_query() {
+    let fleet = Fleet::new().await;
+    let api = &fleet.api;
+    let answer = api.get(&api.admin, "/admin/audit-logs?action=agent.%2A&limit=1").await.with(200);
+    let (link, body) = (next(&answer).unwrap(), answer.json());
+    assert_eq!(link, format!("?action=agent.%2A&limit=1&after={}", text(&body["logs"][0]["id"])));
+    let second = api.get(&api.admin, &format!("/admin/audit-logs{link}")).await.with(200).json();
+    assert_ne!(second["logs"][0], body["logs"][0]);
+    assert!(text(&second["logs"][0]["action"]).starts_with("agent."));
+}
+
+#[tokio::test]
+async fn the_audit_log_is_filtered_and_counted() {
+    let fleet = Fleet::new().await;
+    let api = &fleet.api;
+    let ask = async |query: &str| api.get(&api.admin, &format!("/admin/audit-logs?{query}")).await.with(200).json();
+    let all = ask("").await;
+    assert_eq!((&all["limit"], &all["offset"]), (&100.into(), &0.into()));
+    assert_eq!(all["count"], all["total"]);
+    let of_stack = ask(&format!("resource_type=stack&resource_id={}", fleet.stack)).await;
+    assert_eq!(of_stack["total"], 1);
+    assert_eq!(of_stack["logs"][0]["action"], "stack.created");
+    assert_eq!(of_stack["logs"][0]["actor_type"], "admin");
+    assert_eq!(ask("actor_type=agent").await["total"], 0);
+    assert_eq!(ask("from=2100-01-01T00:00:00Z").await["total"], 0);
+    assert_eq!(ask("to=2100-01-01T00:00:00Z").await["total"], all["total"]);
+    let rest = ask("offset=1&limit=100000").await;
+    assert_eq!((&rest["limit"], &rest["offset"]), (&1000.into(), &1.into()));
+    assert_eq!(rest["logs"].as_array().unwrap()[..], all["logs"].as_array().unwrap()[1..]);
+}

@@ -1,0 +1,108 @@
+//! The OpenAPI document: it is what the code says, and it holds together.
+
+use std::collections::BTreeSet;
+
+use axum::body::Body;
+use http::Request;
+use serde_json::Value;
+use sindri_broker::openapi_document;
+
+use crate::support::Api;
+
+const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+
+#[test]
+fn the_committed_document_is_what_the_code_says() {
+    let text = format!("{:#}\n", openapi_document());
+    if update_is_asked_for() {
+        std::fs::write(COMMITTED, &text).unwrap();
+    }
+    let committed = std::fs::read_to_string(COMMITTED).unwrap_or_default();
+    let is_current = committed == text;
+    assert!(is_current, "docs/openapi.json is old: UPDATE=1 cargo test --release -p sindri-broker --test api openapi");
+}
+
+/// Then the document is written instead of compared.
+fn update_is_asked_for() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "a test is a program of its own")]
+    std::env::var("UPDATE").is_ok()
+}
+
+#[tokio::test]
+async fn the_document_is_served_to_everyone() {
+    let api = Api::new().await;
+    let answer = api.send(Request::get("/docs/openapi.json").body(Body::empty()).unwrap()).await.with(200);
+    assert_eq!(answer.header("content-type"), "application/json");
+    assert_eq!(answer.json(), openapi_document());
+}
+
+fn operations(document: &Value) -> impl Iterator<Item = (&String, &String, &Value)> {
+    let paths = document["paths"].as_object().unwrap().iter();
+    paths
+        .flat_map(|(path, methods)| methods.as_object().unwrap().iter().map(move |(method, told)| (path, method, told)))
+}
+
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::String(reference)) = fields.get("$ref") {
+                found.insert(reference.clone());
+            }
+            fields.values().for_each(|value| references(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let (document, mut found) = (openapi_document(), BTreeSet::new());
+    references(&document, &mut found);
+    assert!(found.contains("#/components/schemas/Problem"));
+    for reference in found {
+        assert!(document.pointer(reference.strip_prefix('#').unwrap()).is_some(), "{reference}");
+    }
+}
+
+#[test]
+fn every_place_in_a_path_is_a_declared_parameter_and_every_name_is_given_once() {
+    let (document, mut names) = (openapi_document(), BTreeSet::new());
+    for (path, method, told) in operations(&document) {
+        assert!(names.insert(told["operationId"].as_str().unwrap()), "{method} {path}");
+        let parameters = told["parameters"].as_array().unwrap();
+        let declared: Vec<&str> = parameters
+            .iter()
+            .filter(|parameter| parameter["in"] == "path" && parameter["required"] == true)
+            .map(|parameter| parameter["name"].as_str().unwrap())
+            .collect();
+        let in_path: Vec<&str> = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        assert_eq!(declared, in_path, "{method} {path}");
+        let all: BTreeSet<_> =
+            parameters.iter().map(|told| (told["in"].to_string(), told["name"].to_string())).collect();
+        assert_eq!(all.len(), parameters.len(), "{method} {path}");
+        assert!(parameters.iter().all(|parameter| parameter["schema"].is_object()), "{method} {path}");
+    }
+    assert!(names.len() > 60);
+}
+
+#[test]
+fn every_operation_tells_its_success_its_refusals_and_who_may() {
+    let document = openapi_document();
+    for (path, method, told) in operations(&document) {
+        let statuses: Vec<&String> = told["responses"].as_object().unwrap().keys().collect();
+        assert!(statuses.iter().any(|status| status.starts_with('2')), "{method} {path}");
+        assert!(statuses.iter().any(|status| *status == "503"), "{method} {path}");
+        assert!(!told["summary"].as_str().unwrap().is_empty());
+        if path.starts_with("/api/") {
+            assert!(["401", "403"].iter().all(|status| statuses.iter().any(|told| told == status)), "{method} {path}");
+            assert_eq!(told["security"][0]["key"], serde_json::json!([]), "{method} {path}");
+            assert!(!told["x-roles"].as_array().unwrap().is_empty(), "{method} {path}");
+        }
+        if ["post", "put", "patch"].contains(&method.as_str()) && told.get("requestBody").is_some() {
+            assert!(statuses.iter().any(|status| *status == "415"), "{method} {path}");
+        }
+    }
+    let key = &document["components"]["securitySchemes"]["key"];
+    assert_eq!((&key["type"], &key["in"], &key["name"]), (&"apiKey".into(), &"header".into(), &"Authorization".into()));
+}

@@ -1,0 +1,195 @@
+//! Subscriptions, and the messages that agents send.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Api, Fleet, text, webhooks};
+
+const URL: &str = "https://hooks.example.com/very-secret?token=hidden";
+
+fn request() -> Value {
+    json!({"name": "hook", "url": URL, "auth_header": "Bearer hidden", "event_types": ["stack.*"]})
+}
+
+async fn create(api: &Api, body: &Value) -> Answer {
+    api.post(&api.admin, "/webhooks", body).await
+}
+
+#[tokio::test]
+async fn a_subscription_shows_no_secret_but_the_minted_one_and_that_once() {
+    let api = Api::new().await;
+    let made = create(&api, &request()).await.with(201);
+    assert!(made.header("x-sindri-signing-secret").starts_with("whsec_"));
+    let shown = made.json();
+    let expected = json!({
+        "id": shown["id"], "name": "hook", "has_url": true, "has_auth_header": true, "event_types": ["stack.*"],
+        "enabled": true, "max_retries": 5, "timeout_seconds": 30, "created_by": "admin",
+        "created_at": shown["created_at"], "updated_at": shown["updated_at"],
+    });
+    assert_eq!(shown, expected);
+    let path = format!("/webhooks/{}", text(&shown["id"]));
+    for answer in [api.get(&api.admin, &path).await, api.get(&api.admin, "/webhooks").await] {
+        assert!(answer.headers.get("x-sindri-signing-secret").is_none());
+        assert!(!String::from_utf8_lossy(&answer.with(200).body).contains("hidden"));
+    }
+    let mut given = request();
+    given["name"] = json!("given");
+    given["signing_secret"] = json!("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+    assert!(create(&api, &given).await.with(201).headers.get("x-sindri-signing-secret").is_none());
+}
+
+#[tokio::test]
+async fn what_a_subscription_may_not_say_is_refused_without_repeating_a_secret() {
+    let fleet = Fleet::new().await;
+    let (api, nobody) = (&fleet.api, "00000000-0000-4000-8000-000000000000");
+    create(api, &json!({"name": "there", "url": URL, "event_types": ["*"]})).await.with(201);
+    let before = api.changes().await;
+    for (field, value, status, code) in [
+        ("name", json!(""), 400, "invalid_name"),
+        ("name", json!("there"), 409, "webhook_exists"),
+        ("url", json!("http://hooks.example.com/hidden"), 400, "invalid_webhook_url"),
+        ("url", json!("https://127.0.0.1/hidden"), 400, "invalid_webhook_url"),
+        ("url", json!("https://user:hidden@hooks.example.com/"), 400, "invalid_webhook_url"),
+        ("event_types", json!([]), 400, "invalid_event_type"),
+        ("event_types", json!(["stack.exploded"]), 400, "invalid_event_type"),
+        ("max_retries", json!(21), 400, "invalid_webhook"),
+        ("max_retries", json!(-1), 400, "invalid_webhook"),
+        ("timeout_seconds", json!(0), 400, "invalid_webhook"),
+        ("timeout_seconds", json!(61), 400, "invalid_webhook"),
+        ("auth_header", json!("hidden\r\nHost: x"), 400, "invalid_webhook"),
+        ("auth_header", json!("h".repeat(4097)), 400, "invalid_webhook"),
+        ("target_labels", json!(vec!["a"; 101]), 400, "invalid_webhook"),
+        ("target_labels", json!(["a b"]), 400, "invalid_label"),
+        ("signing_secret", json!("hidden"), 400, "invalid_webhook"),
+        ("filters", json!({"agent_id": nobody}), 422, "agent_not_found"),
+        ("filters", json!({"stack_id": nobody}), 422, "stack_not_found"),
+        ("filters", json!({"cluster": "a"}), 400, "invalid_json"),
+        ("colour", json!("red"), 400, "invalid_json"),
+    ] {
+        let mut body = request();
+        body[field] = value.clone();
+        let answer = create(api, &body).await;
+        assert!(!String::from_utf8_lossy(&answer.body).contains("hidden"), "{field} {value}");
+        assert_eq!(answer.refusal(status), code, "{field} {value}");
+    }
+    assert_eq!(api.changes().await, before);
+}
+
+#[tokio::test]
+async fn a_subscription_is_changed_in_part() {
+    let api = Api::new().await;
+    let path = format!("/webhooks/{}", text(&create(&api, &request()).await.with(201).json()["id"]));
+    let change = async |body: Value| api.put(&api.admin, &path, &body).await;
+    let changed = change(json!({"enabled": false, "target_labels": ["a"], "max_retries": 0})).await.with(200).json();
+    assert_eq!(changed["enabled"], false);
+    assert_eq!((&changed["target_labels"], &changed["max_retries"]), (&json!(["a"]), &json!(0)));
+    assert_eq!((&changed["name"], &changed["has_auth_header"]), (&json!("hook"), &json!(true)));
+    let changed = change(json!({"auth_header": "", "target_labels": []})).await.with(200).json();
+    assert_eq!((&changed["has_auth_header"], changed.get("target_labels")), (&json!(false), None));
+    assert_eq!(api.get(&api.admin, &path).await.json(), changed);
+    assert_eq!(change(json!({"url": "ftp://x/"})).await.refusal(400), "invalid_webhook_url");
+    assert_eq!(change(json!({"event_types": ["x"]})).await.refusal(400), "invalid_event_type");
+    api.webhook("taken", &[]).await;
+    assert_eq!(change(json!({"name": "taken"})).await.refusal(409), "webhook_exists");
+    api.delete(&path).await.with(204);
+    assert_eq!(change(json!({})).await.refusal(404), "webhook_not_found");
+}
+
+#[tokio::test]
+async fn without_a_key_no_subscription_is_taken_and_the_missing_setting_is_named() {
+    let api = Api::bare(None).await;
+    let answer = create(&api, &request()).await;
+    assert!(String::from_utf8_lossy(&answer.body).contains("webhooks.encryption_key_file"));
+    assert_eq!(answer.refusal(503), "webhooks_not_configured");
+    assert_eq!(api.get(&api.admin, "/webhooks").await.with(200).json(), json!([]));
+    let configured = Api::bare(Some(webhooks())).await;
+    create(&configured, &request()).await.with(201);
+}
+
+#[tokio::test]
+async fn event_types_are_told() {
+    let api = Api::new().await;
+    let types = api.get(&api.admin, "/webhooks/event-types").await.with(200).json();
+    assert!(types.as_array().unwrap().contains(&json!("deployment.failed")));
+}
+
+#[tokio::test]
+async fn only_what_a_filter_names_makes_messages() {
+    let fleet = Fleet::new().await;
+    let api = &fleet.api;
+    let mut body = request();
+    body["event_types"] = json!(["deployment.created"]);
+    body["filters"] = json!({"stack_id": fleet.stack});
+    let webhook = text(&create(api, &body).await.with(201).json()["id"]);
+    let other = api.stack("other", &fleet.generator.0).await;
+    api.submit(&other, false).await;
+    api.submit(&fleet.stack, false).await;
+    let path = format!("/webhooks/{webhook}/deliveries");
+    let deliveries = api.get(&api.admin, &path).await.with(200).json();
+    assert_eq!(deliveries.as_array().unwrap().len(), 1, "{deliveries}");
+    assert_eq!(deliveries[0]["payload"]["data"]["stack_id"], json!(fleet.stack));
+    let count = async |status: &str| {
+        api.get(&api.admin, &format!("{path}?status={status}")).await.with(200).json().as_array().unwrap().len()
+    };
+    assert_eq!((count("pending").await, count("dead").await), (1, 0));
+    assert_eq!(api.get(&api.admin, &format!("{path}?status=lost")).await.refusal(400), "invalid_query");
+    assert_eq!(api.get(&api.admin, &format!("{path}?offset=-1")).await.refusal(400), "invalid_query");
+}
+
+/// An agent with a label, and a subscription whose messages it sends.
+async fn with_message(retries: i64) -> (Fleet, String) {
+    let fleet = Fleet::new().await;
+    let api = &fleet.api;
+    let label = json!({"agent_id": fleet.agent.0, "label": "edge"});
+    api.post(&api.admin, &format!("/agents/{}/labels", fleet.agent.0), &label).await.with(201);
+    let mut body = request();
+    body["target_labels"] = json!(["edge"]);
+    body["max_retries"] = json!(retries);
+    let webhook = text(&create(api, &body).await.with(201).json()["id"]);
+    let test = api.post(&api.admin, &format!("/webhooks/{webhook}/test"), &json!({})).await.with(200).json();
+    assert!(test["delivery_id"].is_string());
+    (fleet, webhook)
+}
+
+async fn pending(fleet: &Fleet) -> Vec<Value> {
+    let path = format!("/agents/{}/webhooks/pending", fleet.agent.0);
+    fleet.api.get(&fleet.agent.1, &path).await.with(200).json().as_array().unwrap().clone()
+}
+
+async fn result(fleet: &Fleet, delivery: &Value, body: Value) -> Answer {
+    let path = format!("/webhook-deliveries/{}/result", text(&delivery["id"]));
+    fleet.api.call(&fleet.agent.1, Method::POST, &path, Some(&body)).await
+}
+
+#[tokio::test]
+async fn an_agent_takes_a_message_once_with_everything_that_it_needs_to_send_it() {
+    let (fleet, webhook) = with_message(1).await;
+    let taken = pending(&fleet).await;
+    assert_eq!(taken.len(), 1);
+    let message = &taken[0];
+    assert_eq!((&message["url"], &message["auth_header"]), (&json!(URL), &json!("Bearer hidden")));
+    assert_eq!((&message["subscription_id"], &message["attempts"]), (&json!(webhook), &json!(0)));
+    let payload: Value = serde_json::from_str(message["payload"].as_str().unwrap()).unwrap();
+    assert_eq!(payload["data"]["test"], true);
+    assert!(pending(&fleet).await.is_empty(), "it is taken");
+    assert_eq!(result(&fleet, message, json!({"success": true, "status_code": 200})).await.with(200).json(), json!({}));
+    let again = result(&fleet, message, json!({"success": true})).await;
+    assert_eq!(again.refusal(404), "webhook_delivery_not_found");
+    let path = format!("/webhooks/{webhook}/deliveries");
+    let delivery = fleet.api.get(&fleet.api.admin, &path).await.json()[0].clone();
+    assert_eq!((&delivery["status"], &delivery["attempts"]), (&json!("success"), &json!(1)));
+}
+
+#[tokio::test]
+async fn a_message_that_fails_is_sent_again_later_or_given_up() {
+    for (retries, status) in [(1, "failed"), (0, "dead")] {
+        let (fleet, webhook) = with_message(retries).await;
+        let taken = pending(&fleet).await;
+        result(&fleet, &taken[0], json!({"success": false, "status_code": 500})).await.with(200);
+        let path = format!("/webhooks/{webhook}/deliveries");
+        let delivery = fleet.api.get(&fleet.api.admin, &path).await.json()[0].clone();
+        assert_eq!((&delivery["status"], &delivery["attempts"]), (&json!(status), &json!(1)));
+        assert_eq!(delivery["last_error"], "the receiver answered 500");
+        assert_eq!(delivery.get("next_retry_at").is_some(), retries > 0);
+    }
+}
