@@ -1,0 +1,302 @@
+//! What must not be accepted: each mistake has its status and its code, and leaves nothing behind.
+
+use axum::body::Body;
+use http::{Method, Request};
+use serde_json::{Value, json};
+use sindri_broker::BODY_BYTES_MAX;
+
+use crate::support::{Answer, BUNDLE, Fleet};
+
+const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+const YAML: &str = "application/yaml";
+const JSON: &str = "application/json";
+
+/// A broker that must stay as it is.
+struct Still {
+    fleet: Fleet,
+    before: Value,
+}
+
+impl Still {
+    async fn new() -> Self {
+        let fleet = Fleet::new().await;
+        let before = stored(&fleet).await;
+        Self { fleet, before }
+    }
+
+    async fn send(&self, method: Method, path: &str, content_type: &str, body: impl Into<Body>) -> Answer {
+        let mut request = Request::new(body.into());
+        *request.method_mut() = method;
+        *request.uri_mut() = format!("/api/v1{path}").parse().unwrap();
+        request.headers_mut().insert("authorization", self.fleet.api.admin.parse().unwrap());
+        if !content_type.is_empty() {
+            request.headers_mut().insert("content-type", content_type.parse().unwrap());
+        }
+        self.fleet.api.send(request).await
+    }
+
+    async fn submit(&self, content_type: &str, body: impl Into<Body>) -> Answer {
+        let path = format!("/stacks/{}/deployment-objects", self.fleet.stack);
+        self.send(Method::POST, &path, content_type, body).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::POST, path, JSON, body.to_string()).await
+    }
+
+    async fn is_unchanged(&self) {
+        assert_eq!(stored(&self.fleet).await, self.before);
+    }
+}
+
+/// Everything that a request could have left behind.
+async fn stored(fleet: &Fleet) -> Value {
+    let mut all = Vec::new();
+    for path in [
+        "/admin/audit-logs".to_owned(),
+        "/agents".to_owned(),
+        "/agent-events".to_owned(),
+        "/generators".to_owned(),
+        "/stacks".to_owned(),
+        "/webhooks".to_owned(),
+        format!("/agents/{}/labels", fleet.agent.0),
+        format!("/agents/{}/annotations", fleet.agent.0),
+        format!("/stacks/{}/labels", fleet.stack),
+        format!("/stacks/{}/annotations", fleet.stack),
+        format!("/stacks/{}/deployment-objects", fleet.stack),
+        format!("/stacks/{}/health", fleet.stack),
+    ] {
+        all.push(fleet.api.get(&fleet.api.admin, &path).await.with(200).json());
+    }
+    json!(all)
+}
+
+fn alias_bomb() -> String {
+    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let before = vec![format!("*a{}", level - 1); 10].join(", ");
+        text.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_bundle_that_is_beyond_the_limits_or_holds_nothing_is_refused() {
+    let still = Still::new().await;
+    for (name, yaml) in [
+        ("no document", "---\n# nothing\n".to_owned()),
+        ("documents", "---\na: 1\n".repeat(10_001)),
+        ("levels", format!("a: {}{}", "[".repeat(100), "]".repeat(100))),
+        ("alias bomb", alias_bomb()),
+        ("wide alias bomb", format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(100_000), "*a,".repeat(100))),
+        ("NUL", format!("{BUNDLE}# \0\n")),
+    ] {
+        assert_eq!(still.submit(YAML, yaml).await.refusal(400), "invalid_deployment_object", "{name}");
+    }
+    assert_eq!(still.submit(YAML, &b"a: \xff"[..]).await.refusal(400), "invalid_deployment_object");
+    for (yaml, code) in [("a: [\0]", "invalid_json"), ("", "invalid_deployment_object")] {
+        let answer = still.submit(JSON, json!({"yaml_content": yaml}).to_string()).await;
+        assert_eq!(answer.refusal(400), code, "{yaml:?}");
+    }
+    still.is_unchanged().await;
+}
+
+#[tokio::test]
+async fn a_bundle_at_the_limits_is_accepted() {
+    let still = Still::new().await;
+    for yaml in [
+        "---\na: 1\n".repeat(10_000),
+        format!("{}{}", "[".repeat(64), "]".repeat(64)),
+        "a: &a 1\nb: *a\n".to_owned(),
+        // Not YAML: that is for the agents to say.
+        "a: [broken".to_owned(),
+        // No NUL, but the letters of one.
+        "a: \"\\\\u0000\"".to_owned(),
+    ] {
+        still.submit(YAML, yaml.clone()).await.with(201);
+        still.submit(JSON, json!({"yaml_content": yaml}).to_string()).await.with(201);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_everywhere() {
+    let still = Still::new().await;
+    let large = "x".repeat(BODY_BYTES_MAX + 1);
+    assert_eq!(still.submit(YAML, format!("# {large}")).await.refusal(413), "body_too_large");
+    let body = json!({"name": large}).to_string();
+    assert_eq!(still.send(Method::POST, "/generators", JSON, body).await.refusal(413), "body_too_large");
+    still.is_unchanged().await;
+}
+
+#[tokio::test]
+async fn a_body_in_another_form_is_refused() {
+    let still = Still::new().await;
+    let body = json!({"name": "n"}).to_string();
+    for content_type in
+        ["text/plain", "application/yaml", "application/x-www-form-urlencoded", "json", "application/jsonp"]
+    {
+        let answer = still.send(Method::POST, "/generators", content_type, body.clone()).await;
+        assert_eq!(answer.refusal(415), "unsupported_media_type", "{content_type}");
+    }
+    for content_type in ["text/html", "multipart/form-data", "application/octet-stream"] {
+        assert_eq!(still.submit(content_type, BUNDLE).await.refusal(415), "unsupported_media_type", "{content_type}");
+    }
+    still.is_unchanged().await;
+    for (name, content_type) in
+        [("a", ""), ("b", "application/json; charset=utf-8"), ("c", "application/merge-patch+json")]
+    {
+        let body = json!({"name": name}).to_string();
+        still.send(Method::POST, "/generators", content_type, body).await.with(201);
+    }
+}
+
+#[tokio::test]
+async fn json_that_is_cut_wrong_unknown_or_not_text_is_refused() {
+    let still = Still::new().await;
+    let whole = json!({"name": "north", "cluster_name": "c"}).to_string();
+    let cut = (1..whole.len()).map(|at| whole[..at].as_bytes().to_vec());
+    let wrong = [
+        br#"{"name": "n", "cluster_name": "c", "colour": "red"}"#.to_vec(),
+        br#"{"name": "n", "name": "m", "cluster_name": "c"}"#.to_vec(),
+        br#"{"name": "n", "cluster_name": 7}"#.to_vec(),
+        br#"{"name": "n", "cluster_name": "c"} {}"#.to_vec(),
+        b"{\"name\": \"\xff\", \"cluster_name\": \"c\"}".to_vec(),
+        b"[".repeat(100_000),
+        b"null".to_vec(),
+    ];
+    for body in cut.chain(wrong) {
+        let shown = String::from_utf8_lossy(&body).chars().take(80).collect::<String>();
+        let answer = still.send(Method::POST, "/agents", JSON, body).await;
+        assert_eq!(answer.refusal(400), "invalid_json", "{shown}");
+    }
+    still.is_unchanged().await;
+}
+
+#[tokio::test]
+async fn names_labels_annotations_and_messages_have_bounds_and_no_nul() {
+    let still = Still::new().await;
+    let (agent, stack) = (&still.fleet.agent.0, &still.fleet.stack);
+    let labels = |label: &str| (format!("/agents/{agent}/labels"), json!({"agent_id": agent, "label": label}));
+    let annotation = |key: &str, value: &str| {
+        (format!("/agents/{agent}/annotations"), json!({"agent_id": agent, "key": key, "value": value}))
+    };
+    let of_stack = |key: &str, value: &str| {
+        (format!("/stacks/{stack}/annotations"), json!({"stack_id": stack, "key": key, "value": value}))
+    };
+    let event = json!({
+        "agent_id": agent, "deployment_object_id": NOBODY, "event_type": "DEPLOY", "status": "FAILURE",
+        "message": "a\0b",
+    });
+    for ((path, body), code) in [
+        (labels(""), "invalid_label"),
+        (labels(&"x".repeat(64)), "invalid_label"),
+        (labels("a b"), "invalid_label"),
+        (labels("a\nb"), "invalid_label"),
+        (labels("a\0b"), "invalid_json"),
+        ((format!("/stacks/{stack}/labels"), json!("x".repeat(64))), "invalid_label"),
+        ((format!("/stacks/{stack}/labels"), json!("a\tb")), "invalid_label"),
+        ((format!("/stacks/{stack}/labels"), json!({"label": "a"})), "invalid_json"),
+        (annotation("", "v"), "invalid_annotation"),
+        (annotation(&"k".repeat(254), "v"), "invalid_annotation"),
+        (annotation("k", &"v".repeat(4097)), "invalid_annotation"),
+        (annotation("k", "\0"), "invalid_json"),
+        (of_stack("a b", "v"), "invalid_annotation"),
+        (of_stack("k", &"v".repeat(4097)), "invalid_annotation"),
+        ((format!("/agents/{agent}/events"), event), "invalid_json"),
+        (("/agents".to_owned(), json!({"name": "a\0", "cluster_name": "c"})), "invalid_json"),
+        (("/generators".to_owned(), json!({"name": "x".repeat(256)})), "invalid_name"),
+        (("/generators".to_owned(), json!({"name": "n", "description": "\0"})), "invalid_json"),
+        ((format!("/agents/{agent}/labels"), json!({"agent_id": NOBODY, "label": "a"})), "agent_id_mismatch"),
+        (
+            (format!("/stacks/{stack}/annotations"), json!({"stack_id": NOBODY, "key": "k", "value": "v"})),
+            "stack_id_mismatch",
+        ),
+    ] {
+        assert_eq!(still.post(&path, &body).await.refusal(400), code, "{path} {body}");
+    }
+    still.is_unchanged().await;
+    still.post(&labels(&"ü".repeat(63)).0, &labels(&"ü".repeat(63)).1).await.with(201);
+}
+
+#[tokio::test]
+async fn addresses_that_are_wrong_are_refused() {
+    let still = Still::new().await;
+    let (agent, stack) = (&still.fleet.agent.0, &still.fleet.stack);
+    for (method, path, status, code) in [
+        (Method::GET, "/agents?limit=-1".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/agents?limit=0".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/agents?limit=many".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/agents?limit=99999999999999999999".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/agents?after=nobody".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/agents/?name=%00&cluster_name=c".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/stacks?pak_id=x".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/admin/audit-logs?limit=-5".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/admin/audit-logs?offset=-1".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/admin/audit-logs?from=yesterday".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/admin/audit-logs?actor_id=%00".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/agents/not-a-uuid".to_owned(), 400, "invalid_id"),
+        (Method::DELETE, format!("/agents/{agent}/labels/%00"), 400, "invalid_id"),
+        (Method::DELETE, format!("/agents/{agent}/labels/%FF"), 400, "invalid_id"),
+        (Method::DELETE, format!("/agents/{agent}/labels/absent"), 404, "label_not_found"),
+        (Method::DELETE, format!("/stacks/{stack}/annotations/absent"), 404, "annotation_not_found"),
+        (Method::GET, format!("/agents/{NOBODY}"), 404, "agent_not_found"),
+        (Method::GET, format!("/agents/{NOBODY}/fleet-status"), 404, "agent_not_found"),
+        (Method::GET, format!("/agents/{NOBODY}/labels"), 404, "agent_not_found"),
+        (Method::GET, format!("/agents/{NOBODY}/webhooks/pending"), 404, "agent_not_found"),
+        (Method::POST, format!("/agents/{NOBODY}/rotate-pak"), 404, "agent_not_found"),
+        (Method::POST, format!("/generators/{NOBODY}/rotate-pak"), 404, "generator_not_found"),
+        (Method::DELETE, format!("/generators/{NOBODY}"), 404, "generator_not_found"),
+        (Method::GET, format!("/stacks/{NOBODY}/labels"), 404, "stack_not_found"),
+        (Method::GET, format!("/stacks/{NOBODY}/health"), 404, "stack_not_found"),
+        (Method::GET, format!("/deployment-objects/{NOBODY}/health"), 404, "deployment_object_not_found"),
+        (Method::GET, format!("/webhooks/{NOBODY}"), 404, "webhook_not_found"),
+        (Method::GET, format!("/webhooks/{NOBODY}/deliveries"), 404, "webhook_not_found"),
+        (Method::POST, format!("/webhooks/{NOBODY}/test"), 404, "webhook_not_found"),
+        (Method::GET, "/nowhere".to_owned(), 404, "route_not_found"),
+        (Method::GET, format!("/agents/{agent}/nowhere"), 404, "route_not_found"),
+        (Method::PATCH, "/agents".to_owned(), 405, "method_not_allowed"),
+        (Method::DELETE, format!("/agents/{agent}/target-state"), 405, "method_not_allowed"),
+    ] {
+        let answer = still.send(method.clone(), &path, "", Body::empty()).await;
+        assert_eq!(answer.refusal(status), code, "{method} {path}");
+    }
+    still.is_unchanged().await;
+}
+
+#[tokio::test]
+async fn what_belongs_to_another_is_neither_read_nor_changed() {
+    let still = Still::new().await;
+    let (api, stack) = (&still.fleet.api, &still.fleet.stack);
+    let (generator, agent) = (api.generator("other").await, api.agent("other", &[]).await);
+    let before = stored(&still.fleet).await;
+    for (key, method, path, body) in [
+        (&generator.1, Method::GET, format!("/stacks/{stack}"), Value::Null),
+        (&generator.1, Method::PUT, format!("/stacks/{stack}"), json!({"name": "mine"})),
+        (&generator.1, Method::DELETE, format!("/stacks/{stack}"), Value::Null),
+        (&generator.1, Method::POST, format!("/stacks/{stack}/labels"), json!("mine")),
+        (&generator.1, Method::POST, format!("/stacks/{stack}/deployment-objects"), json!({"yaml_content": "a: 1"})),
+        (&generator.1, Method::DELETE, format!("/generators/{}", still.fleet.generator.0), Value::Null),
+        (&generator.1, Method::POST, format!("/generators/{}/rotate-pak", still.fleet.generator.0), Value::Null),
+        (&agent.1, Method::GET, format!("/stacks/{stack}/labels"), Value::Null),
+        (&agent.1, Method::GET, format!("/agents/{}/target-state", still.fleet.agent.0), Value::Null),
+        (&agent.1, Method::POST, format!("/agents/{}/rotate-pak", still.fleet.agent.0), Value::Null),
+        (&agent.1, Method::GET, format!("/agents/{}/webhooks/pending", still.fleet.agent.0), Value::Null),
+    ] {
+        let body = Some(&body).filter(|body| !body.is_null());
+        assert_eq!(api.call(key, method.clone(), &path, body).await.refusal(403), "forbidden", "{method} {path}");
+    }
+    assert_eq!(stored(&still.fleet).await, before);
+}
+
+#[tokio::test]
+async fn what_exists_already_is_refused() {
+    let still = Still::new().await;
+    for (path, body, code) in [
+        ("/agents", json!({"name": "east", "cluster_name": "c"}), "agent_exists"),
+        ("/generators", json!({"name": "shop"}), "generator_exists"),
+        ("/stacks", json!({"name": "web", "generator_id": still.fleet.generator.0}), "stack_exists"),
+    ] {
+        assert_eq!(still.post(path, &body).await.refusal(409), code);
+    }
+    still.is_unchanged().await;
+}
