@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sindri_model::{Clock, Entropy, Pak, WebhookId};
+use sindri_model::{Clock, Entropy, Pak};
 
 use crate::api::BODY_BYTES_MAX;
 use crate::memory::{EtagKey, Memory};

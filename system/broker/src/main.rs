@@ -14,7 +14,7 @@ use axum::serve::ListenerExt;
 use jiff::Timestamp;
 use sindri_broker::{
     Bounds, Broker, Limits, OpenError, PostgresError, PostgresStore, SealingKey, SealingKeyError, Sender, ServeOptions,
-    SqliteStore, StoreError, TargetPolicy, Tls, TlsError, Unopened, WebhookSettings, serve_with, system_connector,
+    SqliteStore, StoreError, TargetPolicy, Unopened, WebhookSettings, serve_with, system_connector,
 };
 use sindri_model::{Clock, Entropy};
 use thiserror::Error;

@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::response::Response;
-use http::header::{AUTHORIZATION, IF_NONE_MATCH};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderValue, Method};
+use http::{HeaderValue, Method, Request};
 use sindri_model::{AgentId, Pak};
 use tokio::time::{Instant, timeout_at};
 
@@ -43,6 +44,8 @@ struct Poll {
     pak: Pak,
     /// What the agent has.
     known: Option<HeaderValue>,
+    /// How it can be sent.
+    encoding: Option<HeaderValue>,
     id: HeaderValue,
     began: Instant,
 }
@@ -62,7 +65,7 @@ pub(crate) fn from_memory(broker: &Broker, head: &Parts) -> Remembered {
         Some(query) => match query.strip_prefix(WAIT).and_then(|seconds| seconds.parse().ok()) {
             Some(seconds) => {
                 let until = poll.began + Duration::from_secs(seconds).min(broker.bounds.wait_max);
-                Remembered::Waits(WaitingPoll { broker: broker.clone(), poll, until })
+                Remembered::Waits(WaitingPoll { broker: broker.clone(), poll: poll.detached(), until })
             }
             None => Remembered::Nothing,
         },
@@ -80,7 +83,8 @@ fn poll(broker: &Broker, head: &Parts) -> Option<Poll> {
         return None;
     }
     let known = head.headers.get(IF_NONE_MATCH).cloned();
-    Some(Poll { agent, pak, known, id: broker.request_ids.of(&head.headers), began })
+    let encoding = head.headers.get(ACCEPT_ENCODING).cloned();
+    Some(Poll { agent, pak, known, encoding, id: broker.request_ids.of(&head.headers), began })
 }
 
 impl Poll {
@@ -88,7 +92,38 @@ impl Poll {
         self.known.as_ref().map(HeaderValue::as_bytes).unwrap_or_default()
     }
 
+    /// With copies of its headers: a header holds on to the whole buffer that it came in.
+    fn detached(self) -> Self {
+        let copy = |value: &HeaderValue| HeaderValue::from_bytes(value.as_bytes()).ok();
+        Self {
+            known: self.known.as_ref().and_then(copy),
+            encoding: self.encoding.as_ref().and_then(copy),
+            id: copy(&self.id).unwrap_or(HeaderValue::from_static("-")),
+            ..self
+        }
+    }
+
+    /// The poll again, for the router.
+    fn request(self, until: Instant) -> Request<Body> {
+        let seconds = until.saturating_duration_since(Instant::now()).as_secs();
+        let mut request = Request::new(Body::empty());
+        let target = format!("{BEFORE_ID}{}{AFTER_ID}?{WAIT}{seconds}", self.agent);
+        *request.uri_mut() = target.parse().expect("an id and a number are fit for a path");
+        let headers = request.headers_mut();
+        let key = HeaderValue::from_str(&self.pak.reveal()).ok();
+        let values = [(AUTHORIZATION, key), (IF_NONE_MATCH, self.known), (ACCEPT_ENCODING, self.encoding)];
+        headers.extend(values.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        headers.insert(REQUEST_ID, self.id);
+        request
+    }
+
     fn answer(self, broker: &Broker) -> Option<Response> {
+        // What memory holds is not compressed.
+        if self.encoding.as_ref().is_some_and(|encoding| encoding.as_bytes() != b"identity") {
+            let answer = broker.memory.answers.of(self.agent)?;
+            let response = is_named(&answer.etag, self.known()).then(|| unchanged(&answer))?;
+            return Some(self.told(broker, response));
+        }
         let response = answered(&broker.memory.answers.of(self.agent)?, self.known())?;
         Some(self.told(broker, response))
     }
@@ -104,22 +139,28 @@ impl Poll {
 }
 
 impl WaitingPoll {
-    /// That nothing changed in time; or nothing, if something did, or if memory has no answer: the router knows.
-    pub(crate) async fn unchanged(self) -> Option<Response> {
+    /// That nothing changed in time; or the poll again, if something did or if memory has no answer: the router knows.
+    pub(crate) async fn wait(self) -> Result<Response, Request<Body>> {
         let Self { broker, poll, until } = self;
-        let change = broker.memory.answers.change_of(poll.agent)?;
-        // Before the answer is looked at: a change after that is heard.
-        let mut changed = Box::pin(change.notified());
-        changed.as_mut().enable();
-        let answer = broker.memory.answers.of(poll.agent)?;
-        if !is_named(&answer.etag, poll.known()) {
-            return None;
+        match still_unchanged(&broker, &poll, until).await {
+            Some(response) => Ok(poll.told(&broker, response)),
+            None => Err(poll.request(until)),
         }
-        let _waits = Waits::new(&broker.metrics);
-        timeout_at(until, changed).await.err()?;
-        let response = unchanged(&answer);
-        Some(poll.told(&broker, response))
     }
+}
+
+async fn still_unchanged(broker: &Broker, poll: &Poll, until: Instant) -> Option<Response> {
+    let change = broker.memory.answers.change_of(poll.agent)?;
+    // Before the answer is looked at: a change after that is heard.
+    let mut changed = Box::pin(change.notified());
+    changed.as_mut().enable();
+    let answer = broker.memory.answers.of(poll.agent)?;
+    if !is_named(&answer.etag, poll.known()) {
+        return None;
+    }
+    let _waits = Waits::new(&broker.metrics);
+    timeout_at(until, changed).await.err()?;
+    Some(unchanged(&answer))
 }
 
 /// Counted among the polls that wait.

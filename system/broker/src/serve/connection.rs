@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use futures_util::future::Either;
+use http::request::Parts;
 use http::{Request, Response};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
@@ -106,8 +107,28 @@ fn answer(
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + Send + use<> {
     let busy = pace.begin();
-    let (mut head, incoming) = request.into_parts();
-    let remembered = from_memory(&front.broker, &head);
+    let (head, incoming) = request.into_parts();
+    let finish = move |response: Response<Body>| Ok(response.map(|body| AnswerBody::new(body, busy)));
+    match from_memory(&front.broker, &head) {
+        Remembered::Answer(response) => Either::Left(ready(finish(response))),
+        Remembered::Nothing => {
+            let answering = front.router.clone().call(whole_request(front, peer, head, incoming));
+            Either::Right(Either::Left(async move { finish(answering.await?) }))
+        }
+        Remembered::Waits(poll) => {
+            // The router is only taken along: what waits must be small.
+            let mut router = front.router.clone();
+            Either::Right(Either::Right(async move {
+                match poll.wait().await {
+                    Ok(response) => finish(response),
+                    Err(again) => finish(router.call(again).await?),
+                }
+            }))
+        }
+    }
+}
+
+fn whole_request(front: &Front, peer: Option<IpAddr>, mut head: Parts, incoming: Incoming) -> Request<Body> {
     head.extensions.insert(PeerAddress(peer));
     let body = if incoming.is_end_stream() {
         Body::empty()
@@ -116,23 +137,5 @@ fn answer(
         head.extensions.insert(clock.clone());
         Body::new(TimedBody::new(incoming, Instant::now() + front.limits.body_time_max, clock))
     };
-    let request = Request::from_parts(head, body);
-    let finish = move |response: Response<Body>| Ok(response.map(|body| AnswerBody::new(body, busy)));
-    match remembered {
-        Remembered::Answer(response) => Either::Left(ready(finish(response))),
-        Remembered::Nothing => {
-            let answering = front.router.clone().call(request);
-            Either::Right(Either::Left(async move { finish(answering.await?) }))
-        }
-        Remembered::Waits(poll) => {
-            // The router is only taken along: what waits must be small.
-            let mut router = front.router.clone();
-            Either::Right(Either::Right(async move {
-                match poll.unchanged().await {
-                    Some(response) => finish(response),
-                    None => finish(router.call(request).await?),
-                }
-            }))
-        }
-    }
+    Request::from_parts(head, body)
 }

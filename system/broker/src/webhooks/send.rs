@@ -27,8 +27,6 @@ use super::headers::ExtraHeaders;
 use super::signature::Secret;
 use super::target::Target;
 
-/// How long an attempt may take, of a subscription that says nothing else.
-pub(crate) const TIMEOUT_SECONDS_DEFAULT: u64 = 10;
 const TIMEOUT_SECONDS_MIN: u64 = 1;
 const TIMEOUT_SECONDS_MAX: u64 = 60;
 /// What is read of an answer, so that the receiver can finish sending it. None of it is kept.

@@ -10,7 +10,9 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sindri_broker::{Bounds, Broker, SealingKey, SqliteStore, TargetPolicy, WebhookSettings, router};
+use sindri_broker::{
+    Bounds, Broker, SealingKey, Sender, SqliteStore, TargetPolicy, WebhookSettings, router, system_connector,
+};
 use sindri_model::{Clock, Entropy, Pak};
 use tower::ServiceExt;
 
@@ -34,7 +36,9 @@ pub fn fixed_clock() -> Clock {
 
 /// What takes subscriptions to public addresses.
 pub fn webhooks() -> WebhookSettings {
-    WebhookSettings { key: SealingKey::parse(&"ab".repeat(32)).unwrap(), policy: TargetPolicy::default() }
+    let policy = TargetPolicy::default();
+    let sender = Sender::new(system_connector(policy));
+    WebhookSettings { key: SealingKey::parse(&"ab".repeat(32)).unwrap(), policy, sender }
 }
 
 pub struct Answer {
