@@ -1,15 +1,19 @@
 //! What a subscription may say. No refusal repeats an address, a header or a secret.
 
+use std::collections::BTreeMap;
+
+use http::header::AUTHORIZATION;
+
 use super::answer::Refusal;
 use super::checks;
 use crate::webhooks::TargetPolicy;
+use crate::webhooks::headers::ExtraHeaders;
 use crate::webhooks::schedule::RETRIES_MAX;
+use crate::webhooks::send::timeout_of;
 use crate::webhooks::signature::Secret;
 use crate::webhooks::subscription::Patterns;
 use crate::webhooks::target::Target;
 
-const TIMEOUT_SECONDS_MAX: i64 = 60;
-const AUTH_HEADER_CHARS_MAX: usize = 4096;
 const LABELS_MAX: usize = 100;
 
 pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
@@ -26,11 +30,8 @@ pub(crate) fn check_event_types(types: &[String]) -> Result<(), Refusal> {
 }
 
 pub(crate) fn check_auth_header(header: &str) -> Result<(), Refusal> {
-    let visible = header.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-    if visible && (1..=AUTH_HEADER_CHARS_MAX).contains(&header.len()) {
-        return Ok(());
-    }
-    Err(invalid(format!("auth_header must have 1 to {AUTH_HEADER_CHARS_MAX} visible ASCII characters")))
+    let headers = BTreeMap::from([(AUTHORIZATION.to_string(), header.to_owned())]);
+    ExtraHeaders::parse(&headers).map(drop).map_err(|error| invalid(format!("auth_header: {error}")))
 }
 
 pub(crate) fn check_labels(labels: &[String]) -> Result<(), Refusal> {
@@ -46,8 +47,9 @@ pub(crate) fn check_retries(retries: i64) -> Result<(), Refusal> {
 }
 
 pub(crate) fn check_timeout(seconds: i64) -> Result<(), Refusal> {
-    let fits = (1..=TIMEOUT_SECONDS_MAX).contains(&seconds);
-    if fits { Ok(()) } else { Err(invalid(format!("timeout_seconds must be 1 to {TIMEOUT_SECONDS_MAX}"))) }
+    // What is negative is as little allowed as nothing.
+    let seconds = u64::try_from(seconds).unwrap_or_default();
+    timeout_of(seconds).map(drop).map_err(|error| invalid(format!("timeout_seconds: {error}")))
 }
 
 pub(crate) fn read_secret(text: &str) -> Result<Secret, Refusal> {

@@ -69,8 +69,10 @@ pub(crate) async fn create(
 ) -> Result<CreatedWebhook, Refusal> {
     let settings = settings(&broker)?;
     let given = request.signing_secret.as_deref().map(read_secret).transpose()?;
-    let minted = given.is_none().then(|| Secret::mint(&broker.entropy));
-    let secret = given.or(minted.clone()).expect("what is not given is minted");
+    let (secret, is_minted) = match given {
+        Some(secret) => (secret, false),
+        None => (Secret::mint(&broker.entropy), true),
+    };
     let (id, request) = (WebhookId::mint(&broker.entropy), checked(&broker, settings, request).await?);
     let seal = |part, plain: &str| settings.seal(&broker.entropy, id, part, plain);
     let sealed = SealedParts {
@@ -80,7 +82,7 @@ pub(crate) async fn create(
     };
     let webhook = shown(id, request, &stamp);
     broker.store.create_webhook(stamp, WebhookRecord { shown: webhook.clone(), sealed }).await?;
-    Ok(CreatedWebhook { webhook, minted })
+    Ok(CreatedWebhook { webhook, minted: is_minted.then_some(secret) })
 }
 
 async fn checked(

@@ -154,7 +154,7 @@ async fn a_body_in_another_form_is_refused() {
 async fn json_that_is_cut_wrong_unknown_or_not_text_is_refused() {
     let still = Still::new().await;
     let whole = json!({"name": "north", "cluster_name": "c"}).to_string();
-    let cut = (1..whole.len()).map(|at| whole[..at].as_bytes().to_vec());
+    let cut = (1..whole.len()).map(|at| whole.as_bytes()[..at].to_vec());
     let wrong = [
         br#"{"name": "n", "cluster_name": "c", "colour": "red"}"#.to_vec(),
         br#"{"name": "n", "name": "m", "cluster_name": "c"}"#.to_vec(),

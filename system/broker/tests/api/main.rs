@@ -9,6 +9,7 @@ mod encrypted;
 mod events;
 mod fleet;
 mod from_memory;
+mod fuzz;
 mod gzip;
 mod labels;
 mod lists;

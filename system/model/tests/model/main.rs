@@ -1,0 +1,3 @@
+//! Properties of what everybody agrees on.
+
+mod bundles;
