@@ -7,7 +7,7 @@
 mod address;
 mod connect;
 mod deliver;
-mod headers;
+pub(crate) mod headers;
 pub(crate) mod schedule;
 mod seal;
 pub(crate) mod sealed;

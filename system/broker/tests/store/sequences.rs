@@ -1,6 +1,6 @@
 //! Numbers, epochs and requests that are sent again.
 
-use sindri_broker::{Change, Noun, Page, Store, StoreError};
+use sindri_broker::{Change, Noun, Page, StoreError};
 use sindri_model::wire::EventStatus;
 use sindri_model::{Epoch, GeneratorId};
 
