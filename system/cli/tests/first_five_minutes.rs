@@ -184,7 +184,7 @@ impl Agent {
                 status,
                 message: message.map(str::to_owned),
             };
-            self.client.report(&event, &format!("{}-{status:?}", object.id)).await.unwrap();
+            self.client.report(&event, &format!("{}-{}", object.id, event.status)).await.unwrap();
         });
     }
 }
