@@ -104,6 +104,7 @@ fn plant(mutant: &Mutant, files: &[String]) -> Result<PathBuf, String> {
     if code != 0 {
         return Err(format!("{} does not fit the code any more: {said}", mutant.patch.display()));
     }
+    forget_what_is_gone(&tree, &tree)?;
     for file in files {
         let (changed, original) = (patched.join(file), root().join(file));
         if changed.exists() {
@@ -113,6 +114,22 @@ fn plant(mutant: &Mutant, files: &[String]) -> Result<PathBuf, String> {
         }
     }
     Ok(tree)
+}
+
+/// A file that the project no longer has would still be compiled.
+fn forget_what_is_gone(tree: &Path, directory: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
+    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        let name = path.strip_prefix(tree).unwrap_or(&path).to_string_lossy().into_owned();
+        if path.is_dir() {
+            forget_what_is_gone(tree, &path)?;
+        } else if !root().join(&name).exists() && name != "Cargo.lock" {
+            std::fs::remove_file(&path).map_err(failed)?;
+        }
+    }
+    Ok(())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
