@@ -3,6 +3,7 @@
 
 mod access;
 mod bad_input;
+mod delivered;
 mod durability;
 mod edge;
 mod encrypted;
@@ -11,6 +12,7 @@ mod fleet;
 mod from_memory;
 mod fuzz;
 mod gzip;
+mod kept;
 mod labels;
 mod lists;
 mod openapi;
@@ -22,4 +24,5 @@ mod stalled;
 mod support;
 mod target_state;
 mod target_state_model;
+mod waiting;
 mod webhooks;

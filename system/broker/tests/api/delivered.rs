@@ -1,0 +1,177 @@
+//! Messages that the broker sends, to a real receiver.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use ring::hmac;
+use serde_json::{Value, json};
+use sindri_broker::{
+    Broker, SealingKey, Sender, SqliteStore, TargetPolicy, WebhookSettings, router, serve, system_connector,
+};
+use sindri_model::{Clock, Entropy, Pak};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tower::ServiceExt;
+
+use crate::served::{header, in_time};
+use crate::support::{counting_entropy, text};
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const START: i64 = 1_700_000_000;
+
+/// A broker that sends, the time that it believes in, and what its receiver got.
+struct Sending {
+    router: Router,
+    admin: String,
+    second: Arc<AtomicI64>,
+    received: mpsc::Receiver<(String, String)>,
+    receiver: String,
+    _tasks: JoinSet<()>,
+}
+
+impl Sending {
+    /// With a receiver that answers with these statuses, one after another, and with the last one from then on.
+    async fn new(statuses: &'static [u16]) -> Self {
+        let second = Arc::new(AtomicI64::new(START));
+        let now = second.clone();
+        let clock = Clock::new(move || Timestamp::from_second(now.load(Ordering::SeqCst)).unwrap());
+        let store = SqliteStore::open(":memory:", None).unwrap();
+        let policy = TargetPolicy { allow_http: true, allow_private: true };
+        let key = SealingKey::parse(&"ab".repeat(32)).unwrap();
+        let settings = WebhookSettings { key, policy, sender: Sender::new(system_connector(policy)) };
+        let broker = Broker::start(store, clock, counting_entropy()).await.unwrap().with_webhooks(settings);
+        let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
+        broker.initialise(&admin).await.unwrap();
+        let (listener, hook) = (bound().await, bound().await);
+        let (sender, received) = mpsc::channel(16);
+        let (router, receiver) = (router(broker.clone()), format!("http://{}/hook", hook.local_addr().unwrap()));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move { serve(listener, broker, std::future::pending()).await.unwrap() });
+        tasks.spawn(receive(hook, statuses, sender));
+        Self { router, admin: admin.reveal(), second, received, receiver, _tasks: tasks }
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: &Value) -> Value {
+        let request = Request::builder().method(method).uri(format!("/api/v1{path}"));
+        let request = request.header("authorization", &self.admin).body(Body::from(body.to_string())).unwrap();
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        assert!(answer.status().is_success(), "{answer:?}");
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    async fn subscribe(&self, max_retries: i64) -> String {
+        let request = json!({
+            "name": "hook", "url": self.receiver, "auth_header": "Bearer abc", "event_types": ["stack.created"],
+            "max_retries": max_retries, "signing_secret": SECRET,
+        });
+        text(&self.ask(Method::POST, "/webhooks", &request).await["id"])
+    }
+
+    async fn generator(&self) -> String {
+        text(&self.ask(Method::POST, "/generators", &json!({"name": "shop"})).await["generator"]["id"])
+    }
+
+    async fn make_stack(&self, generator: &str, name: &str) {
+        self.ask(Method::POST, "/stacks", &json!({"name": name, "generator_id": generator})).await;
+    }
+
+    async fn next(&mut self) -> (String, Value) {
+        let (head, body) = in_time(self.received.recv()).await.unwrap();
+        (head, serde_json::from_str(&body).unwrap())
+    }
+
+    /// The history of a subscription, once its oldest message has this status.
+    async fn oldest_with(&self, webhook: &str, status: &str) -> Value {
+        in_time(async {
+            loop {
+                let history = self.ask(Method::GET, &format!("/webhooks/{webhook}/deliveries"), &json!({})).await;
+                let oldest = history.as_array().unwrap().last().unwrap().clone();
+                if oldest["status"] == status {
+                    return oldest;
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+    }
+}
+
+async fn bound() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").await.unwrap()
+}
+
+async fn receive(listener: TcpListener, statuses: &'static [u16], received: mpsc::Sender<(String, String)>) {
+    for status in statuses.iter().chain(std::iter::repeat(statuses.last().unwrap())) {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let message = read(&mut stream).await;
+        let answer = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n");
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        received.send(message).await.unwrap();
+    }
+}
+
+async fn read(stream: &mut TcpStream) -> (String, String) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap();
+    let mut body = vec![0; header(&head, "content-length").unwrap().parse().unwrap()];
+    stream.read_exact(&mut body).await.unwrap();
+    (head, String::from_utf8(body).unwrap())
+}
+
+#[tokio::test]
+async fn a_message_arrives_signed_and_is_sent_again_until_it_is_taken() {
+    let mut sending = Sending::new(&[500, 200]).await;
+    let (webhook, generator) = (sending.subscribe(5).await, sending.generator().await);
+    sending.make_stack(&generator, "first").await;
+    let (head, first) = sending.next().await;
+    assert_eq!((&first["event_type"], &first["data"]["name"]), (&json!("stack.created"), &json!("first")));
+    assert_eq!(header(&head, "authorization"), Some("Bearer abc"));
+    let failed = sending.oldest_with(&webhook, "failed").await;
+    assert_eq!((&failed["attempts"], &failed["last_error"]), (&json!(1), &json!("the receiver answered 500")));
+    // The pause is over; another message makes the broker look.
+    sending.second.fetch_add(10, Ordering::SeqCst);
+    sending.make_stack(&generator, "second").await;
+    let (one, two) = (sending.next().await, sending.next().await);
+    let again = if one.1["data"]["name"] == "first" { one } else { two };
+    assert_eq!(again.1, first);
+    assert_eq!(header(&again.0, "webhook-id"), header(&head, "webhook-id"), "a receiver can tell the repetition");
+    let done = sending.oldest_with(&webhook, "success").await;
+    assert_eq!(done["attempts"], json!(2));
+}
+
+#[tokio::test]
+async fn the_signature_is_the_one_that_the_secret_makes() {
+    let mut sending = Sending::new(&[200]).await;
+    let (_, generator) = (sending.subscribe(5).await, sending.generator().await);
+    sending.make_stack(&generator, "web").await;
+    let (head, body) = in_time(sending.received.recv()).await.unwrap();
+    let secret = STANDARD.decode(SECRET.strip_prefix("whsec_").unwrap()).unwrap();
+    let (id, at) = (header(&head, "webhook-id").unwrap(), header(&head, "webhook-timestamp").unwrap());
+    assert_eq!(at, START.to_string());
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), format!("{id}.{at}.{body}").as_bytes());
+    assert_eq!(header(&head, "webhook-signature"), Some(format!("v1,{}", STANDARD.encode(tag)).as_str()));
+}
+
+#[tokio::test]
+async fn a_message_that_nobody_takes_is_dead_after_its_last_attempt() {
+    let mut sending = Sending::new(&[302]).await;
+    let (webhook, generator) = (sending.subscribe(0).await, sending.generator().await);
+    sending.make_stack(&generator, "web").await;
+    sending.next().await;
+    let dead = sending.oldest_with(&webhook, "dead").await;
+    assert!(text(&dead["last_error"]).contains("redirects are not followed"), "{dead}");
+    assert!(!dead.to_string().contains("/hook"), "{dead}");
+}

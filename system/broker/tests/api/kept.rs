@@ -1,0 +1,73 @@
+//! What the process does about its database before it serves: a restore that is declared, secrets under a key.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+
+use crate::process::{PROGRAM, mistake, ready, start_with, stop};
+
+/// Asks on a connection of its own.
+fn ask(address: &str, method: &str, path: &str, key: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head =
+        format!("{method} /api/v1{path} HTTP/1.1\r\nhost: b\r\nconnection: close\r\nauthorization: {}", key.trim());
+    write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_database_that_was_restored_gets_a_new_epoch_when_an_operator_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
+    let restored = || Command::new(PROGRAM).args(["restore-epoch", "--database-url", &database]).output().unwrap();
+    let (process, mut lines) = start_with(directory.path(), true, &[]);
+    let address = ready(&mut lines, "http");
+    assert!(mistake(&restored()).contains("in use by another process"));
+    let admin = std::fs::read_to_string(directory.path().join("key")).unwrap();
+    let made = ask(&address, "POST", "/agents", &admin, r#"{"name": "east", "cluster_name": "c"}"#);
+    let agent = made.split(r#""id":""#).nth(1).and_then(|rest| rest.split('"').next()).unwrap().to_owned();
+    let epoch = |address: &str| {
+        let answer = ask(address, "GET", &format!("/agents/{agent}/target-state"), &admin, "");
+        let line = answer.lines().find_map(|line| line.strip_prefix("x-sindri-epoch: ").map(str::to_owned));
+        line.unwrap_or_else(|| panic!("{answer}"))
+    };
+    assert_eq!(epoch(&address), "1");
+    stop(process);
+    let output = restored();
+    assert_eq!((output.status.code(), output.stdout), (Some(0), b"epoch 2 begins\n".to_vec()));
+    let (process, mut lines) = start_with(directory.path(), true, &[]);
+    assert_eq!(epoch(&ready(&mut lines, "http")), "2");
+    stop(process);
+}
+
+#[test]
+fn what_was_sealed_under_a_key_is_not_served_without_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (right, wrong) = (directory.path().join("right"), directory.path().join("wrong"));
+    std::fs::write(&right, "ab".repeat(32)).unwrap();
+    std::fs::write(&wrong, "cd".repeat(32)).unwrap();
+    let flag = "--webhooks-encryption-key-file";
+    let (process, mut lines) = start_with(directory.path(), true, &[flag, right.to_str().unwrap()]);
+    let address = ready(&mut lines, "http");
+    let admin = std::fs::read_to_string(directory.path().join("key")).unwrap();
+    let body = r#"{"name": "hook", "url": "https://hooks.example.com/hidden", "event_types": ["*"]}"#;
+    let made = ask(&address, "POST", "/webhooks", &admin, body);
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    stop(process);
+    let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
+    let run = |more: &[&str]| Command::new(PROGRAM).args(["--database-url", &database]).args(more).output().unwrap();
+    for refused in [run(&[]), run(&[flag, wrong.to_str().unwrap()])] {
+        let line = mistake(&refused);
+        assert!(line.contains("cannot be decrypted") && line.contains("webhooks.encryption_key_file"), "{line}");
+    }
+    assert!(mistake(&run(&[flag, "no/such/file"])).contains("no/such/file"));
+    let mut stored = std::fs::read(directory.path().join("sindri.db")).unwrap();
+    stored.extend(std::fs::read(directory.path().join("sindri.db-wal")).unwrap_or_default());
+    let holds = |text: &[u8]| stored.windows(text.len()).any(|bytes| bytes == text);
+    assert!(holds(b"hook") && !holds(b"hidden"), "the name is there, and the address is sealed");
+    let (process, mut lines) = start_with(directory.path(), true, &[flag, right.to_str().unwrap()]);
+    ready(&mut lines, "http");
+    stop(process);
+}

@@ -1,0 +1,80 @@
+//! Polls that wait: woken by what concerns them, by nothing else, and answered when the broker ends.
+
+use serde_json::{Value, json};
+use sindri_broker::Limits;
+
+use crate::served::{Raw, Served, header, in_time, post};
+use crate::support::{BUNDLE, text};
+
+struct Waiter {
+    agent: String,
+    key: String,
+}
+
+async fn made(served: &Served, path: &str, body: &Value) -> Value {
+    let body = body.to_string();
+    let (status, answer) =
+        served.ask(&format!("{}{body}", post(&format!("/api/v1{path}"), &served.admin, body.len()))).await;
+    assert_eq!(status, 201, "{answer}");
+    serde_json::from_str(&answer).unwrap()
+}
+
+impl Waiter {
+    async fn new(served: &Served, name: &str, generator: &str) -> Self {
+        let request = json!({"name": name, "cluster_name": "c", "generator_ids": [generator]});
+        let agent = made(served, "/agents", &request).await;
+        Self { agent: text(&agent["agent"]["id"]), key: text(&agent["initial_pak"]) }
+    }
+
+    async fn ask(&self, served: &Served, query: &str, etag: &str) -> Raw {
+        let mut peer = served.peer().await;
+        let path = format!("/api/v1/agents/{}/target-state{query}", self.agent);
+        let head =
+            format!("GET {path} HTTP/1.1\r\nhost: b\r\nauthorization: {}\r\nif-none-match: {etag}\r\n\r\n", self.key);
+        peer.send(&head).await;
+        peer
+    }
+
+    /// Learns what there is, and waits for more.
+    async fn wait(&self, served: &Served, query: &str) -> Raw {
+        let known = self.ask(served, "", "").await.head().await;
+        self.ask(served, query, header(&known, "etag").unwrap()).await
+    }
+}
+
+/// The first is answered from memory, the second by the router.
+const QUERIES: [&str; 2] = ["?wait=60", "?mode=full&wait=60"];
+
+#[tokio::test]
+async fn a_change_wakes_the_agent_that_it_concerns_and_no_other() {
+    for query in QUERIES {
+        let served = Served::new(Limits::default()).await;
+        let generator = text(&made(&served, "/generators", &json!({"name": "shop"})).await["generator"]["id"]);
+        let stack = text(&made(&served, "/stacks", &json!({"name": "web", "generator_id": generator})).await["id"]);
+        made(&served, &format!("/stacks/{stack}/deployment-objects"), &json!({"yaml_content": BUNDLE})).await;
+        let (east, west) =
+            (Waiter::new(&served, "east", &generator).await, Waiter::new(&served, "west", &generator).await);
+        let (mut woken, waiting) = (east.wait(&served, query).await, west.wait(&served, query).await);
+        let target = json!({"agent_id": east.agent, "stack_id": stack});
+        made(&served, &format!("/agents/{}/targets", east.agent), &target).await;
+        let (status, body) = woken.answer().await;
+        assert_eq!(status, 200, "{query}");
+        assert_eq!(serde_json::from_str::<Value>(&body).unwrap()[0]["stack_id"], json!(stack));
+        let mut byte = [0];
+        assert_eq!(waiting.0.try_read(&mut byte).unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_the_broker_answers_whoever_waits() {
+    for query in QUERIES {
+        let mut served = Served::new(Limits::default()).await;
+        let generator = text(&made(&served, "/generators", &json!({"name": "shop"})).await["generator"]["id"]);
+        let mut waiting = Waiter::new(&served, "east", &generator).await.wait(&served, query).await;
+        // Another request is answered after this one has begun to wait.
+        served.ask("GET /healthz HTTP/1.1\r\nhost: b\r\n\r\n").await;
+        served.stop();
+        assert!(in_time(waiting.head()).await.starts_with("HTTP/1.1 304"), "{query}");
+        served.ended().await;
+    }
+}
