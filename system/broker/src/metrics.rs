@@ -40,11 +40,6 @@ struct ReasonLabel {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct VerbLabel {
-    verb: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OutcomeLabel {
     outcome: &'static str,
 }
@@ -90,7 +85,6 @@ pub struct Metrics {
     connections_refused: Family<ReasonLabel, Counter>,
     connections_full: Counter,
     throttled: Counter,
-    store_duration: Durations<VerbLabel>,
     waiting_polls: Gauge,
     deliveries: Family<OutcomeLabel, Counter>,
 }
@@ -110,7 +104,6 @@ impl Default for Metrics {
             connections_refused: Family::default(),
             connections_full: Counter::default(),
             throttled: Counter::default(),
-            store_duration: Family::new_with_constructor(durations),
             waiting_polls: Gauge::default(),
             deliveries: Family::default(),
         };
@@ -132,8 +125,6 @@ impl Metrics {
         registry.register("connections_full", help, self.connections_full.clone());
         let help = "Wrong keys that were refused because there were too many before";
         registry.register("throttled_keys", help, self.throttled.clone());
-        let (name, help) = ("store_call_duration", "How long calls of the store took");
-        registry.register_with_unit(name, help, Unit::Seconds, self.store_duration.clone());
         registry.register("waiting_polls", "Polls that wait for a change", self.waiting_polls.clone());
         registry.register("webhook_deliveries", "Attempts to deliver a webhook", self.deliveries.clone());
     }
@@ -162,11 +153,6 @@ impl Metrics {
             Arc::new(Route { name: name.clone(), duration, answered: Mutex::default() })
         };
         routes.entry(name.clone()).or_insert_with(make).clone()
-    }
-
-    /// A call of the store took that long.
-    pub fn store_call(&self, verb: &'static str, took: Duration) {
-        self.store_duration.get_or_create(&VerbLabel { verb }).observe(took.as_secs_f64());
     }
 
     /// A poll begins to wait.
@@ -261,7 +247,6 @@ mod tests {
             metrics.request(method, Some("/a/{id}"), StatusCode::OK, Duration::from_millis(2));
         }
         metrics.request(&Method::GET, None, StatusCode::NOT_FOUND, Duration::ZERO);
-        metrics.store_call("read", Duration::from_millis(1));
         metrics.poll_waits();
         metrics.webhook_delivery(Delivery::GivenUp);
         metrics.connection_cut_off(CutOff::SlowHead);
@@ -274,7 +259,6 @@ mod tests {
             "sindri_http_requests_total{method=\"GET\",route=\"-\",status=\"404\"} 1",
             "sindri_http_request_duration_seconds_bucket{le=\"0.001\",route=\"/a/{id}\"} 0",
             "sindri_http_request_duration_seconds_bucket{le=\"0.0025\",route=\"/a/{id}\"} 3",
-            "sindri_store_call_duration_seconds_count{verb=\"read\"} 1",
             "sindri_waiting_polls 1",
             "sindri_webhook_deliveries_total{outcome=\"given_up\"} 1",
             "sindri_connections_refused_total{reason=\"slow_head\"} 1",
