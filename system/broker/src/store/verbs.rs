@@ -9,6 +9,8 @@ use sindri_model::{
     AgentId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, RevisionId, Sequence, StackId, WebhookId,
 };
 
+use super::sql::database::{Database, Sql, Weight};
+use super::sql::submissions::Submission;
 use super::sql::{
     agents, audit, deliveries, epoch, events, fleet, generators, health, keys, labels, revisions, stacks, target_state,
     targets, webhooks,
@@ -17,7 +19,6 @@ use super::{
     AuditFilter, Claim, Claimed, DeliveryFilter, DesiredSet, Era, FleetEntry, Heartbeat, KeyHolder, KeyRecord,
     NewRevision, News, Page, RevisionRecord, Settlement, Stamp, Stored, Watcher, WebhookRecord, Whose,
 };
-use crate::store::sql::database::{Database, Sql, Weight};
 
 /// A change takes a stamp first; the weight tells a database how it may be carried out.
 macro_rules! verbs {
@@ -30,6 +31,9 @@ macro_rules! verbs {
             fn is_shared(&self) -> bool;
             /// Ends when somebody else may have committed something, or after a while.
             fn heard(&self) -> Stored<'_, ()>;
+            /// Appends a revision and returns it with its sequence. Sequences never repeat or go back, and become
+            /// visible in their order.
+            fn append_revision(&self, stamp: Stamp, revision: NewRevision) -> Stored<'_, DeploymentObject>;
             $($(#[$doc])* fn $name(&self, $($arg: $type),*) -> Stored<'_, $result>;)*
         }
 
@@ -44,6 +48,10 @@ macro_rules! verbs {
 
             fn heard(&self) -> Stored<'_, ()> {
                 self.0.heard()
+            }
+
+            fn append_revision(&self, stamp: Stamp, revision: NewRevision) -> Stored<'_, DeploymentObject> {
+                self.0.submit(Submission { stamp, revision })
             }
 
             $(fn $name(&self, $($arg: $type),*) -> Stored<'_, $result> {
@@ -159,9 +167,6 @@ verbs! {
     /// The stacks that are wanted of an agent.
     Read stacks_of_agent(agent: AgentId, page: Page) -> Vec<Stack> = stacks::of_agent;
 
-    /// Appends a revision and returns it with its sequence. Sequences never repeat or go back, and become visible in
-    /// their order.
-    Append append_revision(stamp: Stamp, revision: NewRevision) -> DeploymentObject = revisions::append;
     /// The revisions of a stack that lives, ascending; without what was meant for one agent only.
     Read revisions(stack: StackId, page: Page) -> Vec<DeploymentObject> = revisions::list;
     /// One revision or removal, of whatever stack.

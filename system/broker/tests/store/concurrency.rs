@@ -5,18 +5,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sindri_broker::{Change, PostgresStore, Store};
-use sindri_model::{RevisionId, Sequence};
+use futures_util::future::join_all;
+use sindri_broker::{AuditFilter, Change, Noun, PostgresStore, Store, StoreError};
+use sindri_model::{RevisionId, Sequence, StackId};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::deliveries::{claim, webhook};
-use crate::support::{ALL, World, at, contracts, revision, stamp};
+use crate::support::{ALL, World, at, contracts, entropy, revision, stamp, stamp_with_key};
 
 const WRITERS: usize = 8;
 const EACH: usize = 25;
 
-contracts!(sequences_become_visible_in_their_order, taking_away_and_handing_out_at_once_loses_no_removal);
+contracts!(
+    sequences_become_visible_in_their_order,
+    submissions_at_once_are_answered_as_if_each_were_alone,
+    taking_away_and_handing_out_at_once_loses_no_removal,
+);
 
 async fn sequences_become_visible_in_their_order(world: World) {
     let [_] = world.with_agents().await;
@@ -56,6 +61,43 @@ async fn sequences_become_visible_in_their_order(world: World) {
     }
     is_over.store(true, Ordering::SeqCst);
     assert_eq!(reader.join_next().await.unwrap().unwrap(), WRITERS * EACH);
+}
+
+/// Some for one stack, some that repeat a key, some that must be refused: whatever shares a transaction.
+async fn submissions_at_once_are_answered_as_if_each_were_alone(world: World) {
+    let [agent, stranger] = world.with_agents().await;
+    let (one, two) = (world.add_stack("one").await, world.add_stack("two").await);
+    world.target(agent, one).await.unwrap();
+    world.target(agent, two).await.unwrap();
+    let before = (world.store.version_of(agent).await.unwrap(), world.store.version_of(stranger).await.unwrap());
+    let nowhere = StackId::mint(&entropy());
+    let submit = |stamp, stack| world.store.append_revision(stamp, revision(stack, "a: 1"));
+    let submissions = (0..40).map(|number| match number % 4 {
+        0 => submit(stamp(), one),
+        1 => submit(stamp_with_key("same"), two),
+        2 => submit(stamp(), nowhere),
+        _ => submit(stamp_with_key(&format!("key-{number}")), one),
+    });
+    let mut answers = join_all(submissions).await;
+    let (mut of_one, mut of_two) = (Vec::new(), BTreeSet::new());
+    for (number, answer) in answers.drain(..).enumerate() {
+        match number % 4 {
+            0 | 3 => of_one.push(answer.unwrap()),
+            1 => drop(of_two.insert(answer.unwrap().id)),
+            _ => assert!(matches!(answer, Err(StoreError::NotFound { noun: Noun::Stack, .. })), "{answer:?}"),
+        }
+    }
+    assert_eq!(of_two.len(), 1, "the same key made one revision");
+    of_one.sort_by_key(|object| object.sequence_id);
+    assert_eq!(world.store.revisions(one, ALL).await.unwrap(), of_one, "each has a number of its own");
+    let handed = world.store.hand_out(agent).await.unwrap();
+    let newest: BTreeSet<RevisionId> = handed.objects.iter().map(|desired| desired.object.id).collect();
+    let last = of_one.last().unwrap();
+    assert_eq!(newest, of_two.into_iter().chain([last.id]).collect(), "the newest of each stack, and nothing else");
+    assert!(handed.version > before.0 && handed.version >= last.sequence_id, "{handed:?}");
+    assert_eq!(world.store.version_of(stranger).await.unwrap(), before.1, "nobody else is bothered");
+    let filter = AuditFilter { action: Some("deployment_object.created".to_owned()), ..AuditFilter::default() };
+    assert_eq!(world.store.audit_logs(filter).await.unwrap().1, 21, "an entry for each that was accepted");
 }
 
 async fn taking_away_and_handing_out_at_once_loses_no_removal(world: World) {

@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use sindri_model::wire::DeploymentObject;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -23,10 +24,10 @@ use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use self::appends::Job;
 use self::listener::Listener;
 use self::session::PostgresSession;
 use super::sql::database::{Database, Deed, Sql, Weight};
+use super::sql::submissions::{Submission, Waiting};
 use super::{Change, StoreError, Stored, Watcher};
 use crate::trust::system_trust;
 
@@ -43,7 +44,7 @@ pub type PostgresStore = Sql<Postgres>;
 /// A database of a PostgreSQL server.
 pub struct Postgres {
     pool: Pool,
-    appends: mpsc::Sender<Job>,
+    submissions: mpsc::Sender<Waiting>,
     listener: Listener,
     watcher: Arc<OnceLock<Watcher>>,
     /// The task that carries submissions out ends with the store.
@@ -94,11 +95,11 @@ impl PostgresStore {
         let mut first = pool.get().await.map_err(|error| PostgresError::Unreachable(root(&error)))?;
         schema::migrate(&mut first).await?;
         drop(first);
-        let (appends, jobs) = mpsc::channel(QUEUE_MAX);
+        let (submissions, waiting) = mpsc::channel(QUEUE_MAX);
         let (watcher, mut tasks) = (Arc::<OnceLock<Watcher>>::default(), JoinSet::new());
-        tasks.spawn(appends::carry_out_all(pool.clone(), jobs, watcher.clone()));
+        tasks.spawn(appends::carry_out_all(pool.clone(), waiting, watcher.clone()));
         let listener = Listener::new(config, tls);
-        Ok(Self(Postgres { pool, appends, listener, watcher, _tasks: tasks }))
+        Ok(Self(Postgres { pool, submissions, listener, watcher, _tasks: tasks }))
     }
 
     /// Which server this is, and which of its lives: differs after a restore or a failover. None where it may not be
@@ -166,9 +167,9 @@ impl Postgres {
         Ok(result)
     }
 
-    async fn append<T: Send + 'static>(&self, deed: Deed<T>) -> Result<T, StoreError> {
-        let (job, answer) = Job::new(deed);
-        self.appends.try_send(job).map_err(|_| StoreError::Unavailable)?;
+    async fn append(&self, submission: Submission) -> Result<DeploymentObject, StoreError> {
+        let (waiting, answer) = Waiting::new(submission);
+        self.submissions.try_send(waiting).map_err(|_| StoreError::Unavailable)?;
         answer.await.unwrap_or(Err(StoreError::Unavailable))
     }
 }
@@ -180,11 +181,15 @@ impl Database for Postgres {
                 match weight {
                     Weight::Read => self.read(deed).await,
                     Weight::Write => self.write(deed).await,
-                    Weight::Append => self.append(deed).await,
                 }
             };
             timeout(CALL_MAX, call).await.unwrap_or(Err(StoreError::Unavailable))
         })
+    }
+
+    fn submit(&self, submission: Submission) -> Stored<'_, DeploymentObject> {
+        let call = self.append(submission);
+        Box::pin(async { timeout(CALL_MAX, call).await.unwrap_or(Err(StoreError::Unavailable)) })
     }
 
     fn attach(&self, watcher: Watcher) {

@@ -7,7 +7,7 @@ use deadpool_postgres::GenericClient;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::failed;
-use crate::store::sql::session::{Row, Session, Value};
+use crate::store::sql::session::{Row, Session, Value, around_rows};
 use crate::store::{Change, StoreError, Stored};
 
 /// Who listens hears that something changed; what it is they read.
@@ -38,6 +38,20 @@ impl<'c, C: GenericClient> PostgresSession<'c, C> {
         found.iter().map(owned).collect()
     }
 
+    /// The rows travel as one array for each column, and the statement is carried out once.
+    async fn rows_of_each(&self, sql: &'static str, rows: Vec<Vec<Value>>) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let (before, kinds, after) = around_rows(sql);
+        let arrays: Vec<String> = (1..).zip(&kinds).map(|(number, kind)| format!("${number}::{kind}[]")).collect();
+        let sql = format!("{before}SELECT * FROM unnest({}){after}", arrays.join(", "));
+        let mut columns: Vec<Vec<Value>> = kinds.iter().map(|_| Vec::with_capacity(rows.len())).collect();
+        for row in rows {
+            columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+        }
+        let statement = self.client.prepare_cached(&sql).await?;
+        let columns: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| column as &(dyn ToSql + Sync)).collect();
+        self.client.query(&statement, &columns).await?.iter().map(owned).collect()
+    }
+
     async fn changed(&self, sql: &'static str, values: &[Value]) -> Result<u64, tokio_postgres::Error> {
         let statement = self.client.prepare_cached(&numbered(sql)).await?;
         self.client.execute(&statement, &references(values)).await
@@ -51,6 +65,10 @@ impl<C: GenericClient + Sync> Session for PostgresSession<'_, C> {
 
     fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, u64> {
         Box::pin(async move { self.changed(sql, values).await.map_err(|error| failed(&error)) })
+    }
+
+    fn each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>> {
+        Box::pin(async move { self.rows_of_each(sql, rows).await.map_err(|error| failed(&error)) })
     }
 
     fn changes(&mut self) -> &mut Vec<Change> {

@@ -5,7 +5,7 @@ use sindri_model::wire::WebhookFilters;
 use sindri_model::{AgentId, DeliveryId, EventId, StackId, WebhookId};
 
 use super::epoch;
-use super::session::{Row, Session, all, change, values};
+use super::session::{Row, Session, Value, all, change_each, row};
 use crate::store::{Stamp, StoreError};
 use crate::webhooks::subscription::{EventType, Patterns};
 
@@ -25,46 +25,70 @@ struct Subscriber {
 }
 
 pub(super) async fn announce(session: &mut dyn Session, stamp: &Stamp, happening: Happening) -> Result<(), StoreError> {
+    announce_all(session, &[(stamp, happening)]).await
+}
+
+pub(super) async fn announce_all(
+    session: &mut dyn Session,
+    happenings: &[(&Stamp, Happening)],
+) -> Result<(), StoreError> {
     let sql = "SELECT id, event_types, filters, target_labels FROM webhooks WHERE enabled = 1 ORDER BY id";
     let subscribers = all(session, sql, &[], read).await?;
-    let wanted: Vec<_> = subscribers.into_iter().filter(|subscriber| is_wanted(subscriber, &happening)).collect();
-    if wanted.is_empty() {
+    let mut messages = Vec::new();
+    for (stamp, happening) in happenings {
+        let mut wanted = subscribers.iter().filter(|subscriber| is_wanted(subscriber, happening)).peekable();
+        if wanted.peek().is_some() {
+            let message = Message::new(stamp, happening);
+            messages.extend(wanted.map(|subscriber| message.to(subscriber.id, subscriber.target_labels.clone())));
+        }
+    }
+    queue(session, messages).await
+}
+
+/// What subscribers get to read of one happening.
+pub(super) struct Message<'a> {
+    stamp: &'a Stamp,
+    event: EventId,
+    event_type: EventType,
+    text: String,
+}
+
+/// A message to one subscriber, as its row.
+pub(super) struct Addressed {
+    pub id: DeliveryId,
+    row: Vec<Value>,
+}
+
+impl<'a> Message<'a> {
+    pub(super) fn new(stamp: &'a Stamp, happening: &Happening) -> Self {
+        let event = EventId::mint(&stamp.entropy);
+        let text = json!({
+            "id": event,
+            "event_type": happening.event.as_str(),
+            "timestamp": stamp.at,
+            "data": happening.data,
+        });
+        Self { stamp, event, event_type: happening.event, text: text.to_string() }
+    }
+
+    pub(super) fn to(&self, subscriber: WebhookId, target_labels: Option<String>) -> Addressed {
+        let id = DeliveryId::mint(&self.stamp.entropy);
+        let (event_type, at) = (self.event_type.as_str(), self.stamp.at);
+        Addressed { id, row: row![id, subscriber, event_type, self.event, &self.text, target_labels, at] }
+    }
+}
+
+/// Writes messages to their subscribers.
+pub(super) async fn queue(session: &mut dyn Session, messages: Vec<Addressed>) -> Result<(), StoreError> {
+    if messages.is_empty() {
         return Ok(());
     }
-    let event = EventId::mint(&stamp.entropy);
-    let message = message(stamp, event, &happening);
-    for subscriber in wanted {
-        let id = DeliveryId::mint(&stamp.entropy);
-        queue(session, stamp, id, event, (subscriber.id, subscriber.target_labels), happening.event, &message).await?;
-    }
-    Ok(())
-}
-
-/// What a subscriber gets to read.
-pub(super) fn message(stamp: &Stamp, event: EventId, happening: &Happening) -> String {
-    let message = json!({
-        "id": event,
-        "event_type": happening.event.as_str(),
-        "timestamp": stamp.at,
-        "data": happening.data,
-    });
-    message.to_string()
-}
-
-/// Writes one message to one subscriber.
-pub(super) async fn queue(
-    session: &mut dyn Session,
-    stamp: &Stamp,
-    id: DeliveryId,
-    event: EventId,
-    (subscriber, target_labels): (WebhookId, Option<String>),
-    event_type: EventType,
-    message: &str,
-) -> Result<(), StoreError> {
-    let sql = "INSERT INTO deliveries (id, webhook_id, event_type, event_id, payload, target_labels, status, attempts,
-                 due_at, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', 0, ?7, ?7)";
-    let row = values![id, subscriber, event_type.as_str(), event, message, target_labels, stamp.at];
-    change(session, sql, row).await?;
+    let sql = "WITH batch (id, webhook_id, event_type, event_id, payload, target_labels, at)
+                 AS ({TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, BIGINT})
+               INSERT INTO deliveries (id, webhook_id, event_type, event_id, payload, target_labels, status, attempts,
+                 due_at, created_at)
+               SELECT id, webhook_id, event_type, event_id, payload, target_labels, 'pending', 0, at, at FROM batch";
+    change_each(session, sql, messages.into_iter().map(|message| message.row).collect()).await?;
     epoch::deliveries_changed(session);
     Ok(())
 }

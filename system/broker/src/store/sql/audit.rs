@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use sindri_model::AuditId;
 use sindri_model::wire::AuditLog;
 
-use super::session::{Row, Session, all, change, json_text, one, only, values};
+use super::session::{Row, Session, Value, all, change_each, json_text, one, only, row, values};
 use crate::store::{AuditFilter, KeyHolder, Stamp, StoreError};
 
 /// A query over the entries that match a filter's first eight values.
@@ -26,6 +26,15 @@ macro_rules! matching {
     };
 }
 
+/// Something that somebody did.
+pub(super) struct Entry<'a> {
+    pub stamp: &'a Stamp,
+    pub action: &'a str,
+    pub resource_type: &'a str,
+    pub resource: Option<String>,
+    pub details: Option<Json>,
+}
+
 pub(super) async fn record(
     session: &mut dyn Session,
     stamp: &Stamp,
@@ -34,16 +43,26 @@ pub(super) async fn record(
     resource: Option<String>,
     details: Option<Json>,
 ) -> Result<(), StoreError> {
+    record_all(session, vec![Entry { stamp, action, resource_type, resource, details }]).await
+}
+
+pub(super) async fn record_all(session: &mut dyn Session, entries: Vec<Entry<'_>>) -> Result<(), StoreError> {
+    let sql = "WITH batch (id, at, actor_type, actor_id, action, resource_type, resource_id, details, ip_address,
+                 user_agent) AS ({TEXT, BIGINT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT})
+               INSERT INTO audit (id, at, actor_type, actor_id, action, resource_type, resource_id, details,
+                 ip_address, user_agent) SELECT * FROM batch";
+    change_each(session, sql, entries.into_iter().map(row_of).collect()).await
+}
+
+fn row_of(entry: Entry<'_>) -> Vec<Value> {
+    let Entry { stamp, action, resource_type, resource, details } = entry;
     let (actor_type, actor) = match stamp.actor {
         None => ("system", None),
         Some(KeyHolder::Admin) => ("admin", None),
         Some(KeyHolder::Agent(agent)) => ("agent", Some(agent.to_string())),
         Some(KeyHolder::Generator(generator)) => ("generator", Some(generator.to_string())),
     };
-    let sql =
-        "INSERT INTO audit (id, at, actor_type, actor_id, action, resource_type, resource_id, details, ip_address,
-                 user_agent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    let row = values![
+    row![
         AuditId::mint(&stamp.entropy),
         stamp.at,
         actor_type,
@@ -54,9 +73,7 @@ pub(super) async fn record(
         details.map(|details| json_text(&details)),
         stamp.peer.map(|peer| peer.to_string()),
         stamp.user_agent.as_deref(),
-    ];
-    change(session, sql, row).await?;
-    Ok(())
+    ]
 }
 
 pub(crate) async fn list(session: &mut dyn Session, filter: AuditFilter) -> Result<(Vec<AuditLog>, i64), StoreError> {

@@ -1,6 +1,9 @@
 //! A database as the verbs need it: something that carries out transactions.
 
+use sindri_model::wire::DeploymentObject;
+
 use super::session::Session;
+use super::submissions::Submission;
 use crate::store::{Stored, Watcher};
 
 /// A verb with its arguments, to be carried out in a transaction.
@@ -13,8 +16,6 @@ pub enum Weight {
     Read,
     /// It may change anything.
     Write,
-    /// It checks everything before it changes anything, so that several can share a transaction.
-    Append,
 }
 
 /// Carries out transactions.
@@ -22,6 +23,8 @@ pub(crate) trait Database: Send + Sync + 'static {
     /// Carries a verb out in one transaction: all of it, or nothing. When it returns, it is durable, and the watcher
     /// was told what it changed, even if the caller has gone away meanwhile.
     fn transact<T: Send + 'static>(&self, weight: Weight, deed: Deed<T>) -> Stored<'_, T>;
+    /// Carries a submission out, together with others that wait just then.
+    fn submit(&self, submission: Submission) -> Stored<'_, DeploymentObject>;
     /// From now on `watcher` is told what is committed here.
     fn attach(&self, watcher: Watcher);
     /// Whether others write to the same database.

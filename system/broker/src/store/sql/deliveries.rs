@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use sindri_model::wire::WebhookDelivery;
-use sindri_model::{AgentId, DeliveryId, EventId, WebhookId};
+use sindri_model::{AgentId, DeliveryId, WebhookId};
 
-use super::announce::{self, Happening};
+use super::announce::{self, Happening, Message};
 use super::session::{Row, Session, all, any, change, json_text, one, only, values};
 use super::{agents, audit, found, webhooks};
 use crate::store::{Claim, Claimed, ClaimedDelivery, DeliveryFilter, NextStep, Noun, Settlement, Stamp, StoreError};
@@ -44,12 +44,12 @@ pub(crate) async fn queue_test(
     webhook: WebhookId,
 ) -> Result<DeliveryId, StoreError> {
     let shown = webhooks::get(session, webhook).await?.shown;
-    let (id, event) = (DeliveryId::mint(&stamp.entropy), EventId::mint(&stamp.entropy));
     let data = json!({"test": true, "webhook_id": webhook});
     let happening = Happening { event: EventType::DeploymentCreated, agent: None, stack: None, data };
-    let message = announce::message(&stamp, event, &happening);
     let labels = shown.target_labels.as_ref().map(json_text);
-    announce::queue(session, &stamp, id, event, (webhook, labels), happening.event, &message).await?;
+    let message = Message::new(&stamp, &happening).to(webhook, labels);
+    let id = message.id;
+    announce::queue(session, vec![message]).await?;
     audit::record(session, &stamp, "webhook.tested", "webhook", Some(webhook.to_string()), None).await?;
     Ok(id)
 }

@@ -3,10 +3,12 @@
 //! Sequences of revisions and versions of desired sets are numbers of the same counter. Taking one locks the counter
 //! until the transaction ends.
 
+use std::collections::BTreeMap;
+
 use sindri_model::{AgentId, Epoch, Sequence};
 
 use super::audit;
-use super::session::{Row, Session, all, any, change, failed, one, only, values};
+use super::session::{Row, Session, all, any, change, change_each, failed, one, only, row, values};
 use crate::store::{Change, Era, News, Stamp, StoreError};
 
 const SECRET_BYTES: usize = 32;
@@ -19,8 +21,13 @@ pub(crate) async fn ping(session: &mut dyn Session) -> Result<(), StoreError> {
 
 /// The next number.
 pub(super) async fn tick(session: &mut dyn Session) -> Result<Sequence, StoreError> {
-    let sql = "UPDATE meta SET value = value + 1 WHERE name = 'tick' RETURNING value";
-    one(session, sql, &[], only).await?.ok_or_else(|| failed("the counter is missing"))
+    tick_by(session, 1).await
+}
+
+/// The last of the next numbers.
+pub(super) async fn tick_by(session: &mut dyn Session, count: i64) -> Result<Sequence, StoreError> {
+    let sql = "UPDATE meta SET value = value + ?1 WHERE name = 'tick' RETURNING value";
+    one(session, sql, values![count], only).await?.ok_or_else(|| failed("the counter is missing"))
 }
 
 pub(super) async fn current(session: &mut dyn Session) -> Result<Epoch, StoreError> {
@@ -91,10 +98,20 @@ pub(super) async fn desired_set_changed(
     agent: AgentId,
     version: Sequence,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO versions (agent_id, version) VALUES (?1, ?2)
-               ON CONFLICT (agent_id) DO UPDATE SET version = ?2";
-    change(session, sql, values![agent, version]).await?;
-    session.changes().push(Change::DesiredSet(agent, version));
+    desired_sets_changed(session, BTreeMap::from([(agent, version)])).await
+}
+
+/// What is wanted of some agents has changed.
+pub(super) async fn desired_sets_changed(
+    session: &mut dyn Session,
+    versions: BTreeMap<AgentId, Sequence>,
+) -> Result<(), StoreError> {
+    // `true`, because SQLite would take ON for that of a join.
+    let sql = "WITH batch (agent_id, version) AS ({TEXT, BIGINT})
+               INSERT INTO versions (agent_id, version) SELECT agent_id, version FROM batch WHERE true
+               ON CONFLICT (agent_id) DO UPDATE SET version = excluded.version";
+    change_each(session, sql, versions.iter().map(|(agent, version)| row![*agent, *version]).collect()).await?;
+    session.changes().extend(versions.into_iter().map(|(agent, version)| Change::DesiredSet(agent, version)));
     Ok(())
 }
 

@@ -5,12 +5,13 @@
 //! revision is no marker, no removal is outstanding; of a stack that the agent has received and that is not wanted,
 //! exactly one removal is, or was confirmed. So a desired set holds a stack at most once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sindri_model::{AgentId, RevisionId, Sequence, StackId};
 
-use super::session::{Row, Session, Value, all, change, one, values};
-use super::{epoch, revisions};
+use super::epoch;
+use super::revisions::{self, Appended};
+use super::session::{Row, Session, Value, all, all_of_each, change, change_each, one, only, row, values};
 use crate::store::{NewRevision, Stamp, StoreError};
 
 type Pair = (AgentId, StackId);
@@ -126,32 +127,39 @@ async fn no_longer_wanted(session: &mut dyn Session, stamp: &Stamp, (agent, stac
     let sequence = epoch::tick(session).await?;
     let id = RevisionId::mint(&stamp.entropy);
     let removal = NewRevision { id, stack, yaml_content: String::new(), is_deletion_marker: true };
-    revisions::append_row(session, stamp, &removal, sequence, Some(agent)).await?;
+    revisions::insert(session, &[Appended { stamp, revision: &removal, sequence, only_for: Some(agent) }]).await?;
     let sql = "UPDATE assignments SET wanted = 0, removal = ?1, confirmed = 0 WHERE agent_id = ?2 AND stack_id = ?3";
     change(session, sql, values![sequence, agent, stack]).await?;
     epoch::desired_set_changed(session, agent, sequence).await
 }
 
 /// A new revision is wanted wherever the stack is; a marker is to be confirmed by those that have received it.
-pub(super) async fn revision_was_appended(
+pub(super) async fn revisions_were_appended(
     session: &mut dyn Session,
-    revision: &NewRevision,
-    sequence: Sequence,
+    newest: &BTreeMap<StackId, Newest>,
 ) -> Result<(), StoreError> {
-    if revision.is_deletion_marker {
-        let sql = "UPDATE assignments SET removal = ?1, confirmed = 0
-                   WHERE stack_id = ?2 AND wanted = 1 AND received = 1";
-        change(session, sql, values![sequence, revision.stack]).await?;
-    } else {
-        let sql = "UPDATE assignments SET removal = NULL, confirmed = 0
-                   WHERE stack_id = ?1 AND wanted = 1 AND removal IS NOT NULL";
-        change(session, sql, values![revision.stack]).await?;
+    let (markers, others): (Vec<_>, Vec<_>) = newest.iter().partition(|(_, newest)| newest.is_marker);
+    let rows = |stacks: Vec<(&StackId, &Newest)>| {
+        stacks.into_iter().map(|(stack, newest)| row![*stack, newest.sequence]).collect()
+    };
+    let sql = "WITH batch (stack_id, sequence) AS ({TEXT, BIGINT})
+               UPDATE assignments SET removal = batch.sequence, confirmed = 0 FROM batch
+               WHERE assignments.stack_id = batch.stack_id AND wanted = 1 AND received = 1";
+    change_each(session, sql, rows(markers)).await?;
+    let sql = "WITH batch (stack_id, sequence) AS ({TEXT, BIGINT})
+               UPDATE assignments SET removal = NULL, confirmed = 0 FROM batch
+               WHERE assignments.stack_id = batch.stack_id AND wanted = 1 AND removal IS NOT NULL";
+    change_each(session, sql, rows(others)).await?;
+    let sql = "WITH batch (stack_id, sequence) AS ({TEXT, BIGINT})
+               SELECT agent_id, batch.sequence FROM batch
+                 JOIN assignments ON assignments.stack_id = batch.stack_id AND wanted = 1";
+    let concerned = all_of_each(session, sql, rows(newest.iter().collect()), read_version).await?;
+    let mut versions = BTreeMap::new();
+    for (agent, version) in concerned {
+        let newest = versions.entry(agent).or_insert(version);
+        *newest = version.max(*newest);
     }
-    let sql = "SELECT agent_id, stack_id FROM assignments WHERE stack_id = ?1 AND wanted = 1";
-    for (agent, _) in all(session, sql, values![revision.stack], read_pair).await? {
-        epoch::desired_set_changed(session, agent, sequence).await?;
-    }
-    Ok(())
+    epoch::desired_sets_changed(session, versions).await
 }
 
 /// Every agent that ever received the stack has to confirm the marker, whether it is still wanted there or not.
@@ -164,11 +172,9 @@ pub(super) async fn stack_was_deleted(
     change(session, sql, values![stack]).await?;
     let sql = "UPDATE assignments SET wanted = 0, removal = ?1, confirmed = 0 WHERE stack_id = ?2";
     change(session, sql, values![marker, stack]).await?;
-    let sql = "SELECT agent_id, stack_id FROM assignments WHERE stack_id = ?1";
-    for (agent, _) in all(session, sql, values![stack], read_pair).await? {
-        epoch::desired_set_changed(session, agent, marker).await?;
-    }
-    Ok(())
+    let sql = "SELECT agent_id FROM assignments WHERE stack_id = ?1";
+    let concerned = all(session, sql, values![stack], only).await?;
+    epoch::desired_sets_changed(session, concerned.into_iter().map(|agent| (agent, marker)).collect()).await
 }
 
 /// Nobody will ask any more; what it received stays on record as owed.
@@ -187,10 +193,15 @@ fn read_pair(row: &mut Row) -> Result<Pair, StoreError> {
     Ok((row.take()?, row.take()?))
 }
 
-#[derive(Default)]
-struct Newest {
-    sequence: Option<Sequence>,
-    is_marker: bool,
+fn read_version(row: &mut Row) -> Result<(AgentId, Sequence), StoreError> {
+    Ok((row.take()?, row.take()?))
+}
+
+/// The newest revision of a stack, if it has one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Newest {
+    pub sequence: Option<Sequence>,
+    pub is_marker: bool,
 }
 
 fn read_newest(row: &mut Row) -> Result<Newest, StoreError> {

@@ -1,7 +1,12 @@
 //! The same request, sent again: the same key of the same actor finds what the first one made.
 
-use super::session::{Session, change, one, only, values};
+use std::collections::BTreeMap;
+
+use super::session::{Session, all_of_each, change_each, row};
 use crate::store::{KeyHolder, Stamp, StoreError};
+
+/// Who asks with which key, if the request has one.
+pub(super) type Mark = (String, String);
 
 /// What an earlier request with this key made, if there was one: its id.
 pub(super) async fn made_before(
@@ -9,14 +14,29 @@ pub(super) async fn made_before(
     stamp: &Stamp,
     what: &'static str,
 ) -> Result<Option<String>, StoreError> {
-    let Some(key) = &stamp.idempotency_key else { return Ok(None) };
-    let sql = "SELECT resource FROM requests WHERE actor = ?1 AND idempotency_key = ?2";
-    let Some(resource): Option<String> = one(session, sql, values![actor(stamp), key], only).await? else {
-        return Ok(None);
-    };
+    let mut made = made_before_all(session, &[stamp]).await?;
+    mark(stamp).and_then(|mark| made.remove(&mark)).map(|resource| id_of(&resource, what)).transpose()
+}
+
+/// What earlier requests with the keys of these made.
+pub(super) async fn made_before_all(
+    session: &mut dyn Session,
+    stamps: &[&Stamp],
+) -> Result<BTreeMap<Mark, String>, StoreError> {
+    let sql = "WITH batch (actor, idempotency_key) AS ({TEXT, TEXT})
+               SELECT requests.actor, requests.idempotency_key, requests.resource FROM batch
+                 JOIN requests ON requests.actor = batch.actor
+                   AND requests.idempotency_key = batch.idempotency_key";
+    let rows = stamps.iter().filter_map(|stamp| mark(stamp)).map(|(actor, key)| row![actor, key]);
+    let made = all_of_each(session, sql, rows.collect(), |row| Ok(((row.take()?, row.take()?), row.take()?))).await?;
+    Ok(made.into_iter().collect())
+}
+
+/// The id of what was made, if it is what the request asks for now.
+pub(super) fn id_of(resource: &str, what: &'static str) -> Result<String, StoreError> {
     match resource.split_once(' ') {
-        Some((kind, id)) if kind == what => Ok(Some(id.to_owned())),
-        _ => Err(StoreError::KeyReused(resource)),
+        Some((kind, id)) if kind == what => Ok(id.to_owned()),
+        _ => Err(StoreError::KeyReused(resource.to_owned())),
     }
 }
 
@@ -27,10 +47,22 @@ pub(super) async fn remember(
     what: &'static str,
     id: impl ToString,
 ) -> Result<(), StoreError> {
-    let Some(key) = &stamp.idempotency_key else { return Ok(()) };
-    let sql = "INSERT INTO requests (actor, idempotency_key, resource, at) VALUES (?1, ?2, ?3, ?4)";
-    change(session, sql, values![actor(stamp), key, format!("{what} {}", id.to_string()), stamp.at]).await?;
-    Ok(())
+    remember_all(session, what, vec![(stamp, id.to_string())]).await
+}
+
+/// Remembers what each request with a key made.
+pub(super) async fn remember_all(
+    session: &mut dyn Session,
+    what: &'static str,
+    made: Vec<(&Stamp, String)>,
+) -> Result<(), StoreError> {
+    let sql = "WITH batch (actor, idempotency_key, resource, at) AS ({TEXT, TEXT, TEXT, BIGINT})
+               INSERT INTO requests (actor, idempotency_key, resource, at) SELECT * FROM batch";
+    let rows = made.into_iter().filter_map(|(stamp, id)| {
+        let (actor, key) = mark(stamp)?;
+        Some(row![actor, key, format!("{what} {id}"), stamp.at])
+    });
+    change_each(session, sql, rows.collect()).await
 }
 
 /// For what cannot be answered a second time, because a secret was shown with it.
@@ -45,11 +77,14 @@ pub(super) async fn refuse_again(
     }
 }
 
-fn actor(stamp: &Stamp) -> String {
-    match stamp.actor {
+/// The mark of a request.
+pub(super) fn mark(stamp: &Stamp) -> Option<Mark> {
+    let key = stamp.idempotency_key.clone()?;
+    let actor = match stamp.actor {
         None => "system".to_owned(),
         Some(KeyHolder::Admin) => "admin".to_owned(),
         Some(KeyHolder::Agent(agent)) => agent.to_string(),
         Some(KeyHolder::Generator(generator)) => generator.to_string(),
-    }
+    };
+    Some((actor, key))
 }

@@ -1,16 +1,14 @@
 //! Revisions of stacks: appended, and never changed.
 
-use serde_json::json;
+use std::collections::BTreeMap;
+
 use sindri_model::wire::DeploymentObject;
-use sindri_model::{AgentId, Checksum, GeneratorId, RevisionId, Sequence, StackId};
+use sindri_model::{AgentId, Checksum, RevisionId, Sequence, StackId};
 
-use super::announce::{Happening, announce};
-use super::session::{Row, Session, all, change, failed, one, only, values};
-use super::{audit, epoch, found, matching, once, stacks};
+use super::matching::Newest;
+use super::session::{Row, Session, all, change_each, one, row, values};
+use super::{found, stacks};
 use crate::store::{NewRevision, Noun, Page, RevisionRecord, Stamp, StoreError};
-use crate::webhooks::subscription::EventType;
-
-const WHAT: &str = "deployment_object";
 
 /// The columns that [`read`] reads, of a query that goes on as given.
 macro_rules! columns {
@@ -24,83 +22,71 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// Everything is checked before anything is written: several of these may share a transaction.
-pub(crate) async fn append(
-    session: &mut dyn Session,
-    stamp: Stamp,
-    revision: NewRevision,
-) -> Result<DeploymentObject, StoreError> {
-    if let Some(before) = once::made_before(session, &stamp, WHAT).await? {
-        return Ok(get(session, before.parse().map_err(failed)?).await?.object);
-    }
-    let sql = "SELECT generator_id FROM stacks WHERE id = ?1 AND deleted_at IS NULL";
-    let generator: GeneratorId =
-        found(one(session, sql, values![revision.stack], only).await?, Noun::Stack, revision.stack)?;
-    let sequence = epoch::tick(session).await?;
-    let object = append_row(session, &stamp, &revision, sequence, None).await?;
-    matching::revision_was_appended(session, &revision, sequence).await?;
-    once::remember(session, &stamp, WHAT, revision.id).await?;
-    let data = json!({
-        "deployment_object_id": revision.id,
-        "stack_id": revision.stack,
-        "generator_id": generator,
-        "sequence_id": sequence,
-        "yaml_checksum": object.yaml_checksum,
-        "is_deletion_marker": revision.is_deletion_marker,
-    });
-    audit::record(
-        session,
-        &stamp,
-        "deployment_object.created",
-        WHAT,
-        Some(revision.id.to_string()),
-        Some(data.clone()),
-    )
-    .await?;
-    let happening = Happening { event: EventType::DeploymentCreated, agent: None, stack: Some(revision.stack), data };
-    announce(session, &stamp, happening).await?;
-    Ok(object)
+/// A revision with its number.
+#[derive(Clone, Copy)]
+pub(super) struct Appended<'a> {
+    pub stamp: &'a Stamp,
+    pub revision: &'a NewRevision,
+    pub sequence: Sequence,
+    pub only_for: Option<AgentId>,
 }
 
-/// The row alone. What is for all agents becomes the newest of its stack.
-pub(super) async fn append_row(
+/// The rows, and nothing of what follows from them. What is for all agents becomes the newest of its stack.
+pub(super) async fn insert(
     session: &mut dyn Session,
-    stamp: &Stamp,
-    revision: &NewRevision,
-    sequence: Sequence,
-    only_for: Option<AgentId>,
-) -> Result<DeploymentObject, StoreError> {
-    let checksum = Checksum::of(&revision.yaml_content);
-    let sql = "INSERT INTO revisions
+    appended: &[Appended<'_>],
+) -> Result<Vec<DeploymentObject>, StoreError> {
+    let objects: Vec<DeploymentObject> = appended.iter().map(object).collect();
+    let rows = objects.iter().zip(appended).map(|(object, Appended { only_for, .. })| {
+        row![
+            object.sequence_id,
+            object.id,
+            object.stack_id,
+            *only_for,
+            &object.yaml_content,
+            &object.yaml_checksum,
+            object.submitted_at,
+            object.is_deletion_marker,
+        ]
+    });
+    let sql = "WITH batch (sequence, id, stack_id, agent_id, yaml_content, yaml_checksum, submitted_at, is_marker)
+                 AS ({BIGINT, TEXT, TEXT, TEXT, TEXT, TEXT, BIGINT, BIGINT})
+               INSERT INTO revisions
                  (sequence, id, stack_id, agent_id, yaml_content, yaml_checksum, submitted_at, is_deletion_marker)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    let row = values![
-        sequence,
-        revision.id,
-        revision.stack,
-        only_for,
-        &revision.yaml_content,
-        &checksum,
-        stamp.at,
-        revision.is_deletion_marker,
-    ];
-    change(session, sql, row).await?;
-    if only_for.is_none() {
-        let sql = "UPDATE stacks SET newest = ?1, newest_is_marker = ?2 WHERE id = ?3";
-        change(session, sql, values![sequence, revision.is_deletion_marker, revision.stack]).await?;
-    }
-    Ok(DeploymentObject {
+               SELECT * FROM batch";
+    change_each(session, sql, rows.collect()).await?;
+    let sql = "WITH batch (stack_id, sequence, is_marker) AS ({TEXT, BIGINT, BIGINT})
+               UPDATE stacks SET newest = batch.sequence, newest_is_marker = batch.is_marker
+               FROM batch WHERE stacks.id = batch.stack_id";
+    let newest = newest_of(appended);
+    let rows = newest.iter().map(|(stack, newest)| row![*stack, newest.sequence, newest.is_marker]);
+    change_each(session, sql, rows.collect()).await?;
+    Ok(objects)
+}
+
+/// The last of each stack, of those that are for all agents.
+pub(super) fn newest_of(appended: &[Appended<'_>]) -> BTreeMap<StackId, Newest> {
+    let for_all = appended.iter().filter(|appended| appended.only_for.is_none());
+    for_all
+        .map(|Appended { revision, sequence, .. }| {
+            (revision.stack, Newest { sequence: Some(*sequence), is_marker: revision.is_deletion_marker })
+        })
+        .collect()
+}
+
+fn object(Appended { stamp, revision, sequence, .. }: &Appended<'_>) -> DeploymentObject {
+    DeploymentObject {
         id: revision.id,
         created_at: stamp.at,
         updated_at: stamp.at,
         deleted_at: None,
-        sequence_id: sequence,
+        sequence_id: *sequence,
         stack_id: revision.stack,
         yaml_content: revision.yaml_content.clone(),
-        yaml_checksum: checksum,
+        yaml_checksum: Checksum::of(&revision.yaml_content),
         submitted_at: stamp.at,
         is_deletion_marker: revision.is_deletion_marker,
-    })
+    }
 }
 
 pub(crate) async fn list(

@@ -26,6 +26,9 @@ pub(crate) trait Session: Send {
     fn query<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, Vec<Row>>;
     /// Carries a statement out; says how many rows it changed.
     fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, u64>;
+    /// Carries a statement out for each of some rows, and returns what it returns for all of them. In the statement the
+    /// rows are a part in braces that names the kinds of their columns: `WITH batch (a, b) AS ({BIGINT, TEXT}) …`.
+    fn each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>>;
     /// What the transaction changes that brokers remember; they hear of it when it is committed.
     fn changes(&mut self) -> &mut Vec<Change>;
 }
@@ -44,6 +47,12 @@ macro_rules! values {
     ($($value:expr),* $(,)?) => { &[$($crate::store::sql::session::Value::from($value)),*][..] };
 }
 pub(crate) use values;
+
+/// The values of one of several rows.
+macro_rules! row {
+    ($($value:expr),* $(,)?) => { vec![$($crate::store::sql::session::Value::from($value)),*] };
+}
+pub(crate) use row;
 
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
@@ -271,6 +280,38 @@ pub(crate) async fn one<T>(
 /// Whether a query has a row.
 pub(crate) async fn any(session: &mut dyn Session, sql: &'static str, values: &[Value]) -> Result<bool, StoreError> {
     Ok(!session.query(sql, values).await?.is_empty())
+}
+
+/// Everything that a query finds for each of some rows.
+pub(crate) async fn all_of_each<T>(
+    session: &mut dyn Session,
+    sql: &'static str,
+    rows: Vec<Vec<Value>>,
+    read: Reader<T>,
+) -> Result<Vec<T>, StoreError> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    session.each(sql, rows).await?.iter_mut().map(read).collect()
+}
+
+/// Carries a statement out for each of some rows.
+pub(crate) async fn change_each(
+    session: &mut dyn Session,
+    sql: &'static str,
+    rows: Vec<Vec<Value>>,
+) -> Result<(), StoreError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    session.each(sql, rows).await.map(drop)
+}
+
+/// A statement for each of some rows: what is before the rows, the kinds of their columns, and what is after them.
+pub(crate) fn around_rows(sql: &'static str) -> (&'static str, Vec<&'static str>, &'static str) {
+    let (before, rest) = sql.split_once('{').expect("a statement for each row has its rows in braces");
+    let (kinds, after) = rest.split_once('}').expect("a statement for each row has its rows in braces");
+    (before, kinds.split(", ").collect(), after)
 }
 
 /// Carries a statement out; says how many rows it changed.

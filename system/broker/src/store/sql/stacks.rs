@@ -5,8 +5,9 @@ use sindri_model::wire::{Stack, UpdateStackRequest};
 use sindri_model::{AgentId, GeneratorId, RevisionId, StackId};
 
 use super::announce::{Happening, announce};
+use super::revisions::{self, Appended};
 use super::session::{Row, Session, all, any, change, failed, one, values};
-use super::{agents, as_reference, audit, epoch, found, generators, keys, made, matching, once, revisions};
+use super::{agents, as_reference, audit, epoch, found, generators, keys, made, matching, once};
 use crate::store::{KeyHolder, NewRevision, Noun, Page, Stamp, StoreError, Whose};
 use crate::webhooks::subscription::EventType;
 
@@ -106,7 +107,8 @@ pub(crate) async fn delete(session: &mut dyn Session, stamp: Stamp, stack: Stack
     let gone = get(session, stack).await?;
     let id = RevisionId::mint(&stamp.entropy);
     let marker = NewRevision { id, stack, yaml_content: String::new(), is_deletion_marker: true };
-    revisions::append_row(session, &stamp, &marker, sequence, None).await?;
+    let appended = Appended { stamp: &stamp, revision: &marker, sequence, only_for: None };
+    revisions::insert(session, &[appended]).await?;
     matching::stack_was_deleted(session, stack, sequence).await?;
     for sql in [
         "DELETE FROM targets WHERE stack_id = ?1",

@@ -17,13 +17,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use sindri_model::wire::DeploymentObject;
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
 pub use self::worker::Worker;
 use self::worker::{Job, Task, carry_out};
 use super::sql::database::{Database, Deed, Sql, Weight};
+use super::sql::submissions::{Submission, Waiting, append};
 use super::{Change, StoreError, Stored, Watcher};
 
 /// More statements than there are in this crate.
@@ -150,6 +152,17 @@ impl Sqlite {
     }
 }
 
+/// Waits for the thread.
+async fn carried_out<T>(
+    jobs: &mpsc::Sender<Job>,
+    job: Job,
+    answer: oneshot::Receiver<Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    jobs.try_send(job).map_err(|_| StoreError::Unavailable)?;
+    let answer = timeout(CALL_MAX, answer).await.map_err(|_| StoreError::Unavailable)?;
+    answer.unwrap_or(Err(StoreError::Unavailable))
+}
+
 impl Database for Sqlite {
     fn transact<T: Send + 'static>(&self, _: Weight, deed: Deed<T>) -> Stored<'_, T> {
         match &self.lane {
@@ -159,10 +172,18 @@ impl Database for Sqlite {
                 self.inline(connection, deed)
             }),
             Lane::Thread(jobs) => Box::pin(async {
-                let (job, answer) = Job::new(deed);
-                jobs.try_send(job).map_err(|_| StoreError::Unavailable)?;
-                let answer = timeout(CALL_MAX, answer).await.map_err(|_| StoreError::Unavailable)?;
-                answer.unwrap_or(Err(StoreError::Unavailable))
+                let (job, answer) = Job::verb(deed);
+                carried_out(jobs, job, answer).await
+            }),
+        }
+    }
+
+    fn submit(&self, submission: Submission) -> Stored<'_, DeploymentObject> {
+        match &self.lane {
+            Lane::Inline(..) => self.transact(Weight::Write, Box::new(|session| Box::pin(append(session, submission)))),
+            Lane::Thread(jobs) => Box::pin(async {
+                let (waiting, answer) = Waiting::new(submission);
+                carried_out(jobs, Job::Submission(waiting), answer).await
             }),
         }
     }

@@ -1,10 +1,10 @@
 //! A transaction of SQLite. Every call is made and answered at once.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Connection, ToSql};
+use rusqlite::{CachedStatement, Connection, Statement, ToSql};
 
 use super::worker::Stopped;
-use crate::store::sql::session::{Row, Session, Value};
+use crate::store::sql::session::{Row, Session, Value, around_rows};
 use crate::store::{Change, StoreError, Stored};
 
 pub(super) struct SqliteSession<'c> {
@@ -26,19 +26,25 @@ impl<'c> SqliteSession<'c> {
 
     fn bound(&self, sql: &'static str, values: &[Value]) -> rusqlite::Result<CachedStatement<'_>> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        for (index, value) in (1..).zip(values) {
-            statement.raw_bind_parameter(index, value)?;
-        }
+        bind(&mut statement, values)?;
         Ok(statement)
     }
 
     fn rows(&self, sql: &'static str, values: &[Value]) -> rusqlite::Result<Vec<Row>> {
-        let mut statement = self.bound(sql, values)?;
-        let columns = statement.column_count();
-        let (mut found, mut rows) = (Vec::new(), statement.raw_query());
-        while let Some(row) = rows.next()? {
-            let values: rusqlite::Result<_> = (0..columns).map(|column| Ok(owned(row.get_ref(column)?))).collect();
-            found.push(Row::new(values?));
+        let mut found = Vec::new();
+        collect(&mut *self.bound(sql, values)?, &mut found)?;
+        Ok(found)
+    }
+
+    fn rows_of_each(&self, sql: &'static str, rows: &[Vec<Value>]) -> rusqlite::Result<Vec<Row>> {
+        let (before, kinds, after) = around_rows(sql);
+        let numbers: Vec<String> = (1..=kinds.len()).map(|number| format!("?{number}")).collect();
+        let sql = format!("{before}VALUES ({}){after}", numbers.join(", "));
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut found = Vec::new();
+        for row in rows {
+            bind(&mut statement, row)?;
+            collect(&mut statement, &mut found)?;
         }
         Ok(found)
     }
@@ -55,9 +61,32 @@ impl Session for SqliteSession<'_> {
         Box::pin(std::future::ready(changed.map(|rows| rows as u64).map_err(failure)))
     }
 
+    fn each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>> {
+        let found = self.rows_of_each(sql, &rows).map_err(failure);
+        Box::pin(std::future::ready(found))
+    }
+
     fn changes(&mut self) -> &mut Vec<Change> {
         &mut self.changes
     }
+}
+
+fn bind(statement: &mut Statement<'_>, values: &[Value]) -> rusqlite::Result<()> {
+    for (index, value) in (1..).zip(values) {
+        statement.raw_bind_parameter(index, value)?;
+    }
+    Ok(())
+}
+
+/// Carries out what is bound; adds the rows that it returns.
+fn collect(statement: &mut Statement<'_>, found: &mut Vec<Row>) -> rusqlite::Result<()> {
+    let columns = statement.column_count();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        let values: rusqlite::Result<_> = (0..columns).map(|column| Ok(owned(row.get_ref(column)?))).collect();
+        found.push(Row::new(values?));
+    }
+    Ok(())
 }
 
 impl ToSql for Value {

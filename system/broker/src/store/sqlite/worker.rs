@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::session::SqliteSession;
 use super::tell;
 use crate::store::sql::database::Deed;
+use crate::store::sql::submissions::{Outcome, Waiting, answer, append_all};
 use crate::store::{Change, StoreError, Watcher};
 
 /// The most verbs that share a transaction.
@@ -113,20 +114,24 @@ impl From<Stopped> for StoreError {
     }
 }
 
-/// A verb that waits for the thread, and its caller.
-pub(super) struct Job(Box<dyn Queued>);
+/// What waits for the thread.
+pub(super) enum Job {
+    Verb(Box<dyn Queued>),
+    Submission(Waiting),
+}
 
-trait Queued: Send {
+/// Work and its callers.
+pub(super) trait Queued: Send {
     fn work(&mut self) -> &mut dyn Work;
     fn answer(self: Box<Self>);
 }
 
-struct Waiting<T> {
+struct Called<T> {
     task: Task<T>,
     caller: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T: Send> Queued for Waiting<T> {
+impl<T: Send> Queued for Called<T> {
     fn work(&mut self) -> &mut dyn Work {
         &mut self.task
     }
@@ -137,11 +142,52 @@ impl<T: Send> Queued for Waiting<T> {
     }
 }
 
-impl Job {
-    pub(super) fn new<T: Send + 'static>(deed: Deed<T>) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
-        let (caller, answer) = oneshot::channel();
-        (Self(Box::new(Waiting { task: Task::new(deed), caller })), answer)
+/// Submissions that wait next to each other: one verb for all of them.
+struct Submissions {
+    task: Task<Vec<Outcome>>,
+    callers: Vec<oneshot::Sender<Outcome>>,
+}
+
+impl Queued for Submissions {
+    fn work(&mut self) -> &mut dyn Work {
+        &mut self.task
     }
+
+    fn answer(self: Box<Self>) {
+        answer(self.callers, self.task.into_result());
+    }
+}
+
+impl Job {
+    pub(super) fn verb<T: Send + 'static>(deed: Deed<T>) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+        let (caller, answer) = oneshot::channel();
+        (Self::Verb(Box::new(Called { task: Task::new(deed), caller })), answer)
+    }
+}
+
+/// In their order, with submissions that are next to each other together.
+fn gathered(jobs: Vec<Job>) -> Vec<Box<dyn Queued>> {
+    let (mut gathered, mut submissions) = (Vec::new(), Vec::new());
+    for job in jobs {
+        match job {
+            Job::Submission(waiting) => submissions.push(waiting),
+            Job::Verb(verb) => {
+                gathered.extend(together(std::mem::take(&mut submissions)));
+                gathered.push(verb);
+            }
+        }
+    }
+    gathered.extend(together(submissions));
+    gathered
+}
+
+fn together(waiting: Vec<Waiting>) -> Option<Box<dyn Queued>> {
+    if waiting.is_empty() {
+        return None;
+    }
+    let (submissions, callers) = waiting.into_iter().map(|waiting| (waiting.submission, waiting.caller)).unzip();
+    let task = Task::new(Box::new(|session| Box::pin(append_all(session, submissions))));
+    Some(Box::new(Submissions { task, callers }))
 }
 
 /// Makes the calls of a store, on the thread of whoever runs it.
@@ -155,16 +201,17 @@ impl Worker {
     /// Until the store is dropped.
     pub fn run(mut self) {
         while let Some(first) = self.jobs.blocking_recv() {
-            let mut batch = vec![first];
-            while batch.len() < BATCH_MAX
+            let mut jobs = vec![first];
+            while jobs.len() < BATCH_MAX
                 && let Ok(next) = self.jobs.try_recv()
             {
-                batch.push(next);
+                jobs.push(next);
             }
-            let mut works: Vec<&mut dyn Work> = batch.iter_mut().map(|job| job.0.work()).collect();
+            let mut batch = gathered(jobs);
+            let mut works: Vec<&mut dyn Work> = batch.iter_mut().map(|queued| queued.work()).collect();
             let changes = carry_out(&mut self.connection, &mut works);
             tell(&self.watcher, &changes);
-            batch.into_iter().for_each(|job| job.0.answer());
+            batch.into_iter().for_each(|queued| queued.answer());
         }
     }
 }
