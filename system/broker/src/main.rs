@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use process::flags::{self, Flags, Otherwise};
 use process::key::{self, KeyError};
 use process::signals::Signals;
 use process::tls_files::{TlsFiles, TlsFilesError};
-use process::{descriptors, logs, settings};
+use process::{descriptors, logs, pages, settings};
 
 /// Connections that the system keeps until they are accepted.
 const BACKLOG: u32 = 4_096;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), StartError> {
+    pages::keep_small();
     let flags = match flags::read(std::env::args_os()) {
         Ok(flags) => flags,
         Err(Otherwise::Said(text)) => {
@@ -149,7 +151,7 @@ async fn start(config: &Config) -> Result<(), StartError> {
     let files = tls_files(config)?;
     let entropy = system_entropy();
     let broker = with_webhooks(config, broker(config, &entropy).await?.with_bounds(bounds(config))).await?;
-    key::first_start(&broker, config.path(&settings::ADMIN_KEY_FILE), &entropy).await?;
+    key::first_start(&broker, Path::new(config.text(&settings::ADMIN_KEY_FILE)), &entropy).await?;
     let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };
     let listener = listen(config.text(&settings::LISTEN)).await.map_err(listen_error)?;
     let address = listener.local_addr().map_err(listen_error)?;

@@ -5,6 +5,7 @@ pub mod descriptors;
 pub mod flags;
 pub mod key;
 pub mod logs;
+pub mod pages;
 pub mod settings;
 pub mod signals;
 pub mod tls_files;

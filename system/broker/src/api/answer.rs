@@ -64,6 +64,7 @@ impl From<StoreError> for Refusal {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, &format!("{}_not_found", noun.code()), message)
             }
             StoreError::NotRegistered { .. } => Self::new(StatusCode::FORBIDDEN, "agent_not_registered", message),
+            StoreError::NotTheirs => Self::forbidden(),
             StoreError::KeyReused(_) => Self::new(StatusCode::CONFLICT, "idempotency_key_reused", message),
             StoreError::Unavailable => Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message),
             StoreError::Failed(_) => {

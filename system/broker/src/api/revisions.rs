@@ -69,13 +69,11 @@ impl Part for Submission {
 
 pub(crate) async fn submit(
     State(broker): State<Broker>,
-    actor: Actor,
     Ids(stack): Ids<StackId>,
     Asked(marker): Asked<Marker>,
     By(stamp): By,
     Submission(mut request): Submission,
 ) -> Result<Created<DeploymentObject>, Refusal> {
-    owned(&broker, actor, stack).await?;
     request.is_deletion_marker |= marker.deletion_marker;
     check(&request)?;
     let revision = NewRevision {

@@ -1,5 +1,6 @@
 //! The administrator's key, made once.
 
+use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -7,10 +8,9 @@ use std::path::Path;
 
 use sindri_broker::{Broker, StoreError};
 use sindri_model::{Entropy, Pak};
-use thiserror::Error;
 
 /// There is no administrator's key, and none can be made.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be used.
     #[error("the key file {path}: {reason}")]
@@ -25,34 +25,38 @@ pub enum KeyError {
     Store(#[from] StoreError),
 }
 
-/// Makes the administrator's key, once. The file is written before the database, so that a crash in between
-/// loses nothing: the next start finds the key in the file.
-pub async fn first_start(broker: &Broker, key_file: Option<&Path>, entropy: &Entropy) -> Result<(), KeyError> {
+/// Makes the administrator's key, once: printed, and written to a file. The file is written before the database, so
+/// that a crash in between loses nothing: the next start finds the key in the file.
+pub async fn first_start(broker: &Broker, key_file: &Path, entropy: &Entropy) -> Result<(), KeyError> {
     if broker.has_admin().await? {
         return Ok(());
     }
-    let pak = match key_file {
-        Some(path) => key_in_file(path, entropy)?,
-        None => Pak::mint(entropy),
-    };
-    broker.initialise(&pak).await?;
-    match key_file {
-        Some(path) => println!("the administrator's key is in {}", path.display()),
-        None => println!("the administrator's key, shown this once: {}", pak.reveal()),
+    let shown = key_file.display();
+    match key_in_file(key_file)? {
+        Some(pak) => {
+            broker.initialise(&pak).await?;
+            println!("the administrator's key is the one in {shown}");
+        }
+        None => {
+            let pak = Pak::mint(entropy);
+            write_key(key_file, &pak).map_err(|error| fault(key_file, &error))?;
+            broker.initialise(&pak).await?;
+            println!("the administrator's key, shown this once and kept in {shown}: {}", pak.reveal());
+        }
     }
     Ok(())
 }
 
-fn key_in_file(path: &Path, entropy: &Entropy) -> Result<Pak, KeyError> {
-    let fault = |reason: String| KeyError::File { path: path.display().to_string(), reason };
+fn key_in_file(path: &Path) -> Result<Option<Pak>, KeyError> {
     match std::fs::read_to_string(path) {
-        Ok(text) => return Pak::parse(text.trim()).map_err(|error| fault(error.to_string())),
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(fault(error.to_string())),
+        Ok(text) => Pak::parse(text.trim()).map(Some).map_err(|error| fault(path, &error)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(fault(path, &error)),
     }
-    let pak = Pak::mint(entropy);
-    write_key(path, &pak).map_err(|error| fault(error.to_string()))?;
-    Ok(pak)
+}
+
+fn fault(path: &Path, reason: &dyn Error) -> KeyError {
+    KeyError::File { path: path.display().to_string(), reason: reason.to_string() }
 }
 
 /// The file appears whole or not at all, readable by its owner only.

@@ -58,12 +58,15 @@ pub const DATABASE_CONNECTIONS: Setting = Setting {
     )
 };
 /// The administrator's key.
-pub const ADMIN_KEY_FILE: Setting = plain(
-    "admin_key_file",
-    "admin-key-file",
-    Kind::Path,
-    "Where the administrator's key is kept: read at the first start if the file is there, else written",
-);
+pub const ADMIN_KEY_FILE: Setting = Setting {
+    default: Some("sindri-admin.key"),
+    ..plain(
+        "admin_key_file",
+        "admin-key-file",
+        Kind::Path,
+        "Where the administrator's key is kept: read at the first start if the file is there, else written",
+    )
+};
 /// The certificate to show.
 pub const TLS_CERTIFICATE_FILE: Setting = plain(
     "tls.certificate_file",

@@ -407,6 +407,9 @@ pub enum StoreError {
         /// The generator.
         generator: GeneratorId,
     },
+    /// Who asks may not change this.
+    #[error("this belongs to someone else")]
+    NotTheirs,
     /// The key was used before, for something that cannot be answered again.
     #[error("this Idempotency-Key was used before, for {0}")]
     KeyReused(String),

@@ -66,7 +66,7 @@ fn a_replaced_certificate_is_shown_to_new_connections_and_old_ones_go_on() {
     let file = |name: &str| directory.path().join(name).display().to_string();
     let (certificate, key) = (file("tls.crt"), file("tls.key"));
     let flags = ["--tls-certificate-file", &certificate, "--tls-key-file", &key];
-    let (process, mut lines) = start_with(directory.path(), true, &flags);
+    let (process, mut lines) = start_with(directory.path(), &flags);
     let address = ready(&mut lines, "https");
     let mut old = connect(&address, &first).unwrap();
     assert!(connect(&address, &second).is_err());

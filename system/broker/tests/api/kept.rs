@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::process::{PROGRAM, mistake, ready, start_with, stop};
 
 /// Asks on a connection of its own.
-fn ask(address: &str, method: &str, path: &str, key: &str, body: &str) -> String {
+pub fn ask(address: &str, method: &str, path: &str, key: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let head =
         format!("{method} /api/v1{path} HTTP/1.1\r\nhost: b\r\nconnection: close\r\nauthorization: {}", key.trim());
@@ -22,7 +22,7 @@ fn a_database_that_was_restored_gets_a_new_epoch_when_an_operator_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
     let restored = || Command::new(PROGRAM).args(["restore-epoch", "--database-url", &database]).output().unwrap();
-    let (process, mut lines) = start_with(directory.path(), true, &[]);
+    let (process, mut lines) = start_with(directory.path(), &[]);
     let address = ready(&mut lines, "http");
     assert!(mistake(&restored()).contains("in use by another process"));
     let admin = std::fs::read_to_string(directory.path().join("key")).unwrap();
@@ -37,7 +37,7 @@ fn a_database_that_was_restored_gets_a_new_epoch_when_an_operator_says_so() {
     stop(process);
     let output = restored();
     assert_eq!((output.status.code(), output.stdout), (Some(0), b"epoch 2 begins\n".to_vec()));
-    let (process, mut lines) = start_with(directory.path(), true, &[]);
+    let (process, mut lines) = start_with(directory.path(), &[]);
     assert_eq!(epoch(&ready(&mut lines, "http")), "2");
     stop(process);
 }
@@ -49,7 +49,7 @@ fn what_was_sealed_under_a_key_is_not_served_without_it() {
     std::fs::write(&right, "ab".repeat(32)).unwrap();
     std::fs::write(&wrong, "cd".repeat(32)).unwrap();
     let flag = "--webhooks-encryption-key-file";
-    let (process, mut lines) = start_with(directory.path(), true, &[flag, right.to_str().unwrap()]);
+    let (process, mut lines) = start_with(directory.path(), &[flag, right.to_str().unwrap()]);
     let address = ready(&mut lines, "http");
     let admin = std::fs::read_to_string(directory.path().join("key")).unwrap();
     let body = r#"{"name": "hook", "url": "https://hooks.example.com/hidden", "event_types": ["*"]}"#;
@@ -67,7 +67,7 @@ fn what_was_sealed_under_a_key_is_not_served_without_it() {
     stored.extend(std::fs::read(directory.path().join("sindri.db-wal")).unwrap_or_default());
     let holds = |text: &[u8]| stored.windows(text.len()).any(|bytes| bytes == text);
     assert!(holds(b"hook") && !holds(b"hidden"), "the name is there, and the address is sealed");
-    let (process, mut lines) = start_with(directory.path(), true, &[flag, right.to_str().unwrap()]);
+    let (process, mut lines) = start_with(directory.path(), &[flag, right.to_str().unwrap()]);
     ready(&mut lines, "http");
     stop(process);
 }

@@ -19,6 +19,7 @@ mod openapi;
 mod over_the_wire;
 mod process;
 mod refusals;
+mod secrets;
 mod served;
 mod stalled;
 mod support;

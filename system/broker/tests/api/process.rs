@@ -11,11 +11,11 @@ use sindri_model::Pak;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sindri-broker");
 
-fn start(directory: &Path, key_file: bool) -> (Child, Lines<BufReader<ChildStdout>>) {
-    start_with(directory, key_file, &[])
+fn start(directory: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
+    start_with(directory, &[])
 }
 
-pub fn start_with(directory: &Path, key_file: bool, more: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
+pub fn start_with(directory: &Path, more: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let database = format!("sqlite:{}", directory.join("sindri.db").display());
     let mut command = Command::new(PROGRAM);
     command.args(["--listen", "127.0.0.1:0", "--database-url", &database]).args(more);
@@ -24,9 +24,7 @@ pub fn start_with(directory: &Path, key_file: bool, more: &[&str]) -> (Child, Li
     } else {
         command.args(["--log", "off"]);
     }
-    if key_file {
-        command.arg("--admin-key-file").arg(directory.join("key"));
-    }
+    command.arg("--admin-key-file").arg(directory.join("key"));
     let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(process.stdout.take().unwrap()).lines();
     (process, lines)
@@ -48,31 +46,47 @@ pub fn mistake(output: &Output) -> String {
 #[test]
 fn the_first_start_makes_a_key_for_its_owner_only_and_the_second_makes_none() {
     let directory = tempfile::tempdir().unwrap();
-    let (process, mut lines) = start(directory.path(), true);
-    assert!(lines.next().unwrap().unwrap().starts_with("the administrator's key is in "));
+    let (process, mut lines) = start(directory.path());
+    let shown = lines.next().unwrap().unwrap();
+    assert!(shown.starts_with("the administrator's key, shown this once and kept in "), "{shown}");
     assert!(lines.next().unwrap().unwrap().starts_with("READY http://127.0.0.1:"));
     let key = std::fs::read_to_string(directory.path().join("key")).unwrap();
     Pak::parse(key.trim()).unwrap();
+    assert!(shown.ends_with(&format!("key: {}", key.trim())), "{shown}");
     for file in ["key", "sindri.db", "sindri.db-wal"] {
         let mode = std::fs::metadata(directory.path().join(file)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
     stop(process);
-    let (process, mut lines) = start(directory.path(), true);
+    let (process, mut lines) = start(directory.path());
     assert!(lines.next().unwrap().unwrap().starts_with("READY "));
     assert_eq!(std::fs::read_to_string(directory.path().join("key")).unwrap(), key);
     stop(process);
 }
 
 #[test]
-fn without_a_key_file_the_key_is_shown_once() {
+fn a_key_that_was_there_before_the_first_start_is_taken_and_not_shown() {
     let directory = tempfile::tempdir().unwrap();
-    let (process, mut lines) = start(directory.path(), false);
-    let line = lines.next().unwrap().unwrap();
-    Pak::parse(line.strip_prefix("the administrator's key, shown this once: ").unwrap()).unwrap();
+    let (process, mut lines) = start(directory.path());
+    let _shown = lines.next();
     stop(process);
-    let (process, mut lines) = start(directory.path(), false);
-    assert!(lines.next().unwrap().unwrap().starts_with("READY "));
+    std::fs::remove_file(directory.path().join("sindri.db")).unwrap();
+    let key = std::fs::read_to_string(directory.path().join("key")).unwrap();
+    let (process, mut lines) = start(directory.path());
+    assert!(lines.next().unwrap().unwrap().starts_with("the administrator's key is the one in "));
+    assert_eq!(std::fs::read_to_string(directory.path().join("key")).unwrap(), key);
+    stop(process);
+}
+
+#[test]
+fn a_key_that_cannot_be_kept_is_not_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
+    let nowhere = directory.path().join("no/such/key").display().to_string();
+    let run = |file: &str| Command::new(PROGRAM).args(["--database-url", &database, "--admin-key-file", file]).output();
+    assert!(mistake(&run(&nowhere).unwrap()).contains("no/such/key"));
+    let (process, mut lines) = start(directory.path());
+    assert!(lines.next().unwrap().unwrap().contains("shown this once"), "the next start makes one");
     stop(process);
 }
 
@@ -91,7 +105,7 @@ fn print_config_shows_every_setting_its_value_and_its_source_and_no_secret() {
 listen                          127.0.0.1:3000            default
 database.url                    postgres://me:***@host/db  file FILE:3
 database.connections            8                         default
-admin_key_file                  -                         default
+admin_key_file                  sindri-admin.key          default
 tls.certificate_file            -                         default
 tls.key_file                    -                         default
 log.form                        json                      flag --log
@@ -110,7 +124,7 @@ workers                         2                         file FILE:1
 /// What a process logs that is asked for a read, a refusal and a change.
 fn logged(form: &str, level: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
-    let (mut process, mut lines) = start_with(directory.path(), true, &["--log", form, "--log-level", level]);
+    let (mut process, mut lines) = start_with(directory.path(), &["--log", form, "--log-level", level]);
     let mut stream = TcpStream::connect(address(&mut lines)).unwrap();
     let key = std::fs::read_to_string(directory.path().join("key")).unwrap();
     let body = "content-length: 15\r\n\r\n{\"name\":\"shop\"}";
@@ -161,7 +175,7 @@ fn pretty_lines_end_with_the_name_of_the_request_and_debugging_shows_reads_too()
 #[test]
 fn several_workers_serve_as_one_does() {
     let directory = tempfile::tempdir().unwrap();
-    let (process, mut lines) = start_with(directory.path(), true, &["--workers", "3"]);
+    let (process, mut lines) = start_with(directory.path(), &["--workers", "3"]);
     assert!(ask(&mut TcpStream::connect(address(&mut lines)).unwrap()).starts_with("HTTP/1.1 200"));
     stop(process);
 }
@@ -224,7 +238,7 @@ fn a_thousand_idle_connections_cost_little_and_requests_are_answered() {
     const CONNECTIONS: u64 = 1_000;
     const BYTES_EACH_MAX: u64 = 32 * 1024;
     let directory = tempfile::tempdir().unwrap();
-    let (process, mut lines) = start(directory.path(), true);
+    let (process, mut lines) = start(directory.path());
     let address = address(&mut lines);
     ask(&mut TcpStream::connect(&address).unwrap());
     let before = resident(&process);
@@ -240,7 +254,7 @@ fn a_thousand_idle_connections_cost_little_and_requests_are_answered() {
 #[test]
 fn a_request_that_is_under_way_at_sigterm_is_answered() {
     let directory = tempfile::tempdir().unwrap();
-    let (mut process, mut lines) = start(directory.path(), true);
+    let (mut process, mut lines) = start(directory.path());
     let address = address(&mut lines);
     let key = std::fs::read_to_string(directory.path().join("key")).unwrap();
     let mut busy = TcpStream::connect(&address).unwrap();

@@ -14,7 +14,7 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use sindri_model::wire::DeploymentObject;
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -148,23 +148,47 @@ fn tell(watcher: &OnceLock<Watcher>, changes: &[Change]) {
     }
 }
 
+/// Carries a verb out in one transaction, and tells the watcher when it is durable.
+async fn transact<T>(pool: &Pool, watcher: &OnceLock<Watcher>, deed: Deed<T>) -> Result<T, StoreError> {
+    let client = pool.get().await.map_err(|_| StoreError::Unavailable)?;
+    let mut lent = Lent { client: Some(client), is_between: false };
+    let Some(client) = &lent.client else { return Err(StoreError::Unavailable) };
+    let mut session = PostgresSession::begin(client).await?;
+    let done = match deed(&mut session).await {
+        Ok(result) => Ok((result, session.commit().await?)),
+        Err(error) => {
+            session.roll_back().await?;
+            Err(error)
+        }
+    };
+    lent.is_between = true;
+    let (result, changes) = done?;
+    tell(watcher, &changes);
+    Ok(result)
+}
+
+/// A connection that goes back to its pool only between two transactions. Who gives up in the middle of one closes it,
+/// and the server takes everything back.
+struct Lent {
+    client: Option<Client>,
+    is_between: bool,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take()
+            && !self.is_between
+        {
+            drop(Client::take(client));
+        }
+    }
+}
+
 impl Postgres {
     async fn read<T>(&self, deed: Deed<T>) -> Result<T, StoreError> {
         let client = self.pool.get().await.map_err(|_| StoreError::Unavailable)?;
         // A verb that only reads is one statement, or does not mind what happens between two.
-        deed(&mut PostgresSession::new(&client)).await
-    }
-
-    async fn write<T>(&self, deed: Deed<T>) -> Result<T, StoreError> {
-        let mut client = self.pool.get().await.map_err(|_| StoreError::Unavailable)?;
-        let transaction = client.transaction().await.map_err(|error| failed(&error))?;
-        let mut session = PostgresSession::new(&transaction);
-        let result = deed(&mut session).await?;
-        session.notify().await?;
-        let changes = session.changes;
-        transaction.commit().await.map_err(|error| failed(&error))?;
-        tell(&self.watcher, &changes);
-        Ok(result)
+        deed(&mut PostgresSession::reading(&client)).await
     }
 
     async fn append(&self, submission: Submission) -> Result<DeploymentObject, StoreError> {
@@ -180,7 +204,7 @@ impl Database for Postgres {
             let call = async {
                 match weight {
                     Weight::Read => self.read(deed).await,
-                    Weight::Write => self.write(deed).await,
+                    Weight::Write => transact(&self.pool, &self.watcher, deed).await,
                 }
             };
             timeout(CALL_MAX, call).await.unwrap_or(Err(StoreError::Unavailable))

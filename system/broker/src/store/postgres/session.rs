@@ -1,9 +1,17 @@
 //! A transaction of PostgreSQL, or a connection outside of one for verbs that only read.
+//!
+//! Each answer of the server takes a while to come, so nobody waits for one that is not needed at once: the server carries
+//! out what it is sent in order, and a transaction in which anything failed is not committed.
 
 use std::error::Error;
+use std::future::poll_fn;
+use std::task::Poll;
 
 use bytes::BytesMut;
-use deadpool_postgres::GenericClient;
+use deadpool_postgres::{Client, GenericClient};
+use futures_util::TryFutureExt;
+use futures_util::future::BoxFuture;
+use tokio_postgres::Statement;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::failed;
@@ -13,33 +21,71 @@ use crate::store::{Change, StoreError, Stored};
 /// Who listens hears that something changed; what it is they read.
 pub(super) const CHANNEL: &str = "sindri_changes";
 
-pub(super) struct PostgresSession<'c, C> {
-    client: &'c C,
-    pub(super) changes: Vec<Change>,
+pub(super) struct PostgresSession<'c> {
+    client: &'c Client,
+    /// Statements whose answers nobody has waited for yet. The server carries them out in their order.
+    sent: Vec<Sent<'c>>,
+    changes: Vec<Change>,
 }
 
-impl<'c, C: GenericClient> PostgresSession<'c, C> {
-    pub(super) fn new(client: &'c C) -> Self {
-        Self { client, changes: Vec::new() }
+type Sent<'c> = BoxFuture<'c, Result<(), tokio_postgres::Error>>;
+
+/// A statement with many rows.
+struct Each {
+    statement: Statement,
+    columns: Vec<Vec<Value>>,
+}
+
+impl Each {
+    async fn run(self, client: &Client) -> Result<Vec<tokio_postgres::Row>, tokio_postgres::Error> {
+        let columns: Vec<&(dyn ToSql + Sync)> = self.columns.iter().map(|column| column as _).collect();
+        client.query(&self.statement, &columns).await
+    }
+}
+
+impl<'c> PostgresSession<'c> {
+    /// For verbs that only read.
+    pub(super) fn reading(client: &'c Client) -> Self {
+        Self { client, sent: Vec::new(), changes: Vec::new() }
     }
 
-    /// Tells the other brokers, if there is something to tell; they hear it when the transaction is committed.
-    pub(super) async fn notify(&self) -> Result<(), StoreError> {
-        if self.changes.is_empty() {
-            return Ok(());
+    /// A transaction. Whoever does not end it must not use the connection again.
+    pub(super) async fn begin(client: &'c Client) -> Result<Self, StoreError> {
+        let mut session = Self::reading(client);
+        session.send(Box::pin(client.batch_execute("BEGIN"))).await.map_err(|error| failed(&error))?;
+        Ok(session)
+    }
+
+    /// Makes it durable, and tells the other brokers if it concerns them. Says what changed.
+    pub(super) async fn commit(mut self) -> Result<Vec<Change>, StoreError> {
+        if !self.changes.is_empty() {
+            let client = self.client;
+            let told = async move {
+                let statement = client.prepare_cached("SELECT pg_notify($1, '')").await?;
+                client.query(&statement, &[&CHANNEL]).await.map(drop)
+            };
+            self.send(Box::pin(told)).await.map_err(|error| failed(&error))?;
         }
-        let statement = self.client.prepare_cached("SELECT pg_notify($1, '')").await.map_err(|error| failed(&error))?;
-        self.client.query(&statement, &[&CHANNEL]).await.map(drop).map_err(|error| failed(&error))
+        let committed = self.client.batch_execute("COMMIT").await;
+        // If one of these failed, the server has taken everything back instead.
+        self.settle().await?;
+        committed.map_err(|error| failed(&error))?;
+        Ok(self.changes)
     }
 
-    async fn rows(&self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, tokio_postgres::Error> {
+    /// Takes everything back.
+    pub(super) async fn roll_back(self) -> Result<(), StoreError> {
+        self.client.batch_execute("ROLLBACK").await.map_err(|error| failed(&error))
+    }
+
+    async fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, tokio_postgres::Error> {
         let statement = self.client.prepare_cached(&numbered(sql)).await?;
         let found = self.client.query(&statement, &references(values)).await?;
         found.iter().map(owned).collect()
     }
 
     /// The rows travel as one array for each column, and the statement is carried out once.
-    async fn rows_of_each(&self, sql: &'static str, rows: Vec<Vec<Value>>) -> Result<Vec<Row>, tokio_postgres::Error> {
+    async fn prepare_each(&mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Result<Each, tokio_postgres::Error> {
         let (before, kinds, after) = around_rows(sql);
         let arrays: Vec<String> = (1..).zip(&kinds).map(|(number, kind)| format!("${number}::{kind}[]")).collect();
         let sql = format!("{before}SELECT * FROM unnest({}){after}", arrays.join(", "));
@@ -47,28 +93,87 @@ impl<'c, C: GenericClient> PostgresSession<'c, C> {
         for row in rows {
             columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
         }
-        let statement = self.client.prepare_cached(&sql).await?;
-        let columns: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| column as &(dyn ToSql + Sync)).collect();
-        self.client.query(&statement, &columns).await?.iter().map(owned).collect()
+        Ok(Each { statement: self.client.prepare_cached(&sql).await?, columns })
     }
 
-    async fn changed(&self, sql: &'static str, values: &[Value]) -> Result<u64, tokio_postgres::Error> {
+    /// Sends something and leaves its answer for later.
+    async fn send(&mut self, mut asked: Sent<'c>) -> Result<(), tokio_postgres::Error> {
+        // The first look at it sends it.
+        if let Poll::Ready(answer) = poll_fn(|context| Poll::Ready(asked.as_mut().poll(context))).await {
+            return answer;
+        }
+        self.sent.push(asked);
+        Ok(())
+    }
+
+    /// Waits for the answers to everything that was sent; fails if anything failed.
+    async fn settle(&mut self) -> Result<(), StoreError> {
+        for sent in std::mem::take(&mut self.sent) {
+            sent.await.map_err(|error| failed(&error))?;
+        }
+        Ok(())
+    }
+
+    /// The reason why a statement failed: perhaps that one which was sent before it did.
+    async fn reason(&mut self, error: tokio_postgres::Error) -> StoreError {
+        self.settle().await.err().unwrap_or_else(|| failed(&error))
+    }
+
+    async fn rows_of_each(
+        &mut self,
+        sql: &'static str,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let found = self.prepare_each(sql, rows).await?.run(self.client).await?;
+        found.iter().map(owned).collect()
+    }
+
+    async fn send_each(&mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Result<(), tokio_postgres::Error> {
+        let each = self.prepare_each(sql, rows).await?;
+        self.send(Box::pin(each.run(self.client).map_ok(drop))).await
+    }
+
+    async fn changed(&mut self, sql: &'static str, values: &[Value]) -> Result<u64, tokio_postgres::Error> {
         let statement = self.client.prepare_cached(&numbered(sql)).await?;
         self.client.execute(&statement, &references(values)).await
     }
 }
 
-impl<C: GenericClient + Sync> Session for PostgresSession<'_, C> {
+impl Session for PostgresSession<'_> {
     fn query<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, Vec<Row>> {
-        Box::pin(async move { self.rows(sql, values).await.map_err(|error| failed(&error)) })
+        Box::pin(async move {
+            match self.rows(sql, values).await {
+                Ok(rows) => Ok(rows),
+                Err(error) => Err(self.reason(error).await),
+            }
+        })
     }
 
     fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, u64> {
-        Box::pin(async move { self.changed(sql, values).await.map_err(|error| failed(&error)) })
+        Box::pin(async move {
+            match self.changed(sql, values).await {
+                Ok(changed) => Ok(changed),
+                Err(error) => Err(self.reason(error).await),
+            }
+        })
     }
 
-    fn each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>> {
-        Box::pin(async move { self.rows_of_each(sql, rows).await.map_err(|error| failed(&error)) })
+    fn query_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>> {
+        Box::pin(async move {
+            match self.rows_of_each(sql, rows).await {
+                Ok(rows) => Ok(rows),
+                Err(error) => Err(self.reason(error).await),
+            }
+        })
+    }
+
+    fn execute_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, ()> {
+        Box::pin(async move {
+            match self.send_each(sql, rows).await {
+                Ok(()) => Ok(()),
+                Err(error) => Err(self.reason(error).await),
+            }
+        })
     }
 
     fn changes(&mut self) -> &mut Vec<Change> {

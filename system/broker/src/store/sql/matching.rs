@@ -11,7 +11,7 @@ use sindri_model::{AgentId, RevisionId, Sequence, StackId};
 
 use super::epoch;
 use super::revisions::{self, Appended};
-use super::session::{Row, Session, Value, all, all_of_each, change, change_each, one, only, row, values};
+use super::session::{Row, Session, Value, all, change, change_each, one, only, row, values};
 use crate::store::{NewRevision, Stamp, StoreError};
 
 type Pair = (AgentId, StackId);
@@ -137,8 +137,10 @@ async fn no_longer_wanted(session: &mut dyn Session, stamp: &Stamp, (agent, stac
 pub(super) async fn revisions_were_appended(
     session: &mut dyn Session,
     newest: &BTreeMap<StackId, Newest>,
+    wanted_by: &BTreeMap<StackId, Vec<AgentId>>,
 ) -> Result<(), StoreError> {
-    let (markers, others): (Vec<_>, Vec<_>) = newest.iter().partition(|(_, newest)| newest.is_marker);
+    let concerned = newest.iter().filter(|(stack, _)| wanted_by.get(*stack).is_some_and(|agents| !agents.is_empty()));
+    let (markers, others): (Vec<_>, Vec<_>) = concerned.partition(|(_, newest)| newest.is_marker);
     let rows = |stacks: Vec<(&StackId, &Newest)>| {
         stacks.into_iter().map(|(stack, newest)| row![*stack, newest.sequence]).collect()
     };
@@ -150,16 +152,17 @@ pub(super) async fn revisions_were_appended(
                UPDATE assignments SET removal = NULL, confirmed = 0 FROM batch
                WHERE assignments.stack_id = batch.stack_id AND wanted = 1 AND removal IS NOT NULL";
     change_each(session, sql, rows(others)).await?;
-    let sql = "WITH batch (stack_id, sequence) AS ({TEXT, BIGINT})
-               SELECT agent_id, batch.sequence FROM batch
-                 JOIN assignments ON assignments.stack_id = batch.stack_id AND wanted = 1";
-    let concerned = all_of_each(session, sql, rows(newest.iter().collect()), read_version).await?;
     let mut versions = BTreeMap::new();
-    for (agent, version) in concerned {
-        let newest = versions.entry(agent).or_insert(version);
-        *newest = version.max(*newest);
+    for (stack, newest) in newest {
+        for agent in wanted_by.get(stack).into_iter().flatten() {
+            versions
+                .entry(*agent)
+                .and_modify(|version| *version = newest.sequence.max(*version))
+                .or_insert(newest.sequence);
+        }
     }
-    epoch::desired_sets_changed(session, versions).await
+    let versions = versions.into_iter().filter_map(|(agent, version)| version.map(|version| (agent, version)));
+    epoch::desired_sets_changed(session, versions.collect()).await
 }
 
 /// Every agent that ever received the stack has to confirm the marker, whether it is still wanted there or not.
@@ -190,10 +193,6 @@ async fn desired_set_changed(session: &mut dyn Session, agent: AgentId) -> Resul
 }
 
 fn read_pair(row: &mut Row) -> Result<Pair, StoreError> {
-    Ok((row.take()?, row.take()?))
-}
-
-fn read_version(row: &mut Row) -> Result<(AgentId, Sequence), StoreError> {
     Ok((row.take()?, row.take()?))
 }
 

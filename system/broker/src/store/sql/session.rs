@@ -26,9 +26,12 @@ pub(crate) trait Session: Send {
     fn query<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, Vec<Row>>;
     /// Carries a statement out; says how many rows it changed.
     fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, u64>;
-    /// Carries a statement out for each of some rows, and returns what it returns for all of them. In the statement the
-    /// rows are a part in braces that names the kinds of their columns: `WITH batch (a, b) AS ({BIGINT, TEXT}) …`.
-    fn each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>>;
+    /// Every row of a query for each of some rows. In the statement these are a part in braces that names the kinds of
+    /// their columns: `WITH batch (a, b) AS ({BIGINT, TEXT}) …`.
+    fn query_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>>;
+    /// Carries a statement out for each of some rows. Where a database answers later, nobody waits for that: if it
+    /// fails, the transaction does.
+    fn execute_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, ()>;
     /// What the transaction changes that brokers remember; they hear of it when it is committed.
     fn changes(&mut self) -> &mut Vec<Change>;
 }
@@ -292,7 +295,7 @@ pub(crate) async fn all_of_each<T>(
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    session.each(sql, rows).await?.iter_mut().map(read).collect()
+    session.query_each(sql, rows).await?.iter_mut().map(read).collect()
 }
 
 /// Carries a statement out for each of some rows.
@@ -304,7 +307,7 @@ pub(crate) async fn change_each(
     if rows.is_empty() {
         return Ok(());
     }
-    session.each(sql, rows).await.map(drop)
+    session.execute_each(sql, rows).await
 }
 
 /// A statement for each of some rows: what is before the rows, the kinds of their columns, and what is after them.

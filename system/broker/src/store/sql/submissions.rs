@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 use sindri_model::wire::DeploymentObject;
-use sindri_model::{GeneratorId, Sequence, StackId};
+use sindri_model::{AgentId, GeneratorId, Sequence, StackId};
 use tokio::sync::oneshot;
 
 use super::announce::{Happening, announce_all};
@@ -14,7 +14,7 @@ use super::audit::{self, Entry};
 use super::revisions::{self, Appended};
 use super::session::{Row, Session, all_of_each, failed, row};
 use super::{epoch, found, matching, once};
-use crate::store::{NewRevision, Noun, Stamp, StoreError};
+use crate::store::{KeyHolder, NewRevision, Noun, Stamp, StoreError};
 use crate::webhooks::subscription::EventType;
 
 const WHAT: &str = "deployment_object";
@@ -85,34 +85,58 @@ async fn append_round(session: &mut dyn Session, round: &[Submission]) -> Result
     let last = epoch::tick_by(session, count).await?;
     let stamps: Vec<&Stamp> = round.iter().map(|submission| &submission.stamp).collect();
     let made = once::made_before_all(session, &stamps).await?;
-    let owners = owners(session, round).await?;
+    let stacks = stacks(session, round).await?;
     let (mut settled, mut accepted) = (Vec::with_capacity(round.len()), Vec::with_capacity(round.len()));
     for (number, Submission { stamp, revision }) in (last.0 - count + 1..).zip(round) {
         let before = once::mark(stamp).and_then(|mark| made.get(&mark));
-        settled.push(match (before, owners.get(&revision.stack)) {
+        let owner = found(stacks.owners.get(&revision.stack).copied(), Noun::Stack, revision.stack);
+        settled.push(match (before, owner.and_then(|owner| theirs(stamp, owner))) {
             (Some(resource), _) => Some(made_before(session, resource).await?),
-            (None, None) => Some(found(None, Noun::Stack, revision.stack)),
-            (None, Some(owner)) => {
+            (None, Err(refused)) => Some(Err(refused)),
+            (None, Ok(owner)) => {
                 let appended = Appended { stamp, revision, sequence: Sequence(number), only_for: None };
-                accepted.push((appended, *owner));
+                accepted.push((appended, owner));
                 None
             }
         });
     }
-    let mut objects = append_accepted(session, &accepted).await?.into_iter();
+    let mut objects = append_accepted(session, &accepted, &stacks).await?.into_iter();
     let missing = || Err(failed("an accepted submission has no object"));
     Ok(settled.into_iter().map(|outcome| outcome.unwrap_or_else(|| objects.next().map_or_else(missing, Ok))).collect())
 }
 
-/// The generators of the stacks that live.
-async fn owners(session: &mut dyn Session, round: &[Submission]) -> Result<BTreeMap<StackId, GeneratorId>, StoreError> {
-    let stacks: BTreeSet<StackId> = round.iter().map(|submission| submission.revision.stack).collect();
+/// A generator appends to its own stacks, and an agent to none.
+fn theirs(stamp: &Stamp, owner: GeneratorId) -> Result<GeneratorId, StoreError> {
+    match stamp.actor {
+        None | Some(KeyHolder::Admin) => Ok(owner),
+        Some(KeyHolder::Generator(generator)) if generator == owner => Ok(owner),
+        Some(KeyHolder::Generator(_) | KeyHolder::Agent(_)) => Err(StoreError::NotTheirs),
+    }
+}
+
+/// What there is to know about the stacks of a round.
+#[derive(Default)]
+struct Stacks {
+    /// The generators of those that live.
+    owners: BTreeMap<StackId, GeneratorId>,
+    wanted_by: BTreeMap<StackId, Vec<AgentId>>,
+}
+
+async fn stacks(session: &mut dyn Session, round: &[Submission]) -> Result<Stacks, StoreError> {
+    let ids: BTreeSet<StackId> = round.iter().map(|submission| submission.revision.stack).collect();
     let sql = "WITH batch (stack_id) AS ({TEXT})
-               SELECT stacks.id, generator_id FROM batch
-                 JOIN stacks ON stacks.id = batch.stack_id AND deleted_at IS NULL";
-    let read = |row: &mut Row| Ok((row.take()?, row.take()?));
-    let found = all_of_each(session, sql, stacks.into_iter().map(|stack| row![stack]).collect(), read).await?;
-    Ok(found.into_iter().collect())
+               SELECT stacks.id, generator_id, agent_id FROM batch
+                 JOIN stacks ON stacks.id = batch.stack_id AND deleted_at IS NULL
+                 LEFT JOIN assignments ON assignments.stack_id = batch.stack_id AND wanted = 1";
+    let read = |row: &mut Row| Ok((row.take()?, row.take()?, row.take()?));
+    let mut stacks = Stacks::default();
+    let rows = all_of_each(session, sql, ids.into_iter().map(|stack| row![stack]).collect(), read).await?;
+    for (stack, owner, agent) in rows {
+        let agent: Option<AgentId> = agent;
+        stacks.owners.insert(stack, owner);
+        stacks.wanted_by.entry(stack).or_default().extend(agent);
+    }
+    Ok(stacks)
 }
 
 /// What the first request with the same key made. Only a failure of the database is an error of all.
@@ -126,13 +150,14 @@ async fn made_before(session: &mut dyn Session, resource: &str) -> Result<Outcom
 async fn append_accepted(
     session: &mut dyn Session,
     accepted: &[(Appended<'_>, GeneratorId)],
+    stacks: &Stacks,
 ) -> Result<Vec<DeploymentObject>, StoreError> {
     if accepted.is_empty() {
         return Ok(Vec::new());
     }
     let appended: Vec<Appended<'_>> = accepted.iter().map(|(appended, _)| *appended).collect();
     let objects = revisions::insert(session, &appended).await?;
-    matching::revisions_were_appended(session, &revisions::newest_of(&appended)).await?;
+    matching::revisions_were_appended(session, &revisions::newest_of(&appended), &stacks.wanted_by).await?;
     let made = appended.iter().map(|appended| (appended.stamp, appended.revision.id.to_string()));
     once::remember_all(session, WHAT, made.collect()).await?;
     let (mut entries, mut happenings) = (Vec::new(), Vec::new());

@@ -61,9 +61,14 @@ impl Session for SqliteSession<'_> {
         Box::pin(std::future::ready(changed.map(|rows| rows as u64).map_err(failure)))
     }
 
-    fn each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>> {
+    fn query_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>> {
         let found = self.rows_of_each(sql, &rows).map_err(failure);
         Box::pin(std::future::ready(found))
+    }
+
+    fn execute_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, ()> {
+        let done = self.rows_of_each(sql, &rows).map(drop).map_err(failure);
+        Box::pin(std::future::ready(done))
     }
 
     fn changes(&mut self) -> &mut Vec<Change> {

@@ -1,0 +1,79 @@
+//! FIELD-08 at the broker: what is submitted is seen by the agents that it is for, and stands in no log line, no error,
+//! no audit entry and no message, however the request or the disk fails.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::kept::ask;
+use crate::process::{PROGRAM, ready, stop};
+
+/// What nobody may see.
+const SECRET: &str = "open-sesame";
+/// The most bytes that a file of the broker may have, in units of 512: a disk that is soon full.
+const FILE_BLOCKS: &str = "2000";
+
+/// A broker whose writes fail when its files have grown, and that logs all it can.
+fn start_on_a_small_disk(directory: &Path) -> (Child, String) {
+    let database = format!("sqlite:{}", directory.join("sindri.db").display());
+    // A process that ignores this signal gets an error from the write instead.
+    let script = format!("trap '' XFSZ; ulimit -f {FILE_BLOCKS}; exec \"$0\" \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, PROGRAM, "--listen", "127.0.0.1:0", "--log", "json", "--log-level", "trace"]);
+    command.args(["--database-url", &database, "--admin-key-file"]).arg(directory.join("key"));
+    command.arg("--webhooks-encryption-key-file").arg(directory.join("seal"));
+    let log = File::create(directory.join("log")).unwrap();
+    let mut process = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(process.stdout.take().unwrap()));
+    let address = ready(&mut lines, "http");
+    (process, address)
+}
+
+fn id_in(answer: &str) -> String {
+    let id = answer.split(r#""id":""#).nth(1).and_then(|rest| rest.split('"').next());
+    id.unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+#[test]
+fn the_content_of_a_secret_stands_in_no_log_line_error_or_report() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("seal"), "ab".repeat(32)).unwrap();
+    let (process, address) = start_on_a_small_disk(directory.path());
+    let admin = std::fs::read_to_string(directory.path().join("key")).unwrap();
+    let ask = |method: &str, path: &str, body: &str| ask(&address, method, path, &admin, body);
+    let generator = id_in(&ask("POST", "/generators", r#"{"name": "shop"}"#));
+    let stack = id_in(&ask("POST", "/stacks", &format!(r#"{{"name": "web", "generator_id": "{generator}"}}"#)));
+    let hook = r#"{"name": "hook", "url": "https://hooks.example.com/x", "event_types": ["*"]}"#;
+    let hook = id_in(&ask("POST", "/webhooks", hook));
+    let path = format!("/stacks/{stack}/deployment-objects");
+    let secret = |padding: usize, end: &str| {
+        let yaml = format!("apiVersion: v1\\nkind: Secret\\nmetadata: {{name: s}}\\nstringData: {{p: {SECRET}}}\\n");
+        format!(r#"{{"yaml_content": "{yaml}# {}{end}"#, "x".repeat(padding))
+    };
+    assert!(ask("POST", &path, &secret(1, "\"}")).starts_with("HTTP/1.1 201"));
+    let mut refused = vec![
+        ask("POST", &path, &secret(1, &format!("\\n{}\"}}", "[".repeat(200)))),
+        ask("POST", &path, &secret(1, "\\u0000\"}")),
+        ask("POST", &path, &secret(1, "\"")),
+        ask("POST", &path, &secret(1, "\", \"unknown\": 1}")),
+        ask("POST", &path, &secret(3 << 20, "\"}")),
+        ask("POST", &format!("/stacks/{generator}/deployment-objects"), &secret(1, "\"}")),
+        ask("PUT", &path, &secret(1, "\"}")),
+    ];
+    let failed = (0..40).map(|_| ask("POST", &path, &secret(100_000, "\"}"))).find(|answer| !answer.contains(" 201 "));
+    let failed = failed.expect("the disk is full at some time");
+    assert!(failed.starts_with("HTTP/1.1 500") && failed.contains("store_failed"), "{failed}");
+    refused.push(failed);
+    for answer in &refused {
+        assert!(!answer.contains(SECRET), "{answer}");
+    }
+    for path in ["/audit-logs?limit=100", &format!("/webhooks/{hook}/deliveries"), "/fleet", "/agent-events"] {
+        let answer = ask("GET", path, "");
+        assert!(answer.starts_with("HTTP/1.1 200") && !answer.contains(SECRET), "{path}: {answer}");
+    }
+    assert!(ask("GET", &path, "").contains(SECRET), "who may see it does");
+    stop(process);
+    let log = std::fs::read_to_string(directory.path().join("log")).unwrap();
+    assert!(log.contains("the store failed"), "the operator sees what went wrong: {log}");
+    assert!(!log.contains(SECRET), "{log}");
+}
