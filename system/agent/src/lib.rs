@@ -9,9 +9,14 @@ pub mod cluster;
 mod inventory;
 mod marks;
 mod observe;
+mod pass;
 mod plan;
+mod poll;
+mod queue;
 mod report;
 mod retry;
+mod stacks;
+mod watches;
 
 pub use agent::{Agent, AgentError, Settings};
 pub use inventory::{INVENTORY_LABEL, INVENTORY_NAMESPACE};

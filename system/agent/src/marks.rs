@@ -22,13 +22,16 @@ pub struct Marks {
     pub stack: Option<String>,
     /// The key named by the annotation.
     pub object: Option<String>,
+    /// The stack named by the label, by which the object was found.
+    pub label: Option<String>,
 }
 
 impl Marks {
     /// Reads the marks of an object's metadata.
     pub fn of(metadata: &Value) -> Self {
         let annotation = |name: &str| metadata["annotations"][name].as_str().map(str::to_owned);
-        Self { stack: annotation(STACK_ANNOTATION), object: annotation(OBJECT_ANNOTATION) }
+        let label = metadata["labels"][STACK_LABEL].as_str().map(str::to_owned);
+        Self { stack: annotation(STACK_ANNOTATION), object: annotation(OBJECT_ANNOTATION), label }
     }
 
     /// Whether they say that the object at `key` belongs to `stack`, and are no copy.

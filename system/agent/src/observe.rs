@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::cluster::{Cluster, ClusterError, LiveObject, Resource};
 use crate::inventory::{Entry, Inventory, Position};
 use crate::marks::mark;
+use crate::watches::Watches;
 
 const DEFAULT_NAMESPACE: &str = "default";
 
@@ -163,15 +164,22 @@ fn doubles(placed: &[DesiredObject]) -> Vec<String> {
 }
 
 /// Looks at the objects of a stack: those that the label finds, and those that only the declaration knows.
-pub async fn live(cluster: &Cluster, desired: &Desired, inventory: &Inventory) -> Result<LiveSet, ClusterError> {
+pub async fn live(
+    cluster: &Cluster,
+    watches: &Watches,
+    desired: &Desired,
+    inventory: &Inventory,
+) -> Result<LiveSet, ClusterError> {
     let mut live = LiveSet::new();
     let kinds: BTreeSet<&Resource> = inventory.entries().map(|entry| &entry.resource).collect();
     for known in kinds {
         // A kind that no version serves any more has no objects.
         let Some(resource) = cluster.resource_in_any_version(known).await? else { continue };
-        for object in cluster.labelled(&resource, desired.stack).await? {
-            live.insert(object.key.clone(), object);
-        }
+        let labelled = match watches.labelled(&resource, desired.stack) {
+            Some(labelled) => labelled,
+            None => cluster.labelled(&resource, desired.stack).await?,
+        };
+        live.extend(labelled.into_iter().map(|object| (object.key.clone(), object)));
     }
     let mut unseen: BTreeMap<&ObjectKey, &Resource> = BTreeMap::new();
     unseen.extend(inventory.entries().map(|entry| (&entry.key, &entry.resource)));

@@ -35,8 +35,30 @@ impl Outcome {
     }
 }
 
-#[derive(Default)]
-struct Heard {
+/// What the broker has heard of an agent.
+pub struct Recorded {
+    agent: AgentId,
+    last: BTreeMap<RevisionId, AgentEvent>,
+}
+
+impl Recorded {
+    /// From its events, oldest first.
+    pub fn new(agent: AgentId, events: Vec<AgentEvent>) -> Self {
+        Self { agent, last: events.into_iter().map(|event| (event.deployment_object_id, event)).collect() }
+    }
+
+    /// Who reports about a revision.
+    pub fn reporter(&self, revision: RevisionId) -> Reporter {
+        let mut reporter = Reporter { agent: self.agent, revision, last: None, last_event: None, unheard: None };
+        self.last.get(&revision).cloned().into_iter().for_each(|event| reporter.note(event));
+        reporter
+    }
+}
+
+/// Reports about one revision, and remembers what the broker heard of it.
+pub struct Reporter {
+    agent: AgentId,
+    revision: RevisionId,
     last: Option<Outcome>,
     /// The event that carried it; part of the key of the next report.
     last_event: Option<EventId>,
@@ -44,68 +66,48 @@ struct Heard {
     unheard: Option<Outcome>,
 }
 
-impl Heard {
-    fn note(&mut self, event: AgentEvent) {
-        self.last_event = Some(event.id);
-        self.last = Some(Outcome { status: event.status, message: event.message });
-    }
-}
-
-/// Reports outcomes and remembers what the broker heard.
-pub struct Reporter {
-    agent: AgentId,
-    heard: BTreeMap<RevisionId, Heard>,
-}
-
 impl Reporter {
-    /// Starts from what the broker has recorded, oldest first.
-    pub fn new(agent: AgentId, recorded: Vec<AgentEvent>) -> Self {
-        let mut heard: BTreeMap<RevisionId, Heard> = BTreeMap::new();
-        for event in recorded {
-            heard.entry(event.deployment_object_id).or_default().note(event);
-        }
-        Self { agent, heard }
+    /// Whether it is the one for this revision.
+    pub fn is_about(&self, revision: RevisionId) -> bool {
+        self.revision == revision
     }
 
     /// Whether the broker last heard exactly this of the revision, and nothing else is on its way.
-    pub fn is_known(&self, revision: RevisionId, outcome: &Outcome) -> bool {
-        let heard = self.heard.get(&revision);
-        heard.is_some_and(|heard| heard.unheard.is_none() && heard.last.as_ref() == Some(outcome))
+    pub fn is_known(&self, outcome: &Outcome) -> bool {
+        self.unheard.is_none() && self.last.as_ref() == Some(outcome)
     }
 
     /// Sends an outcome unless the broker knows it; first what was sent before and may not have been heard.
-    pub async fn report(&mut self, broker: &Client, revision: RevisionId, outcome: Outcome) -> Result<(), ClientError> {
-        let earlier = self.heard.get(&revision).and_then(|heard| heard.unheard.clone());
-        if let Some(earlier) = earlier {
-            self.send(broker, revision, earlier).await?;
+    pub async fn report(&mut self, broker: &Client, outcome: Outcome) -> Result<(), ClientError> {
+        if let Some(earlier) = self.unheard.clone() {
+            self.send(broker, earlier).await?;
         }
-        if self.is_known(revision, &outcome) {
+        if self.is_known(&outcome) {
             return Ok(());
         }
-        self.send(broker, revision, outcome).await
+        self.send(broker, outcome).await
     }
 
-    async fn send(&mut self, broker: &Client, revision: RevisionId, outcome: Outcome) -> Result<(), ClientError> {
-        let heard = self.heard.entry(revision).or_default();
+    async fn send(&mut self, broker: &Client, outcome: Outcome) -> Result<(), ClientError> {
         let event = NewAgentEvent {
             agent_id: self.agent,
-            deployment_object_id: revision,
+            deployment_object_id: self.revision,
             event_type: EVENT_TYPE_DEPLOY.to_owned(),
             status: outcome.status.clone(),
             message: outcome.message.clone(),
         };
-        let key = key(revision, heard.last_event, &outcome);
-        heard.unheard = Some(outcome);
+        let key = key(self.revision, self.last_event, &outcome);
+        self.unheard = Some(outcome);
         let recorded = broker.report(&event, &key).await?;
-        heard.unheard = None;
-        tracing::info!(%revision, "reported {:?}", recorded.status);
-        heard.note(recorded);
+        self.unheard = None;
+        tracing::info!(revision = %self.revision, "reported {:?}", recorded.status);
+        self.note(recorded);
         Ok(())
     }
 
-    /// Forgets revisions that the broker no longer speaks of.
-    pub fn retain(&mut self, revisions: impl Fn(&RevisionId) -> bool) {
-        self.heard.retain(|revision, _| revisions(revision));
+    fn note(&mut self, event: AgentEvent) {
+        self.last_event = Some(event.id);
+        self.last = Some(Outcome { status: event.status, message: event.message });
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) struct Call {
     pub path: String,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Bytes,
+    /// How long the broker is asked to wait, on top of the usual deadline.
+    pub patience: Duration,
 }
 
 /// A complete answer with a status below 400.
@@ -74,7 +76,7 @@ pub(crate) struct Answered {
 
 impl Call {
     pub(crate) fn new(method: Method, path: String, operation: String) -> Self {
-        Self { operation, method, path, headers: Vec::new(), body: Bytes::new() }
+        Self { operation, method, path, headers: Vec::new(), body: Bytes::new(), patience: Duration::ZERO }
     }
 
     pub(crate) fn get(path: String, operation: String) -> Self {
@@ -150,9 +152,10 @@ impl Client {
 
     /// Sends a call and reads the whole answer; a status of 400 and above is a refusal.
     pub(crate) async fn send(&self, call: &Call) -> Result<Answered, ClientError> {
-        let exchange = tokio::time::timeout(self.limits.deadline, self.exchange(call)).await;
+        let deadline = self.limits.deadline + call.patience;
+        let exchange = tokio::time::timeout(deadline, self.exchange(call)).await;
         let answered = exchange.unwrap_or_else(|_| {
-            Err(self.unreachable(call, format!("no answer within {} s", self.limits.deadline.as_secs_f32())))
+            Err(self.unreachable(call, format!("no answer within {} s", deadline.as_secs_f32())))
         })?;
         if answered.status.as_u16() < 400 { Ok(answered) } else { Err(refused(call, &answered)) }
     }

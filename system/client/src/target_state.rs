@@ -4,6 +4,7 @@
 //! sequences ascend, no stack comes twice, and each text has its checksum.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -29,12 +30,31 @@ pub enum TargetState {
     },
 }
 
+/// The longest that a broker is asked to wait: connections that are silent for longer are given up.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
 impl Client {
     /// Fetches the target state of an agent; `etag` is that of the last answer.
     pub async fn target_state(&self, agent: AgentId, etag: Option<&str>) -> Result<TargetState, ClientError> {
+        self.next_target_state(agent, etag, Duration::ZERO).await
+    }
+
+    /// The same, where the broker may hold its answer back until there is a new one: for as long as `wait`, and for a
+    /// minute at most.
+    pub async fn next_target_state(
+        &self,
+        agent: AgentId,
+        etag: Option<&str>,
+        wait: Duration,
+    ) -> Result<TargetState, ClientError> {
         let operation = format!("fetch the target state of agent {agent}");
         let mut call = Call::get(format!("/agents/{agent}/target-state"), operation);
         if let Some(etag) = etag {
+            let wait = wait.min(WAIT_MAX);
+            if wait.as_secs() > 0 {
+                call.path.push_str(&format!("?wait={}", wait.as_secs()));
+                call.patience = wait;
+            }
             let value = HeaderValue::try_from(etag).map_err(|_| call.malformed("the ETag is not one of a broker"))?;
             call = call.with_header(IF_NONE_MATCH, value);
         }

@@ -58,7 +58,7 @@ impl Call {
         ClusterError::Malformed { operation: self.operation.clone(), cause: cause.into() }
     }
 
-    fn unreachable(&self, cause: String) -> ClusterError {
+    pub(super) fn unreachable(&self, cause: String) -> ClusterError {
         ClusterError::Unreachable { operation: self.operation.clone(), cause, attempts: 0 }
     }
 }
@@ -106,7 +106,22 @@ impl Cluster {
         answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", deadline.as_secs()))))
     }
 
+    /// Sends a call once and returns a body that is read as it comes.
+    pub(super) async fn open(&self, call: &Call) -> Result<Body, ClusterError> {
+        let answered = tokio::time::timeout(DEADLINE, self.answer(call)).await;
+        let answered = answered.map_err(|_| call.unreachable(format!("no answer within {} s", DEADLINE.as_secs())))?;
+        answered.map(|(_, body)| body)
+    }
+
     async fn exchange(&self, call: &Call) -> Result<(StatusCode, Value), ClusterError> {
+        let (status, body) = self.answer(call).await?;
+        let body = whole(call, body).await?;
+        let answer = serde_json::from_slice(&body).map_err(|error| call.malformed(error.to_string()))?;
+        Ok((status, answer))
+    }
+
+    /// An answer with a status below 400, and its body.
+    async fn answer(&self, call: &Call) -> Result<(StatusCode, Body), ClusterError> {
         let request = Request::builder()
             .method(call.method.clone())
             .uri(&call.path)
@@ -117,15 +132,17 @@ impl Cluster {
             .map_err(|error| call.malformed(error.to_string()))?;
         let response = self.client.send(request).await.map_err(|error| call.unreachable(root_cause(&error)))?;
         let (head, body) = response.into_parts();
-        let collected = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        let body = collected.map_err(|error| call.unreachable(root_cause(&*error)))?.to_bytes();
         if head.status.as_u16() >= 400 {
-            let after = retry_after(&head.headers);
+            let (after, body) = (retry_after(&head.headers), whole(call, body).await?);
             return Err(ClusterError::refused(&call.operation, head.status.as_u16(), after, &body));
         }
-        let answer = serde_json::from_slice(&body).map_err(|error| call.malformed(error.to_string()))?;
-        Ok((head.status, answer))
+        Ok((head.status, body))
     }
+}
+
+async fn whole(call: &Call, body: Body) -> Result<Bytes, ClusterError> {
+    let collected = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+    Ok(collected.map_err(|error| call.unreachable(root_cause(&*error)))?.to_bytes())
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {

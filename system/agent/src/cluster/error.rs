@@ -103,8 +103,13 @@ impl ClusterError {
     }
 
     /// Whether the object, or the path to it, does not exist.
-    pub(super) fn is_not_found(&self) -> bool {
+    pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })
+    }
+
+    /// Whether what was asked for is too old: a watch has to begin anew.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Refused { status: 410, .. })
     }
 
     /// Whether a precondition or a concurrent change stood against it.

@@ -5,9 +5,11 @@ mod connect;
 mod discovery;
 mod error;
 mod objects;
+mod watch;
 
 pub use call::Cluster;
 pub use connect::{ConnectError, kube_client};
 pub use discovery::Resource;
 pub use error::{ClusterError, Retry};
-pub use objects::{Applied, Deletion, LiveObject, Mode};
+pub use objects::{Applied, Deletion, Fingerprint, LiveObject, Mode};
+pub use watch::{Change, Changes};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use sindri_model::{ObjectKey, StackId};
+use sindri_model::{Checksum, ObjectKey, StackId};
 
 use super::call::{Call, Cluster, JSON};
 use super::discovery::Resource;
@@ -14,7 +14,8 @@ use crate::marks::{Marks, STACK_LABEL};
 const FIELD_MANAGER: &str = "sindri-agent";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+pub(super) const METADATA_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// Objects per page of a list, and the most pages that are read.
 const PAGE_SIZE: usize = 500;
 const PAGES_MAX: usize = 10_000;
@@ -28,14 +29,30 @@ pub struct LiveObject {
     pub resource: Resource,
     /// Its identity: another object of the same name has another.
     pub uid: String,
-    /// Moves with every change.
-    pub resource_version: String,
+    /// What we own of it.
+    pub ours: Option<Fingerprint>,
     /// Whose it is said to be.
     pub marks: Marks,
     /// Whether another object owns it.
     pub owned: bool,
     /// Whether it is on its way out.
     pub deleting: bool,
+}
+
+/// Stands for the fields that we applied to an object, and when: the server takes a field from us as soon as anybody
+/// else gives it another value or takes it away, so that as long as this is the same, so is every declared value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint(Checksum);
+
+impl Fingerprint {
+    /// Reads it out of an object's metadata.
+    pub fn of(metadata: &Value) -> Option<Self> {
+        let managers = metadata["managedFields"].as_array()?;
+        let ours = managers.iter().find(|entry| {
+            entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply" && entry["subresource"].is_null()
+        })?;
+        Some(Self(Checksum::of(&format!("{} {}", ours["time"], ours["fieldsV1"]))))
+    }
 }
 
 /// Whether a write counts.
@@ -52,8 +69,8 @@ pub enum Mode {
 pub struct Applied {
     /// The object's identity.
     pub uid: String,
-    /// Its version after the apply.
-    pub resource_version: String,
+    /// What we own of it after the apply.
+    pub ours: Option<Fingerprint>,
     /// Whether this very call made it.
     pub created: bool,
 }
@@ -105,23 +122,37 @@ impl Cluster {
         namespace: Option<&str>,
         query: &str,
     ) -> Result<Vec<LiveObject>, ClusterError> {
+        match self.list_at(operation, resource, namespace, query).await {
+            Ok((objects, _)) => Ok(objects),
+            // The kind went away between discovery and this call: nothing of it can be there.
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A list, and the version of the cluster at which it holds.
+    pub(super) async fn list_at(
+        &self,
+        operation: String,
+        resource: &Resource,
+        namespace: Option<&str>,
+        query: &str,
+    ) -> Result<(Vec<LiveObject>, String), ClusterError> {
         let base = format!("{}?limit={PAGE_SIZE}&{query}", resource.path(namespace));
         let mut call = Call::get(operation, base.clone()).accepting(METADATA_LIST);
         let mut objects = Vec::new();
         for _ in 0..PAGES_MAX {
-            let page = match self.send(&call).await {
-                Ok(page) => page,
-                // The kind went away between discovery and this call: nothing of it can be there.
-                Err(error) if error.is_not_found() && objects.is_empty() => return Ok(Vec::new()),
-                Err(error) => return Err(error),
-            };
+            let page = self.send(&call).await?;
             let items = page["items"].as_array().ok_or_else(|| call.malformed("it has no items"))?;
             for item in items {
                 objects.push(live(&call, resource, item)?);
             }
             match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
                 Some(token) => call.path = format!("{base}&continue={token}"),
-                None => return Ok(objects),
+                None => {
+                    let version = page["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+                    return Ok((objects, version.to_owned()));
+                }
             }
         }
         Err(call.malformed(format!("it has more than {PAGES_MAX} pages")))
@@ -150,8 +181,8 @@ impl Cluster {
         let secret = resource.group.is_empty() && resource.kind == "Secret";
         let sent = self.send_for_status(&call).await;
         let (status, object) = sent.map_err(|error| if secret { error.without_content() } else { error })?;
-        let (uid, resource_version) = identity(&call, &object, mode)?;
-        Ok(Applied { uid, resource_version, created: status == StatusCode::CREATED })
+        let (uid, ours) = (identity(&call, &object, mode)?, Fingerprint::of(&object["metadata"]));
+        Ok(Applied { uid, ours, created: status == StatusCode::CREATED })
     }
 
     /// Deletes the object with this identity and no other.
@@ -206,20 +237,18 @@ impl Cluster {
     }
 }
 
-fn identity(call: &Call, object: &Value, mode: Mode) -> Result<(String, String), ClusterError> {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-    let (uid, version) = (text("uid"), text("resourceVersion"));
-    // A dry run of a create has no version, and its identity means nothing.
-    if mode == Mode::Real && (uid.is_empty() || version.is_empty()) {
-        return Err(call.malformed("it has no uid or no resourceVersion"));
+fn identity(call: &Call, object: &Value, mode: Mode) -> Result<String, ClusterError> {
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+    // A dry run of a create has an identity that means nothing.
+    if mode == Mode::Real && uid.is_empty() {
+        return Err(call.malformed("it has no uid"));
     }
-    Ok((uid, version))
+    Ok(uid.to_owned())
 }
 
-fn live(call: &Call, resource: &Resource, object: &Value) -> Result<LiveObject, ClusterError> {
+pub(super) fn live(call: &Call, resource: &Resource, object: &Value) -> Result<LiveObject, ClusterError> {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().ok_or_else(|| call.malformed("an object has no name"))?;
-    let (uid, resource_version) = identity(call, object, Mode::Real)?;
     Ok(LiveObject {
         key: ObjectKey {
             group: resource.group.clone(),
@@ -228,8 +257,8 @@ fn live(call: &Call, resource: &Resource, object: &Value) -> Result<LiveObject, 
             name: name.to_owned(),
         },
         resource: resource.clone(),
-        uid,
-        resource_version,
+        uid: identity(call, object, Mode::Real)?,
+        ours: Fingerprint::of(metadata),
         marks: Marks::of(metadata),
         owned: metadata["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty()),
         deleting: metadata["deletionTimestamp"].is_string(),

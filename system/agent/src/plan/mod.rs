@@ -79,8 +79,8 @@ pub enum Refusal {
     #[error("{}", .0.join("; "))]
     OwnedByOthers(Vec<String>),
     /// Objects that are on their way out: what is applied to them now goes with them.
-    #[error("{} is being deleted; it is applied again once it is gone", .0.join(", "))]
-    BeingDeleted(Vec<String>),
+    #[error("{} objects are being deleted; they are applied again once they are gone", .0.len())]
+    BeingDeleted(Vec<ObjectKey>),
 }
 
 /// A position, as people read it.
@@ -159,14 +159,14 @@ fn refuse_what_others_own(desired: &Desired, objects: &[DesiredObject], live: &L
 
 fn refuse_what_is_leaving(objects: &[DesiredObject], live: &LiveSet) -> Result<(), Refusal> {
     let leaving = |object: &&DesiredObject| live.get(&object.key).is_some_and(|live| live.deleting);
-    let leaving: Vec<String> = objects.iter().filter(leaving).map(|object| object.key.to_string()).collect();
+    let leaving: Vec<ObjectKey> = objects.iter().filter(leaving).map(|object| object.key.clone()).collect();
     if leaving.is_empty() { Ok(()) } else { Err(Refusal::BeingDeleted(leaving)) }
 }
 
 fn is_settled(settled: Option<&Settled>, live: Option<&LiveObject>) -> bool {
     let (Some(settled), Some(live)) = (settled, live) else { return false };
     let known = settled.objects.get(&live.key);
-    known.is_some_and(|known| known.uid == live.uid && known.resource_version == live.resource_version)
+    known.is_some_and(|known| known.uid == live.uid && known.ours.is_some() && known.ours == live.ours)
 }
 
 /// The stage of a kind.

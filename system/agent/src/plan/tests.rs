@@ -5,7 +5,7 @@ use serde_json::json;
 use sindri_model::{Epoch, Sequence, StackId};
 
 use super::*;
-use crate::cluster::Resource;
+use crate::cluster::{Fingerprint, Resource};
 use crate::marks::Marks;
 
 fn stack(digit: char) -> StackId {
@@ -56,13 +56,28 @@ fn inventory(entries: impl IntoIterator<Item = Entry>) -> Inventory {
     inventory
 }
 
+fn ours(time: &str) -> Option<Fingerprint> {
+    Fingerprint::of(&json!({"managedFields": [{"manager": "sindri-agent", "operation": "Apply", "time": time}]}))
+}
+
 fn marks_of(owner: char, key: &ObjectKey) -> Marks {
-    Marks { stack: Some(stack(owner).to_string()), object: Some(key.to_string()) }
+    Marks {
+        stack: Some(stack(owner).to_string()),
+        object: Some(key.to_string()),
+        label: Some(stack(owner).to_string()),
+    }
 }
 
 fn living(key: ObjectKey, uid: &str, marks: Marks) -> LiveObject {
-    let (resource, uid, resource_version) = (resource(&key.kind), uid.into(), "1".into());
-    LiveObject { key, resource, uid, resource_version, marks, owned: false, deleting: false }
+    LiveObject {
+        resource: resource(&key.kind),
+        key,
+        uid: uid.into(),
+        ours: ours("1"),
+        marks,
+        owned: false,
+        deleting: false,
+    }
 }
 
 fn live(objects: impl IntoIterator<Item = LiveObject>) -> LiveSet {
@@ -97,7 +112,8 @@ fn an_undeclared_object_is_deleted_only_if_it_is_proved_to_be_ours() {
     assert_eq!(fate(known(), Some(living(a.clone(), "7", marks_of('2', &a)))), "let go", "moved to another stack");
     assert_eq!(fate(known(), Some(LiveObject { owned: true, ..ours("7") })), "let go", "the garbage collector's");
     assert_eq!(fate(known(), Some(LiveObject { deleting: true, ..ours("7") })), "waited for");
-    let copied = Marks { stack: Some(stack('1').to_string()), object: Some("ConfigMap shop/original".into()) };
+    let copied =
+        Marks { stack: Some(stack('1').to_string()), object: Some("ConfigMap shop/original".into()), label: None };
     assert_eq!(fate(known(), Some(living(a.clone(), "8", copied))), "let go", "marks that a controller copied");
 }
 
@@ -119,7 +135,7 @@ fn namespaces_and_definitions_are_written_first_and_deleted_last() {
 fn what_is_settled_is_not_written_again_and_what_changed_is() {
     let (a, b) = (key("ConfigMap", "a"), key("ConfigMap", "b"));
     let desired = present(2, vec![object("ConfigMap", "a"), object("ConfigMap", "b")]);
-    let applied = |uid: &str| Applied { uid: uid.into(), resource_version: "1".into(), created: false };
+    let applied = |uid: &str| Applied { uid: uid.into(), ours: ours("1"), created: false };
     let objects = BTreeMap::from([(a.clone(), applied("7")), (b.clone(), applied("8"))]);
     let settled = Settled { revision: revision('1'), objects };
     let same = live([living(a.clone(), "7", marks_of('1', &a)), living(b.clone(), "8", marks_of('1', &b))]);
@@ -128,7 +144,7 @@ fn what_is_settled_is_not_written_again_and_what_changed_is() {
     assert_eq!(plan(&desired, &known, &same, None).unwrap().writes.len(), 2, "a fresh process writes all");
     let edited = live([
         living(a.clone(), "7", marks_of('1', &a)),
-        LiveObject { resource_version: "9".into(), ..living(b.clone(), "8", marks_of('1', &b)) },
+        LiveObject { ours: ours("9"), ..living(b.clone(), "8", marks_of('1', &b)) },
     ]);
     let again = plan(&desired, &known, &edited, Some(&settled)).unwrap();
     assert_eq!(again.writes.iter().map(|write| &write.object.key).collect::<Vec<_>>(), [&b]);
@@ -154,7 +170,7 @@ fn an_object_that_is_being_deleted_is_not_applied_to() {
     let leaving = LiveObject { deleting: true, ..living(a.clone(), "7", marks_of('1', &a)) };
     let known = inventory([entry("ConfigMap", "a", Some("7"))]);
     let refused = plan(&present(2, vec![object("ConfigMap", "a")]), &known, &live([leaving]), None).unwrap_err();
-    assert_eq!(refused.to_string(), "ConfigMap shop/a is being deleted; it is applied again once it is gone");
+    assert_eq!(refused.to_string(), "1 objects are being deleted; they are applied again once they are gone");
 }
 
 #[test]
@@ -188,7 +204,7 @@ proptest! {
                 0 => Marks::default(),
                 1 => marks_of('1', &key),
                 2 => marks_of('2', &key),
-                _ => Marks { stack: Some(stack('1').to_string()), object: Some("a copy".into()) },
+                _ => Marks { stack: Some(stack('1').to_string()), object: Some("a copy".into()), label: None },
             };
             LiveObject { owned: *owned, deleting: *deleting, ..living(key, &uid.to_string(), marks) }
         }));

@@ -52,7 +52,7 @@ fn the_content_of_a_secret_stands_in_no_log_line_error_or_report() {
     };
     assert!(ask("POST", &path, &secret(1, "\"}")).starts_with("HTTP/1.1 201"));
     let mut refused = vec![
-        ask("POST", &path, &secret(1, &format!("\\n{}\"}}", "[".repeat(200)))),
+        ask("POST", &path, &secret(1, &format!("\\n---\\n{}{}\"}}", "[".repeat(150), "]".repeat(150)))),
         ask("POST", &path, &secret(1, "\\u0000\"}")),
         ask("POST", &path, &secret(1, "\"")),
         ask("POST", &path, &secret(1, "\", \"unknown\": 1}")),
