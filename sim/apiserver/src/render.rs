@@ -43,6 +43,8 @@ pub(crate) fn list(target: &Target, form: Form, now: Timestamp, objects: &[Arc<V
         }
         Form::Metadata => {
             let items: Vec<Value> = objects.iter().map(|object| partial(object)).collect();
+            // Unlike every other list, an empty one of metadata is null.
+            let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
             json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items})
         }
         Form::Table => table::table(target, now, objects, metadata),

@@ -171,15 +171,23 @@ pub async fn live(
     inventory: &Inventory,
 ) -> Result<LiveSet, ClusterError> {
     let mut live = LiveSet::new();
-    let kinds: BTreeSet<&Resource> = inventory.entries().map(|entry| &entry.resource).collect();
-    for known in kinds {
+    let known: BTreeSet<&Resource> = inventory.entries().map(|entry| &entry.resource).collect();
+    for known in known {
         // A kind that no version serves any more has no objects.
         let Some(resource) = cluster.resource_in_any_version(known).await? else { continue };
         let labelled = match watches.labelled(&resource, desired.stack) {
             Some(labelled) => labelled,
-            None => cluster.labelled(&resource, desired.stack).await?,
+            None => match cluster.labelled(&resource, desired.stack).await {
+                // Whoever may not list may still read: each object is asked for by its name below.
+                Err(error) if error.is_forbidden() => Vec::new(),
+                listed => listed?,
+            },
         };
         live.extend(labelled.into_iter().map(|object| (object.key.clone(), object)));
+    }
+    if let Goal::Present(objects) = &desired.goal {
+        // From the first write on, nothing that happens to them goes unseen.
+        objects.iter().for_each(|object| watches.want(&object.resource));
     }
     let mut unseen: BTreeMap<&ObjectKey, &Resource> = BTreeMap::new();
     unseen.extend(inventory.entries().map(|entry| (&entry.key, &entry.resource)));

@@ -48,17 +48,22 @@ enum Ended {
 }
 
 impl Watches {
-    /// The objects of a kind that are labelled with a stack; `None` if that is not known now. From then on it is watched.
-    pub fn labelled(&self, resource: &Resource, stack: StackId) -> Option<Vec<LiveObject>> {
-        let label = stack.to_string();
+    /// Has a kind watched from now on.
+    pub fn want(&self, resource: &Resource) {
         let mut kinds = self.lock();
-        let Some(kind) = kinds.get(resource) else {
+        if !kinds.contains_key(resource) {
             kinds.insert(resource.clone(), Kind::default());
             self.asked.notify_one();
-            return None;
-        };
+        }
+    }
+
+    /// The objects of a kind that are labelled with a stack; `None` if that is not known now. From then on it is watched.
+    pub fn labelled(&self, resource: &Resource, stack: StackId) -> Option<Vec<LiveObject>> {
+        self.want(resource);
+        let (label, kinds) = (stack.to_string(), self.lock());
+        let kind = kinds.get(resource).filter(|kind| kind.is_current)?;
         let of_stack = |object: &&LiveObject| object.marks.label.as_deref() == Some(label.as_str());
-        kind.is_current.then(|| kind.objects.values().filter(of_stack).cloned().collect())
+        Some(kind.objects.values().filter(of_stack).cloned().collect())
     }
 
     /// Watches every kind that was asked for. Never ends.
@@ -118,10 +123,16 @@ impl Watches {
         self.renew(resource, objects, queue);
         let (until, mut pause) = (Instant::now() + RESYNC_EVERY, PAUSE_FIRST);
         while Instant::now() < until {
+            let began = Instant::now();
             let watched = timeout_at(until, self.listen(resource, cluster, queue, &mut version)).await;
             match watched {
                 Err(_) => return Ok(Ended::Stale),
-                Ok(Ok(())) => pause = PAUSE_FIRST,
+                Ok(Ok(())) if began.elapsed() > PAUSE_MAX => pause = PAUSE_FIRST,
+                // A server that ends every watch at once is not asked as fast as it answers.
+                Ok(Ok(())) => {
+                    sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
                 Ok(Err(error)) if error.is_gone() || error.is_not_found() => return Ok(Ended::Stale),
                 Ok(Err(error)) => {
                     tracing::info!("{error}");

@@ -107,6 +107,11 @@ impl ClusterError {
         matches!(self, Self::Refused { status: 404, .. })
     }
 
+    /// Whether we may not do this.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused { status: 403, .. })
+    }
+
     /// Whether what was asked for is too old: a watch has to begin anew.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Refused { status: 410, .. })

@@ -13,9 +13,8 @@ use crate::marks::{Marks, STACK_LABEL};
 /// The field manager of everything that the agent applies.
 const FIELD_MANAGER: &str = "sindri-agent";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-pub(super) const METADATA_LIST: &str =
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// Objects per page of a list, and the most pages that are read.
 const PAGE_SIZE: usize = 500;
 const PAGES_MAX: usize = 10_000;
@@ -143,8 +142,7 @@ impl Cluster {
         let mut objects = Vec::new();
         for _ in 0..PAGES_MAX {
             let page = self.send(&call).await?;
-            let items = page["items"].as_array().ok_or_else(|| call.malformed("it has no items"))?;
-            for item in items {
+            for item in items(&call, &page)? {
                 objects.push(live(&call, resource, item)?);
             }
             match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
@@ -232,8 +230,16 @@ impl Cluster {
         let path = format!("{}?labelSelector={label}%3D{value}", resource.path(Some(namespace)));
         let call = Call::get(format!("list {} with {label}={value}", resource.plural), path);
         let list = self.send(&call).await?;
-        let items = list["items"].as_array().ok_or_else(|| call.malformed("it has no items"))?;
-        Ok(items.clone())
+        Ok(items(&call, &list)?.to_vec())
+    }
+}
+
+/// The items of a list. The server writes an empty list of metadata as null; what is no list has no items at all.
+fn items<'a>(call: &Call, list: &'a Value) -> Result<&'a [Value], ClusterError> {
+    match &list["items"] {
+        Value::Array(items) => Ok(items),
+        Value::Null if list["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => Ok(&[]),
+        _ => Err(call.malformed("it has no items")),
     }
 }
 

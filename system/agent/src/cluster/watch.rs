@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::call::{Call, Cluster};
 use super::discovery::Resource;
 use super::error::ClusterError;
-use super::objects::{LiveObject, METADATA_LIST, live};
+use super::objects::{LiveObject, METADATA, live};
 use crate::marks::STACK_LABEL;
 
 /// After this the server ends a watch, and it is begun anew where it ended.
@@ -55,7 +55,7 @@ impl Cluster {
         let query =
             format!("labelSelector={STACK_LABEL}&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&watch=true");
         let path = format!("{}?{query}&resourceVersion={version}", resource.path(None));
-        let call = Call::get(format!("watch {} that are ours", resource.plural), path).accepting(METADATA_LIST);
+        let call = Call::get(format!("watch {} that are ours", resource.plural), path).accepting(METADATA);
         let body = self.open(&call).await?;
         Ok(Changes { resource: resource.clone(), call, body, read: BytesMut::new(), version: version.to_owned() })
     }
