@@ -1,0 +1,157 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	// How long each may take until it works, on a machine that is busy.
+	etcdMax       = 60 * time.Second
+	apiServerMax  = 120 * time.Second
+	controllerMax = 60 * time.Second
+	nodeMax       = 60 * time.Second
+
+	// serviceRange is where the addresses of Services come from, and serviceAddress the first of them, the API's own.
+	serviceRange   = "10.96.0.0/16"
+	serviceAddress = "10.96.0.1"
+	// advertised is recorded as the API server's address. No pod runs, so that nobody uses it; one that is reserved
+	// for documentation is the same on every machine, and needs no network.
+	advertised = "192.0.2.1"
+	issuer     = "https://kubernetes.default.svc.cluster.local"
+	// Everything runs in the control plane's directory: a path inside it is short enough for a socket. etcd insists
+	// on something that looks like a host and a port.
+	etcdSocket = "etcd.sock:0"
+	peerSocket = "peer.sock:0"
+
+	admin       = "sindri-admin"
+	masters     = "system:masters"
+	tokenBytes  = 24
+	directories = 0o700
+)
+
+// Ready is how a control plane is reached, and who it is.
+type Ready struct {
+	Server            string         `json:"server"`
+	Port              int            `json:"port"`
+	Directory         string         `json:"directory"`
+	Logs              string         `json:"logs"`
+	Kubeconfig        string         `json:"kubeconfig"`
+	Authority         string         `json:"authority"`
+	Token             string         `json:"token"`
+	ClientCertificate string         `json:"client_certificate"`
+	ClientKey         string         `json:"client_key"`
+	Pids              map[string]int `json:"pids"`
+}
+
+// plane is what the steps of a start share.
+type plane struct {
+	settings  Settings
+	directory string
+	group     *Group
+	port      int
+	server    string
+	keys      *keys
+	api       *api
+}
+
+// start brings everything up, in order.
+func start(settings Settings, directory string, group *Group) (*Ready, error) {
+	p := &plane{settings: settings, directory: directory, group: group}
+	steps := []func() error{p.prepare, p.startEtcd, p.startAPIServer}
+	if !settings.pristine {
+		steps = append(steps, p.startControllers, p.startNode)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return &Ready{
+		Server: p.server, Port: p.port, Directory: directory, Logs: filepath.Join(directory, "logs"),
+		Kubeconfig: p.path("kubeconfig"), Authority: p.keys.authority.certPath, Token: p.path("token"),
+		ClientCertificate: p.keys.admin.certPath, ClientKey: p.keys.admin.keyPath, Pids: group.pids(),
+	}, nil
+}
+
+func (p *plane) path(file string) string { return filepath.Join(p.directory, file) }
+
+// prepare takes the port and writes every file.
+func (p *plane) prepare() error {
+	for _, directory := range []string{"logs", "pki"} {
+		if err := os.Mkdir(p.path(directory), directories); err != nil {
+			return err
+		}
+	}
+	var err error
+	if p.port, err = reserve(p.settings.bind, p.settings.port); err != nil {
+		return err
+	}
+	p.server = fmt.Sprintf("https://127.0.0.1:%d", p.port)
+	if p.keys, err = newKeys(p.path("pki")); err != nil {
+		return err
+	}
+	token := make([]byte, tokenBytes)
+	if _, err := rand.Read(token); err != nil {
+		return err
+	}
+	return p.writeFiles(hex.EncodeToString(token))
+}
+
+// keys are the certificates of a control plane.
+type keys struct {
+	authority, server, admin, controllers, scheduler *Pair
+	serviceAccounts                                  string
+}
+
+func newKeys(directory string) (*keys, error) {
+	authority, err := newAuthority(directory)
+	if err != nil {
+		return nil, err
+	}
+	k := &keys{authority: authority}
+	if k.server, err = authority.server(directory, serviceAddress); err != nil {
+		return nil, err
+	}
+	if k.admin, err = authority.client(directory, "admin", admin, masters); err != nil {
+		return nil, err
+	}
+	if k.controllers, err = authority.client(directory, controllerManager, "system:"+controllerManager); err != nil {
+		return nil, err
+	}
+	if k.scheduler, err = authority.client(directory, scheduler, "system:"+scheduler); err != nil {
+		return nil, err
+	}
+	k.serviceAccounts, err = newServiceAccountKey(directory)
+	return k, err
+}
+
+func (p *plane) writeFiles(token string) error {
+	p.api = newAPI(p.server, p.keys.authority.certificate, token)
+	texts := map[string]string{
+		"token":       token,
+		"tokens.csv":  fmt.Sprintf("%s,%s,%s,%s\n", token, admin, admin, masters),
+		"stages.yaml": stages,
+	}
+	for file, text := range texts {
+		if err := os.WriteFile(p.path(file), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	users := map[string]object{
+		"kubeconfig":                               {"token": token},
+		"pki/kwok.kubeconfig":                      byCertificate(p.keys.admin),
+		"pki/" + scheduler + ".kubeconfig":         byCertificate(p.keys.scheduler),
+		"pki/" + controllerManager + ".kubeconfig": byCertificate(p.keys.controllers),
+	}
+	for file, user := range users {
+		if err := writeKubeconfig(p.path(file), p.server, p.keys.authority.certPEM, user); err != nil {
+			return err
+		}
+	}
+	return nil
+}
