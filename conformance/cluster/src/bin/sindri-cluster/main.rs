@@ -1,0 +1,120 @@
+//! `sindri-cluster`: starts, lists and ends clusters for people.
+//!
+//! Here are the flags and the exit codes: 0 when everything went well, 1 for what failed, 2 for what the user can put
+//! right, 3 for a kind of cluster that cannot run on this machine, 128 and the number of the signal when one ended it.
+
+mod build;
+mod down;
+mod hold;
+mod output;
+mod status;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use sindri_cluster::{ClusterError, Home, Local, Options, Provider, ProviderName, Signals, Stop, Version};
+
+#[derive(Parser)]
+#[command(name = "sindri-cluster", bin_name = "cargo xtask cluster", version, about = "Clusters on demand.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Starts a cluster that stays, and prints how it is reached.
+    Up(Wanted),
+    /// Ends a cluster that `up` started.
+    Down(down::Which),
+    /// Lists what runs.
+    Status,
+    /// Builds the control plane, so that nothing has to be built later.
+    Build {
+        /// The version of Kubernetes.
+        #[arg(long, value_name = "VERSION", default_value_t)]
+        version: Version,
+    },
+    /// Keeps a cluster running: what `up` leaves behind.
+    #[command(hide = true)]
+    Hold(Wanted),
+}
+
+/// What is wanted of a cluster.
+#[derive(Args, Clone)]
+struct Wanted {
+    /// What kind: local, container, kind or sim.
+    #[arg(long, value_name = "KIND")]
+    cluster: ProviderName,
+    /// The version of Kubernetes.
+    #[arg(long, value_name = "VERSION", default_value_t)]
+    version: Version,
+    /// Only an API server: no controllers, no scheduler and no node.
+    #[arg(long)]
+    pristine: bool,
+    /// The port of the API server [default: a free one].
+    #[arg(long)]
+    port: Option<u16>,
+    /// What to call it [default: its kind and a number].
+    #[arg(long)]
+    name: Option<String>,
+}
+
+/// For what failed.
+const EXIT_FAILED: u8 = 1;
+/// For what the user can put right.
+const EXIT_USAGE: u8 = 2;
+/// For what cannot run here.
+const EXIT_NOT_RUN: u8 = 3;
+
+fn main() -> ExitCode {
+    let signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(error) => return fail(EXIT_FAILED, &format!("cannot start: {error}")),
+    };
+    let (home, stop) = (Home::of_user(), signals.stop());
+    let done = match Cli::parse().command {
+        Command::Up(wanted) => up::up(&home, &wanted, stop),
+        Command::Down(which) => down::down(&home, &which, stop),
+        Command::Status => status::status(&home),
+        Command::Build { version } => build::build(&home, version, stop),
+        Command::Hold(wanted) => hold::hold(&home, &wanted, stop),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error @ ClusterError::Failed(_)) => fail(EXIT_FAILED, &error.to_string()),
+        Err(error @ ClusterError::Mistake(_)) => fail(EXIT_USAGE, &error.to_string()),
+        Err(error @ ClusterError::Unavailable { .. }) => fail(EXIT_NOT_RUN, &format!("not run: {error}")),
+        Err(error @ ClusterError::Interrupted) => fail(stop.exit_code(), &error.to_string()),
+    }
+}
+
+fn fail(code: u8, message: &str) -> ExitCode {
+    output::complain(message);
+    ExitCode::from(code)
+}
+
+impl Wanted {
+    fn options(&self, stop: &Stop) -> Options {
+        Options {
+            version: self.version,
+            pristine: self.pristine,
+            port: self.port,
+            stop: stop.clone(),
+            ..Options::default()
+        }
+    }
+
+    fn provider(&self, home: &Home) -> Result<Box<dyn Provider>, ClusterError> {
+        match self.cluster {
+            ProviderName::Local => Ok(Box::new(Local::new(home.clone()))),
+            ProviderName::Container | ProviderName::Kind | ProviderName::Sim => {
+                Err(ClusterError::Mistake(format!("--cluster {}: not built yet", self.cluster)))
+            }
+            ProviderName::Kubeconfig => Err(ClusterError::Mistake(
+                "--cluster kubeconfig is a cluster that runs already: there is nothing to start".to_owned(),
+            )),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The binaries of the control plane: built once from pinned modules into a cache, and found there ever after.
+//!
+//! What an entry of the cache is made from is in its name, so that nothing is ever overwritten: another version of Go
+//! or a changed module is another entry. An entry appears whole, by a rename. Whoever builds holds a lock.
+
+mod build;
+mod component;
+mod go;
+mod manifest;
+mod progress;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::error::ClusterError;
+use crate::home::Home;
+use crate::stop::Stop;
+use crate::version::Version;
+
+pub use build::Entry;
+use component::Component;
+use go::Go;
+pub use manifest::Manifest;
+
+/// Where the binaries of one control plane are.
+#[derive(Clone, Debug)]
+pub struct Binaries {
+    /// The program that runs the others.
+    pub plane: PathBuf,
+    /// Each directory with binaries.
+    pub directories: Vec<PathBuf>,
+    /// What they were made from.
+    pub key: String,
+    /// What they are called.
+    pub programs: Vec<PathBuf>,
+}
+
+impl Binaries {
+    /// Finds the binaries of a version, and builds what is missing.
+    pub fn prepare(home: &Home, version: Version, stop: &Stop) -> Result<Self, ClusterError> {
+        let go = Go::find()?;
+        let components = [Component::Plane, Component::Kubernetes(version), Component::Kwok];
+        let entries = components.map(|component| Entry::of(component, home, &go));
+        let entries = entries.into_iter().collect::<Result<Vec<Entry>, _>>()?;
+        for entry in &entries {
+            entry.prepare(&go, stop)?;
+        }
+        let directories: Vec<PathBuf> = entries.iter().map(|entry| entry.path().to_owned()).collect();
+        let programs: Vec<PathBuf> = entries.iter().flat_map(Entry::programs).collect();
+        let keys: Vec<&str> = entries.iter().map(Entry::key).collect();
+        let plane = programs.first().cloned().unwrap_or_default();
+        Ok(Self { plane, directories, key: keys.join("-"), programs })
+    }
+
+    /// The directories as one argument.
+    pub fn search_path(&self) -> OsString {
+        std::env::join_paths(&self.directories).unwrap_or_default()
+    }
+}
