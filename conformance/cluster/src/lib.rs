@@ -6,22 +6,30 @@
 
 pub mod access;
 pub mod binaries;
+pub mod container;
+mod directory;
 pub mod error;
 pub mod home;
+mod kubeconfig_file;
 pub mod leashed;
 pub mod local;
 pub mod name;
 pub mod plane;
+pub mod pool;
 pub mod provider;
 pub mod registry;
+pub mod sim;
 pub mod stop;
 pub mod version;
 
 pub use access::{Access, Secret};
+pub use container::Container;
 pub use error::ClusterError;
 pub use home::Home;
 pub use local::Local;
 pub use name::ProviderName;
+pub use pool::{Pool, Pooled};
 pub use provider::{Cluster, Options, Provider};
+pub use sim::Sim;
 pub use stop::{Signals, Stop};
 pub use version::Version;

@@ -1,11 +1,11 @@
 //! `local`: the control plane as processes of this machine, on free ports of the loopback interface.
 
-use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::access::{Access, ClientCertificate, Secret};
 use crate::binaries::Binaries;
+use crate::directory::wanted_path;
 use crate::error::ClusterError;
 use crate::home::Home;
 use crate::leashed::Leashed;
@@ -83,7 +83,7 @@ fn read_access(ready: &Ready) -> Result<Access, ClusterError> {
     let read = |path: &PathBuf| std::fs::read_to_string(path).map_err(|error| ClusterError::file(path, &error));
     Ok(Access {
         server: ready.server.clone(),
-        authority_pem: Some(read(&ready.authority)?),
+        authority_pem: Some(ready.authority_pem.clone()),
         token: Some(Secret::new(read(&ready.token)?)),
         client_certificate: Some(ClientCertificate {
             certificate_pem: read(&ready.client_certificate)?,
@@ -102,14 +102,7 @@ struct Directory {
 
 impl Directory {
     fn choose(options: &Options) -> Result<Self, ClusterError> {
-        let path = options.directory.clone().unwrap_or_else(fresh_path);
-        if path.exists() {
-            return Err(ClusterError::Mistake(format!(
-                "{} is there already: choose another directory",
-                path.display()
-            )));
-        }
-        Ok(Self { path, keep: options.keep })
+        Ok(Self { path: wanted_path(options)?, keep: options.keep })
     }
 }
 
@@ -120,10 +113,4 @@ impl Drop for Directory {
             let _absent = std::fs::remove_dir_all(&self.path);
         }
     }
-}
-
-/// A path that nobody else has: the directory is made by the control plane, so that it is never without an owner.
-fn fresh_path() -> PathBuf {
-    let random = RandomState::new().hash_one(std::process::id());
-    std::env::temp_dir().join(format!("sindri-cluster-{}-{random:016x}", std::process::id()))
 }

@@ -31,6 +31,8 @@ pub struct Ready {
     pub kubeconfig: PathBuf,
     /// Who signed the certificates, as PEM.
     pub authority: PathBuf,
+    /// The same as text.
+    pub authority_pem: String,
     /// The administrator's token.
     pub token: PathBuf,
     /// The administrator's certificate, as PEM.

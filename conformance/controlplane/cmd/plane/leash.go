@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// leashGreeting is what a connection is told.
+const leashGreeting = "held\n"
+
 // watchForTheEnd tells on a channel when everything shall end: a signal came, or the leash was cut.
 func watchForTheEnd(settings Settings) (<-chan string, error) {
 	ends := make(chan string, 8)
@@ -71,6 +74,8 @@ func holdConnections(address string, grace time.Duration, ends chan<- string) er
 			open.Add(1)
 			seen.Add(1)
 			go func() {
+				// Who connects through something in between learns by this that the leash is held here.
+				_, _ = io.WriteString(connection, leashGreeting)
 				_, _ = io.Copy(io.Discard, connection)
 				_ = connection.Close()
 				if open.Add(-1) == 0 {

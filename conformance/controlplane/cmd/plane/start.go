@@ -28,10 +28,12 @@ const (
 	etcdSocket = "etcd.sock:0"
 	peerSocket = "peer.sock:0"
 
-	admin       = "sindri-admin"
-	masters     = "system:masters"
-	tokenBytes  = 24
-	directories = 0o700
+	admin      = "sindri-admin"
+	masters    = "system:masters"
+	tokenBytes = 24
+	// tokenVariable has the administrator's token, if the caller chose it.
+	tokenVariable = "PLANE_TOKEN"
+	directories   = 0o700
 )
 
 // Ready is how a control plane is reached, and who it is.
@@ -42,6 +44,7 @@ type Ready struct {
 	Logs              string         `json:"logs"`
 	Kubeconfig        string         `json:"kubeconfig"`
 	Authority         string         `json:"authority"`
+	AuthorityPEM      string         `json:"authority_pem"`
 	Token             string         `json:"token"`
 	ClientCertificate string         `json:"client_certificate"`
 	ClientKey         string         `json:"client_key"`
@@ -73,7 +76,8 @@ func start(settings Settings, directory string, group *Group) (*Ready, error) {
 	}
 	return &Ready{
 		Server: p.server, Port: p.port, Directory: directory, Logs: filepath.Join(directory, "logs"),
-		Kubeconfig: p.path("kubeconfig"), Authority: p.keys.authority.certPath, Token: p.path("token"),
+		Kubeconfig: p.path("kubeconfig"), Authority: p.keys.authority.certPath,
+		AuthorityPEM: string(p.keys.authority.certPEM), Token: p.path("token"),
 		ClientCertificate: p.keys.admin.certPath, ClientKey: p.keys.admin.keyPath, Pids: group.pids(),
 	}, nil
 }
@@ -95,11 +99,21 @@ func (p *plane) prepare() error {
 	if p.keys, err = newKeys(p.path("pki")); err != nil {
 		return err
 	}
-	token := make([]byte, tokenBytes)
-	if _, err := rand.Read(token); err != nil {
+	token, err := chooseToken()
+	if err != nil {
 		return err
 	}
-	return p.writeFiles(hex.EncodeToString(token))
+	return p.writeFiles(token)
+}
+
+// chooseToken takes the caller's, who cannot look into a container's files, or makes one.
+func chooseToken() (string, error) {
+	if token := os.Getenv(tokenVariable); token != "" {
+		return token, nil
+	}
+	token := make([]byte, tokenBytes)
+	_, err := rand.Read(token)
+	return hex.EncodeToString(token), err
 }
 
 // keys are the certificates of a control plane.

@@ -13,7 +13,9 @@ mod up;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use sindri_cluster::{ClusterError, Home, Local, Options, Provider, ProviderName, Signals, Stop, Version};
+use sindri_cluster::{
+    ClusterError, Container, Home, Local, Options, Provider, ProviderName, Signals, Sim, Stop, Version,
+};
 
 #[derive(Parser)]
 #[command(name = "sindri-cluster", bin_name = "cargo xtask cluster", version, about = "Clusters on demand.")]
@@ -109,8 +111,11 @@ impl Wanted {
     fn provider(&self, home: &Home) -> Result<Box<dyn Provider>, ClusterError> {
         match self.cluster {
             ProviderName::Local => Ok(Box::new(Local::new(home.clone()))),
-            ProviderName::Container | ProviderName::Kind | ProviderName::Sim => {
-                Err(ClusterError::Mistake(format!("--cluster {}: not built yet", self.cluster)))
+            ProviderName::Container => Ok(Box::new(Container::new(home.clone()))),
+            ProviderName::Kind => Err(ClusterError::Mistake("--cluster kind: not built yet".to_owned())),
+            ProviderName::Sim => {
+                let own = std::env::current_exe().map_err(|error| ClusterError::Mistake(error.to_string()))?;
+                Ok(Box::new(Sim::beside(&own)))
             }
             ProviderName::Kubeconfig => Err(ClusterError::Mistake(
                 "--cluster kubeconfig is a cluster that runs already: there is nothing to start".to_owned(),

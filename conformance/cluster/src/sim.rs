@@ -1,0 +1,107 @@
+//! `sim`: the simulated API server on a real port. It speaks plain HTTP and asks nobody who he is.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::access::Access;
+use crate::directory::GuardedDirectory;
+use crate::error::{ClusterError, Failure};
+use crate::leashed::{Heard, Leashed};
+use crate::name::ProviderName;
+use crate::provider::{Cluster, Options, Provider};
+
+/// How long it may take until it listens, on a machine that is busy.
+const READY_MAX: Duration = Duration::from_secs(30);
+/// The version of Kubernetes that it says it is.
+const VERSION: &str = "simulated";
+
+/// Starts simulated API servers.
+#[derive(Clone, Debug)]
+pub struct Sim {
+    program: PathBuf,
+}
+
+impl Sim {
+    /// With this program, which is `sindri-apiserver`.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self { program: program.into() }
+    }
+
+    /// With the program that is next to the one that runs, where one build puts them all.
+    pub fn beside(own: &Path) -> Self {
+        Self::new(own.with_file_name("sindri-apiserver"))
+    }
+}
+
+impl Provider for Sim {
+    fn name(&self) -> ProviderName {
+        ProviderName::Sim
+    }
+
+    fn start(&self, options: &Options) -> Result<Box<dyn Cluster>, ClusterError> {
+        if !self.program.is_file() {
+            return Err(ClusterError::Unavailable {
+                provider: ProviderName::Sim,
+                missing: format!("{} is not there", self.program.display()),
+                advice: "build it with `cargo build --release -p sindri-apiserver`".to_owned(),
+            });
+        }
+        let directory = GuardedDirectory::new(options)?;
+        let kubeconfig = directory.path().join("kubeconfig");
+        let port = options.port.unwrap_or(0).to_string();
+        let flags = ["serve", "--port", &port, "--kubeconfig"].map(Into::into);
+        let arguments: Vec<_> = flags.into_iter().chain([kubeconfig.clone().into()]).collect();
+        let started = Leashed::start(&mut Leashed::guarded(self.program.as_os_str(), &arguments, None));
+        let mut program = started.map_err(|error| ClusterError::file(&self.program, &error))?;
+        let server = await_address(&mut program, options)?;
+        let access =
+            Access { server, authority_pem: None, token: None, client_certificate: None, kubeconfig, context: None };
+        Ok(Box::new(SimCluster { program, access, _directory: directory }))
+    }
+}
+
+/// Fields are dropped in this order: the process ends before its directory goes.
+struct SimCluster {
+    program: Leashed,
+    access: Access,
+    _directory: GuardedDirectory,
+}
+
+impl Cluster for SimCluster {
+    fn access(&self) -> &Access {
+        &self.access
+    }
+
+    fn version(&self) -> &str {
+        VERSION
+    }
+
+    fn check(&mut self) -> Result<(), ClusterError> {
+        if self.program.runs() { Ok(()) } else { Err(ended("it ended by itself".to_owned(), Vec::new())) }
+    }
+
+    fn processes(&self) -> Vec<(String, u32)> {
+        vec![("guard".to_owned(), self.program.id())]
+    }
+}
+
+fn await_address(program: &mut Leashed, options: &Options) -> Result<String, ClusterError> {
+    let mut said = Vec::new();
+    loop {
+        match program.hear(READY_MAX, &options.stop)? {
+            Heard::Line(line) => match line.strip_prefix("READY ") {
+                Some(address) => return Ok(address.to_owned()),
+                None => said.push(line),
+            },
+            Heard::Ended(status) => return Err(ended(format!("it ended by itself: {status}"), said)),
+            Heard::Nothing => return Err(ClusterError::late("the simulated API server", READY_MAX)),
+        }
+    }
+}
+
+fn ended(reason: String, tail: Vec<String>) -> ClusterError {
+    let taken = tail.iter().any(|line| line.contains("cannot listen"));
+    let advice = if taken { "choose another port, or none to get a free one" } else { "see what it says" };
+    let process = Some("sindri-apiserver".to_owned());
+    ClusterError::Failed(Failure { process, reason, tail, advice: advice.to_owned() })
+}
