@@ -8,7 +8,6 @@ pub mod api;
 pub mod bench;
 pub mod binaries;
 pub mod process;
-pub mod provider;
 pub mod report;
 pub mod site;
 pub mod stage;

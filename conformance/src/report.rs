@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use sindri_cluster::ProviderName;
 
-use crate::provider::Provider;
 use crate::suite::{Case, Outcome};
 
 /// A case as a line, with what is needed to understand it if it did not pass.
@@ -32,7 +32,7 @@ pub fn failures(cases: &[Case]) -> usize {
 }
 
 /// The run as one JSON document.
-pub fn to_json(provider: Provider, cases: &[Case]) -> Value {
+pub fn to_json(provider: ProviderName, cases: &[Case]) -> Value {
     let cases: Vec<Value> = cases
         .iter()
         .map(|case| {
@@ -47,7 +47,7 @@ pub fn to_json(provider: Provider, cases: &[Case]) -> Value {
 }
 
 /// The run as JUnit's XML, which most build servers read.
-pub fn to_junit(provider: Provider, cases: &[Case]) -> String {
+pub fn to_junit(provider: ProviderName, cases: &[Case]) -> String {
     let time: f64 = cases.iter().map(seconds).sum();
     let counts = format!("tests=\"{}\" failures=\"{}\" time=\"{time:.3}\"", cases.len(), failures(cases));
     let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n");
@@ -59,7 +59,7 @@ pub fn to_junit(provider: Provider, cases: &[Case]) -> String {
     xml
 }
 
-fn junit_case(provider: Provider, case: &Case) -> String {
+fn junit_case(provider: ProviderName, case: &Case) -> String {
     let head = format!(
         "    <testcase classname=\"conformance.{provider}\" name=\"{}\" time=\"{:.3}\"",
         escape(&case.name),
@@ -129,7 +129,7 @@ mod tests {
         let passed = json!({
             "name": "story", "behaviours": ["GUIDE-01"], "result": "passed", "seconds": 1.234, "reason": null,
         });
-        let document = to_json(Provider::Sim, &cases);
+        let document = to_json(ProviderName::Sim, &cases);
         assert_eq!(document["provider"], "sim");
         assert_eq!(document["cases"][0], passed);
         assert_eq!(document["cases"][1]["reason"], "no");
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn junit_escapes_what_xml_cannot_hold() {
-        let xml = to_junit(Provider::Sim, &[case(Outcome::Failed("\"a\" < b & \u{1b}[1m".into()))]);
+        let xml = to_junit(ProviderName::Sim, &[case(Outcome::Failed("\"a\" < b & \u{1b}[1m".into()))]);
         assert!(xml.contains("message=\"&quot;a&quot; &lt; b &amp; \u{fffd}[1m\""), "{xml}");
         assert!(xml.contains("<testsuites tests=\"1\" failures=\"1\" time=\"1.234\">"), "{xml}");
     }

@@ -43,6 +43,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Clusters on demand: up, down, status, build (`cluster --help` for more).
+    #[command(disable_help_flag = true)]
+    Cluster {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Measures every figure that the project claims.
     Bench {
         /// Only this area.
@@ -67,6 +73,7 @@ fn main() -> ExitCode {
         Task::Sim { args } => sim(&args),
         Task::Conformance { args } => conformance(&args),
         Task::Demo { args } => demo(&args),
+        Task::Cluster { args } => cluster(&args),
         Task::Bench { area, json } => bench(area.as_deref(), json.as_deref()),
         Task::Mutants => mutants::catch_all().map(|caught| u8::from(!caught)),
         Task::Test => suite::test(),
@@ -99,6 +106,12 @@ fn demo(args: &[String]) -> Result<u8, String> {
     tools::require_compiler()?;
     process::build(&REAL_BINARIES)?;
     Run::built("sindri-conformance").args(["demo", "--root"]).arg(root()).args(args).code()
+}
+
+fn cluster(args: &[String]) -> Result<u8, String> {
+    tools::require_compiler()?;
+    process::build(&["sindri-cluster", "sindri-apiserver"])?;
+    Run::built("sindri-cluster").args(args).code()
 }
 
 fn bench(area: Option<&str>, json: Option<&str>) -> Result<u8, String> {

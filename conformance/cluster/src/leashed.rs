@@ -58,6 +58,7 @@ pub struct Leashed {
     input: Option<ChildStdin>,
     lines: Option<Receiver<String>>,
     reader: Option<JoinHandle<()>>,
+    end_max: Duration,
 }
 
 impl Leashed {
@@ -72,7 +73,7 @@ impl Leashed {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let input = child.stdin.take();
         let (send, lines) = sync_channel(LINES_MAX);
-        let mut leashed = Self { child, input, lines: Some(lines), reader: None };
+        let mut leashed = Self { child, input, lines: Some(lines), reader: None, end_max: END_MAX };
         let read = move || pass_on(output, &send);
         leashed.reader = Some(std::thread::Builder::new().name("output".to_owned()).spawn(read)?);
         Ok(leashed)
@@ -138,12 +139,17 @@ impl Leashed {
         }
     }
 
+    /// Gives it more time to end than others have.
+    pub(crate) fn allow_to_end(&mut self, within: Duration) {
+        self.end_max = within;
+    }
+
     /// Ends it, and waits until it is gone: its input is closed, which is what it waits for.
     pub fn end(&mut self) {
         self.input = None;
         // A reader that cannot pass a line on must not keep the process waiting.
         self.lines = None;
-        if self.reap(END_MAX).is_err() {
+        if self.reap(self.end_max).is_err() {
             let _ended = self.child.kill();
             let _reaped = self.child.wait();
         }

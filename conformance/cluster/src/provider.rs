@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::access::Access;
 use crate::error::ClusterError;
 use crate::name::ProviderName;
+use crate::namespaces::Namespaces;
 use crate::stop::Stop;
 use crate::version::Version;
 
@@ -48,6 +49,11 @@ pub trait Cluster: Send {
     /// Its processes on this machine, by name, for who measures them.
     fn processes(&self) -> Vec<(String, u32)> {
         Vec::new()
+    }
+
+    /// The only places where something may be done, in a cluster that belongs to someone else.
+    fn namespaces(&mut self) -> Option<&mut Namespaces> {
+        None
     }
 
     /// Where its logs are, if they are files of this machine.

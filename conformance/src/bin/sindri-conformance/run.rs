@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use sindri_conformance::provider::Provider;
+use sindri_cluster::ProviderName;
 use sindri_conformance::{report, suite};
 use sindri_world::scenario::{Library, Scenario};
 
@@ -51,13 +51,14 @@ fn nothing_chosen(flags: &RunFlags) -> Failure {
     })
 }
 
-fn provider(wanted: Option<&str>) -> Result<Provider, Failure> {
-    let provider = wanted.map_or(Ok(Provider::Sim), str::parse);
-    let provider: Provider = provider.map_err(|unknown| Failure::Mistake(unknown.to_string()))?;
-    if provider.is_built() {
-        Ok(provider)
-    } else {
-        Err(Failure::Mistake(format!("--cluster {provider}: not built yet")))
+fn provider(wanted: Option<&str>) -> Result<ProviderName, Failure> {
+    let provider = wanted.map_or(Ok(ProviderName::Sim), str::parse);
+    let provider: ProviderName = provider.map_err(|unknown| Failure::Mistake(unknown.to_string()))?;
+    match provider {
+        ProviderName::Sim => Ok(provider),
+        ProviderName::Local | ProviderName::Container | ProviderName::Kind | ProviderName::Kubeconfig => {
+            Err(Failure::Mistake(format!("--cluster {provider}: the suite does not run there yet")))
+        }
     }
 }
 

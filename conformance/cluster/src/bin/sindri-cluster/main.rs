@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use sindri_cluster::{
-    ClusterError, Container, Home, Local, Options, Provider, ProviderName, Signals, Sim, Stop, Version,
+    ClusterError, Container, Home, Kind, Local, Options, Provider, ProviderName, Signals, Sim, Stop, Version,
 };
 
 #[derive(Parser)]
@@ -112,7 +112,7 @@ impl Wanted {
         match self.cluster {
             ProviderName::Local => Ok(Box::new(Local::new(home.clone()))),
             ProviderName::Container => Ok(Box::new(Container::new(home.clone()))),
-            ProviderName::Kind => Err(ClusterError::Mistake("--cluster kind: not built yet".to_owned())),
+            ProviderName::Kind => Ok(Box::new(Kind::default())),
             ProviderName::Sim => {
                 let own = std::env::current_exe().map_err(|error| ClusterError::Mistake(error.to_string()))?;
                 Ok(Box::new(Sim::beside(&own)))

@@ -1,0 +1,46 @@
+//! A client of any cluster, for what is done here in clusters: on a thread and a runtime of its own, so that it may be
+//! used from anywhere.
+
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use crate::access::Access;
+use crate::error::{ClusterError, Failure};
+
+/// How long a piece of work in a cluster may take.
+const WORK_MAX: Duration = Duration::from_secs(120);
+
+/// Does something in a cluster, and waits for it.
+pub(crate) fn in_cluster<T: Send>(
+    access: &Access,
+    work: impl AsyncFnOnce(Client) -> Result<T, kube::Error> + Send,
+) -> Result<T, ClusterError> {
+    let worker = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| failed(&error.to_string()))?;
+        runtime.block_on(async {
+            let client = connect(access).await?;
+            let done = tokio::time::timeout(WORK_MAX, work(client)).await;
+            done.map_err(|_| ClusterError::late("an answer", WORK_MAX))?.map_err(|error| failed(&error.to_string()))
+        })
+    };
+    std::thread::scope(|scope| scope.spawn(worker).join().unwrap_or_else(|_| Err(failed("the client panicked"))))
+}
+
+async fn connect(access: &Access) -> Result<Client, ClusterError> {
+    let path = access.kubeconfig.display();
+    let kubeconfig = Kubeconfig::read_from(&access.kubeconfig).map_err(|error| failed(&format!("{path}: {error}")))?;
+    let options = KubeConfigOptions { context: access.context.clone(), ..KubeConfigOptions::default() };
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    let config = config.map_err(|error| failed(&format!("{path}: {error}")))?;
+    Client::try_from(config).map_err(|error| failed(&error.to_string()))
+}
+
+fn failed(words: &str) -> ClusterError {
+    ClusterError::Failed(Failure::new(
+        words,
+        "see whether the cluster answers: `kubectl --kubeconfig … get namespaces`",
+    ))
+}
