@@ -25,14 +25,15 @@ const TAIL_LINES: usize = 15;
 /// Makes a cluster, then waits until the input ends, then deletes it again. The arguments are the name, the
 /// kubeconfig, the configuration, and `yes` if the network is to go too.
 const GUARD: &str = r#"
-exec 3<&0
-setsid kind create cluster --name "$1" --kubeconfig "$2" --config "$3" </dev/null 3<&- 2>&1 & create=$!
-{ while read -r _; do :; done; kill -s KILL -- "-$create" || kill -s KILL "$create"; } <&3 >/dev/null 2>&1 & watcher=$!
+exec 3<&0 4>&1
+setsid kind create cluster --name "$1" --kubeconfig "$2" --config "$3" </dev/null 3<&- 4>&- 2>&1 & create=$!
+exec >/dev/null 2>&1
+{ while read -r _; do :; done; kill -s KILL -- "-$create" || kill -s KILL "$create"; } <&3 4>&- & watcher=$!
 trap : TERM INT HUP
-if wait "$create"; then echo READY; wait "$watcher"; else code=1; fi
-kill -s KILL "$watcher" 2>/dev/null
-kind delete cluster --name "$1" --kubeconfig "$2" >/dev/null 2>&1
-[ "$4" = yes ] && docker network rm kind >/dev/null 2>&1
+if wait "$create"; then echo READY >&4; exec 4>&-; wait "$watcher"; else code=1; fi
+kill -s KILL "$watcher"
+kind delete cluster --name "$1" --kubeconfig "$2"
+[ "$4" = yes ] && docker network rm kind
 exit ${code:-0}
 "#;
 

@@ -26,17 +26,18 @@ const LINES_MAX: usize = 1024;
 
 /// Runs a program in a session of its own until it ends or the input does, then removes a directory, if one is named.
 /// The arguments are the directory, or nothing, and the program with its own arguments. A program that has not yet
-/// begun its session is killed alone.
+/// begun its session is killed alone. The guard itself says nothing: with nobody to read it, that would be its end.
 const GUARD: &str = r#"
 directory=$1; shift
-end() { kill -s KILL -- "-$program" || kill -s KILL "$program"; } 2>/dev/null
+end() { kill -s KILL -- "-$program" || kill -s KILL "$program"; }
 exec 3<&0
 setsid "$@" </dev/null 3<&- & program=$!
-{ while read -r _; do :; done; end; } <&3 >/dev/null 2>&1 & watcher=$!
+exec >/dev/null 2>&1
+{ while read -r _; do :; done; end; } <&3 & watcher=$!
 trap end TERM INT HUP
 wait "$program"; code=$?
-end; wait "$program" 2>/dev/null
-kill -s KILL "$watcher" 2>/dev/null
+end; wait "$program"
+kill -s KILL "$watcher"
 [ -z "$directory" ] || rm -rf "$directory"
 exit "$code"
 "#;

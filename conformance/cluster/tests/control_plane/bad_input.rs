@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use sindri_cluster::binaries::Manifest;
 use sindri_cluster::{Container, Home, Local, Options, Provider};
@@ -57,7 +57,11 @@ fn a_full_disk_is_told_from_other_trouble() {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(&clusters).arg(COMMAND);
     command.env("XDG_CACHE_HOME", place.path().join("cache"));
-    let output = command.stdin(std::process::Stdio::piped()).output().unwrap();
+    let mut held = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Its leash, held until it has ended by itself.
+    let leash = held.stdin.take();
+    let output = held.wait_with_output().unwrap();
+    drop(leash);
     let words = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{words}");
     assert_helpful(
