@@ -14,6 +14,9 @@ use crate::home::Home;
 /// Clusters that may run at once: nobody wants more, and a loop that starts them has a bound.
 const CLUSTERS_MAX: usize = 64;
 
+/// The longest name.
+const NAME_MAX: usize = 40;
+
 /// A cluster that someone keeps running.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct Record {
@@ -67,6 +70,7 @@ impl Registry {
     pub fn take(&self, wanted: Option<&str>, provider: &str) -> Result<String, ClusterError> {
         std::fs::create_dir_all(&self.directory).map_err(|error| ClusterError::file(&self.directory, &error))?;
         if let Some(name) = wanted {
+            require_plain(name)?;
             return match self.try_take(name) {
                 Ok(true) => Ok(name.to_owned()),
                 Ok(false) => Err(ClusterError::Mistake(format!("there is a cluster {name:?} already"))),
@@ -97,10 +101,12 @@ impl Registry {
         std::fs::rename(draft, self.file(&record.name))
     }
 
-    /// Forgets a cluster.
-    pub fn remove(&self, name: &str) {
+    /// Forgets a cluster, and removes what it kept on disk, unless that is to stay.
+    pub fn remove(&self, name: &str, keep: bool) {
         let _absent = std::fs::remove_file(self.file(name));
-        let _absent = std::fs::remove_dir_all(self.place(name));
+        if !keep {
+            let _absent = std::fs::remove_dir_all(self.place(name));
+        }
     }
 
     /// Every cluster, by name. A name that is only taken has no record yet.
@@ -115,6 +121,15 @@ impl Registry {
         records.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(records)
     }
+}
+
+/// A name is part of a path, and of what kind calls its containers.
+fn require_plain(name: &str) -> Result<(), ClusterError> {
+    let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
+    if !name.is_empty() && name.len() <= NAME_MAX && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    Err(ClusterError::Mistake(format!("--name takes up to {NAME_MAX} small letters, digits and '-', not {name:?}")))
 }
 
 fn read(path: &Path) -> Option<Record> {
@@ -155,7 +170,10 @@ mod tests {
         assert_eq!(registry.take(None, "local").unwrap(), "local-1");
         assert_eq!(registry.take(None, "local").unwrap(), "local-2");
         assert!(registry.take(Some("local-2"), "local").is_err());
-        registry.remove("local-1");
+        for wrong in ["", "../up", "A", "a/b"] {
+            assert!(matches!(registry.take(Some(wrong), "local"), Err(ClusterError::Mistake(_))), "{wrong}");
+        }
+        registry.remove("local-1", false);
         assert_eq!(registry.take(None, "local").unwrap(), "local-1");
     }
 
@@ -167,7 +185,7 @@ mod tests {
         assert_eq!(registry.list().unwrap(), []);
         let own = record("mine", std::process::id());
         registry.write(&own).unwrap();
-        assert_eq!(registry.list().unwrap(), [own.clone()]);
+        assert_eq!(registry.list().unwrap(), std::slice::from_ref(&own));
         assert!(own.is_alive());
         assert!(!Record { keeper_began: own.keeper_began + 1, ..own }.is_alive());
     }

@@ -12,7 +12,7 @@ fn a_cluster_stays_until_it_is_taken_down() {
     let output = place.run(&["up", "--cluster", "local", "--pristine"]);
     let said = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(said.starts_with("local-1 is up: Kubernetes v1.35.4 (local) at https://127.0.0.1:"), "{said}");
+    assert!(said.starts_with("# local-1 is up: Kubernetes v1.35.4 (local) at https://127.0.0.1:"), "{said}");
     let kubeconfig = said.lines().nth(1).unwrap().strip_prefix("export KUBECONFIG=").unwrap().to_owned();
     let versions = Command::new("kubectl").args(["version", "--kubeconfig", &kubeconfig]).output().unwrap();
     assert!(text(&versions.stdout).contains("Server Version: v1.35.4"), "{}", text(&versions.stderr));
@@ -45,11 +45,20 @@ fn mistakes_are_answered_in_one_line() {
 }
 
 #[test]
+fn a_simulated_cluster_is_tried_and_leaves_nothing() {
+    let place = Place::without_cache();
+    let output = place.run(&["try", "--cluster", "sim"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("was created; it is deleted now"), "{}", text(&output.stdout));
+    place.assert_left_clean();
+}
+
+#[test]
 fn a_simulated_cluster_goes_up_and_down() {
     let place = Place::without_cache();
     let output = place.run(&["up", "--cluster", "sim"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).starts_with("sim-1 is up: "), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).starts_with("# sim-1 is up: "), "{}", text(&output.stdout));
     assert_eq!(text(&place.run(&["down", "sim-1"]).stdout), "sim-1 is ended\n");
     place.assert_left_clean();
 }

@@ -4,7 +4,7 @@ use sindri_cluster::namespaces::LABEL;
 use sindri_cluster::{Kubeconfig, Options, Provider};
 
 use crate::life::User;
-use crate::support::{Place, refusal};
+use crate::support::{Place, refusal, text};
 
 fn get(place_of: &sindri_cluster::Access, path: &str) -> Result<serde_json::Value, u16> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -29,6 +29,12 @@ fn nothing_is_done_outside_of_namespaces_that_were_created_and_they_go_at_the_en
     assert!(words.contains("has no context \"production\"; it has sindri"), "{words}");
     let words = refusal(ask(Some("sindri"), false).start(&options));
     assert!(words.contains("say --yes-use-this-cluster if it may"), "{words}");
+
+    // The same for people, who type flags.
+    let file = path.to_str().unwrap();
+    let tried = place.run(&["try", "--cluster", "kubeconfig", "--kubeconfig", file, "--context", "sindri"]);
+    assert_eq!(tried.status.code(), Some(2));
+    assert!(text(&tried.stderr).contains("say --yes-use-this-cluster if it may"), "{}", text(&tried.stderr));
 
     let mut guest = ask(Some("sindri"), true).start(&options).unwrap();
     assert_eq!(guest.version(), "v1.35.4");

@@ -121,7 +121,18 @@ func (g *Group) tail(name string) []string {
 		text = text[len(text)-tailBytes:]
 	}
 	lines := strings.Split(strings.TrimRight(string(bytes.ToValidUTF8(text, []byte("?"))), "\n"), "\n")
+	lines = withoutStacks(lines)
 	return lines[max(0, len(lines)-tailLines):]
+}
+
+// withoutStacks ends before what a program that panics says about its goroutines: the reason is above that.
+func withoutStacks(lines []string) []string {
+	for index, line := range lines {
+		if index > 0 && strings.HasPrefix(line, "goroutine ") {
+			return strings.Split(strings.TrimRight(strings.Join(lines[:index], "\n"), "\n"), "\n")
+		}
+	}
+	return lines
 }
 
 // killAll ends every child at once: what they hold is thrown away, so that there is nothing to end in order.

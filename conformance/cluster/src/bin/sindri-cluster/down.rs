@@ -28,9 +28,10 @@ pub fn down(home: &Home, which: &Which, stop: &Stop) -> Result<(), ClusterError>
     for record in choose(registry.list()?, which)? {
         if record.is_alive() {
             end(&record, stop)?;
+        } else {
+            // A keeper that was killed could not do this itself.
+            registry.remove(&record.name, false);
         }
-        // A keeper that was killed could not do this itself.
-        registry.remove(&record.name);
         say(format!("{} is ended", record.name));
     }
     Ok(())

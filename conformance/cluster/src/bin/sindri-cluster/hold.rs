@@ -24,7 +24,10 @@ pub fn hold(home: &Home, wanted: &Wanted, stop: &Stop) -> Result<(), ClusterErro
     let registry = Registry::new(home);
     let name = registry.take(wanted.name.as_deref(), &wanted.cluster.to_string())?;
     let held = hold_as(home, wanted, stop, &registry, &name);
-    registry.remove(&name);
+    registry.remove(&name, wanted.keep);
+    if wanted.keep {
+        complain(format!("what {name} wrote stays in {}", registry.place(&name).display()));
+    }
     held
 }
 

@@ -8,8 +8,10 @@ mod down;
 mod hold;
 mod output;
 mod status;
+mod try_out;
 mod up;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -32,6 +34,13 @@ enum Command {
     Down(down::Which),
     /// Lists what runs.
     Status,
+    /// Starts a cluster, sees that it works, and ends it.
+    Try {
+        #[command(flatten)]
+        wanted: Wanted,
+        #[command(flatten)]
+        foreign: Foreign,
+    },
     /// Builds the control plane, so that nothing has to be built later.
     Build {
         /// The version of Kubernetes.
@@ -58,9 +67,26 @@ struct Wanted {
     /// The port of the API server [default: a free one].
     #[arg(long)]
     port: Option<u16>,
+    /// Leave its directory behind, with every log.
+    #[arg(long)]
+    keep: bool,
     /// What to call it [default: its kind and a number].
     #[arg(long)]
     name: Option<String>,
+}
+
+/// Which cluster of someone else, and that it may be used.
+#[derive(Args, Clone)]
+struct Foreign {
+    /// For --cluster kubeconfig: the file [default: $KUBECONFIG].
+    #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+    /// For --cluster kubeconfig: the context in it.
+    #[arg(long)]
+    context: Option<String>,
+    /// For --cluster kubeconfig: yes, this cluster may be used.
+    #[arg(long)]
+    yes_use_this_cluster: bool,
 }
 
 /// For what failed.
@@ -80,6 +106,7 @@ fn main() -> ExitCode {
         Command::Up(wanted) => up::up(&home, &wanted, stop),
         Command::Down(which) => down::down(&home, &which, stop),
         Command::Status => status::status(&home),
+        Command::Try { wanted, foreign } => try_out::try_out(&home, &wanted, &foreign, stop),
         Command::Build { version } => build::build(&home, version, stop),
         Command::Hold(wanted) => hold::hold(&home, &wanted, stop),
     };
@@ -103,6 +130,7 @@ impl Wanted {
             version: self.version,
             pristine: self.pristine,
             port: self.port,
+            keep: self.keep,
             stop: stop.clone(),
             ..Options::default()
         }

@@ -21,6 +21,7 @@ pub fn up(home: &Home, wanted: &Wanted, stop: &Stop) -> Result<(), ClusterError>
     let mut command = Command::new(own);
     command.arg("hold").args(["--cluster", &wanted.cluster.to_string(), "--version", &wanted.version.to_string()]);
     command.args(wanted.pristine.then_some("--pristine"));
+    command.args(wanted.keep.then_some("--keep"));
     command.args(wanted.port.map(|port| format!("--port={port}")));
     command.args(wanted.name.as_ref().map(|name| format!("--name={name}")));
     let started = Leashed::start(&mut command);
@@ -46,7 +47,8 @@ fn await_ready(keeper: &mut Leashed, stop: &Stop) -> Result<Record, ClusterError
     }
 }
 
+/// For people, and for a shell that evaluates it.
 fn report(record: &Record, provider: ProviderName) {
-    say(format!("{} is up: Kubernetes {} ({provider}) at {}", record.name, record.version, record.server));
+    say(format!("# {} is up: Kubernetes {} ({provider}) at {}", record.name, record.version, record.server));
     say(format!("export KUBECONFIG={}", record.kubeconfig.display()));
 }
