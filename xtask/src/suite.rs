@@ -90,8 +90,10 @@ const EXIT_NOT_RUN: u8 = 3;
 fn control_plane() -> Result<Counts, String> {
     match Run::built("sindri-cluster").arg("build").code()? {
         0 => {
-            let tests = ["--workspace", "--test", "control_plane", "--", "--include-ignored", "--nocapture"];
-            cargo_test(Run::cargo(), &tests)
+            let which = ["--workspace", "--test", "control_plane"];
+            // Two at a time: each has a control plane. What was not run says so in its output.
+            let how = ["--", "--include-ignored", "--nocapture", "--test-threads=2"];
+            cargo_test(Run::cargo(), &[which.as_slice(), &how].concat())
         }
         EXIT_NOT_RUN => Ok(Counts::default()),
         code => Err(format!("the control plane could not be built (exit code {code})")),

@@ -56,7 +56,7 @@ fn a_full_disk_is_told_from_other_trouble() {
     let script = r#"mount -t tmpfs -o size=8m full "$1" && exec "$2" hold --cluster local"#;
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(&clusters).arg(COMMAND);
-    command.env("XDG_CACHE_HOME", place.path().join("cache"));
+    place.inhabit(&mut command);
     let mut held = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Its leash, held until it has ended by itself.
     let leash = held.stdin.take();
@@ -77,7 +77,8 @@ fn a_full_disk_during_a_build_is_told_too() {
     let script = r#"mount -t tmpfs -o size=40m full "$1" && exec "$2" build"#;
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-    command.arg(place.home().path()).arg(COMMAND).env("XDG_CACHE_HOME", place.path().join("cache"));
+    command.arg(place.home().path()).arg(COMMAND);
+    place.inhabit(&mut command);
     let output = command.output().unwrap();
     let words = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{words}");

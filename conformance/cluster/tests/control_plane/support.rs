@@ -69,8 +69,17 @@ impl Place {
     /// The command with this home.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(COMMAND);
-        command.args(arguments).env("XDG_CACHE_HOME", self.path().join("cache")).env("TMPDIR", self.path());
+        command.args(arguments);
+        self.inhabit(&mut command);
         command
+    }
+
+    /// Lets a program take this place for the user's home, but for Go's own cache, which would be empty here.
+    pub fn inhabit(&self, command: &mut Command) {
+        command.env("XDG_CACHE_HOME", self.path().join("cache")).env("TMPDIR", self.path());
+        if let Ok(output) = Command::new("go").args(["env", "GOCACHE"]).output() {
+            command.env("GOCACHE", text(&output.stdout).trim_end());
+        }
     }
 
     pub fn run(&self, arguments: &[&str]) -> Output {

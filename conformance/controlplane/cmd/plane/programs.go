@@ -50,39 +50,46 @@ func (p *plane) startAPIServer() error {
 	})
 }
 
-// startControllers waits for what only a controller does: every pod needs the account.
+// startOthers starts everything that talks to the API server at once, and waits for what only a controller does (every
+// pod needs the account), and until pods may be bound to the node.
+func (p *plane) startOthers() error {
+	for _, start := range []func() error{p.startControllers, p.startScheduler, p.startKwok} {
+		if err := start(); err != nil {
+			return err
+		}
+	}
+	created := false
+	err := p.group.await(controllerManager, "the default service account", controllerMax, func() bool {
+		created = created || p.api.create("/api/v1/nodes", newNode())
+		return created && p.api.answers("/api/v1/namespaces/default/serviceaccounts/default")
+	})
+	if err != nil {
+		return err
+	}
+	return p.group.await(kwok, "the node to be ready", nodeMax, p.api.isNodeReady)
+}
+
 func (p *plane) startControllers() error {
 	authority := p.keys.authority
-	err := p.group.start(controllerManager,
+	return p.group.start(controllerManager,
 		"--kubeconfig="+p.path("pki/"+controllerManager+".kubeconfig"),
 		"--secure-port=0", "--leader-elect=false", "--use-service-account-credentials=true",
 		"--service-account-private-key-file="+p.keys.serviceAccounts, "--root-ca-file="+authority.certPath,
 		"--cluster-signing-cert-file="+authority.certPath, "--cluster-signing-key-file="+authority.keyPath,
+		// By default it holds itself back for seconds while it makes an account for each controller.
+		"--kube-api-qps=500", "--kube-api-burst=1000",
 	)
-	if err != nil {
-		return err
-	}
-	kubeconfig := "--kubeconfig=" + p.path("pki/"+scheduler+".kubeconfig")
-	if err := p.group.start(scheduler, kubeconfig, "--secure-port=0", "--leader-elect=false"); err != nil {
-		return err
-	}
-	return p.group.await(controllerManager, "the default service account", controllerMax, func() bool {
-		return p.api.answers("/api/v1/namespaces/default/serviceaccounts/default")
-	})
 }
 
-// startNode waits until pods may be bound to the node.
-func (p *plane) startNode() error {
-	err := p.group.start(kwok,
+func (p *plane) startScheduler() error {
+	kubeconfig := "--kubeconfig=" + p.path("pki/"+scheduler+".kubeconfig")
+	return p.group.start(scheduler, kubeconfig, "--secure-port=0", "--leader-elect=false")
+}
+
+// startKwok stands for every node's machine. It listens nowhere.
+func (p *plane) startKwok() error {
+	return p.group.start(kwok,
 		"--kubeconfig="+p.path("pki/kwok.kubeconfig"), "--config="+p.path("stages.yaml"),
 		"--manage-all-nodes=true", "--node-lease-duration-seconds=40", "--node-port=0", "--server-address=",
 	)
-	if err != nil {
-		return err
-	}
-	created := false
-	return p.group.await(kwok, "the node to be ready", nodeMax, func() bool {
-		created = created || p.api.create("/api/v1/nodes", newNode())
-		return created && p.api.isNodeReady()
-	})
 }

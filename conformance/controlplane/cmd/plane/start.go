@@ -67,7 +67,7 @@ func start(settings Settings, directory string, group *Group) (*Ready, error) {
 	p := &plane{settings: settings, directory: directory, group: group}
 	steps := []func() error{p.prepare, p.startEtcd, p.startAPIServer}
 	if !settings.pristine {
-		steps = append(steps, p.startControllers, p.startNode)
+		steps = append(steps, p.startOthers)
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
