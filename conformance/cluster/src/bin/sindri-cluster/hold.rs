@@ -45,10 +45,7 @@ fn hold_as(home: &Home, wanted: &Wanted, stop: &Stop, registry: &Registry, name:
         if let Err(RecvTimeoutError::Disconnected) = told.recv_timeout(LOOK_EVERY) {
             pause();
         }
-        if let Err(error) = cluster.check() {
-            complain(error.to_string());
-            return Err(error);
-        }
+        cluster.check()?;
     }
     Ok(())
 }

@@ -12,3 +12,8 @@ pub fn say(text: impl AsRef<str>) {
 pub fn complain(text: impl AsRef<str>) {
     let _unread = writeln!(std::io::stderr(), "sindri-cluster: {}", text.as_ref());
 }
+
+/// Passes on what another process said, which has said who it is.
+pub fn pass_on(line: &str) {
+    let _unread = writeln!(std::io::stderr(), "{line}");
+}

@@ -9,7 +9,7 @@ use sindri_cluster::{ClusterError, Home, ProviderName, Stop};
 
 use crate::Wanted;
 use crate::hold::KEEP;
-use crate::output::{complain, say};
+use crate::output::{pass_on, say};
 
 /// Longer than any build takes; a kind of cluster has bounds of its own.
 const UP_MAX: Duration = Duration::from_secs(3600);
@@ -39,7 +39,7 @@ fn await_ready(keeper: &mut Leashed, stop: &Stop) -> Result<Record, ClusterError
         match keeper.hear(UP_MAX, stop)? {
             Heard::Line(line) => match line.strip_prefix("READY ").map(serde_json::from_str) {
                 Some(Ok(record)) => return Ok(record),
-                Some(Err(_)) | None => complain(&line),
+                Some(Err(_)) | None => pass_on(&line),
             },
             Heard::Ended(status) => std::process::exit(status.code().unwrap_or(1)),
             Heard::Nothing => return Err(ClusterError::Mistake(format!("no cluster within {UP_MAX:?}"))),
