@@ -45,6 +45,21 @@ fn mistakes_are_answered_in_one_line() {
 }
 
 #[test]
+fn a_machine_without_a_container_engine_is_told_so_in_one_line() {
+    let place = Place::without_cache();
+    let nowhere = format!("unix://{}/docker.sock", place.path().display());
+    let output = place.command(&["try", "--cluster", "container"]).env("DOCKER_HOST", nowhere).output().unwrap();
+    let words = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{words}");
+    assert_eq!(words.lines().count(), 1, "{words}");
+    assert!(
+        words.starts_with("sindri-cluster: not run: container cannot run here: no container engine answers"),
+        "{words}"
+    );
+    place.assert_left_clean();
+}
+
+#[test]
 fn a_simulated_cluster_is_tried_and_leaves_nothing() {
     let place = Place::without_cache();
     let output = place.run(&["try", "--cluster", "sim"]);
