@@ -3,7 +3,8 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-use super::figure::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet};
+
 use super::load::{Load, get, median, now};
 use super::server::{Bench, resident};
 use crate::process::{Launch, Process};

@@ -2,7 +2,6 @@
 //!
 //! It prepares data over the broker's own API, asks with raw connections, and prints what falls short.
 
-mod figure;
 mod idle;
 mod load;
 mod polls;
@@ -14,8 +13,8 @@ mod writes;
 use std::path::PathBuf;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sindri_figures::Sheet;
 
-pub use figure::Sheet;
 pub use server::{Bench, serve_bare};
 
 /// Ten thousand connections and what a process needs besides.

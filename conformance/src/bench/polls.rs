@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::figure::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet};
+
 use super::load::{Load, Round, get, median};
 use super::prepare::{Agent, Filling, copy_place};
 use super::server::{Bench, Server};

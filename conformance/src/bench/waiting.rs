@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::figure::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet};
+
 use super::load::{Load, get, median, now, post};
 use super::polls::Large;
 use super::prepare::{Agent, target_request};

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use rusqlite::Connection;
+use sindri_figures::{Bar, Sheet};
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
-use super::figure::{Bar, Sheet};
 use super::load::{Load, median, now};
 use super::prepare::{Filling, bundle, submission};
 use super::server::Bench;

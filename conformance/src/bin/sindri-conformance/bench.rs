@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use sindri_conformance::bench::{Bench, Sheet, measure, memory_directory};
+use sindri_conformance::bench::{Bench, measure, memory_directory};
 use sindri_conformance::waiter::Waiter;
+use sindri_figures::Sheet;
 
 use crate::output::say;
 use crate::{BenchFlags, Failure};
@@ -26,7 +27,7 @@ pub fn bench(flags: &BenchFlags) -> Result<(), Failure> {
         postgres_url: flags.postgres_url.clone(),
         waiter: Waiter::new().map_err(broken)?,
     };
-    let mut sheet = Sheet::new(say);
+    let mut sheet = Sheet::new("broker", say);
     let measured = measure(&bench, &mut sheet);
     if let Some(code) = bench.waiter.interrupted() {
         return Err(Failure::Interrupted(code));

@@ -2,8 +2,6 @@
 
 use serde_json::{Value, json};
 
-const AREA: &str = "broker";
-
 /// What must hold of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bar {
@@ -42,16 +40,17 @@ impl Bar {
 
 /// Every figure so far. Each is shown as soon as it is known.
 pub struct Sheet {
+    area: &'static str,
     say: fn(String),
     figures: Vec<Value>,
     missing: usize,
 }
 
 impl Sheet {
-    /// An empty sheet whose lines go to `say`.
-    pub fn new(say: fn(String)) -> Self {
+    /// An empty sheet of one area, whose lines go to `say`.
+    pub fn new(area: &'static str, say: fn(String)) -> Self {
         say(format!("{:<58} {:>12} {:>12}  holds", "figure", "measured", "bar"));
-        Self { say, figures: Vec::new(), missing: 0 }
+        Self { area, say, figures: Vec::new(), missing: 0 }
     }
 
     /// Adds what was measured.
@@ -60,15 +59,17 @@ impl Sheet {
         let (shown, verdict) = (format!("{} {unit}", digits(value)), if holds { "holds" } else { "FALLS SHORT" });
         (self.say)(format!("{name:<58} {shown:>12} {:>12}  {verdict}", bar.shown()));
         let bar = bar.number();
+        let area = self.area;
         self.figures
-            .push(json!({"area": AREA, "name": name, "value": value, "unit": unit, "bar": bar, "holds": holds}));
+            .push(json!({"area": area, "name": name, "value": value, "unit": unit, "bar": bar, "holds": holds}));
     }
 
     /// Notes what could not be measured, and why.
     pub fn add_missing(&mut self, name: &str, reason: &str) {
         (self.say)(format!("{name:<58} could not be measured: {reason}"));
+        let area = self.area;
         self.figures
-            .push(json!({"area": AREA, "name": name, "value": null, "unit": null, "bar": null, "holds": false}));
+            .push(json!({"area": area, "name": name, "value": null, "unit": null, "bar": null, "holds": false}));
         self.missing += 1;
     }
 
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_figure_has_the_shape_of_every_area_and_is_judged_by_its_bar() {
-        let mut sheet = Sheet::new(|_| ());
+        let mut sheet = Sheet::new("broker", |_| ());
         sheet.add("fast", 0.5, "ratio", Bar::AtLeast(0.7));
         sheet.add("small", 20.0, "MB", Bar::AtMost(25.0));
         sheet.add("told", 1.0, "ms", Bar::None);

@@ -1,0 +1,97 @@
+//! Reads an exchange for what cannot be told by its looks: versions, generated names, addresses, ports and tokens.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Known, VERSION, is_bookmark, is_collection};
+
+/// What was found. Lists are in the order of appearance.
+#[derive(Debug, Default)]
+pub struct Learnt {
+    /// Versions of objects.
+    pub versions: BTreeSet<u64>,
+    /// Generated names with what they were generated from.
+    pub names: Vec<(String, String)>,
+    /// Addresses of services.
+    pub addresses: Vec<String>,
+    /// Ports of services on nodes.
+    pub ports: Vec<u64>,
+    /// Where lists go on.
+    pub continues: Vec<String>,
+}
+
+impl Learnt {
+    /// Versions come from what the steps show and use, everything else from whole bodies too.
+    pub fn from(steps: &[Value], known: Known<'_>) -> Self {
+        let mut learnt = Self::default();
+        learnt.versions.extend(known.object_versions.iter().filter_map(|version| version.parse::<u64>().ok()));
+        for answer in steps.iter().flat_map(|step| [step.get("response"), step.get("events")]).flatten() {
+            learnt.read_versions(answer, false);
+        }
+        known.bodies.iter().chain(steps).for_each(|value| learnt.read(value, known.script));
+        learnt
+    }
+
+    fn read_versions(&mut self, value: &Value, in_bookmark: bool) {
+        match value {
+            Value::Array(elements) => elements.iter().for_each(|element| self.read_versions(element, false)),
+            Value::Object(fields) => {
+                if !in_bookmark && !is_collection(value) {
+                    let chosen = fields.iter().filter(|(key, _)| key.ends_with(VERSION)).map(|(_, field)| field);
+                    let versions = value.pointer(VERSION).into_iter().chain(chosen).filter_map(Value::as_str);
+                    self.versions.extend(versions.filter_map(|version| version.parse::<u64>().ok()));
+                }
+                fields.values().for_each(|field| self.read_versions(field, is_bookmark(value)));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn read(&mut self, value: &Value, script: &str) {
+        match value {
+            Value::Array(elements) => elements.iter().for_each(|element| self.read(element, script)),
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    self.read_field(key, field, script);
+                    self.read(field, script);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn read_field(&mut self, key: &str, field: &Value, script: &str) {
+        match (key, field) {
+            ("metadata", Value::Object(_)) => self.read_metadata(field),
+            ("clusterIP", Value::String(address)) if is_address(address) && !script.contains(address.as_str()) => {
+                remember(&mut self.addresses, address.clone());
+            }
+            ("nodePort" | "healthCheckNodePort", Value::Number(port)) if !script.contains(&port.to_string()) => {
+                port.as_u64().into_iter().for_each(|port| remember(&mut self.ports, port));
+            }
+            _ => {}
+        }
+    }
+
+    fn read_metadata(&mut self, metadata: &Value) {
+        let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (base, name) = (text("generateName"), text("name"));
+        if !base.is_empty() && name.len() > base.len() && name.starts_with(base) {
+            remember(&mut self.names, (name.to_owned(), base.to_owned()));
+        }
+        if !text("continue").is_empty() {
+            remember(&mut self.continues, text("continue").to_owned());
+        }
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    text.parse::<std::net::IpAddr>().is_ok()
+}
+
+fn remember<T: PartialEq>(list: &mut Vec<T>, value: T) {
+    if !list.contains(&value) {
+        list.push(value);
+    }
+}

@@ -1,0 +1,185 @@
+//! Replaces what differs from run to run by words that say what stood there, so that recording twice gives the same.
+//!
+//! Equality is kept (the same UID is the same word), and so is the order of versions. What the script itself names stays
+//! as it is. The whole exchange is read first (`learn.rs`), because what a word stands for may be known only later; then
+//! it is rewritten (`rewrite.rs`).
+
+mod learn;
+mod rewrite;
+mod text;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use learn::Learnt;
+use rewrite::Rewriter;
+
+/// The place of a version, where a step shows single places.
+const VERSION: &str = "/metadata/resourceVersion";
+
+/// What is known about an exchange besides its steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// The script: what it names literally is not replaced.
+    pub script: &'a str,
+    /// Every body of an answer, whole, even where a step shows only a part of it.
+    pub bodies: &'a [Value],
+    /// Versions of objects that later steps used.
+    pub object_versions: &'a BTreeSet<String>,
+    /// Versions of whole lists that later steps used.
+    pub list_versions: &'a BTreeSet<String>,
+    /// The server's host and port.
+    pub authority: &'a str,
+}
+
+/// The steps of an exchange in words that do not differ from run to run.
+pub fn normalise(steps: &[Value], known: Known<'_>) -> Vec<Value> {
+    let learnt = Learnt::from(steps, known);
+    let mut rewriter = Rewriter::new(learnt, known);
+    steps.iter().map(|step| rewriter.step(step)).collect()
+}
+
+/// Whether a value's version is that of a whole collection. Nobody knows what else was written before it was read, so it
+/// says only which objects it is newer than.
+pub fn is_collection(value: &Value) -> bool {
+    let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
+    kind.ends_with("List") || kind == "Table" || value.get("items").is_some_and(Value::is_array)
+}
+
+/// Whether an event only says how far the stream is.
+fn is_bookmark(event: &Value) -> bool {
+    event.get("type").is_some_and(|kind| kind == "BOOKMARK")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn normalised(steps: &[Value], script: &str) -> Vec<Value> {
+        let none = BTreeSet::new();
+        let responses: Vec<Value> = steps.iter().map(|step| json!({"response": step})).collect();
+        let authority = "127.0.0.1:6443";
+        let known = Known { script, bodies: steps, object_versions: &none, list_versions: &none, authority };
+        normalise(&responses, known).into_iter().map(|mut step| step["response"].take()).collect()
+    }
+
+    #[test]
+    fn the_same_uid_is_the_same_word_in_texts_too() {
+        let (one, two) = ("0b1f2c3d-0000-4000-8000-00000000000a", "0b1f2c3d-0000-4000-8000-00000000000b");
+        let steps = [json!({"a": two, "b": format!("uid {one}, not {two}")}), json!({ "c": one })];
+        assert_eq!(normalised(&steps, ""), [json!({"a": "uid-1", "b": "uid uid-2, not uid-1"}), json!({"c": "uid-2"})]);
+    }
+
+    #[test]
+    fn versions_keep_their_order_and_those_of_lists_say_what_they_are_newer_than() {
+        let object = |version: &str| json!({"kind": "A", "metadata": {"resourceVersion": version}});
+        let list = |version: &str| json!({"kind": "AList", "items": [], "metadata": {"resourceVersion": version}});
+        let steps = [object("105"), list("107"), object("99"), list("105"), object("105"), list("3")];
+        let expected = ["rv-2", "rv-2+", "rv-1", "rv-2+", "rv-2", "rv-0+"];
+        let found: Vec<Value> =
+            normalised(&steps, "").iter().map(|step| step["metadata"]["resourceVersion"].clone()).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn versions_in_queries_and_messages_are_found_and_others_are_left_alone() {
+        let steps = [
+            json!({"metadata": {"resourceVersion": "105"}}),
+            json!({"path": "/x?resourceVersion=105&limit=105", "message": "too old resource version: 1 (106)"}),
+            json!({"message": "at most (105) characters", "resourceVersion": "7"}),
+        ];
+        let found = normalised(&steps, "");
+        assert_eq!(found[1]["path"], "/x?resourceVersion=rv-1&limit=105");
+        assert_eq!(found[1]["message"], "too old resource version: 1 (rv-1+)");
+        assert_eq!(found[2], steps[2]);
+    }
+
+    #[test]
+    fn versions_that_a_request_makes_up_stay_as_they_are() {
+        let none = BTreeSet::new();
+        let known = Known { script: "", bodies: &[], object_versions: &none, list_versions: &none, authority: "x" };
+        let version = |version: &str| json!({"metadata": {"resourceVersion": version}});
+        let steps = [json!({"request": version("1"), "response": version("99")}), json!({"request": version("99")})];
+        let found = normalise(&steps, known);
+        assert_eq!(found[0], json!({"request": version("1"), "response": version("rv-1")}));
+        assert_eq!(found[1], json!({"request": version("rv-1")}));
+    }
+
+    #[test]
+    fn chosen_parts_are_treated_like_the_whole() {
+        let entry = |name: &str| json!({"manager": name});
+        let steps = [
+            json!({"kind": "A", "/metadata/resourceVersion": "7", "/metadata/managedFields": [entry("b"), entry("a")]}),
+            json!({"kind": "AList", "/metadata/resourceVersion": "8"}),
+            json!({"kind": "AList", "/metadata": {"resourceVersion": "8"}}),
+            json!({"/object/metadata/resourceVersion": "9"}),
+        ];
+        let expected = [
+            json!({"kind": "A", "/metadata/resourceVersion": "rv-1", "/metadata/managedFields": [entry("a"), entry("b")]}),
+            json!({"kind": "AList", "/metadata/resourceVersion": "rv-1+"}),
+            json!({"kind": "AList", "/metadata": {"resourceVersion": "rv-1+"}}),
+            json!({"/object/metadata/resourceVersion": "rv-2"}),
+        ];
+        assert_eq!(normalised(&steps, ""), expected);
+    }
+
+    #[test]
+    fn times_keep_their_precision_and_what_the_script_names_stays() {
+        let steps =
+            [json!({"a": "2026-11-15T08:48:39Z", "b": "at 2026-11-15T08:48:39.123456Z", "c": "2020-01-01T00:00:00Z"})];
+        let expected =
+            json!({"a": "2000-01-01T00:00:00Z", "b": "at 2000-01-01T00:00:00.000000Z", "c": "2020-01-01T00:00:00Z"});
+        assert_eq!(normalised(&steps, "{t: 2020-01-01T00:00:00Z}"), [expected]);
+    }
+
+    #[test]
+    fn generated_names_addresses_ports_and_continue_tokens_are_numbered() {
+        let steps = [
+            json!({"metadata": {"generateName": "web-", "name": "web-x7k2p"}}),
+            json!({"spec": {"clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"], "ports": [{"nodePort": 31234}]}}),
+            json!({"message": "pods \"web-x7k2p\" and 10.96.0.12 and 10.96.0.1"}),
+            json!({"metadata": {"continue": "eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ"}}),
+            json!({"path": "/x?continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ&limit=1"}),
+        ];
+        let expected = [
+            json!({"metadata": {"generateName": "web-", "name": "web-generated-1"}}),
+            json!({"spec": {"clusterIP": "cluster-ip-1", "clusterIPs": ["cluster-ip-1"], "ports": [{"nodePort": 30001}]}}),
+            json!({"message": "pods \"web-generated-1\" and 10.96.0.12 and cluster-ip-1"}),
+            json!({"metadata": {"continue": "continue-1"}}),
+            json!({"path": "/x?continue=continue-1&limit=1"}),
+        ];
+        assert_eq!(normalised(&steps, ""), expected);
+    }
+
+    #[test]
+    fn managers_stand_in_one_order_whatever_the_clock_said() {
+        let manager = |name: &str, operation: &str| json!({"manager": name, "operation": operation});
+        let fields = json!([manager("b", "Update"), manager("a", "Update"), manager("c", "Apply")]);
+        let found = &normalised(&[json!({"metadata": {"managedFields": fields}})], "")[0];
+        let names: Vec<&Value> =
+            found["metadata"]["managedFields"].as_array().unwrap().iter().map(|entry| &entry["manager"]).collect();
+        assert_eq!(names, ["c", "a", "b"]);
+    }
+
+    #[test]
+    fn ages_in_tables_are_one_word() {
+        let table = json!({"kind": "Table", "rows": [{"cells": ["web", 3, "1m2s"]}]});
+        assert_eq!(normalised(&[table], "")[0]["rows"][0]["cells"], json!(["web", 3, "<age>"]));
+    }
+
+    #[test]
+    fn tokens_certificates_and_the_server_have_words_of_their_own() {
+        let steps = [json!({
+            "token": "eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOltdfQ.c2lnbmF0dXJl",
+            "ca.crt": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+            "serverAddress": "192.0.2.7:21002",
+            "message": "see https://127.0.0.1:6443/x",
+        })];
+        let expected = json!({
+            "token": "token-1", "ca.crt": "<certificates>", "serverAddress": "<server>", "message": "see https://<server>/x",
+        });
+        assert_eq!(normalised(&steps, ""), [expected]);
+    }
+}

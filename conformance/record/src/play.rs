@@ -1,0 +1,344 @@
+//! Plays a script against an API server and keeps every request with its answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request};
+use http_body_util::Full;
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
+
+use crate::answer::{Answer, kept};
+use crate::connection::{Client, Connection, ConnectionError, Lines, whole};
+use crate::normalise::is_collection;
+use crate::pointer::find;
+use crate::script::{Action, Ask, Body, Script, Step};
+use crate::target::Target;
+use crate::template::{UnknownWord, Words, enlarge, expand, expand_value};
+
+/// How long a condition may take to hold.
+const SETTLE_MAX: Duration = Duration::from_secs(60);
+/// How often a condition is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Who asks: the server takes the name before the slash for the manager of fields.
+pub const USER_AGENT: &str = "recorder/1.0";
+const JSON: &str = "application/json";
+/// The place of an object's or a list's version.
+const VERSION: &str = "/metadata/resourceVersion";
+
+/// An exchange as it took place.
+#[derive(Debug, Default)]
+pub struct Played {
+    /// Every step.
+    pub steps: Vec<Value>,
+    /// Every body of an answer, whole.
+    pub bodies: Vec<Value>,
+    /// Versions of objects that later steps used.
+    pub object_versions: BTreeSet<String>,
+    /// Versions of whole lists that later steps used.
+    pub list_versions: BTreeSet<String>,
+}
+
+/// An exchange that did not take place.
+#[derive(Debug, Error)]
+#[error("{script}, step {step:?}: {reason}")]
+pub struct PlayError {
+    /// The script.
+    pub script: String,
+    /// The step.
+    pub step: String,
+    /// Why not.
+    pub reason: Reason,
+}
+
+/// Why a step could not take place.
+#[derive(Debug, Error)]
+pub enum Reason {
+    /// No answer.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// A word that nothing gave a meaning.
+    #[error(transparent)]
+    Word(#[from] UnknownWord),
+    /// A request that HTTP does not know.
+    #[error("not a request: {0}")]
+    Request(#[from] http::Error),
+    /// Nothing to keep.
+    #[error("the answer has nothing at {0}: {1}")]
+    Absent(String, Value),
+    /// The condition did not come to hold.
+    #[error("not so within {SETTLE_MAX:?}: {0}")]
+    Unsettled(Value),
+    /// The namespace of the script could not be made.
+    #[error("the answer is {0}: {1}")]
+    Refused(u16, Value),
+    /// A stream that was not opened.
+    #[error("there is no stream {0:?}")]
+    NoStream(String),
+}
+
+/// Plays a script, in a namespace of its own that is made first.
+pub async fn play(script: &Script, target: &Target) -> Result<Played, PlayError> {
+    let mut player = Player::new(script, target);
+    let failed = |step: &str| {
+        let (script, step) = (script.name.clone(), step.to_owned());
+        move |reason| PlayError { script, step, reason }
+    };
+    player.prepare(script).await.map_err(failed("its namespace"))?;
+    for step in &script.steps {
+        player.step(step).await.map_err(failed(&step.name))?;
+    }
+    Ok(player.played)
+}
+
+struct Player<'a> {
+    target: &'a Target,
+    client: Client<'a>,
+    words: Words,
+    streams: BTreeMap<String, Lines>,
+    played: Played,
+}
+
+impl<'a> Player<'a> {
+    fn new(script: &Script, target: &'a Target) -> Self {
+        let name = &script.name;
+        let words = [
+            ("namespace", name.clone()),
+            ("core", format!("/api/v1/namespaces/{name}")),
+            ("apps", format!("/apis/apps/v1/namespaces/{name}")),
+            ("batch", format!("/apis/batch/v1/namespaces/{name}")),
+        ];
+        Self {
+            target,
+            client: Client::new(target),
+            words: words.map(|(word, meaning)| (word.to_owned(), meaning)).into(),
+            streams: BTreeMap::new(),
+            played: Played::default(),
+        }
+    }
+
+    /// The namespace, with the service account that pods need. Where controllers run, they make it.
+    async fn prepare(&mut self, script: &Script) -> Result<(), Reason> {
+        let named = |kind, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
+        let make = |path: &str, body| Ask {
+            method: "POST".to_owned(),
+            path: path.to_owned(),
+            headers: BTreeMap::new(),
+            body: Body::Json(body),
+        };
+        let mut asks = vec![make("/api/v1/namespaces", named("Namespace", &script.name))];
+        if !script.controllers {
+            asks.push(make("${core}/serviceaccounts", named("ServiceAccount", "default")));
+        }
+        for ask in asks {
+            let answer = self.ask(&self.written(&ask)?).await?;
+            if !answer.is_success() {
+                return Err(Reason::Refused(answer.status.as_u16(), answer.json()));
+            }
+        }
+        if script.controllers {
+            for path in ["${core}/serviceaccounts/default", "${core}/configmaps/kube-root-ca.crt"] {
+                let mut ask = make(path, Value::Null);
+                (ask.method, ask.body) = ("GET".to_owned(), Body::Nothing);
+                self.settled(&self.written(&ask)?, &BTreeMap::from([("status".to_owned(), json!(200))])).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<(), Reason> {
+        sleep(step.pause).await;
+        if step.each.is_empty() {
+            return self.once(step, step.name.clone()).await;
+        }
+        for each in &step.each {
+            self.words.insert("each".to_owned(), each.clone());
+            self.once(step, format!("{} ({each})", step.name)).await?;
+        }
+        Ok(())
+    }
+
+    async fn once(&mut self, step: &Step, name: String) -> Result<(), Reason> {
+        let mut recorded = match &step.action {
+            Action::Send(ask) => {
+                let ask = self.written(ask)?;
+                let answer = self.ask(&ask).await?;
+                json!({"request": ask.recorded(), "response": self.noted(step, &answer)?})
+            }
+            Action::Until(ask, holds) => {
+                let ask = self.written(ask)?;
+                let answer = self.settled(&ask, holds).await?;
+                json!({"request": ask.recorded(), "until": holds, "response": self.noted(step, &answer)?})
+            }
+            Action::Watch(stream, ask) => self.watch(stream, &self.written(ask)?).await?,
+            Action::Read(stream, events) => self.read(step, stream, *events).await?,
+        };
+        recorded["about"] = json!(name);
+        self.played.steps.push(recorded);
+        Ok(())
+    }
+
+    fn noted(&mut self, step: &Step, answer: &Answer) -> Result<Value, Reason> {
+        let body = answer.json();
+        self.keep(step, &body)?;
+        let mut recorded = answer.recorded();
+        if !step.only.is_empty() {
+            recorded["body"] = chosen(&body, &step.only);
+        }
+        self.played.bodies.push(body);
+        Ok(recorded)
+    }
+
+    fn keep(&mut self, step: &Step, body: &Value) -> Result<(), Reason> {
+        for (word, pointer) in &step.keep {
+            let absent = || Reason::Absent(pointer.clone(), body.clone());
+            let meaning = match find(body, pointer).ok_or_else(absent)? {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let holder = pointer.strip_suffix(VERSION).and_then(|holder| find(body, holder));
+            if holder.is_some_and(is_collection) || is_bookmark(body, pointer) {
+                self.played.list_versions.insert(meaning.clone());
+            } else if holder.is_some() {
+                self.played.object_versions.insert(meaning.clone());
+            }
+            self.words.insert(word.clone(), meaning);
+        }
+        Ok(())
+    }
+
+    async fn watch(&mut self, stream: &str, ask: &WrittenAsk) -> Result<Value, Reason> {
+        let mut connection = Connection::open(self.target).await?;
+        let response = connection.begin(ask.request(self.target)?).await?;
+        if !response.status().is_success() {
+            let answer = whole(response).await?;
+            return Ok(json!({"request": ask.recorded(), "response": answer.recorded()}));
+        }
+        let head = json!({"status": response.status().as_u16(), "headers": kept(response.headers())});
+        self.streams.insert(stream.to_owned(), Lines::new(connection, response.into_body()));
+        Ok(json!({"request": ask.recorded(), "watch": stream, "response": head}))
+    }
+
+    async fn read(&mut self, step: &Step, name: &str, wanted: Option<usize>) -> Result<Value, Reason> {
+        let stream = self.streams.get_mut(name).ok_or_else(|| Reason::NoStream(name.to_owned()))?;
+        let (mut events, mut ended) = (Vec::<Value>::new(), false);
+        while wanted.is_none_or(|wanted| events.len() < wanted) {
+            match stream.next().await? {
+                Some(line) => events.push(serde_json::from_slice(&line).unwrap_or_default()),
+                None => {
+                    ended = true;
+                    break;
+                }
+            }
+        }
+        let body = json!({ "events": events });
+        self.keep(step, &body)?;
+        self.played.bodies.push(body);
+        let shown =
+            events.iter().map(|event| if step.only.is_empty() { event.clone() } else { chosen(event, &step.only) });
+        Ok(json!({"watch": name, "events": shown.collect::<Vec<_>>(), "ended": ended}))
+    }
+
+    async fn settled(&mut self, ask: &WrittenAsk, holds: &BTreeMap<String, Value>) -> Result<Answer, Reason> {
+        let end = Instant::now() + SETTLE_MAX;
+        loop {
+            let answer = self.ask(ask).await?;
+            if holds_in(&answer, holds) {
+                return Ok(answer);
+            }
+            if Instant::now() > end {
+                return Err(Reason::Unsettled(answer.recorded()));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn ask(&mut self, ask: &WrittenAsk) -> Result<Answer, Reason> {
+        Ok(self.client.send(ask.request(self.target)?).await?)
+    }
+
+    fn written(&self, ask: &Ask) -> Result<WrittenAsk, Reason> {
+        let mut headers = BTreeMap::from([
+            ("Accept".to_owned(), Some(JSON.to_owned())),
+            ("User-Agent".to_owned(), Some(USER_AGENT.to_owned())),
+        ]);
+        let body = match &ask.body {
+            Body::Nothing => Body::Nothing,
+            Body::Json(value) => Body::Json(expand_value(value, &self.words)?),
+            Body::Text(text) => Body::Text(expand(text, &self.words)?),
+        };
+        if !matches!(body, Body::Nothing) {
+            headers.insert("Content-Type".to_owned(), Some(JSON.to_owned()));
+        }
+        for (name, value) in &ask.headers {
+            let value = value.as_ref().map(|value| expand(value, &self.words)).transpose()?;
+            headers.insert(name.clone(), value);
+        }
+        let (method, path) = (expand(&ask.method, &self.words)?, expand(&ask.path, &self.words)?);
+        Ok(WrittenAsk { method, path, headers, body })
+    }
+}
+
+/// A request with every word replaced and every header that is sent.
+struct WrittenAsk {
+    method: String,
+    path: String,
+    headers: BTreeMap<String, Option<String>>,
+    body: Body,
+}
+
+impl WrittenAsk {
+    fn request(&self, target: &Target) -> Result<Request<Full<Bytes>>, Reason> {
+        let mut request = Request::builder().method(self.method.as_str()).uri(enlarge(&self.path)?);
+        request = request.header("Host", target.authority.as_str());
+        if let Some(token) = target.token.as_ref().filter(|_| !self.headers.contains_key("Authorization")) {
+            let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(http::Error::from)?;
+            value.set_sensitive(true);
+            request = request.header("Authorization", value);
+        }
+        for (name, value) in &self.headers {
+            if let Some(value) = value {
+                request = request.header(HeaderName::try_from(name).map_err(http::Error::from)?, value);
+            }
+        }
+        let body = match &self.body {
+            Body::Nothing => Bytes::new(),
+            Body::Json(value) => enlarge(&value.to_string())?.into(),
+            Body::Text(text) => enlarge(text)?.into(),
+        };
+        Ok(request.body(Full::new(body))?)
+    }
+
+    fn recorded(&self) -> Value {
+        let mut recorded = json!({"method": self.method, "path": self.path, "headers": self.headers});
+        match &self.body {
+            Body::Nothing => {}
+            Body::Json(value) => recorded["body"] = value.clone(),
+            Body::Text(text) => recorded["text"] = json!(text),
+        }
+        recorded
+    }
+}
+
+/// Some places of a value, by their pointers, and what kind of thing it is.
+fn chosen(value: &Value, pointers: &[String]) -> Value {
+    let kind = value.get("kind").map(|kind| ("kind".to_owned(), kind.clone()));
+    let chosen = pointers.iter().map(|pointer| (pointer.clone(), find(value, pointer).cloned().unwrap_or_default()));
+    Value::Object(kind.into_iter().chain(chosen).collect::<Map<_, _>>())
+}
+
+/// Whether an answer is as it should be. `status` is that of HTTP; null means that nothing is there.
+fn holds_in(answer: &Answer, holds: &BTreeMap<String, Value>) -> bool {
+    let body = answer.json();
+    holds.iter().all(|(pointer, wanted)| match pointer.as_str() {
+        "status" => *wanted == answer.status.as_u16(),
+        pointer => find(&body, pointer).unwrap_or(&Value::Null) == wanted,
+    })
+}
+
+fn is_bookmark(body: &Value, pointer: &str) -> bool {
+    let event = pointer.split("/object/").next().and_then(|event| find(body, event));
+    event.and_then(|event| event.get("type")).is_some_and(|kind| kind == "BOOKMARK")
+}

@@ -1,0 +1,40 @@
+//! Finding a place inside a JSON value: `/status/conditions/type=Ready/status`.
+//!
+//! A JSON pointer, with one addition: a part with `=` chooses the element of a list by one of its fields.
+
+use serde_json::Value;
+
+/// What stands at a place, if anything does.
+pub fn find<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    pointer.split('/').skip(1).try_fold(value, |value, part| step(value, &unescaped(part)))
+}
+
+fn step<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
+    match (value, part.split_once('=')) {
+        (Value::Array(elements), Some((key, wanted))) => {
+            elements.iter().find(|element| element.get(key).is_some_and(|found| found == wanted))
+        }
+        (Value::Array(elements), None) => elements.get(part.parse::<usize>().ok()?),
+        (Value::Object(fields), _) => fields.get(part),
+        (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_), _) => None,
+    }
+}
+
+fn unescaped(part: &str) -> String {
+    part.replace("~1", "/").replace("~0", "~")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn fields_positions_and_chosen_elements_are_found() {
+        let value = json!({"a/b": [{"type": "X", "status": "True"}, {"type": "Y", "status": "False"}]});
+        assert_eq!(find(&value, "/a~1b/type=Y/status"), Some(&json!("False")));
+        assert_eq!(find(&value, "/a~1b/0/type"), Some(&json!("X")));
+        assert_eq!(find(&value, "/a~1b/type=Z/status"), None);
+        assert_eq!(find(&value, ""), Some(&value));
+    }
+}
