@@ -182,7 +182,7 @@ impl<'a> Player<'a> {
 
     fn noted(&mut self, step: &Step, answer: &Answer) -> Result<Value, Reason> {
         let body = answer.json();
-        self.keep(step, &body)?;
+        self.keep(step, &body, &kept(&answer.headers))?;
         let mut recorded = answer.recorded();
         if !step.only.is_empty() {
             recorded["body"] = chosen(&body, &step.only);
@@ -191,10 +191,11 @@ impl<'a> Player<'a> {
         Ok(recorded)
     }
 
-    fn keep(&mut self, step: &Step, body: &Value) -> Result<(), Reason> {
+    fn keep(&mut self, step: &Step, body: &Value, headers: &BTreeMap<&str, Value>) -> Result<(), Reason> {
         for (word, pointer) in &step.keep {
             let absent = || Reason::Absent(pointer.clone(), body.clone());
-            let meaning = match find(body, pointer).ok_or_else(absent)? {
+            let found = if pointer.starts_with('/') { find(body, pointer) } else { headers.get(pointer.as_str()) };
+            let meaning = match found.ok_or_else(absent)? {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
@@ -234,7 +235,7 @@ impl<'a> Player<'a> {
             }
         }
         let body = json!({ "events": events });
-        self.keep(step, &body)?;
+        self.keep(step, &body, &BTreeMap::new())?;
         self.played.bodies.push(body);
         let shown =
             events.iter().map(|event| if step.only.is_empty() { event.clone() } else { chosen(event, &step.only) });

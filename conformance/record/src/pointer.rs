@@ -1,6 +1,7 @@
 //! Finding a place inside a JSON value: `/status/conditions/type=Ready/status`.
 //!
-//! A JSON pointer, with one addition: a part with `=` chooses the element of a list by one of its fields.
+//! A JSON pointer, with one addition: a part with `=` chooses the element of a list by one of its fields, whose own
+//! place has dots between its parts: `/items/metadata.name=web`.
 
 use serde_json::Value;
 
@@ -12,7 +13,8 @@ pub fn find<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
 fn step<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
     match (value, part.split_once('=')) {
         (Value::Array(elements), Some((key, wanted))) => {
-            elements.iter().find(|element| element.get(key).is_some_and(|found| found == wanted))
+            let place = format!("/{}", key.replace('.', "/"));
+            elements.iter().find(|element| element.pointer(&place).is_some_and(|found| found == wanted))
         }
         (Value::Array(elements), None) => elements.get(part.parse::<usize>().ok()?),
         (Value::Object(fields), _) => fields.get(part),
@@ -36,5 +38,7 @@ mod tests {
         assert_eq!(find(&value, "/a~1b/0/type"), Some(&json!("X")));
         assert_eq!(find(&value, "/a~1b/type=Z/status"), None);
         assert_eq!(find(&value, ""), Some(&value));
+        let list = json!([{"metadata": {"name": "x"}, "n": 1}, {"metadata": {"name": "y.z"}, "n": 2}]);
+        assert_eq!(find(&list, "/metadata.name=y.z/n"), Some(&json!(2)));
     }
 }

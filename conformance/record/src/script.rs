@@ -38,7 +38,7 @@ pub struct Step {
     pub pause: Duration,
     /// What is done.
     pub action: Action,
-    /// Words for later steps, each with the place in the answer where it is found.
+    /// Words for later steps, each with the place in the answer where it is found, or the header.
     pub keep: BTreeMap<String, String>,
     /// The places in the answer that are recorded, if not everything is.
     pub only: Vec<String>,

@@ -6,6 +6,10 @@ use serde_json::Value;
 
 use super::{Known, VERSION, is_bookmark, is_collection};
 
+/// How the name of the volume begins that a pod gets for its account's token.
+const ACCESS_VOLUME: &str = "kube-api-access-";
+const SUFFIX_LENGTH: usize = 5;
+
 /// What was found. Lists are in the order of appearance.
 #[derive(Debug, Default)]
 pub struct Learnt {
@@ -67,6 +71,9 @@ impl Learnt {
             ("clusterIP", Value::String(address)) if is_address(address) && !script.contains(address.as_str()) => {
                 remember(&mut self.addresses, address.clone());
             }
+            ("name", Value::String(name)) if name.strip_prefix(ACCESS_VOLUME).is_some_and(is_suffix) => {
+                remember(&mut self.names, (name.clone(), ACCESS_VOLUME.to_owned()));
+            }
             ("nodePort" | "healthCheckNodePort", Value::Number(port)) if !script.contains(&port.to_string()) => {
                 port.as_u64().into_iter().for_each(|port| remember(&mut self.ports, port));
             }
@@ -84,6 +91,11 @@ impl Learnt {
             remember(&mut self.continues, text("continue").to_owned());
         }
     }
+}
+
+/// Five letters and digits, as the server adds them.
+fn is_suffix(text: &str) -> bool {
+    text.len() == SUFFIX_LENGTH && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
 fn is_address(text: &str) -> bool {

@@ -164,6 +164,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_is_said_in_one_order() {
+        let cause = |field: &str| json!({"field": field, "message": "Required value"});
+        let status =
+            |message: &str, fields: [&str; 2]| json!({"message": message, "details": {"causes": fields.map(cause)}});
+        let found = normalised(&[status("A is invalid: [b: Required value, a: Required value]", ["b", "a"])], "");
+        assert_eq!(found, [status("A is invalid: [a: Required value, b: Required value]", ["a", "b"])]);
+    }
+
+    #[test]
+    fn the_volume_of_a_token_has_a_generated_name() {
+        let found = normalised(&[json!({"name": "kube-api-access-x7k2p"}), json!({"name": "kube-api-access-"})], "");
+        assert_eq!(found, [json!({"name": "kube-api-access-generated-1"}), json!({"name": "kube-api-access-"})]);
+    }
+
+    #[test]
     fn ages_in_tables_are_one_word() {
         let table = json!({"kind": "Table", "rows": [{"cells": ["web", 3, "1m2s"]}]});
         assert_eq!(normalised(&[table], "")[0]["rows"][0]["cells"], json!(["web", 3, "<age>"]));

@@ -25,12 +25,21 @@ pub struct Rewriter<'a> {
     in_request: bool,
     uids: Numbered,
     tokens: Numbered,
+    etags: Numbered,
 }
 
 impl<'a> Rewriter<'a> {
     pub fn new(learnt: Learnt, known: Known<'a>) -> Self {
         let versions = learnt.versions.iter().copied().collect();
-        Self { learnt, known, versions, in_request: false, uids: Numbered::new("uid"), tokens: Numbered::new("token") }
+        Self {
+            learnt,
+            known,
+            versions,
+            in_request: false,
+            uids: Numbered::new("uid"),
+            tokens: Numbered::new("token"),
+            etags: Numbered::new("etag"),
+        }
     }
 
     /// One step. Only what is sent may use a version that was a list's.
@@ -73,7 +82,12 @@ impl<'a> Rewriter<'a> {
                 json!(self.version(version, Holder::Object))
             }
             ("/metadata/managedFields", Value::Array(managers)) => self.managers(managers),
+            ("causes" | "resourceRules" | "nonResourceRules", Value::Array(elements)) => {
+                sorted(elements.iter().map(|element| self.rewrite(element)).collect())
+            }
+            ("message", Value::String(message)) => json!(self.text(&with_sorted_causes(message, parent))),
             ("serverAddress", Value::String(_)) => json!("<server>"),
+            ("ETag" | "If-None-Match", Value::String(etag)) => json!(self.etags.word(etag)),
             ("nodePort" | "healthCheckNodePort", Value::Number(_)) => self.port(field),
             ("cells", Value::Array(cells)) => Value::Array(cells.iter().map(|cell| self.cell(cell)).collect()),
             _ => self.rewrite_in(field, holder),
@@ -153,7 +167,9 @@ impl<'a> Rewriter<'a> {
     /// Versions in queries, and in messages that say that they speak of one.
     fn versions_in(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        for before in ["resourceVersion=", "\"resourceVersion\":\"", "\\\"resourceVersion\\\":\\\""] {
+        for before in
+            ["resourceVersion=", "resourceVersion: \"", "\"resourceVersion\":\"", "\\\"resourceVersion\\\":\\\""]
+        {
             text = digits_after(&text, before, |version| self.version(version, Holder::Object));
         }
         if text.to_lowercase().contains("resource version") || text.contains("ResourceVersion") {
@@ -180,4 +196,23 @@ fn in_one_order(mut managers: Vec<Value>) -> Value {
     let part = |manager: &Value, key: &str| manager.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     managers.sort_by_key(|manager| ["operation", "manager", "apiVersion", "subresource"].map(|key| part(manager, key)));
     Value::Array(managers)
+}
+
+/// Lists that the server makes from maps come in any order.
+fn sorted(mut elements: Vec<Value>) -> Value {
+    elements.sort_by_cached_key(Value::to_string);
+    Value::Array(elements)
+}
+
+/// A message that says everything that is wrong, in the order of its sorted causes.
+fn with_sorted_causes(message: &str, status: &Value) -> String {
+    let causes = status.pointer("/details/causes").and_then(Value::as_array);
+    let said = |cause: &Value| {
+        let part = |key: &str| cause.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        format!("{}: {}", part("field"), part("message"))
+    };
+    let mut parts: Vec<String> = causes.into_iter().flatten().map(said).collect();
+    let whole = format!("[{}]", parts.join(", "));
+    parts.sort();
+    message.replace(&whole, &format!("[{}]", parts.join(", ")))
 }

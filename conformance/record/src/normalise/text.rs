@@ -12,7 +12,7 @@ impl Numbered {
         Self { prefix, seen: Vec::new() }
     }
 
-    fn word(&mut self, thing: &str) -> String {
+    pub fn word(&mut self, thing: &str) -> String {
         let known = self.seen.iter().position(|seen| seen == thing);
         let index = known.unwrap_or_else(|| {
             self.seen.push(thing.to_owned());

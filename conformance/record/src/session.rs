@@ -1,0 +1,129 @@
+//! A whole recording, from the first cluster to the last file.
+//!
+//! Two clusters are used, one after the other: an API server alone, where nobody else writes, and a complete control
+//! plane for what only controllers do. Both are fresh, and both end with the recording.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use sindri_cluster::{Cluster, ClusterError, Options, Provider, Stop, Version};
+use thiserror::Error;
+
+use crate::files::Files;
+use crate::recording::{RecordError, record_documents, record_exchange};
+use crate::script::Script;
+use crate::target::{Target, TargetError};
+
+/// Exchanges that take place at the same time. Each has a namespace of its own.
+const AT_ONCE: usize = 4;
+/// How often it is seen whether the end was asked for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A recording that could not be made.
+#[derive(Debug, Error)]
+pub enum SessionError {
+    /// There was no cluster, or it ended.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The cluster cannot be reached as it says.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// There is nothing to wait with.
+    #[error("no runtime: {0}")]
+    Runtime(#[from] std::io::Error),
+    /// What could not be recorded, all of it.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Records(Vec<RecordError>),
+}
+
+/// What is recorded, and on what.
+pub struct Session<'a> {
+    /// Where clusters come from.
+    pub provider: &'a dyn Provider,
+    /// The version of Kubernetes.
+    pub version: Version,
+    /// Whether the documents are recorded too.
+    pub documents: bool,
+    /// The exchanges.
+    pub scripts: &'a [Script],
+    /// Whether to go on.
+    pub stop: &'a Stop,
+    /// Hears how far it is.
+    pub say: fn(String),
+}
+
+impl Session<'_> {
+    /// Records everything.
+    pub fn record(&self) -> Result<Files, SessionError> {
+        let mut files = Files::new();
+        for controllers in [false, true] {
+            let scripts: Vec<&Script> =
+                self.scripts.iter().filter(|script| script.controllers == controllers).collect();
+            let documents = self.documents && !controllers;
+            if documents || !scripts.is_empty() {
+                files.extend(self.record_on_one(controllers, documents, &scripts)?);
+            }
+        }
+        Ok(files)
+    }
+
+    fn record_on_one(&self, controllers: bool, documents: bool, scripts: &[&Script]) -> Result<Files, SessionError> {
+        let what = if controllers { "a control plane" } else { "an API server" };
+        (self.say)(format!("starting {what} {}", self.version.release()));
+        let options =
+            Options { version: self.version, pristine: !controllers, stop: self.stop.clone(), ..Options::default() };
+        let mut cluster = self.provider.start(&options)?;
+        let target = target_of(cluster.as_ref())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let recorded = runtime.block_on(async {
+            tokio::select! {
+                biased; // whoever asks for the end gets it
+                () = asked_to_end(self.stop) => Err(ClusterError::Interrupted.into()),
+                recorded = self.play(&target, documents, scripts) => recorded,
+            }
+        });
+        if recorded.is_err() && !self.stop.is_set() {
+            // A cluster that ended explains more than the connections that broke with it.
+            cluster.check()?;
+        }
+        recorded
+    }
+
+    async fn play(&self, target: &Target, documents: bool, scripts: &[&Script]) -> Result<Files, SessionError> {
+        let (mut files, mut failed) = (Files::new(), Vec::new());
+        if documents {
+            (self.say)("recording discovery and OpenAPI".to_owned());
+            files.extend(record_documents(target).await.map_err(|error| SessionError::Records(vec![error]))?);
+        }
+        let mut records = stream::iter(scripts).map(|script| record_exchange(script, target)).buffer_unordered(AT_ONCE);
+        let mut done = 0;
+        while let Some(record) = records.next().await {
+            done += 1;
+            match record {
+                Ok((name, text)) => {
+                    (self.say)(format!("{done:>3} of {} {name}", scripts.len()));
+                    files.insert(name, text);
+                }
+                Err(error) => {
+                    (self.say)(format!("{done:>3} of {} FAILED {error}", scripts.len()));
+                    failed.push(error);
+                }
+            }
+        }
+        if failed.is_empty() { Ok(files) } else { Err(SessionError::Records(failed)) }
+    }
+}
+
+/// How a cluster is reached.
+pub fn target_of(cluster: &dyn Cluster) -> Result<Target, TargetError> {
+    let access = cluster.access();
+    let token = access.token.as_ref().map(|token| token.expose().trim());
+    Target::new(&access.server, access.authority_pem.as_deref(), token)
+}
+
+/// Ends when the end is asked for.
+pub async fn asked_to_end(stop: &Stop) {
+    while !stop.is_set() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
