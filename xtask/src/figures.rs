@@ -23,8 +23,10 @@ pub fn measure(areas: &[&str], json: Option<&str>) -> Result<u8, String> {
 }
 
 fn run(area: &str, file: &Path) -> Result<u8, String> {
-    if area == "sim" {
-        return Run::built("sindri-sim").args(["bench", "--json"]).arg(file).code();
+    match area {
+        "sim" => return Run::built("sindri-sim").args(["bench", "--json"]).arg(file).code(),
+        "cluster" => return Run::built("sindri-record").args(["bench", "--json"]).arg(file).code(),
+        _ => {}
     }
     let run = Run::built("sindri-conformance").args(["bench-broker", "--json"]).arg(file);
     match Postgres::start() {

@@ -49,6 +49,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Records what a real API server says, or checks what is recorded (`record --help` for more).
+    #[command(disable_help_flag = true)]
+    Record {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Measures every figure that the project claims.
     Bench {
         /// Only this area.
@@ -64,7 +70,7 @@ enum Task {
 }
 
 /// Areas of figures.
-const AREAS: [&str; 2] = ["sim", "broker"];
+const AREAS: [&str; 3] = ["sim", "broker", "cluster"];
 /// For mistakes of the user.
 const EXIT_USAGE: u8 = 2;
 
@@ -74,6 +80,7 @@ fn main() -> ExitCode {
         Task::Conformance { args } => conformance(&args),
         Task::Demo { args } => demo(&args),
         Task::Cluster { args } => cluster(&args),
+        Task::Record { args } => record(&args),
         Task::Bench { area, json } => bench(area.as_deref(), json.as_deref()),
         Task::Mutants => mutants::catch_all().map(|caught| u8::from(!caught)),
         Task::Test => suite::test(),
@@ -114,12 +121,18 @@ fn cluster(args: &[String]) -> Result<u8, String> {
     Run::built("sindri-cluster").args(args).code()
 }
 
+fn record(args: &[String]) -> Result<u8, String> {
+    tools::require_compiler()?;
+    process::build(&["sindri-record"])?;
+    Run::built("sindri-record").args(["record", "--root"]).arg(root()).args(args).code()
+}
+
 fn bench(area: Option<&str>, json: Option<&str>) -> Result<u8, String> {
     if let Some(unknown) = area.filter(|area| !AREAS.contains(area)) {
         return Err(format!("there are no figures for {unknown:?}; areas: {}", AREAS.join(", ")));
     }
     tools::require_compiler()?;
-    process::build(&["sindri-sim", "sindri-broker", "sindri-conformance"])?;
+    process::build(&["sindri-sim", "sindri-broker", "sindri-conformance", "sindri-record"])?;
     figures::measure(
         &AREAS.into_iter().filter(|known| area.is_none_or(|area| area == *known)).collect::<Vec<_>>(),
         json,

@@ -79,7 +79,7 @@ pub fn test() -> Result<u8, String> {
 
 fn build_everything() -> Result<(), String> {
     let mut binaries = REAL_BINARIES.to_vec();
-    binaries.extend(["sindri-cluster", "sindri-sim"]);
+    binaries.extend(["sindri-cluster", "sindri-record", "sindri-sim"]);
     build(&binaries)
 }
 
@@ -90,7 +90,7 @@ const EXIT_NOT_RUN: u8 = 3;
 fn control_plane() -> Result<Counts, String> {
     match Run::built("sindri-cluster").arg("build").code()? {
         0 => {
-            let which = ["--workspace", "--test", "control_plane"];
+            let which = ["--workspace", "--test", "control_plane", "--test", "recorded"];
             // Two at a time: each has a control plane. What was not run says so in its output.
             let how = ["--", "--include-ignored", "--nocapture", "--test-threads=2"];
             cargo_test(Run::cargo(), &[which.as_slice(), &how].concat())
