@@ -1,7 +1,6 @@
 //! What the server says about itself: discovery, new and old, and OpenAPI, new and old.
 
 use bytes::Bytes;
-use http::Request;
 use http_body_util::Full;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -122,10 +121,9 @@ impl Reader<'_> {
     }
 
     async fn ask(&mut self, path: &str, accept: &str) -> Result<Answer, ConnectionError> {
-        let token = self.target.token.as_deref().unwrap_or_default();
-        let request = Request::get(path)
-            .header("Host", self.target.authority.as_str())
-            .header("Authorization", format!("Bearer {token}"))
+        let request = self
+            .target
+            .administrator_request("GET", path)
             .header("Accept", accept)
             .header("User-Agent", USER_AGENT)
             .body(Full::<Bytes>::default())

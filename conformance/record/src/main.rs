@@ -3,6 +3,7 @@
 //! Here are the flags and the exit codes: 0 when everything went well, 1 for what failed or differs, 2 for a mistake of
 //! the user, 3 for a kind of cluster that cannot run here, 128 and the number of the signal when one ended it.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -99,14 +100,8 @@ fn record(flags: &RecordFlags, stop: &Stop) -> Result<(), Failure> {
         return Err(Failure::Mistake(format!("no exchange has {:?} in its name", flags.filter)));
     }
     let provider = provider(flags.cluster)?;
-    let session = Session {
-        provider: provider.as_ref(),
-        version: flags.version,
-        documents,
-        scripts: &scripts,
-        stop,
-        say: |line| println!("{line}"),
-    };
+    let session =
+        Session { provider: provider.as_ref(), version: flags.version, documents, scripts: &scripts, stop, say };
     let found = session.record()?;
     let directory = files::directory(&flags.root, &flags.version.to_string());
     let mut kept = files::read(&directory).map_err(|error| Failure::Broken(error.to_string()))?;
@@ -119,22 +114,22 @@ fn record(flags: &RecordFlags, stop: &Stop) -> Result<(), Failure> {
     let count = found.len();
     let all = if documents { found } else { kept.into_iter().chain(found).collect() };
     files::write(&directory, &all).map_err(|error| Failure::Broken(error.to_string()))?;
-    println!("{count} files are recorded in {}", directory.display());
+    say(format!("{count} files are recorded in {}", directory.display()));
     Ok(())
 }
 
 fn check(kept: &Files, found: &Files) -> Result<(), Failure> {
     let differences = differences(kept, found);
     for difference in &differences {
-        println!("{}", difference.file);
-        difference.lines.iter().for_each(|line| println!("    {line}"));
+        say(difference.file.clone());
+        difference.lines.iter().for_each(|line| say(format!("    {line}")));
     }
-    println!("{} files compared, {} differ", found.len(), differences.len());
+    say(format!("{} files compared, {} differ", found.len(), differences.len()));
     if differences.is_empty() { Ok(()) } else { Err(Failure::Differs) }
 }
 
 fn bench(json: Option<&Path>, stop: &Stop) -> Result<(), Failure> {
-    let mut sheet = Sheet::new(figures::AREA, |line| println!("{line}"));
+    let mut sheet = Sheet::new(figures::AREA, say);
     figures::measure(&Local::new(Home::of_user()), stop, &mut sheet)?;
     if stop.is_set() {
         return Err(Failure::Interrupted);
@@ -155,6 +150,11 @@ fn provider(name: ProviderName) -> Result<Box<dyn Provider>, Failure> {
             Err(Failure::Mistake(format!("recordings are made with --cluster local, not {name}")))
         }
     }
+}
+
+/// Prints a line. Whoever stopped reading, as `head` does, does not stop the work.
+fn say(line: String) {
+    let _unread = writeln!(std::io::stdout(), "{line}");
 }
 
 fn fail(code: u8, message: &str) -> ExitCode {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request};
+use http::{HeaderName, Request};
 use http_body_util::Full;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -25,6 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Who asks: the server takes the name before the slash for the manager of fields.
 pub const USER_AGENT: &str = "recorder/1.0";
 const JSON: &str = "application/json";
+/// A request that names this header is not the administrator's.
+const AUTHORIZATION: &str = "Authorization";
 /// The place of an object's or a list's version.
 const VERSION: &str = "/metadata/resourceVersion";
 
@@ -66,14 +68,14 @@ pub enum Reason {
     #[error("not a request: {0}")]
     Request(#[from] http::Error),
     /// Nothing to keep.
-    #[error("the answer has nothing at {0}: {1}")]
-    Absent(String, Value),
+    #[error("the answer has nothing at {0}")]
+    Absent(String),
     /// The condition did not come to hold.
-    #[error("not so within {SETTLE_MAX:?}: {0}")]
-    Unsettled(Value),
+    #[error("not so within {SETTLE_MAX:?}; the last answer is {0}")]
+    Unsettled(String),
     /// The namespace of the script could not be made.
-    #[error("the answer is {0}: {1}")]
-    Refused(u16, Value),
+    #[error("the answer is {0}")]
+    Refused(String),
     /// A stream that was not opened.
     #[error("there is no stream {0:?}")]
     NoStream(String),
@@ -135,7 +137,7 @@ impl<'a> Player<'a> {
         for ask in asks {
             let answer = self.ask(&self.written(&ask)?).await?;
             if !answer.is_success() {
-                return Err(Reason::Refused(answer.status.as_u16(), answer.json()));
+                return Err(Reason::Refused(told(&answer)));
             }
         }
         if script.controllers {
@@ -193,7 +195,7 @@ impl<'a> Player<'a> {
 
     fn keep(&mut self, step: &Step, body: &Value, headers: &BTreeMap<&str, Value>) -> Result<(), Reason> {
         for (word, pointer) in &step.keep {
-            let absent = || Reason::Absent(pointer.clone(), body.clone());
+            let absent = || Reason::Absent(pointer.clone());
             let found = if pointer.starts_with('/') { find(body, pointer) } else { headers.get(pointer.as_str()) };
             let meaning = match found.ok_or_else(absent)? {
                 Value::String(text) => text.clone(),
@@ -250,7 +252,7 @@ impl<'a> Player<'a> {
                 return Ok(answer);
             }
             if Instant::now() > end {
-                return Err(Reason::Unsettled(answer.recorded()));
+                return Err(Reason::Unsettled(told(&answer)));
             }
             sleep(LOOK_EVERY).await;
         }
@@ -292,13 +294,12 @@ struct WrittenAsk {
 
 impl WrittenAsk {
     fn request(&self, target: &Target) -> Result<Request<Full<Bytes>>, Reason> {
-        let mut request = Request::builder().method(self.method.as_str()).uri(enlarge(&self.path)?);
-        request = request.header("Host", target.authority.as_str());
-        if let Some(token) = target.token.as_ref().filter(|_| !self.headers.contains_key("Authorization")) {
-            let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(http::Error::from)?;
-            value.set_sensitive(true);
-            request = request.header("Authorization", value);
-        }
+        let path = enlarge(&self.path)?;
+        let mut request = if self.headers.contains_key(AUTHORIZATION) {
+            target.request(&self.method, &path)
+        } else {
+            target.administrator_request(&self.method, &path)
+        };
         for (name, value) in &self.headers {
             if let Some(value) = value {
                 request = request.header(HeaderName::try_from(name).map_err(http::Error::from)?, value);
@@ -321,6 +322,11 @@ impl WrittenAsk {
         }
         recorded
     }
+}
+
+/// An answer in a few words, none of which is the content of an object.
+fn told(answer: &Answer) -> String {
+    format!("{} {}", answer.status, answer.json()["message"].as_str().unwrap_or_default())
 }
 
 /// Some places of a value, by their pointers, and what kind of thing it is.

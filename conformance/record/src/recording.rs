@@ -1,6 +1,5 @@
 //! A recording as a whole: the version, the documents, and every exchange.
 
-use http::Request;
 use http_body_util::Full;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -59,7 +58,7 @@ pub async fn record_exchange(script: &Script, target: &Target) -> Result<(String
 
 /// What the server calls itself, such as `v1.35.4`.
 pub async fn version(target: &Target) -> Result<Value, ConnectionError> {
-    let request = Request::get("/version").header("Host", target.authority.as_str()).body(Full::default());
+    let request = target.request("GET", "/version").body(Full::default());
     let request = request.map_err(|error| ConnectionError::Body(error.to_string()))?;
     let answer = Connection::open(target).await?.send(request).await?;
     Ok(answer.json()["gitVersion"].clone())

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::{HeaderValue, Request, header, request};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -68,6 +69,25 @@ impl Target {
         };
         Ok(Self { authority: authority.to_owned(), encryption, token: token.map(str::to_owned) })
     }
+
+    /// The start of a request, from nobody.
+    pub fn request(&self, method: &str, path: &str) -> request::Builder {
+        Request::builder().method(method).uri(path).header(header::HOST, self.authority.as_str())
+    }
+
+    /// The start of a request of the administrator, if there is one.
+    pub fn administrator_request(&self, method: &str, path: &str) -> request::Builder {
+        let request = self.request(method, path);
+        let Some(token) = &self.token else { return request };
+        match HeaderValue::try_from(format!("Bearer {token}")) {
+            Ok(mut value) => {
+                value.set_sensitive(true);
+                request.header(header::AUTHORIZATION, value)
+            }
+            // The builder keeps the mistake and tells it when it is finished.
+            Err(_) => request.header(header::AUTHORIZATION, "\n"),
+        }
+    }
 }
 
 fn trusting(pem: &str) -> Result<ClientConfig, TargetError> {
@@ -102,5 +122,8 @@ mod tests {
     fn the_token_is_in_no_debug_form() {
         let target = Target::new("http://127.0.0.1:1", None, Some("secret")).unwrap();
         assert!(!format!("{target:?}").contains("secret"));
+        let request = target.administrator_request("GET", "/").body(()).unwrap();
+        assert_eq!(request.headers()["authorization"], "Bearer secret");
+        assert!(!format!("{request:?}").contains("secret"));
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use http::Request;
 use http_body_util::Full;
 use serde_json::json;
 use thiserror::Error;
@@ -109,13 +108,12 @@ impl Asker<'_> {
     }
 
     async fn send(&mut self, method: &str, query: &str, body: Bytes) -> Result<(), LoadError> {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("{PATH}/bench-{}{query}", self.number))
-            .header("Host", self.target.authority.as_str())
+        let path = format!("{PATH}/bench-{}{query}", self.number);
+        let request = self
+            .target
+            .administrator_request(method, &path)
             .header("Accept", "application/json")
             .header("Content-Type", "application/apply-patch+yaml")
-            .header("Authorization", format!("Bearer {}", self.target.token.as_deref().unwrap_or_default()))
             .body(Full::new(body))?;
         let answer = self.connection.send(request).await?;
         if answer.is_success() { Ok(()) } else { Err(LoadError::Refused(answer.status.as_u16())) }

@@ -60,7 +60,7 @@ fn measure_running(cluster: &dyn Cluster, stop: &Stop, sheet: &mut Sheet) -> Res
                     rate = load::rate(&target, kind, connections) => rate.map_err(|error| error.to_string()),
                 }
             });
-            let name = format!("{kind}, {connections} at a time");
+            let name = format!("{kind}, {connections} connection{}", if connections == 1 { "" } else { "s" });
             match rate {
                 Ok(rate) => sheet.add(&name, rate, "per s", Bar::None),
                 Err(reason) => sheet.add_missing(&name, &reason),
