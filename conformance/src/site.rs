@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use sindri_cluster::Sim;
 use tempfile::TempDir;
 use thiserror::Error;
 
@@ -53,16 +54,6 @@ pub struct Broker {
     pub key_file: PathBuf,
     /// The key.
     pub key: String,
-}
-
-/// A running simulated API server.
-pub struct ApiServer {
-    /// Its process.
-    pub process: Process,
-    /// `http://HOST:PORT`.
-    pub url: String,
-    /// How to reach it, for agents and for kubectl.
-    pub kubeconfig: PathBuf,
 }
 
 impl Site {
@@ -117,15 +108,9 @@ impl Site {
         Ok(Broker { process, url, key_file, key: key.trim().to_owned() })
     }
 
-    /// Starts the API server of a cluster and waits until it listens.
-    pub fn start_api_server(&self, cluster: &str) -> Result<ApiServer, SiteError> {
-        let kubeconfig = self.path().join(format!("{cluster}.kubeconfig"));
-        let flags = ["serve", "--port", "0", "--kubeconfig"].map(OsString::from);
-        let arguments = flags.into_iter().chain([kubeconfig.clone().into()]).collect();
-        let launch = self.launch(&format!("{cluster}-api"), &self.binaries.api_server, arguments);
-        let mut process = Process::start(launch)?;
-        let url = process.ready(&self.waiter)?;
-        Ok(ApiServer { process, url, kubeconfig })
+    /// Where simulated clusters come from.
+    pub fn simulated(&self) -> Sim {
+        Sim::new(&self.binaries.api_server)
     }
 
     /// Starts the agent of a cluster.

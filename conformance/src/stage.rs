@@ -10,15 +10,16 @@ use std::time::Duration;
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::Value;
 use sindri_client::Client;
+use sindri_cluster::{Cluster, Options, Provider};
 use sindri_world::gate::Asked;
 use sindri_world::ledger::Ledger;
 use sindri_world::scenario::ClusterFault;
 use sindri_world::stage::{ClusterCall, HostAction, Job, Stage, Trouble, enlist};
 use tokio::time::Instant;
 
-use crate::api::ApiClient;
+use crate::api;
 use crate::process::{Process, ProcessError};
-use crate::site::{ApiServer, Broker, POLLING_INTERVAL_SECS, Site, SiteError};
+use crate::site::{Broker, POLLING_INTERVAL_SECS, Site};
 
 /// The longest that a job of the operator may take. Longer than it asks a broker that is away.
 const JOB_MAX: Duration = Duration::from_secs(150);
@@ -31,9 +32,8 @@ const POLL_AND_PASS: Duration = Duration::from_secs(2 * POLLING_INTERVAL_SECS);
 pub struct RealStage {
     agents: BTreeMap<String, Process>,
     broker: Broker,
-    clusters: BTreeMap<String, ApiServer>,
+    clusters: BTreeMap<String, Box<dyn Cluster>>,
     client: Client,
-    api: ApiClient,
     began: Instant,
     site: Site,
 }
@@ -49,22 +49,23 @@ impl RealStage {
         let address = broker.url.parse().map_err(broken)?;
         let client = Client::new(HttpConnector::new(), address, &broker.key).map_err(broken)?;
         let (agents, clusters) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { agents, broker, clusters, client, api: ApiClient::default(), began: Instant::now(), site })
+        Ok(Self { agents, broker, clusters, client, began: Instant::now(), site })
     }
 
-    /// Starts an API server and an agent for each name.
-    pub fn add_clusters(&mut self, names: &[String], ledger: &RefCell<Ledger>) -> Result<(), Trouble> {
+    /// Starts a cluster and an agent for each name.
+    pub fn add_clusters(
+        &mut self,
+        names: &[String],
+        provider: &dyn Provider,
+        ledger: &RefCell<Ledger>,
+    ) -> Result<(), Trouble> {
         for agent in enlist(self, names, ledger)? {
-            self.add_cluster(&agent.name, &agent.key).map_err(broken)?;
+            let cluster = provider.start(&Options::default()).map_err(broken)?;
+            let kubeconfig = &cluster.access().kubeconfig;
+            let process = self.site.start_agent(&agent.name, &agent.key, &self.broker.url, kubeconfig);
+            self.agents.insert(agent.name.clone(), process.map_err(broken)?);
+            self.clusters.insert(agent.name, cluster);
         }
-        Ok(())
-    }
-
-    fn add_cluster(&mut self, name: &str, key: &str) -> Result<(), SiteError> {
-        let server = self.site.start_api_server(name)?;
-        let agent = self.site.start_agent(name, key, &self.broker.url, &server.kubeconfig)?;
-        self.clusters.insert(name.to_owned(), server);
-        self.agents.insert(name.to_owned(), agent);
         Ok(())
     }
 
@@ -90,13 +91,12 @@ impl RealStage {
             "broker" => Some(&mut self.broker.process),
             _ => self.agents.get_mut(name),
         };
-        // The simulated API server remembers nothing, and a cluster that forgets is another cluster.
+        // A cluster that forgets is another cluster.
         known.ok_or(Trouble::Unsupported("kill anything but agents and the broker"))
     }
 
     fn processes(&mut self) -> impl Iterator<Item = &mut Process> {
-        let servers = self.clusters.values_mut().map(|server| &mut server.process);
-        self.agents.values_mut().chain([&mut self.broker.process]).chain(servers)
+        self.agents.values_mut().chain([&mut self.broker.process])
     }
 
     /// The last lines of every log.
@@ -127,7 +127,8 @@ impl Stage for RealStage {
         }
         self.site.waiter().pause(by).map_err(broken)?;
         let checked: Result<(), ProcessError> = self.processes().try_for_each(Process::check);
-        checked.map_err(broken)
+        checked.map_err(broken)?;
+        self.clusters.values_mut().try_for_each(|cluster| cluster.check()).map_err(broken)
     }
 
     fn run_job(&mut self, job: Job, done: &dyn Fn() -> bool) -> Result<(), Trouble> {
@@ -137,8 +138,8 @@ impl Stage for RealStage {
 
     fn call_cluster(&mut self, cluster: &str, call: ClusterCall) -> Result<(u16, Value), Trouble> {
         let found = self.clusters.get(cluster);
-        let server = found.ok_or_else(|| Trouble::Broken(format!("there is no cluster {cluster:?}")))?;
-        self.api.call(self.site.waiter(), &server.url, call).map_err(Trouble::Broken)
+        let found = found.ok_or_else(|| Trouble::Broken(format!("there is no cluster {cluster:?}")))?;
+        api::call(self.site.waiter(), found.access(), call).map_err(Trouble::Broken)
     }
 
     fn act_on_hosts(&mut self, action: HostAction) -> Result<(), Trouble> {

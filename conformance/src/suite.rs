@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use sindri_cluster::Provider;
 use sindri_world::ledger::Ledger;
 use sindri_world::play::Play;
 use sindri_world::scenario::{Library, Scenario};
@@ -71,10 +72,16 @@ pub fn choose<'a>(library: &'a Library, filter: &str) -> Vec<&'a Scenario> {
 }
 
 /// Plays one story.
-pub fn play(scenario: &Scenario, library: &Library, binaries: &Binaries, waiter: &Rc<Waiter>) -> Case {
+pub fn play(
+    scenario: &Scenario,
+    library: &Library,
+    provider: &dyn Provider,
+    binaries: &Binaries,
+    waiter: &Rc<Waiter>,
+) -> Case {
     let began = Instant::now();
     let (outcome, logs) = match stage(binaries, waiter) {
-        Ok(mut stage) => match acts(&mut stage, scenario, library) {
+        Ok(mut stage) => match acts(&mut stage, provider, scenario, library) {
             Ok(()) => (Outcome::Passed, String::new()),
             // The processes have nothing to say about what the stage cannot do.
             Err(trouble @ Trouble::Unsupported(_)) => (Outcome::of(&trouble), String::new()),
@@ -91,9 +98,9 @@ fn stage(binaries: &Binaries, waiter: &Rc<Waiter>) -> Result<RealStage, Trouble>
     RealStage::new(site)
 }
 
-fn acts(stage: &mut RealStage, scenario: &Scenario, library: &Library) -> Result<(), Trouble> {
+fn acts(stage: &mut RealStage, provider: &dyn Provider, scenario: &Scenario, library: &Library) -> Result<(), Trouble> {
     let ledger = Rc::new(RefCell::new(Ledger::default()));
-    stage.add_clusters(&scenario.fleet.agents, &ledger)?;
+    stage.add_clusters(&scenario.fleet.agents, provider, &ledger)?;
     Play::new(stage, library, scenario, ledger.clone(), PATIENCE).steps()?;
     stage.end_faults()?;
     let bound = scenario.converges_within.0.min(CONVERGE_MAX);

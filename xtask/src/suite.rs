@@ -93,7 +93,13 @@ fn control_plane() -> Result<Counts, String> {
             let which = ["--workspace", "--test", "control_plane", "--test", "recorded"];
             // Two at a time: each has a control plane. What was not run says so in its output.
             let how = ["--", "--include-ignored", "--nocapture", "--test-threads=2"];
-            cargo_test(Run::cargo(), &[which.as_slice(), &how].concat())
+            let mut counts = cargo_test(Run::cargo(), &[which.as_slice(), &how].concat())?;
+            // The stories with the real broker and agent, each on a control plane of its own.
+            let stories =
+                succeeds(Run::built("sindri-conformance").args(["run", "--cluster", "local", "--root"]).arg(root()))?;
+            counts.passed += stories.passed;
+            counts.failed += stories.failed;
+            Ok(counts)
         }
         EXIT_NOT_RUN => Ok(Counts::default()),
         code => Err(format!("the control plane could not be built (exit code {code})")),

@@ -21,7 +21,7 @@ pub(crate) fn in_cluster<T: Send>(
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(&error.to_string()))?;
         runtime.block_on(async {
-            let client = connect(access).await?;
+            let client = access.connect().await?;
             let done = tokio::time::timeout(WORK_MAX, work(client)).await;
             done.map_err(|_| ClusterError::late("an answer", WORK_MAX))?.map_err(|error| failed(&error.to_string()))
         })
@@ -29,13 +29,17 @@ pub(crate) fn in_cluster<T: Send>(
     std::thread::scope(|scope| scope.spawn(worker).join().unwrap_or_else(|_| Err(failed("the client panicked"))))
 }
 
-async fn connect(access: &Access) -> Result<Client, ClusterError> {
-    let path = access.kubeconfig.display();
-    let kubeconfig = Kubeconfig::read_from(&access.kubeconfig).map_err(|error| failed(&format!("{path}: {error}")))?;
-    let options = KubeConfigOptions { context: access.context.clone(), ..KubeConfigOptions::default() };
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    let config = config.map_err(|error| failed(&format!("{path}: {error}")))?;
-    Client::try_from(config).map_err(|error| failed(&error.to_string()))
+impl Access {
+    /// A client of the cluster. It belongs to the runtime on which this is called.
+    pub async fn connect(&self) -> Result<Client, ClusterError> {
+        let path = self.kubeconfig.display();
+        let kubeconfig =
+            Kubeconfig::read_from(&self.kubeconfig).map_err(|error| failed(&format!("{path}: {error}")))?;
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let config = config.map_err(|error| failed(&format!("{path}: {error}")))?;
+        Client::try_from(config).map_err(|error| failed(&error.to_string()))
+    }
 }
 
 fn failed(words: &str) -> ClusterError {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
 
+use sindri_cluster::{Options, Provider};
 use sindri_conformance::binaries::Binaries;
 use sindri_conformance::site::Site;
 use sindri_conformance::waiter::Waiter;
@@ -29,12 +30,12 @@ fn a_wrong_key_an_unknown_agent_and_a_missing_kubeconfig_are_named() {
     let binaries = Binaries::find(Path::new(COMMAND).parent().unwrap()).unwrap();
     let site = Site::new(binaries, Rc::new(Waiter::new().unwrap())).unwrap();
     let broker = site.start_broker().unwrap();
-    let cluster = site.start_api_server("east").unwrap();
+    let cluster = site.simulated().start(&Options::default()).unwrap();
 
-    let words = refused(&site, &broker.url, "brokkr_BRwrong1_nothing", &cluster.kubeconfig);
+    let words = refused(&site, &broker.url, "brokkr_BRwrong1_nothing", &cluster.access().kubeconfig);
     assert!(words.contains("cannot find agent east of cluster east: the broker does not accept the key"), "{words}");
 
-    let words = refused(&site, &broker.url, &broker.key, &cluster.kubeconfig);
+    let words = refused(&site, &broker.url, &broker.key, &cluster.access().kubeconfig);
     assert!(words.contains("cannot find agent east of cluster east: the broker answered 404"), "{words}");
 
     let words = refused(&site, &broker.url, &broker.key, &site.path().join("none"));

@@ -7,8 +7,9 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
+use sindri_cluster::{Cluster, Options, Provider};
 use sindri_conformance::process::Process;
-use sindri_conformance::site::{ApiServer, Broker, Site, SiteError};
+use sindri_conformance::site::{Broker, Site};
 use sindri_conformance::waiter::Waiter;
 use tokio::time::Instant;
 
@@ -49,7 +50,7 @@ pub fn demo(flags: &DemoFlags) -> Result<(), Failure> {
     Ok(())
 }
 
-fn broken(error: SiteError) -> Failure {
+fn broken(error: impl std::fmt::Display) -> Failure {
     Failure::Broken(error.to_string())
 }
 
@@ -57,7 +58,7 @@ fn broken(error: SiteError) -> Failure {
 struct Show {
     agent: Option<Process>,
     broker: Broker,
-    cluster: ApiServer,
+    cluster: Box<dyn Cluster>,
     shell: Shell,
     hand: Hand,
     site: Site,
@@ -66,16 +67,16 @@ struct Show {
 impl Show {
     fn new(site: Site) -> Result<Self, Failure> {
         let broker = site.start_broker().map_err(broken)?;
-        let cluster = site.start_api_server(NAME).map_err(broken)?;
+        let cluster = site.simulated().start(&Options::default()).map_err(broken)?;
         let environment = vec![
             ("SINDRI_BROKER", broker.url.clone().into()),
             ("SINDRI_KEY_FILE", broker.key_file.clone().into()),
-            ("KUBECONFIG", cluster.kubeconfig.clone().into()),
+            ("KUBECONFIG", cluster.access().kubeconfig.clone().into()),
             // What kubectl remembers of this cluster is of no use to anyone afterwards.
             ("KUBECACHEDIR", site.path().join("kubectl").into()),
         ];
         let shell = Shell { cli: site.binaries().cli.clone(), environment };
-        let hand = Hand::new(&shell, &cluster.url);
+        let hand = Hand::new(&shell, cluster.access());
         Ok(Self { agent: None, broker, cluster, shell, hand, site })
     }
 
@@ -92,10 +93,10 @@ impl Show {
     }
 
     fn introduce(&self) {
-        let (broker, cluster) = (&self.broker, &self.cluster);
+        let (broker, cluster) = (&self.broker, self.cluster.access());
         say("A broker, a simulated cluster and its agent, as real processes on this machine.\n");
         say(format!("  broker      {}", broker.url));
-        say(format!("  cluster     {}", cluster.url));
+        say(format!("  cluster     {}", cluster.server));
         say(format!("  kubeconfig  {}", cluster.kubeconfig.display()));
         say("\nTo play along, in another terminal:\n");
         say(format!("  export SINDRI_BROKER={} SINDRI_KEY_FILE={}", broker.url, broker.key_file.display()));
@@ -113,7 +114,7 @@ impl Show {
         let made = self.sindri(&["agent", "create", NAME, "--cluster", NAME])?;
         let key = key_in(&made).ok_or_else(|| Failure::Broken("a new agent came without a key".to_owned()))?;
         self.sindri(&["agent", "activate", NAME])?;
-        let agent = self.site.start_agent(NAME, key, &self.broker.url, &self.cluster.kubeconfig);
+        let agent = self.site.start_agent(NAME, key, &self.broker.url, &self.cluster.access().kubeconfig);
         self.agent = Some(agent.map_err(broken)?);
         Ok(())
     }
@@ -176,11 +177,10 @@ impl Show {
 
     fn pause(&mut self, span: Duration) -> Result<(), Failure> {
         self.waiter().pause(span).map_err(|cut| Failure::Broken(cut.to_string()))?;
-        let processes = [&mut self.broker.process, &mut self.cluster.process].into_iter().chain(&mut self.agent);
-        for process in processes {
-            process.check().map_err(|error| Failure::Broken(error.to_string()))?;
+        for process in [&mut self.broker.process].into_iter().chain(&mut self.agent) {
+            process.check().map_err(broken)?;
         }
-        Ok(())
+        self.cluster.check().map_err(broken)
     }
 
     /// Leaves everything running for whoever plays along. A signal is how one ends it, and no failure.
@@ -206,7 +206,7 @@ impl Show {
     /// Shows what the processes said last, unless it was a signal that ended the story.
     fn explain(&self) {
         if self.waiter().interrupted().is_none() {
-            let processes = [&self.broker.process, &self.cluster.process].into_iter().chain(&self.agent);
+            let processes = [&self.broker.process].into_iter().chain(&self.agent);
             processes.for_each(|process| eprint!("{}", process.tail()));
         }
     }

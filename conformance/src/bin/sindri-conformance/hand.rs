@@ -2,7 +2,8 @@
 
 use http::Method;
 use serde_json::Value;
-use sindri_conformance::api::ApiClient;
+use sindri_cluster::Access;
+use sindri_conformance::api;
 use sindri_conformance::waiter::Waiter;
 use sindri_world::stage::ClusterCall;
 
@@ -59,16 +60,15 @@ pub const LOOK_AT_NAMESPACES: Gesture =
 
 /// A hand in a cluster.
 pub struct Hand {
-    api: ApiClient,
-    url: String,
+    access: Access,
     has_kubectl: bool,
 }
 
 impl Hand {
     /// Looks whether kubectl is there.
-    pub fn new(shell: &Shell, url: &str) -> Self {
+    pub fn new(shell: &Shell, access: &Access) -> Self {
         let has_kubectl = shell.quietly("kubectl", &["version", "--client"]).is_ok();
-        Self { api: ApiClient::default(), url: url.to_owned(), has_kubectl }
+        Self { access: access.clone(), has_kubectl }
     }
 
     /// Does it, and shows how.
@@ -97,7 +97,7 @@ impl Hand {
     fn call(&self, waiter: &Waiter, method: Method, target: &str, body: &str) -> Result<(u16, Value), Failure> {
         let content_type = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let call = ClusterCall { method, target: target.to_owned(), content_type, body: body.as_bytes().to_vec() };
-        self.api.call(waiter, &self.url, call).map_err(Failure::Broken)
+        api::call(waiter, &self.access, call).map_err(Failure::Broken)
     }
 }
 

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use sindri_cluster::ProviderName;
+use sindri_cluster::{Container, Home, Kind, Local, Provider, ProviderName, Sim};
+use sindri_conformance::binaries::Binaries;
 use sindri_conformance::{report, suite};
 use sindri_world::scenario::{Library, Scenario};
 
@@ -12,7 +13,7 @@ use crate::output::say;
 use crate::{Failure, RunFlags, prepare};
 
 pub fn run(flags: &RunFlags) -> Result<(), Failure> {
-    let provider = provider(flags.cluster.as_deref())?;
+    let name = provider_name(flags.cluster.as_deref())?;
     let library = read_library(&flags.root)?;
     let chosen = suite::choose(&library, &flags.filter);
     if chosen.is_empty() {
@@ -23,14 +24,15 @@ pub fn run(flags: &RunFlags) -> Result<(), Failure> {
         return Ok(());
     }
     let (binaries, waiter) = prepare()?;
+    let provider = provider(name, &binaries)?;
     // Opened first: a path that cannot be written is found before the suite has run.
     let (json, junit) = (Document::create(flags.json.as_deref())?, Document::create(flags.junit.as_deref())?);
     let default = if flags.cluster.is_none() { " (no --cluster was given)" } else { "" };
     let stories = if chosen.len() == 1 { "story" } else { "stories" };
-    say(format!("{} {stories} on cluster {provider}{default}", chosen.len()));
+    say(format!("{} {stories} on cluster {name}{default}", chosen.len()));
     let mut cases = Vec::new();
     for scenario in chosen {
-        let case = suite::play(scenario, &library, &binaries, &waiter);
+        let case = suite::play(scenario, &library, &*provider, &binaries, &waiter);
         if let Some(code) = waiter.interrupted() {
             return Err(Failure::Interrupted(code));
         }
@@ -38,8 +40,8 @@ pub fn run(flags: &RunFlags) -> Result<(), Failure> {
         cases.push(case);
     }
     say(report::summary(&cases));
-    json.write(&format!("{:#}\n", report::to_json(provider, &cases)))?;
-    junit.write(&report::to_junit(provider, &cases))?;
+    json.write(&format!("{:#}\n", report::to_json(name, &cases)))?;
+    junit.write(&report::to_junit(name, &cases))?;
     if report::failures(&cases) == 0 { Ok(()) } else { Err(Failure::Cases) }
 }
 
@@ -51,13 +53,20 @@ fn nothing_chosen(flags: &RunFlags) -> Failure {
     })
 }
 
-fn provider(wanted: Option<&str>) -> Result<ProviderName, Failure> {
-    let provider = wanted.map_or(Ok(ProviderName::Sim), str::parse);
-    let provider: ProviderName = provider.map_err(|unknown| Failure::Mistake(unknown.to_string()))?;
-    match provider {
-        ProviderName::Sim => Ok(provider),
-        ProviderName::Local | ProviderName::Container | ProviderName::Kind | ProviderName::Kubeconfig => {
-            Err(Failure::Mistake(format!("--cluster {provider}: the suite does not run there yet")))
+fn provider_name(wanted: Option<&str>) -> Result<ProviderName, Failure> {
+    let name = wanted.map_or(Ok(ProviderName::Sim), str::parse);
+    name.map_err(|unknown| Failure::Mistake(unknown.to_string()))
+}
+
+fn provider(name: ProviderName, binaries: &Binaries) -> Result<Box<dyn Provider>, Failure> {
+    match name {
+        ProviderName::Sim => Ok(Box::new(Sim::new(&binaries.api_server))),
+        ProviderName::Local => Ok(Box::new(Local::new(Home::of_user()))),
+        ProviderName::Container => Ok(Box::new(Container::new(Home::of_user()))),
+        ProviderName::Kind => Ok(Box::new(Kind::default())),
+        // Stories have a cluster of their own, and are not careful with it.
+        ProviderName::Kubeconfig => {
+            Err(Failure::Mistake("--cluster kubeconfig: the stories need clusters that nobody else uses".to_owned()))
         }
     }
 }
