@@ -39,7 +39,7 @@ pub(crate) async fn record(
         return Err(Refusal::bad("invalid_event", format!("status must have 1 to {STATUS_CHARS_MAX} characters")));
     }
     let event = AgentEvent {
-        id: EventId::mint(&broker.entropy),
+        id: EventId::mint_at(stamp.at, &broker.entropy),
         created_at: stamp.at,
         updated_at: stamp.at,
         deleted_at: None,

@@ -77,7 +77,7 @@ pub(crate) async fn submit(
     request.is_deletion_marker |= marker.deletion_marker;
     check(&request)?;
     let revision = NewRevision {
-        id: RevisionId::mint(&broker.entropy),
+        id: RevisionId::mint_at(stamp.at, &broker.entropy),
         stack,
         yaml_content: request.yaml_content,
         is_deletion_marker: request.is_deletion_marker,

@@ -61,7 +61,7 @@ pub(super) struct Addressed {
 
 impl<'a> Message<'a> {
     pub(super) fn new(stamp: &'a Stamp, happening: &Happening) -> Self {
-        let event = EventId::mint(&stamp.entropy);
+        let event = EventId::mint_at(stamp.at, &stamp.entropy);
         let text = json!({
             "id": event,
             "event_type": happening.event.as_str(),
@@ -72,7 +72,7 @@ impl<'a> Message<'a> {
     }
 
     pub(super) fn to(&self, subscriber: WebhookId, target_labels: Option<String>) -> Addressed {
-        let id = DeliveryId::mint(&self.stamp.entropy);
+        let id = DeliveryId::mint_at(self.stamp.at, &self.stamp.entropy);
         let (event_type, at) = (self.event_type.as_str(), self.stamp.at);
         Addressed { id, row: row![id, subscriber, event_type, self.event, &self.text, target_labels, at] }
     }

@@ -63,7 +63,7 @@ fn row_of(entry: Entry<'_>) -> Vec<Value> {
         Some(KeyHolder::Generator(generator)) => ("generator", Some(generator.to_string())),
     };
     row![
-        AuditId::mint(&stamp.entropy),
+        AuditId::mint_at(stamp.at, &stamp.entropy),
         stamp.at,
         actor_type,
         actor,

@@ -125,7 +125,7 @@ async fn no_longer_wanted(session: &mut dyn Session, stamp: &Stamp, (agent, stac
         return Ok(());
     }
     let sequence = epoch::tick(session).await?;
-    let id = RevisionId::mint(&stamp.entropy);
+    let id = RevisionId::mint_at(stamp.at, &stamp.entropy);
     let removal = NewRevision { id, stack, yaml_content: String::new(), is_deletion_marker: true };
     revisions::insert(session, &[Appended { stamp, revision: &removal, sequence, only_for: Some(agent) }]).await?;
     let sql = "UPDATE assignments SET wanted = 0, removal = ?1, confirmed = 0 WHERE agent_id = ?2 AND stack_id = ?3";

@@ -105,7 +105,7 @@ pub(crate) async fn update(
 pub(crate) async fn delete(session: &mut dyn Session, stamp: Stamp, stack: StackId) -> Result<(), StoreError> {
     let sequence = epoch::tick(session).await?;
     let gone = get(session, stack).await?;
-    let id = RevisionId::mint(&stamp.entropy);
+    let id = RevisionId::mint_at(stamp.at, &stamp.entropy);
     let marker = NewRevision { id, stack, yaml_content: String::new(), is_deletion_marker: true };
     let appended = Appended { stamp: &stamp, revision: &marker, sequence, only_for: None };
     revisions::insert(session, &[appended]).await?;
