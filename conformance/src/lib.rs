@@ -4,6 +4,7 @@
 //! processes, the choice of the cluster, and the report. Left out: faults that only a simulated network or a
 //! simulated API server can have. A story that needs one is reported as not runnable here, never as passed.
 
+pub mod afterwards;
 pub mod api;
 pub mod bench;
 pub mod binaries;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 
+use crate::afterwards::Afterwards;
 use crate::waiter::{Cut, Waiter};
 
 /// How long a process may take until it is ready.
@@ -79,6 +80,8 @@ pub struct Launch {
 pub struct Process {
     launch: Launch,
     child: Option<Child>,
+    /// What ends it when this program is killed.
+    afterwards: Option<Afterwards>,
     /// How long the log was at the last start: what earlier starts said does not count.
     log_start: usize,
 }
@@ -86,7 +89,7 @@ pub struct Process {
 impl Process {
     /// Starts it.
     pub fn start(launch: Launch) -> Result<Self, ProcessError> {
-        let mut process = Self { launch, child: None, log_start: 0 };
+        let mut process = Self { launch, child: None, afterwards: None, log_start: 0 };
         process.restart()?;
         Ok(process)
     }
@@ -95,9 +98,10 @@ impl Process {
     pub fn restart(&mut self) -> Result<(), ProcessError> {
         if self.child.is_none() {
             self.log_start = self.log().len();
-            let started = self.spawn();
-            let child = started.map_err(|source| ProcessError::Start { name: self.launch.name.clone(), source })?;
-            self.child = Some(child);
+            let name = self.launch.name.clone();
+            let fault = |source| ProcessError::Start { name, source };
+            let started = self.spawn().and_then(|child| Afterwards::kill(self.child.insert(child).id()));
+            self.afterwards = Some(started.map_err(fault)?);
         }
         Ok(())
     }
@@ -151,7 +155,7 @@ impl Process {
         match ended {
             None => Ok(()),
             Some(status) => {
-                self.child = None;
+                (self.child, self.afterwards) = (None, None);
                 Err(ProcessError::Ended { name: self.launch.name.clone(), status, tail: self.tail() })
             }
         }
@@ -164,6 +168,7 @@ impl Process {
             let _ended = child.kill();
             let _reaped = child.wait();
         }
+        self.afterwards = None;
     }
 
     /// Its id, while it runs.

@@ -12,6 +12,7 @@ use sindri_cluster::Sim;
 use tempfile::TempDir;
 use thiserror::Error;
 
+use crate::afterwards::Afterwards;
 use crate::binaries::Binaries;
 use crate::process::{Launch, Process, ProcessError};
 use crate::waiter::Waiter;
@@ -39,6 +40,8 @@ pub enum SiteError {
 
 /// A place for processes. Drop it after them: it is their files.
 pub struct Site {
+    /// What removes the directory when this program is killed; it is dropped before the directory goes as usual.
+    _afterwards: Afterwards,
     directory: TempDir,
     binaries: Binaries,
     waiter: Rc<Waiter>,
@@ -60,9 +63,10 @@ impl Site {
     /// Makes the directory.
     pub fn new(binaries: Binaries, waiter: Rc<Waiter>) -> Result<Self, SiteError> {
         let directory = tempfile::Builder::new().prefix("sindri-").tempdir();
-        let what = "a temporary directory".to_owned();
-        let directory = directory.map_err(|source| SiteError::File { what, source })?;
-        Ok(Self { directory, binaries, waiter })
+        let fault = |source| SiteError::File { what: "a temporary directory".to_owned(), source };
+        let directory = directory.map_err(fault)?;
+        let _afterwards = Afterwards::remove(directory.path()).map_err(fault)?;
+        Ok(Self { _afterwards, directory, binaries, waiter })
     }
 
     /// The directory.

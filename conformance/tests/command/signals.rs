@@ -9,7 +9,7 @@ fn interrupt(signal: Signal, code: i32) {
     let root = root_with(&story("  - polls: 20\n  - polls: 20\n"));
     let mut run = place.command(&["run", "--root", root.path().to_str().unwrap()]).spawn().unwrap();
     // A broker, an API server and an agent.
-    until("the processes to run", || place.processes().len() == 3);
+    until("the processes to run", || place.programs() == 3);
     kill_process(Pid::from_child(&run), signal).unwrap();
     let mut status = None;
     until("the run to end", || {
@@ -18,6 +18,17 @@ fn interrupt(signal: Signal, code: i32) {
     });
     assert_eq!(status.unwrap().code(), Some(code));
     place.assert_left_clean();
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_nothing_running_and_no_file() {
+    let place = Place::new();
+    let root = root_with(&story("  - polls: 20\n  - polls: 20\n"));
+    let mut run = place.command(&["run", "--root", root.path().to_str().unwrap()]).spawn().unwrap();
+    until("the processes to run", || place.programs() == 3);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    until("what it left to be gone", || place.processes().is_empty() && place.files().is_empty());
 }
 
 #[test]
@@ -41,7 +52,7 @@ fn ctrl_c_is_how_a_demonstration_ends() {
     let mut demo = place.command(&["demo", "--seconds", "600"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(demo.stdout.take().unwrap()));
     assert!(lines.any(|line| line.unwrap().ends_with("Ctrl-C ends them.")));
-    assert_eq!(place.processes().len(), 3);
+    assert_eq!(place.programs(), 3);
     kill_process(Pid::from_child(&demo), Signal::INT).unwrap();
     assert!(lines.any(|line| line.unwrap().starts_with("Everything is ended")));
     assert_eq!(demo.wait().unwrap().code(), Some(0));

@@ -43,7 +43,7 @@ fn a_failed_case_shows_why_and_what_each_process_said_last() {
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("\n    expect: Namespace shop is in east and should not be\n"), "{said}");
-    for name in ["broker", "east", "east-api"] {
+    for name in ["broker", "east"] {
         assert!(said.contains(&format!("\n  last lines of {name}:\n")), "{said}");
     }
     place.assert_left_clean();

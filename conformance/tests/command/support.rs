@@ -48,12 +48,20 @@ impl Place {
             .collect()
     }
 
+    /// How many of them are programs of ours, and not what watches over these.
+    pub fn programs(&self) -> usize {
+        let is_ours = |line: &&String| line.split(' ').next().is_some_and(|program| program.contains("/sindri-"));
+        self.processes().iter().filter(is_ours).count()
+    }
+
     /// Neither a process nor a file is left.
     pub fn assert_left_clean(&self) {
         assert_eq!(self.processes(), Vec::<String>::new());
-        let files: Vec<PathBuf> =
-            std::fs::read_dir(self.files.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert_eq!(files, Vec::<PathBuf>::new());
+        assert_eq!(self.files(), Vec::<PathBuf>::new());
+    }
+
+    pub fn files(&self) -> Vec<PathBuf> {
+        std::fs::read_dir(self.files.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 }
 

@@ -26,8 +26,8 @@ pub use serve::{Limits, Peer, PeerAddress, ServeOptions, serve, serve_with};
 pub use store::{
     AuditFilter, Change, Claim, Claimed, ClaimedDelivery, DeliveryFilter, DesiredObject, DesiredSet, Era, FleetEntry,
     Gate, Heartbeat, KeyHolder, KeyRecord, NewRevision, News, NextStep, Noun, OpenError, Page, PostgresError,
-    PostgresStore, RevisionRecord, SealedParts, Settlement, SqliteStore, Stamp, Store, StoreError, Stored, Watcher,
-    WebhookRecord, Whose, Worker,
+    PostgresStore, RevisionRecord, SealedParts, Settlement, SqliteStore, Stamp, Store, StoreError, Stored, Submitter,
+    Watcher, WebhookRecord, Whose, Worker,
 };
 pub use tls::{Tls, TlsError};
 pub use webhooks::{

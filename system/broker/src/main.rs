@@ -15,7 +15,7 @@ use axum::serve::ListenerExt;
 use jiff::Timestamp;
 use sindri_broker::{
     Bounds, Broker, Limits, OpenError, PostgresError, PostgresStore, SealingKey, SealingKeyError, Sender, ServeOptions,
-    SqliteStore, StoreError, TargetPolicy, Unopened, WebhookSettings, serve_with, system_connector,
+    SqliteStore, StoreError, Submitter, TargetPolicy, Unopened, WebhookSettings, serve_with, system_connector,
 };
 use sindri_model::{Clock, Entropy};
 use thiserror::Error;
@@ -219,8 +219,9 @@ async fn broker(config: &Config, entropy: &Entropy) -> Result<Broker, StartError
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         return Err(StartError::NoStore(shown));
     }
-    let opened = PostgresStore::open(url, config.count(&settings::DATABASE_CONNECTIONS)).await;
-    let store = opened.map_err(|source| StartError::Postgres { database: shown.clone(), source })?;
+    let opened = PostgresStore::open_with_submitter(url, config.count(&settings::DATABASE_CONNECTIONS)).await;
+    let (store, submitter) = opened.map_err(|source| StartError::Postgres { database: shown.clone(), source })?;
+    submit_on_a_thread(submitter)?;
     let origin = store.origin().await;
     let broker = Broker::start(store, system_clock(), entropy.clone()).await.map_err(unstarted)?;
     if let Some(origin) = origin {
@@ -264,6 +265,15 @@ fn sqlite(path: &str) -> Result<SqliteStore, StartError> {
     let (store, worker) = opened.map_err(|source| StartError::Database { path: path.to_owned(), source })?;
     std::thread::spawn(move || worker.run());
     Ok(store)
+}
+
+/// Submissions wait for many answers of the database, one after another: on a thread of their own they do not stand in
+/// line behind requests. It ends with the store.
+#[expect(clippy::disallowed_methods, reason = "the process owns threads and hands them in")]
+fn submit_on_a_thread(submitter: Submitter) -> Result<(), StartError> {
+    let runtime = runtime(1)?;
+    std::thread::spawn(move || runtime.block_on(submitter.run()));
+    Ok(())
 }
 
 /// The database holds every bundle, secrets included: it is created for its owner only.

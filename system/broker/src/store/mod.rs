@@ -16,7 +16,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use postgres::{PostgresError, PostgresStore};
+pub use postgres::{PostgresError, PostgresStore, Submitter};
 pub use sqlite::{Gate, OpenError, SqliteStore, Worker};
 pub use types::{
     AuditFilter, Change, Claim, Claimed, ClaimedDelivery, DeliveryFilter, DesiredObject, DesiredSet, Era, FleetEntry,

@@ -67,7 +67,7 @@ fn the_content_of_a_secret_stands_in_no_log_line_error_or_report() {
     for answer in &refused {
         assert!(!answer.contains(SECRET), "{answer}");
     }
-    for path in ["/audit-logs?limit=100", &format!("/webhooks/{hook}/deliveries"), "/fleet", "/agent-events"] {
+    for path in ["/admin/audit-logs?limit=100", &format!("/webhooks/{hook}/deliveries"), "/fleet", "/agent-events"] {
         let answer = ask("GET", path, "");
         assert!(answer.starts_with("HTTP/1.1 200") && !answer.contains(SECRET), "{path}: {answer}");
     }

@@ -4,10 +4,10 @@
 //! share a transaction: they would wait for each other's numbers anyway. Brokers hear of each other's changes by
 //! NOTIFY, and look by themselves now and then in case one was missed.
 
-mod appends;
 mod listener;
 mod schema;
 mod session;
+mod submitter;
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,6 +26,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use self::listener::Listener;
 use self::session::PostgresSession;
+pub use self::submitter::Submitter;
 use super::sql::database::{Database, Deed, Sql, Weight};
 use super::sql::submissions::{Submission, Waiting};
 use super::{Change, StoreError, Stored, Watcher};
@@ -47,8 +48,8 @@ pub struct Postgres {
     submissions: mpsc::Sender<Waiting>,
     listener: Listener,
     watcher: Arc<OnceLock<Watcher>>,
-    /// The task that carries submissions out ends with the store.
-    _tasks: JoinSet<()>,
+    /// The task that carries submissions out, if it is one of this runtime, ends with the store.
+    tasks: JoinSet<()>,
 }
 
 /// The database cannot be used as a store.
@@ -77,29 +78,31 @@ pub enum PostgresError {
 
 impl PostgresStore {
     /// Connects to the database at `url` with at most `connections` connections, and brings it to the newest schema.
+    /// Submissions are carried out by a task of this runtime.
     pub async fn open(url: &str, connections: usize) -> Result<Self, PostgresError> {
+        let (mut store, submitter) = Self::open_with_submitter(url, connections).await?;
+        store.0.tasks.spawn(submitter.run());
+        Ok(store)
+    }
+
+    /// The same, with submissions carried out by a submitter that its owner runs. On a runtime of its own, with a
+    /// thread of its own, none of the many answers that a submission waits for stands in line behind requests.
+    pub async fn open_with_submitter(url: &str, connections: usize) -> Result<(Self, Submitter), PostgresError> {
         let mut config = Config::from_str(url).map_err(|error| PostgresError::Address(error.to_string()))?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_MAX);
         }
         let tls = MakeRustlsConnect::new(tls_config(&config));
-        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_config(config.clone(), tls.clone(), recycling);
-        let pool = Pool::builder(manager)
-            .max_size(connections.max(1))
-            .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(CALL_MAX))
-            .create_timeout(Some(CONNECT_MAX))
-            .build()
-            .map_err(|error| PostgresError::Unreachable(error.to_string()))?;
+        let pool = pool(&config, &tls, connections)?;
         let mut first = pool.get().await.map_err(|error| PostgresError::Unreachable(root(&error)))?;
         schema::migrate(&mut first).await?;
         drop(first);
         let (submissions, waiting) = mpsc::channel(QUEUE_MAX);
-        let (watcher, mut tasks) = (Arc::<OnceLock<Watcher>>::default(), JoinSet::new());
-        tasks.spawn(appends::carry_out_all(pool.clone(), waiting, watcher.clone()));
+        let watcher: Arc<OnceLock<Watcher>> = Arc::default();
+        // A connection belongs to the runtime on which it was made: this one is the submitter's alone.
+        let submitter = Submitter { pool: self::pool(&config, &tls, 1)?, waiting, watcher: watcher.clone() };
         let listener = Listener::new(config, tls);
-        Ok(Self(Postgres { pool, submissions, listener, watcher, _tasks: tasks }))
+        Ok((Self(Postgres { pool, submissions, listener, watcher, tasks: JoinSet::new() }), submitter))
     }
 
     /// Which server this is, and which of its lives: differs after a restore or a failover. None where it may not be
@@ -110,6 +113,17 @@ impl PostgresStore {
                    FROM pg_control_system(), pg_control_checkpoint()";
         client.query_one(sql, &[]).await.ok()?.try_get(0).ok()
     }
+}
+
+fn pool(config: &Config, tls: &MakeRustlsConnect, connections: usize) -> Result<Pool, PostgresError> {
+    let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    Pool::builder(Manager::from_config(config.clone(), tls.clone(), recycling))
+        .max_size(connections.max(1))
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(CALL_MAX))
+        .create_timeout(Some(CONNECT_MAX))
+        .build()
+        .map_err(|error| PostgresError::Unreachable(error.to_string()))
 }
 
 /// Whether TLS is used is said in the address; then the server's certificate must be one that this machine trusts.
