@@ -85,11 +85,13 @@ impl Discovery {
 impl Cluster {
     /// The resource of a kind; `None` when the cluster answers that it does not serve it.
     pub async fn resource(&self, group: &str, version: &str, kind: &str) -> Result<Option<Resource>, ClusterError> {
-        let mut discovery = self.discovery.lock().await;
-        if let Some(found) = discovery.find(group, version, kind) {
-            return Ok(Some(found));
+        let known = self.discovery.lock().await.find(group, version, kind);
+        if known.is_some() {
+            return Ok(known);
         }
+        // Not while what is known is locked: a group that does not answer would hold up every other.
         let resources = self.served(group, version).await?;
+        let mut discovery = self.discovery.lock().await;
         discovery.known.insert((group.to_owned(), version.to_owned()), resources);
         Ok(discovery.find(group, version, kind))
     }
