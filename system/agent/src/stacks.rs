@@ -115,6 +115,7 @@ impl Worker<'_> {
     /// Forgets stacks of which nothing is wanted any more.
     fn forget(&self, idle: &mut BTreeMap<StackId, Known>) {
         let wanted: BTreeSet<StackId> = self.target.objects().iter().map(|object| object.stack_id).collect();
+        // An agent that rests is shown nothing, and shall find what it knows when it is woken.
         if !wanted.is_empty() {
             idle.retain(|stack, _| wanted.contains(stack));
             self.queue.retain(|stack| wanted.contains(&stack));
