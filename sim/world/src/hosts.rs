@@ -178,7 +178,7 @@ pub fn agent(seed: u64, name: &str, key: String, polling_interval: Duration, bro
                     .expect("the address and the key are well formed"),
                 cluster: Cluster::new(client, RetryPolicy::default()),
                 entropy,
-                settings: Settings { name: name.clone(), cluster_name: name, polling_interval },
+                settings: Settings { polling_interval, ..Settings::new(name.clone(), name) },
             };
             if let Err(error) = agent.run(pending()).await {
                 tracing::error!("the agent ended: {error}");

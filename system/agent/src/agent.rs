@@ -14,27 +14,12 @@ use crate::cluster::Cluster;
 use crate::poll::Target;
 use crate::queue::Queue;
 use crate::report::Recorded;
+use crate::settings::Settings;
 use crate::stacks::Worker;
 use crate::watches::Watches;
 
 /// Polls are spread over a tenth of the interval, so that a fleet does not poll as one.
 const JITTER_PARTS: u32 = 10;
-
-/// How the agent runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// The name under which the broker knows it.
-    pub name: String,
-    /// The cluster under which the broker knows it.
-    pub cluster_name: String,
-    /// How often it polls.
-    pub polling_interval: Duration,
-}
-
-impl Settings {
-    /// The interval of the guide.
-    pub const DEFAULT_POLLING_INTERVAL: Duration = Duration::from_secs(30);
-}
 
 /// Why the agent cannot run at all.
 #[derive(Clone, Debug, Error, PartialEq)]

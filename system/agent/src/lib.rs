@@ -15,10 +15,12 @@ mod poll;
 mod queue;
 mod report;
 mod retry;
+mod settings;
 mod stacks;
 mod watches;
 
-pub use agent::{Agent, AgentError, Settings};
+pub use agent::{Agent, AgentError};
 pub use inventory::{INVENTORY_LABEL, INVENTORY_NAMESPACE};
 pub use marks::{CHECKSUM_ANNOTATION, Marks, OBJECT_ANNOTATION, STACK_ANNOTATION, STACK_LABEL};
 pub use retry::RetryPolicy;
+pub use settings::{Brake, DriftMode, Settings};

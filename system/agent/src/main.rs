@@ -64,9 +64,8 @@ async fn run(flags: Flags) -> Result<(), String> {
         cluster: Cluster::new(client, RetryPolicy::default()),
         entropy: Entropy::new(system_entropy),
         settings: Settings {
-            name: flags.name,
-            cluster_name: flags.cluster,
             polling_interval: Duration::from_secs(flags.polling_interval),
+            ..Settings::new(flags.name, flags.cluster)
         },
     };
     tracing::info!("agent {} of cluster {} starts", agent.settings.name, agent.settings.cluster_name);
