@@ -24,10 +24,10 @@ pub use metrics::{Delivery, Metrics};
 pub use request_id::with_request_id;
 pub use serve::{Limits, Peer, PeerAddress, ServeOptions, serve, serve_with};
 pub use store::{
-    AuditFilter, Change, Claim, Claimed, ClaimedDelivery, DeliveryFilter, DesiredObject, DesiredSet, Era, FleetEntry,
-    Gate, Heartbeat, KeyHolder, KeyRecord, NewRevision, News, NextStep, Noun, OpenError, Page, PostgresError,
-    PostgresStore, RevisionRecord, SealedParts, Settlement, SqliteStore, Stamp, Store, StoreError, Stored, Submitter,
-    Watcher, WebhookRecord, Whose, Worker,
+    AgentReport, AuditFilter, Change, Claim, Claimed, ClaimedDelivery, DeliveryFilter, DesiredObject, DesiredSet, Era,
+    FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord, NewRevision, NewestRevision, News, NextStep, Noun, OpenError,
+    Page, PostgresError, PostgresStore, RevisionRecord, SealedParts, Settlement, SqliteStore, StackReports, Stamp,
+    Store, StoreError, Stored, Submitter, Watcher, WebhookRecord, Whose, Worker,
 };
 pub use tls::{Tls, TlsError};
 pub use webhooks::{

@@ -11,6 +11,7 @@ mod labels;
 mod outcomes;
 mod path;
 mod stacks;
+mod status;
 mod target_state;
 mod transport;
 

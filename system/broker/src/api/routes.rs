@@ -6,7 +6,7 @@
 use super::route::{Role, Roles, Route, delete, get, patch, post, put};
 use super::{
     agents, audit, conditions, deliveries, events, fleet, generators, health, keys, labels, openapi, revisions, stacks,
-    target_state, targets, webhooks,
+    status, target_state, targets, webhooks,
 };
 
 const ALL: Roles = &[Role::Admin, Role::Agent, Role::Generator];
@@ -113,6 +113,14 @@ fn of_agent_parts() -> Vec<Route> {
         get("/agent-events/{id}", ADMIN, "read_event", "One event", events::read),
         patch("/agents/{id}/health-status", AGENT, "report_health", "How what it applied is doing", conditions::report)
             .or(&[422]),
+        put(
+            "/agents/{id}/stacks/{stack_id}/status",
+            AGENT,
+            "report_stack_status",
+            "How a stack is on its cluster; replaces what it said before",
+            status::report,
+        )
+        .or(&[422]),
         get(
             "/agents/{id}/webhooks/pending",
             ADMIN_AGENT,
@@ -227,6 +235,13 @@ fn of_stacks() -> Vec<Route> {
         ),
         get("/deployment-objects/{id}/health", ADMIN, "read_deployment_health", "Its health", conditions::of_revision),
         get("/stacks/{id}/health", ADMIN, "read_stack_health", "Its health on every cluster", conditions::of_stack),
+        get(
+            "/stacks/{id}/status",
+            ADMIN_GENERATOR,
+            "read_stack_status",
+            "How it is on every cluster that should have it or has to remove it",
+            status::of_stack,
+        ),
         get(
             "/stacks/{id}/labels",
             ALL,

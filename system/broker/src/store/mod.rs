@@ -19,9 +19,9 @@ use std::sync::Arc;
 pub use postgres::{PostgresError, PostgresStore, Submitter};
 pub use sqlite::{Gate, OpenError, SqliteStore, Worker};
 pub use types::{
-    AuditFilter, Change, Claim, Claimed, ClaimedDelivery, DeliveryFilter, DesiredObject, DesiredSet, Era, FleetEntry,
-    Heartbeat, KeyHolder, KeyRecord, NewRevision, News, NextStep, Noun, Page, RevisionRecord, SealedParts, Settlement,
-    Stamp, StoreError, WebhookRecord, Whose,
+    AgentReport, AuditFilter, Change, Claim, Claimed, ClaimedDelivery, DeliveryFilter, DesiredObject, DesiredSet, Era,
+    FleetEntry, Heartbeat, KeyHolder, KeyRecord, NewRevision, NewestRevision, News, NextStep, Noun, Page,
+    RevisionRecord, SealedParts, Settlement, StackReports, Stamp, StoreError, WebhookRecord, Whose,
 };
 pub use verbs::Store;
 

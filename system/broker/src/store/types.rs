@@ -4,7 +4,9 @@ use std::fmt;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use sindri_model::wire::{Agent, DeploymentObject, HeartbeatReport, WebhookDelivery, WebhookResponse};
+use sindri_model::wire::{
+    Agent, AgentStackStatus, DeploymentObject, HeartbeatReport, WebhookDelivery, WebhookResponse,
+};
 use sindri_model::{
     AgentId, AuditId, DeliveryId, Entropy, Epoch, GeneratorId, Pak, PakDigest, PakId, RevisionId, Sequence, StackId,
     WebhookId,
@@ -185,6 +187,37 @@ pub struct FleetEntry {
     pub degraded: i64,
     /// Revisions that it calls failing.
     pub failing: i64,
+}
+
+/// The newest revision of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewestRevision {
+    /// Its id.
+    pub id: RevisionId,
+    /// Its sequence.
+    pub sequence: Sequence,
+    /// Whether it tells agents to remove the stack.
+    pub is_deletion_marker: bool,
+}
+
+/// What agents say about a stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackReports {
+    /// Whose stack it is.
+    pub generator: GeneratorId,
+    /// What should be everywhere, if there is anything.
+    pub newest: Option<NewestRevision>,
+    /// Of every agent that it is wanted of or that has to remove it, by name.
+    pub agents: Vec<AgentReport>,
+}
+
+/// What one agent says about a stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentReport {
+    /// What it says.
+    pub said: AgentStackStatus,
+    /// The removal that it has to confirm.
+    pub owes: Option<Sequence>,
 }
 
 /// Which entries of the audit log.

@@ -3,7 +3,8 @@
 use sindri_model::wire::{
     Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, AuditLog,
     DeploymentHealth, DeploymentObject, Generator, HealthStatusUpdate, PakSummary, Stack, StackAnnotation, StackLabel,
-    UpdateAgentRequest, UpdateGeneratorRequest, UpdateStackRequest, WebhookDelivery, WebhookResponse,
+    StackStatusReport, UpdateAgentRequest, UpdateGeneratorRequest, UpdateStackRequest, WebhookDelivery,
+    WebhookResponse,
 };
 use sindri_model::{
     AgentId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, RevisionId, Sequence, StackId, WebhookId,
@@ -12,12 +13,12 @@ use sindri_model::{
 use super::sql::database::{Database, Sql, Weight};
 use super::sql::submissions::Submission;
 use super::sql::{
-    agents, audit, deliveries, epoch, events, fleet, generators, health, keys, labels, revisions, stacks, target_state,
-    targets, webhooks,
+    agents, audit, deliveries, epoch, events, fleet, generators, health, keys, labels, revisions, stacks, status,
+    target_state, targets, webhooks,
 };
 use super::{
     AuditFilter, Claim, Claimed, DeliveryFilter, DesiredSet, Era, FleetEntry, Heartbeat, KeyHolder, KeyRecord,
-    NewRevision, News, Page, RevisionRecord, Settlement, Stamp, Stored, Watcher, WebhookRecord, Whose,
+    NewRevision, News, Page, RevisionRecord, Settlement, StackReports, Stamp, Stored, Watcher, WebhookRecord, Whose,
 };
 
 /// A change takes a stamp first; the weight tells a database how it may be carried out.
@@ -207,6 +208,12 @@ verbs! {
     Read health_of_revision(revision: RevisionId) -> Vec<DeploymentHealth> = health::of_revision;
     /// What agents say about the newest revision of a stack that each of them has spoken about.
     Read health_of_stack(stack: StackId) -> Vec<DeploymentHealth> = health::of_stack;
+
+    /// Notes how a stack is on an agent's cluster, in place of what it said before. What it has said already, and what
+    /// it says about an older revision than before or about a stack that it has removed, changes nothing.
+    Write report_status(stamp: Stamp, agent: AgentId, stack: StackId, report: StackStatusReport) -> () = status::report;
+    /// What agents say about a stack; of a deleted one only while some agent has to remove it.
+    Read reports_of_stack(stack: StackId) -> StackReports = status::of_stack;
 
     /// How every agent is doing; deleted ones while they owe something.
     Read fleet(whose: Whose, page: Page) -> Vec<FleetEntry> = fleet::list;

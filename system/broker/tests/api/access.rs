@@ -38,6 +38,7 @@ const ROUTES: &[Route] = &[
     route(Method::GET, "/agents/{id}/registrations", "Aa", 200),
     route(Method::POST, "/agents/{id}/rotate-pak", "Aa", 200),
     route(Method::GET, "/agents/{id}/stacks", "Aa", 200),
+    route(Method::PUT, "/agents/{id}/stacks/{stack_id}/status", "a", 204),
     route(Method::GET, "/agents/{id}/target-state", "Aa", 200),
     route(Method::GET, "/agents/{id}/targets", "Aa", 200),
     route(Method::POST, "/agents/{id}/targets", "Ag", 201),
@@ -73,6 +74,7 @@ const ROUTES: &[Route] = &[
     route(Method::GET, "/stacks/{id}/labels", "Aag", 200),
     route(Method::POST, "/stacks/{id}/labels", "Ag", 201),
     route(Method::DELETE, "/stacks/{id}/labels/{label}", "Ag", 204),
+    route(Method::GET, "/stacks/{id}/status", "Ag", 200),
     route(Method::POST, "/webhook-deliveries/{id}/result", "a", 200),
     route(Method::GET, "/webhooks", "A", 200),
     route(Method::POST, "/webhooks", "A", 201),
@@ -258,6 +260,9 @@ impl World {
                 json!({"deployment_objects": [said]})
             }
             ("POST", "/agents/{id}/labels") => json!({"agent_id": agent, "label": "new"}),
+            ("PUT", "/agents/{id}/stacks/{stack_id}/status") => {
+                json!({"deployment_object_id": self.revision, "conditions": [{"type": "Applied", "status": "True"}]})
+            }
             ("POST", "/agents/{id}/targets") => json!({"agent_id": agent, "stack_id": self.spare}),
             ("POST", "/generators") => json!({"name": "third"}),
             ("PUT", "/generators/{id}") => json!({"description": "d"}),

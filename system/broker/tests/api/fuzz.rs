@@ -130,7 +130,7 @@ impl World {
     /// A body that is right for the route, or nearly.
     fn body(&self, dice: &mut Dice, template: &str) -> Vec<u8> {
         let kind = BODIES.iter().find(|(end, _)| template.ends_with(end)).map(|(_, kind)| *kind);
-        let kind = kind.filter(|_| !dice.one_in(6)).unwrap_or_else(|| dice.below(16));
+        let kind = kind.filter(|_| !dice.one_in(6)).unwrap_or_else(|| dice.below(17));
         let (agent, stack) = (self.id(dice, "agents"), self.id(dice, "stacks"));
         let (generator, revision) = (self.id(dice, "generators"), self.id(dice, "deployment-objects"));
         let mut body = match kind {
@@ -157,6 +157,9 @@ impl World {
             12 => json!({"success": dice.one_in(2), "error": self.word(dice), "status_code": dice.next() as i64}),
             13 => json!({"agent_id": agent}),
             14 => json!({}),
+            16 => json!({"deployment_object_id": revision, "conditions": [
+                {"type": "Blocked", "status": *dice.pick(&["True", "False", "maybe"]), "message": self.word(dice)},
+            ]}),
             _ => self.value(dice, 4),
         };
         if let (true, Some(fields)) = (dice.one_in(4), body.as_object_mut()) {
@@ -241,7 +244,7 @@ fn ends_somebody(method: &Method, template: &str) -> bool {
 }
 
 /// Which body is right where.
-const BODIES: [(&str, usize); 13] = [
+const BODIES: [(&str, usize); 14] = [
     ("/agents", 0),
     ("/v1/stacks", 1),
     ("/generators", 2),
@@ -253,6 +256,7 @@ const BODIES: [(&str, usize); 13] = [
     ("/stacks/{id}/labels", 8),
     ("/events", 9),
     ("/health-status", 10),
+    ("/status", 16),
     ("/webhooks", 11),
     ("/register", 13),
 ];

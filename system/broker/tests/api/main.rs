@@ -22,6 +22,7 @@ mod refusals;
 mod secrets;
 mod served;
 mod stalled;
+mod status;
 mod support;
 mod target_state;
 mod target_state_model;

@@ -39,13 +39,13 @@ pub fn claim(by: &str, at: Timestamp) -> Claim {
     Claim { by: by.to_owned(), at, until: at + seconds(60), limit: 10 }
 }
 
-async fn add(world: &World, webhook: WebhookRecord) -> WebhookId {
+pub async fn add(world: &World, webhook: WebhookRecord) -> WebhookId {
     let id = webhook.shown.id;
     world.store.create_webhook(stamp(), webhook).await.unwrap();
     id
 }
 
-async fn queued(world: &World, webhook: WebhookId) -> Vec<String> {
+pub async fn queued(world: &World, webhook: WebhookId) -> Vec<String> {
     let filter = DeliveryFilter { webhook, status: None, offset: 0, page: ALL };
     world.store.deliveries(filter).await.unwrap().into_iter().rev().map(|delivery| delivery.event_type).collect()
 }

@@ -9,5 +9,6 @@ mod keys;
 mod migrations;
 mod model;
 mod sequences;
+mod status;
 mod support;
 mod targeting;

@@ -2,23 +2,48 @@
 
 use rusqlite::Connection;
 use sindri_broker::{PostgresStore, SqliteStore, Store};
+use sindri_model::wire::StackStatusReport;
 use sindri_model::{AgentId, Epoch, StackId};
 
 use crate::support::{ALL, fresh_schema, revision, run_sql, stamp, told};
 
-/// A database as the first released schema has it: an agent with one stack to have, one to remove and one removed.
-const FIRST: &str = include_str!("../../../../fixtures/databases/sqlite-schema-1.sql");
+/// Databases as each released schema has them: an agent with one stack to have, one to remove and one removed.
+const SQLITE: [&str; 2] = [
+    include_str!("../../../../fixtures/databases/sqlite-schema-1.sql"),
+    include_str!("../../../../fixtures/databases/sqlite-schema-2.sql"),
+];
+const POSTGRES: [&str; 1] = [include_str!("../../../../fixtures/databases/postgres-schema-1.sql")];
 
 fn id(digit: u8) -> String {
     format!("{digit}0000000-0000-4000-8000-000000000000")
 }
 
 #[tokio::test]
-async fn a_database_of_the_first_schema_keeps_everything() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("sindri.db");
-    Connection::open(&path).unwrap().execute_batch(FIRST).unwrap();
-    let store = SqliteStore::open(path.to_str().unwrap(), None).unwrap();
+async fn a_sqlite_database_of_each_earlier_schema_keeps_everything() {
+    for earlier in SQLITE {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sindri.db");
+        Connection::open(&path).unwrap().execute_batch(earlier).unwrap();
+        let store = SqliteStore::open(path.to_str().unwrap(), None).unwrap();
+        keeps_everything(&store).await;
+        drop(store);
+        let again = SqliteStore::open(path.to_str().unwrap(), None).unwrap();
+        assert_eq!(again.hand_out(id(1).parse().unwrap()).await.unwrap().objects.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_postgres_database_of_each_earlier_schema_keeps_everything() {
+    for earlier in POSTGRES {
+        let Some(url) = fresh_schema().await else { return };
+        run_sql(&url, earlier).await;
+        keeps_everything(&PostgresStore::open(&url, 2).await.unwrap()).await;
+        let again = PostgresStore::open(&url, 2).await.unwrap();
+        assert_eq!(again.hand_out(id(1).parse().unwrap()).await.unwrap().objects.len(), 2);
+    }
+}
+
+async fn keeps_everything(store: &dyn Store) {
     let agent: AgentId = id(1).parse().unwrap();
     let before = store.hand_out(agent).await.unwrap();
     assert_eq!(before.epoch, Epoch(1));
@@ -31,11 +56,13 @@ async fn a_database_of_the_first_schema_keeps_everything() {
     assert_eq!(keys.len(), 1);
     assert_eq!(store.paks(ALL).await.unwrap().len(), 2);
     let stack: StackId = id(3).parse().unwrap();
+    // What is new is there and works.
+    let report = StackStatusReport { deployment_object_id: before.objects[0].object.id, conditions: Vec::new() };
+    store.report_status(stamp(), agent, stack, report).await.unwrap();
+    let reports = store.reports_of_stack(stack).await.unwrap();
+    assert_eq!(reports.agents[0].said.sequence_id, Some(before.objects[0].object.sequence_id));
     let next = store.append_revision(stamp(), revision(stack, "a: 1")).await.unwrap();
     assert_eq!(next.sequence_id.0, 10, "above everything that was ever given out");
-    drop(store);
-    let again = SqliteStore::open(path.to_str().unwrap(), None).unwrap();
-    assert_eq!(again.hand_out(agent).await.unwrap().objects.len(), 2);
 }
 
 #[test]

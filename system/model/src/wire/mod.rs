@@ -7,6 +7,7 @@ mod audit;
 mod fleet;
 mod health;
 mod labels;
+mod status;
 mod webhooks;
 
 use std::convert::Infallible;
@@ -26,6 +27,10 @@ pub use health::{
 };
 pub use labels::{
     AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
+};
+pub use status::{
+    AgentStackStatus, Condition, ConditionStatus, ReportedCondition, StackState, StackStatus, StackStatusReport,
+    condition,
 };
 pub use webhooks::{
     CreateWebhookRequest, DeliveryResultRequest, PendingWebhookDelivery, TestWebhookResponse, UpdateWebhookRequest,

@@ -105,6 +105,7 @@ pub(crate) async fn delete(session: &mut dyn Session, stamp: Stamp, agent: Agent
         "DELETE FROM registrations WHERE agent_id = ?1",
         "DELETE FROM agent_labels WHERE agent_id = ?1",
         "DELETE FROM agent_annotations WHERE agent_id = ?1",
+        "DELETE FROM stack_status WHERE agent_id = ?1",
     ] {
         change(session, sql, values![agent]).await?;
     }

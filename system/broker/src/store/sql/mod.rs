@@ -21,6 +21,7 @@ mod once;
 pub(super) mod revisions;
 pub(super) mod session;
 pub(super) mod stacks;
+pub(super) mod status;
 pub(super) mod submissions;
 pub(super) mod target_state;
 pub(super) mod targets;

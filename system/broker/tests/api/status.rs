@@ -1,0 +1,111 @@
+//! How stacks are on clusters, as the API says it.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Fleet, text};
+
+async fn say(fleet: &Fleet, agent: &(String, String), revision: &Value, conditions: &[(&str, &str)]) -> Answer {
+    let conditions: Vec<Value> = conditions
+        .iter()
+        .map(|(kind, status)| json!({"type": kind, "status": status, "reason": "R", "message": "m"}))
+        .collect();
+    let body = json!({"deployment_object_id": revision["id"], "conditions": conditions});
+    fleet.api.put(&agent.1, &format!("/agents/{}/stacks/{}/status", agent.0, fleet.stack), &body).await
+}
+
+async fn status(fleet: &Fleet) -> Value {
+    fleet.api.get(&fleet.generator.1, &format!("/stacks/{}/status", fleet.stack)).await.with(200).json()
+}
+
+async fn state(fleet: &Fleet) -> String {
+    text(&status(fleet).await["state"])
+}
+
+#[tokio::test]
+async fn a_stack_goes_from_progressing_to_ready_and_to_deleting() {
+    let fleet = Fleet::new().await;
+    let (api, east) = (&fleet.api, &fleet.agent);
+    let empty = status(&fleet).await;
+    assert_eq!((&empty["state"], empty.get("sequence_id")), (&json!("Progressing"), None));
+    let first = api.submit(&fleet.stack, false).await;
+    fleet.poll().await;
+    let waiting = status(&fleet).await;
+    assert_eq!((&waiting["state"], &waiting["deployment_object_id"]), (&json!("Progressing"), &first["id"]));
+    let agent = json!({"agent_id": east.0, "name": "east", "cluster_name": "c", "conditions": []});
+    assert_eq!(waiting["agents"], json!([agent]));
+    say(&fleet, east, &first, &[("Accepted", "True"), ("Applied", "False")]).await.with(204);
+    assert_eq!(state(&fleet).await, "Failed");
+    say(&fleet, east, &first, &[("Applied", "True"), ("Ready", "Unknown")]).await.with(204);
+    assert_eq!(state(&fleet).await, "Applied");
+    say(&fleet, east, &first, &[("Applied", "True"), ("Ready", "True")]).await.with(204);
+    let ready = status(&fleet).await;
+    assert_eq!((&ready["state"], &ready["agents"][0]["sequence_id"]), (&json!("Ready"), &first["sequence_id"]));
+    let applied = json!({
+        "type": "Applied", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2023-11-14T22:13:20Z",
+    });
+    assert_eq!(ready["agents"][0]["conditions"][0], applied);
+    let second = api.submit(&fleet.stack, false).await;
+    assert_eq!(state(&fleet).await, "Progressing", "what was said about the older revision does not count");
+    say(&fleet, east, &second, &[("Blocked", "True")]).await.with(204);
+    assert_eq!(state(&fleet).await, "Blocked");
+    let marker = api.submit(&fleet.stack, true).await;
+    assert_eq!(state(&fleet).await, "Deleting");
+    api.report(east, &marker, "SUCCESS").await;
+    assert_eq!(state(&fleet).await, "Ready", "nothing is wanted of anybody");
+}
+
+#[tokio::test]
+async fn a_deleted_stack_has_a_status_until_everybody_has_removed_it() {
+    let fleet = Fleet::new().await;
+    let (api, path) = (&fleet.api, format!("/stacks/{}/status", fleet.stack));
+    api.submit(&fleet.stack, false).await;
+    fleet.poll().await;
+    api.delete(&format!("/stacks/{}", fleet.stack)).await.with(204);
+    assert_eq!(state(&fleet).await, "Deleting");
+    let marker = fleet.poll().await.remove(0);
+    say(&fleet, &fleet.agent, &marker, &[("Deleting", "True")]).await.with(204);
+    api.report(&fleet.agent, &marker, "SUCCESS").await;
+    assert_eq!(api.get(&api.admin, &path).await.refusal(404), "stack_not_found");
+}
+
+#[tokio::test]
+async fn a_report_beyond_its_bounds_is_refused_whole() {
+    let fleet = Fleet::new().await;
+    let (api, east) = (&fleet.api, &fleet.agent);
+    let revision = api.submit(&fleet.stack, false).await;
+    let path = format!("/agents/{}/stacks/{}/status", east.0, fleet.stack);
+    let condition = |kind: &str, reason: usize, message: usize| json!({"type": kind, "status": "True", "reason": "ü".repeat(reason), "message": "ü".repeat(message)});
+    let before = api.changes().await;
+    let many = |count: usize| (0..count).map(|number| condition(&format!("T{number}"), 0, 0)).collect::<Vec<_>>();
+    for (conditions, code) in [
+        (many(17), "invalid_status"),
+        (vec![condition("Ready", 0, 4_097)], "invalid_status"),
+        (vec![condition("Ready", 257, 0)], "invalid_status"),
+        (vec![condition(&"T".repeat(65), 0, 0)], "invalid_status"),
+        (vec![condition("", 0, 0)], "invalid_status"),
+        (vec![condition("a b", 0, 0)], "invalid_status"),
+        (vec![condition("Ready", 0, 0), condition("Ready", 0, 0)], "invalid_status"),
+        (vec![json!({"type": "Ready", "status": "true"})], "invalid_json"),
+        (
+            vec![json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"})],
+            "invalid_json",
+        ),
+    ] {
+        let body = json!({"deployment_object_id": revision["id"], "conditions": conditions});
+        assert_eq!(api.put(&east.1, &path, &body).await.refusal(400), code, "{body}");
+    }
+    let nobody = "00000000-0000-4000-8000-000000000000";
+    let body = json!({"deployment_object_id": nobody, "conditions": []});
+    assert_eq!(api.put(&east.1, &path, &body).await.refusal(422), "deployment_object_not_found");
+    let elsewhere = path.replace(&fleet.stack, nobody);
+    let body = json!({"deployment_object_id": revision["id"], "conditions": []});
+    assert_eq!(api.put(&east.1, &elsewhere, &body).await.refusal(404), "stack_not_found");
+    assert_eq!(api.changes().await, before);
+    let mut most = many(15);
+    most.push(condition(&"T".repeat(64), 256, 4_096));
+    let body = json!({"deployment_object_id": revision["id"], "conditions": most});
+    api.put(&east.1, &path, &body).await.with(204);
+    assert_eq!(api.changes().await, before + 1);
+    api.put(&east.1, &path, &body).await.with(204);
+    assert_eq!(api.changes().await, before + 1, "the same again is no change");
+}
