@@ -3,7 +3,6 @@
 mod process;
 
 use std::convert::Infallible;
-use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,18 +15,17 @@ use jiff::Timestamp;
 use sindri_broker::{
     Bounds, Broker, Limits, OpenError, PostgresError, PostgresStore, SealingKey, SealingKeyError, Sender, ServeOptions,
     SqliteStore, StoreError, Submitter, TargetPolicy, Unopened, WebhookSettings, serve_with, system_connector,
+    with_request_id,
 };
 use sindri_model::{Clock, Entropy};
+use sindri_process::{Begun, Config, ConfigError, Signals, begin, logs};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::runtime::{Builder, Runtime};
 
-use process::config::{Config, ConfigError};
-use process::flags::{self, Flags, Otherwise};
 use process::key::{self, KeyError};
-use process::signals::Signals;
 use process::tls_files::{TlsFiles, TlsFilesError};
-use process::{descriptors, logs, pages, settings};
+use process::{descriptors, pages, settings};
 
 /// Connections that the system keeps until they are accepted.
 const BACKLOG: u32 = 4_096;
@@ -39,14 +37,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The broker cannot start.
 #[derive(Debug, Error)]
 enum StartError {
-    #[error("{0}")]
-    Flags(String),
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("the configuration {path}: {source}")]
-    ConfigFile { path: String, source: io::Error },
-    #[error("the variable {0:?} is no text")]
-    Variable(OsString),
     #[error("there is no store for {0} in this broker")]
     NoStore(String),
     #[error("{path}: {source}")]
@@ -85,44 +77,21 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), StartError> {
     pages::keep_small();
-    let flags = match flags::read(std::env::args_os()) {
-        Ok(flags) => flags,
-        Err(Otherwise::Said(text)) => {
+    let (config, command) = match begin(&settings::PROGRAM, std::env::args_os(), std::env::vars_os())? {
+        Begun::Said(text) => {
             print!("{text}");
             return Ok(());
         }
-        Err(Otherwise::Mistake(line)) => return Err(StartError::Flags(line)),
+        Begun::Run { config, command } => (config, command),
     };
-    let (print_config, restore_epoch) = (flags.print_config, flags.restore_epoch);
-    let config = configuration(flags)?;
-    if print_config {
-        print!("{}", config.print());
-        return Ok(());
-    }
-    logs::begin(&config);
+    let request_id = || with_request_id(|id| id.map(str::to_owned));
+    logs::begin(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), request_id);
     descriptors::take_all();
     let runtime = runtime(config.count(&settings::WORKERS))?;
-    if restore_epoch {
+    if command.is_some_and(|(name, _)| name == settings::RESTORE_EPOCH) {
         return runtime.block_on(begin_epoch(&config));
     }
     runtime.block_on(start(&config))
-}
-
-/// The one place that reads the environment.
-fn configuration(flags: Flags) -> Result<Config, StartError> {
-    let file = flags.config_file.map(|path| match std::fs::read_to_string(&path) {
-        Ok(text) => Ok((path, text)),
-        Err(source) => Err(StartError::ConfigFile { path, source }),
-    });
-    let file = file.transpose()?;
-    let mut environment = Vec::new();
-    for (name, value) in std::env::vars_os() {
-        let Some(name) = name.to_str().filter(|name| name.starts_with(settings::PREFIX)) else { continue };
-        let value = value.into_string().map_err(|_| StartError::Variable(name.into()))?;
-        environment.push((name.to_owned(), value));
-    }
-    let file = file.as_ref().map(|(path, text)| (path.as_str(), text.as_str()));
-    Ok(Config::read(file, environment, flags.settings)?)
 }
 
 fn runtime(workers: usize) -> io::Result<Runtime> {
@@ -232,7 +201,7 @@ async fn broker(config: &Config, entropy: &Entropy) -> Result<Broker, StartError
 
 /// With the key under which the secrets of webhooks are stored, if there is one. What is stored must open with it.
 async fn with_webhooks(config: &Config, broker: Broker) -> Result<Broker, StartError> {
-    let allow_private = config.text(&settings::WEBHOOKS_ALLOW_PRIVATE_TARGETS) == "true";
+    let allow_private = config.is_on(&settings::WEBHOOKS_ALLOW_PRIVATE_TARGETS);
     let broker = match sealing_key(config)? {
         Some(key) => {
             let policy = TargetPolicy { allow_http: allow_private, allow_private };

@@ -1,56 +1,32 @@
-//! Every setting, said once: flags, environment, file, `--print-config` and checks all follow this table.
+//! Every setting of the broker, said once.
 
-/// What a setting may be.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    /// Any text that is not empty.
-    Text,
-    /// A path of a file.
-    Path,
-    /// Where the database is; may hold a password.
-    DatabaseUrl,
-    /// A whole number between these two.
-    Count(u64, u64),
-    /// `true` or `false`.
-    Switch,
-    /// One of these words.
-    Choice(&'static [&'static str]),
-}
+use sindri_process::{Form, Kind, MASK, Program, Rule, Setting};
 
-/// One setting.
-#[derive(Debug)]
-pub struct Setting {
-    /// Its name in the file; sections are separated by dots.
-    pub key: &'static str,
-    /// Its flag, without the dashes. What is secret has none: arguments are seen by everyone on the machine.
-    pub flag: Option<&'static str>,
-    /// What it is when nobody says anything; without one it is unset.
-    pub default: Option<&'static str>,
-    /// What it may be.
-    pub kind: Kind,
-    /// Never shown.
-    pub is_secret: bool,
-    /// One sentence for people.
-    pub help: &'static str,
-}
+/// Where a database is; it may hold a password.
+const DATABASE: Form = Form {
+    placeholder: "URL",
+    fits: is_database_url,
+    expected: "must be like sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME",
+    shown: without_password,
+};
 
-/// What the name of every variable in the environment begins with.
-pub const PREFIX: &str = "SINDRI__BROKER__";
+/// The command that notes a restored database.
+pub const RESTORE_EPOCH: &str = "restore-epoch";
 
 /// Where to listen.
 pub const LISTEN: Setting = Setting {
     default: Some("127.0.0.1:3000"),
-    ..plain("listen", "listen", Kind::Text, "Where to listen, as HOST:PORT; port 0 takes a free one")
+    ..Setting::plain("listen", "listen", Kind::Text, "Where to listen, as HOST:PORT; port 0 takes a free one")
 };
 /// The database.
 pub const DATABASE_URL: Setting = Setting {
     default: Some("sqlite:sindri.db"),
-    ..plain("database.url", "database-url", Kind::DatabaseUrl, "The database, as sqlite:PATH")
+    ..Setting::plain("database.url", "database-url", Kind::Form(&DATABASE), "The database, as sqlite:PATH")
 };
 /// How many connections to the database are kept.
 pub const DATABASE_CONNECTIONS: Setting = Setting {
     default: Some("8"),
-    ..plain(
+    ..Setting::plain(
         "database.connections",
         "database-connections",
         Kind::Count(1, 1_000),
@@ -60,7 +36,7 @@ pub const DATABASE_CONNECTIONS: Setting = Setting {
 /// The administrator's key.
 pub const ADMIN_KEY_FILE: Setting = Setting {
     default: Some("sindri-admin.key"),
-    ..plain(
+    ..Setting::plain(
         "admin_key_file",
         "admin-key-file",
         Kind::Path,
@@ -68,7 +44,7 @@ pub const ADMIN_KEY_FILE: Setting = Setting {
     )
 };
 /// The certificate to show.
-pub const TLS_CERTIFICATE_FILE: Setting = plain(
+pub const TLS_CERTIFICATE_FILE: Setting = Setting::plain(
     "tls.certificate_file",
     "tls-certificate-file",
     Kind::Path,
@@ -76,31 +52,25 @@ pub const TLS_CERTIFICATE_FILE: Setting = plain(
 );
 /// The key of the certificate.
 pub const TLS_KEY_FILE: Setting =
-    plain("tls.key_file", "tls-key-file", Kind::Path, "The key of the certificate, in PEM");
+    Setting::plain("tls.key_file", "tls-key-file", Kind::Path, "The key of the certificate, in PEM");
 /// How to write log lines.
-pub const LOG_FORM: Setting = Setting {
-    default: Some("pretty"),
-    ..plain("log.form", "log", Kind::Choice(&["pretty", "json", "off"]), "How to write log lines (to standard error)")
-};
+pub const LOG_FORM: Setting = Setting::log_form("log.form");
 /// Which lines to write.
-pub const LOG_LEVEL: Setting = Setting {
-    default: Some("info"),
-    ..plain(
-        "log.level",
-        "log-level",
-        Kind::Choice(&["error", "warn", "info", "debug", "trace"]),
-        "The least important lines to write",
-    )
-};
+pub const LOG_LEVEL: Setting = Setting::log_level("log.level");
 /// The largest body of a request.
 pub const LIMITS_BODY_BYTES: Setting = Setting {
     default: Some("2097152"),
-    ..plain("limits.body_bytes", "limits-body-bytes", Kind::Count(1_024, 1 << 26), "The largest body that is accepted")
+    ..Setting::plain(
+        "limits.body_bytes",
+        "limits-body-bytes",
+        Kind::Count(1_024, 1 << 26),
+        "The largest body that is accepted",
+    )
 };
 /// The most connections.
 pub const LIMITS_CONNECTIONS: Setting = Setting {
     default: Some("16384"),
-    ..plain(
+    ..Setting::plain(
         "limits.connections",
         "limits-connections",
         Kind::Count(1, 1_000_000),
@@ -110,7 +80,7 @@ pub const LIMITS_CONNECTIONS: Setting = Setting {
 /// The longest wait of a poll.
 pub const LIMITS_WAIT_SECONDS_MAX: Setting = Setting {
     default: Some("300"),
-    ..plain(
+    ..Setting::plain(
         "limits.wait_seconds_max",
         "limits-wait-seconds-max",
         Kind::Count(0, 3_600),
@@ -120,7 +90,7 @@ pub const LIMITS_WAIT_SECONDS_MAX: Setting = Setting {
 /// Whether webhooks may go to private addresses.
 pub const WEBHOOKS_ALLOW_PRIVATE_TARGETS: Setting = Setting {
     default: Some("false"),
-    ..plain(
+    ..Setting::plain(
         "webhooks.allow_private_targets",
         "webhooks-allow-private-targets",
         Kind::Switch,
@@ -128,82 +98,55 @@ pub const WEBHOOKS_ALLOW_PRIVATE_TARGETS: Setting = Setting {
     )
 };
 /// Where the key for the secrets of webhooks is.
-pub const WEBHOOKS_ENCRYPTION_KEY_FILE: Setting = plain(
+pub const WEBHOOKS_ENCRYPTION_KEY_FILE: Setting = Setting::plain(
     "webhooks.encryption_key_file",
     "webhooks-encryption-key-file",
     Kind::Path,
     "Where the key is that the secrets of webhooks are stored under",
 );
 /// The key itself.
-pub const WEBHOOKS_ENCRYPTION_KEY: Setting = Setting {
-    flag: None,
-    is_secret: true,
-    ..plain("webhooks.encryption_key", "", Kind::Text, "The key that the secrets of webhooks are stored under")
-};
+pub const WEBHOOKS_ENCRYPTION_KEY: Setting =
+    Setting::secret("webhooks.encryption_key", "The key that the secrets of webhooks are stored under");
 /// Threads.
 pub const WORKERS: Setting = Setting {
     default: Some("1"),
-    ..plain("workers", "workers", Kind::Count(1, 256), "The threads that serve requests")
+    ..Setting::plain("workers", "workers", Kind::Count(1, 256), "The threads that serve requests")
 };
 
-/// The table, in the order in which it is shown.
-pub const SETTINGS: [&Setting; 15] = [
-    &LISTEN,
-    &DATABASE_URL,
-    &DATABASE_CONNECTIONS,
-    &ADMIN_KEY_FILE,
-    &TLS_CERTIFICATE_FILE,
-    &TLS_KEY_FILE,
-    &LOG_FORM,
-    &LOG_LEVEL,
-    &LIMITS_BODY_BYTES,
-    &LIMITS_CONNECTIONS,
-    &LIMITS_WAIT_SECONDS_MAX,
-    &WEBHOOKS_ALLOW_PRIVATE_TARGETS,
-    &WEBHOOKS_ENCRYPTION_KEY_FILE,
-    &WEBHOOKS_ENCRYPTION_KEY,
-    &WORKERS,
-];
-
-const fn plain(key: &'static str, flag: &'static str, kind: Kind, help: &'static str) -> Setting {
-    Setting { key, flag: Some(flag), default: None, kind, is_secret: false, help }
-}
-
-impl Setting {
-    /// Its variable in the environment.
-    pub fn variable(&self) -> String {
-        format!("{PREFIX}{}", self.key.to_uppercase().replace('.', "__"))
-    }
-
-    /// Whether it may be `text`; if not, what is expected instead.
-    pub fn check(&self, text: &str) -> Result<(), String> {
-        let (fits, expected) = match self.kind {
-            Kind::Text => (!text.is_empty(), "a text".to_owned()),
-            Kind::Path => (!text.is_empty(), "a path".to_owned()),
-            Kind::DatabaseUrl => {
-                (is_database_url(text), "must be like sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME".to_owned())
-            }
-            Kind::Count(min, max) => (
-                text.parse::<u64>().is_ok_and(|count| (min..=max).contains(&count)),
-                format!("must be a number from {min} to {max}"),
-            ),
-            Kind::Switch => (["true", "false"].contains(&text), "must be true or false".to_owned()),
-            Kind::Choice(words) => (words.contains(&text), format!("must be one of {}", words.join(", "))),
-        };
-        if fits { Ok(()) } else { Err(expected) }
-    }
-
-    /// The value as it may be shown.
-    pub fn shown(&self, text: &str) -> String {
-        match self.kind {
-            _ if self.is_secret => MASK.to_owned(),
-            Kind::DatabaseUrl => without_password(text),
-            Kind::Text | Kind::Path | Kind::Count(..) | Kind::Switch | Kind::Choice(_) => text.to_owned(),
-        }
-    }
-}
-
-const MASK: &str = "***";
+/// The broker.
+pub static PROGRAM: Program = Program {
+    name: "sindri-broker",
+    version: env!("CARGO_PKG_VERSION"),
+    about: "Keeps what every cluster should run, and tells their agents.",
+    prefix: "SINDRI__BROKER__",
+    section: "",
+    settings: &[
+        &LISTEN,
+        &DATABASE_URL,
+        &DATABASE_CONNECTIONS,
+        &ADMIN_KEY_FILE,
+        &TLS_CERTIFICATE_FILE,
+        &TLS_KEY_FILE,
+        &LOG_FORM,
+        &LOG_LEVEL,
+        &LIMITS_BODY_BYTES,
+        &LIMITS_CONNECTIONS,
+        &LIMITS_WAIT_SECONDS_MAX,
+        &WEBHOOKS_ALLOW_PRIVATE_TARGETS,
+        &WEBHOOKS_ENCRYPTION_KEY_FILE,
+        &WEBHOOKS_ENCRYPTION_KEY,
+        &WORKERS,
+    ],
+    rules: &[
+        Rule::Together(&TLS_CERTIFICATE_FILE, &TLS_KEY_FILE),
+        Rule::OneAtMost(&WEBHOOKS_ENCRYPTION_KEY, &WEBHOOKS_ENCRYPTION_KEY_FILE),
+    ],
+    example: &DATABASE_URL,
+    commands: || {
+        let about = "Notes that the database was restored from a backup, and ends";
+        vec![clap::Command::new(RESTORE_EPOCH).about(about)]
+    },
+};
 
 fn is_database_url(text: &str) -> bool {
     let beginnings = ["sqlite:", "postgres://", "postgresql://"];
@@ -232,14 +175,28 @@ fn without_password(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sindri_process::{Config, ConfigError};
+
     use super::*;
+
+    fn read(file: Option<&str>, environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let environment = environment.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        Config::read(&PROGRAM, file.map(|text| ("b.toml", text)), environment, [])
+    }
+
+    fn mistake(file: Option<&str>, environment: &[(&str, &str)]) -> String {
+        read(file, environment).unwrap_err().to_string()
+    }
 
     #[test]
     fn every_default_is_a_value_that_the_setting_takes() {
-        for setting in SETTINGS {
+        for setting in PROGRAM.settings {
             assert_eq!(setting.default.map_or(Ok(()), |text| setting.check(text)), Ok(()), "{}", setting.key);
             assert_eq!(setting.flag.is_none(), setting.is_secret, "{}", setting.key);
         }
+        let config = read(None, &[]).unwrap();
+        assert_eq!((config.text(&LISTEN), config.count(&WORKERS)), ("127.0.0.1:3000", 1));
+        assert_eq!((config.text(&DATABASE_URL), config.path(&TLS_KEY_FILE)), ("sqlite:sindri.db", None));
     }
 
     #[test]
@@ -252,11 +209,33 @@ mod tests {
         ] {
             assert_eq!(without_password(url), shown);
         }
+        assert!(!mistake(None, &[("SINDRI__BROKER__DATABASE__URL", "mysql://me:secret@h/d")]).contains("secret"));
     }
 
     #[test]
     fn variables_have_sections_between_double_underscores() {
-        assert_eq!(TLS_KEY_FILE.variable(), "SINDRI__BROKER__TLS__KEY_FILE");
-        assert_eq!(LISTEN.variable(), "SINDRI__BROKER__LISTEN");
+        assert_eq!(PROGRAM.variable(&TLS_KEY_FILE), "SINDRI__BROKER__TLS__KEY_FILE");
+        assert_eq!(PROGRAM.variable(&LISTEN), "SINDRI__BROKER__LISTEN");
+    }
+
+    #[test]
+    fn what_nobody_knows_is_refused_with_the_nearest_name() {
+        assert_eq!(
+            mistake(Some("[database]\nconections = 2"), &[]),
+            "file b.toml:2: there is no setting database.conections; the nearest is database.connections"
+        );
+        assert_eq!(
+            mistake(None, &[("SINDRI__BROKER__DATABSE__URL", "x")]),
+            "environment: there is no setting SINDRI__BROKER__DATABSE__URL; \
+             the nearest is SINDRI__BROKER__DATABASE__URL"
+        );
+    }
+
+    #[test]
+    fn settings_that_need_or_exclude_each_other_are_checked() {
+        assert!(mistake(Some("tls.key_file = \"k\""), &[]).contains("tls.key_file is set and tls.certificate_file is"));
+        let both =
+            [("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY", "a"), ("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY_FILE", "b")];
+        assert!(mistake(None, &both).contains("one of them at most"));
     }
 }

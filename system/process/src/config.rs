@@ -9,10 +9,8 @@ use std::path::Path;
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
-use super::settings::{
-    PREFIX, SETTINGS, Setting, TLS_CERTIFICATE_FILE, TLS_KEY_FILE, WEBHOOKS_ENCRYPTION_KEY,
-    WEBHOOKS_ENCRYPTION_KEY_FILE,
-};
+use crate::program::{Program, Rule};
+use crate::setting::Setting;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,27 +82,58 @@ pub enum ConfigError {
     /// Two settings that exclude each other.
     #[error("{0} and {1} are both set: one of them at most")]
     Contradiction(&'static str, &'static str),
+    /// A setting that this process cannot do without.
+    #[error("{key} is not set: {ways}")]
+    Missing {
+        /// Of the setting.
+        key: &'static str,
+        /// How it can be.
+        ways: String,
+    },
+    /// The file cannot be read.
+    #[error("the configuration {path}: {reason}")]
+    File {
+        /// As it was named.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A variable whose value is no text.
+    #[error("the variable {0:?} is no text")]
+    Variable(String),
+    /// An argument is wrong.
+    #[error("{0}")]
+    Flags(String),
 }
 
-#[derive(Debug)]
 struct Value {
     text: String,
     source: Source,
 }
 
 /// The settings of this process, all of them checked.
-#[derive(Debug)]
-pub struct Config(BTreeMap<&'static str, Value>);
+pub struct Config {
+    program: &'static Program,
+    values: BTreeMap<&'static str, Value>,
+}
+
+/// As it is printed: what is secret is in no debugging form either.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.print())
+    }
+}
 
 impl Config {
     /// Reads every layer, the weakest first.
     pub fn read(
+        program: &'static Program,
         file: Option<(&str, &str)>,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: impl IntoIterator<Item = (&'static Setting, String)>,
     ) -> Result<Self, ConfigError> {
-        let mut config = Self(BTreeMap::new());
-        for setting in SETTINGS {
+        let mut config = Self { program, values: BTreeMap::new() };
+        for setting in program.settings {
             setting.default.map_or(Ok(()), |text| config.set(setting, text.to_owned(), Source::Default))?;
         }
         file.map_or(Ok(()), |(path, text)| config.read_file(path, text))?;
@@ -112,18 +141,32 @@ impl Config {
         for (setting, text) in flags {
             config.set(setting, text, Source::Flag(setting.flag.unwrap_or_default()))?;
         }
-        config.check_pairs()?;
+        config.check_rules()?;
         Ok(config)
     }
 
     /// The value of a setting, if it has one.
     pub fn get(&self, setting: &Setting) -> Option<&str> {
-        self.0.get(setting.key).map(|value| value.text.as_str())
+        self.values.get(setting.key).map(|value| value.text.as_str())
     }
 
     /// The value of a setting that has a default.
     pub fn text(&self, setting: &Setting) -> &str {
         self.get(setting).expect("settings with a default are always set")
+    }
+
+    /// The value of a setting that must have one.
+    pub fn need(&self, setting: &'static Setting) -> Result<&str, ConfigError> {
+        self.get(setting).ok_or_else(|| {
+            let flag = setting.flag.map_or_else(String::new, |flag| format!("--{flag}, "));
+            let ways = format!("say it with {flag}{} or in the file", self.program.variable(setting));
+            ConfigError::Missing { key: setting.key, ways }
+        })
+    }
+
+    /// The value of a setting that is a switch and has a default.
+    pub fn is_on(&self, setting: &Setting) -> bool {
+        self.text(setting) == "true"
     }
 
     /// The value of a setting that is a path.
@@ -139,13 +182,14 @@ impl Config {
     /// One line per setting: key, value, where it came from.
     pub fn print(&self) -> String {
         let line = |setting: &&Setting| {
-            let (value, source) = match self.0.get(setting.key) {
+            let (value, source) = match self.values.get(setting.key) {
+                Some(value) if value.text.is_empty() => ("\"\"".to_owned(), value.source.to_string()),
                 Some(value) => (setting.shown(&value.text), value.source.to_string()),
                 None => ("-".to_owned(), Source::Default.to_string()),
             };
             format!("{:<30}  {value:<24}  {source}\n", setting.key)
         };
-        SETTINGS.iter().map(line).collect()
+        self.program.settings.iter().map(line).collect()
     }
 
     fn set(&mut self, setting: &Setting, text: String, source: Source) -> Result<(), ConfigError> {
@@ -153,17 +197,18 @@ impl Config {
             let value = setting.shown(&text);
             return Err(ConfigError::BadValue { key: setting.key, value, origin: source, expected });
         }
-        self.0.insert(setting.key, Value { text, source });
+        self.values.insert(setting.key, Value { text, source });
         Ok(())
     }
 
     fn read_environment(&mut self, environment: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
         for (name, text) in environment {
-            if !name.starts_with(PREFIX) {
+            if !name.starts_with(self.program.prefix) {
                 continue;
             }
-            let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) else {
-                let nearest = nearest(&name, SETTINGS.iter().map(|setting| setting.variable()));
+            let program = self.program;
+            let Some(setting) = program.settings.iter().find(|setting| program.variable(setting) == name) else {
+                let nearest = nearest(&name, program.settings.iter().map(|setting| program.variable(setting)));
                 return Err(ConfigError::UnknownKey { source_name: "environment".to_owned(), key: name, nearest });
             };
             self.set(setting, text, Source::Environment(name))?;
@@ -182,8 +227,9 @@ impl Config {
         flatten("", table.get_ref(), &mut found);
         for (key, text, offset) in found {
             let source = Source::File { path: path.to_owned(), line: line_of(offset) };
-            let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
-                let nearest = nearest(&key, SETTINGS.iter().map(|setting| setting.key.to_owned()));
+            let settings = self.program.settings;
+            let Some(setting) = settings.iter().find(|setting| setting.key == key) else {
+                let nearest = nearest(&key, settings.iter().map(|setting| setting.key.to_owned()));
                 return Err(ConfigError::UnknownKey { source_name: source.to_string(), key, nearest });
             };
             self.set(setting, text, source)?;
@@ -191,15 +237,21 @@ impl Config {
         Ok(())
     }
 
-    fn check_pairs(&self) -> Result<(), ConfigError> {
-        let has = |setting: &Setting| self.0.contains_key(setting.key);
-        for (one, other) in [(&TLS_CERTIFICATE_FILE, &TLS_KEY_FILE), (&TLS_KEY_FILE, &TLS_CERTIFICATE_FILE)] {
-            if has(one) && !has(other) {
-                return Err(ConfigError::Incomplete(one.key, other.key));
+    fn check_rules(&self) -> Result<(), ConfigError> {
+        let has = |setting: &Setting| self.values.contains_key(setting.key);
+        for rule in self.program.rules {
+            match rule {
+                Rule::Together(one, other) if has(one) && !has(other) => {
+                    return Err(ConfigError::Incomplete(one.key, other.key));
+                }
+                Rule::Together(one, other) if has(other) && !has(one) => {
+                    return Err(ConfigError::Incomplete(other.key, one.key));
+                }
+                Rule::OneAtMost(one, other) if has(one) && has(other) => {
+                    return Err(ConfigError::Contradiction(one.key, other.key));
+                }
+                Rule::Together(..) | Rule::OneAtMost(..) => {}
             }
-        }
-        if has(&WEBHOOKS_ENCRYPTION_KEY) && has(&WEBHOOKS_ENCRYPTION_KEY_FILE) {
-            return Err(ConfigError::Contradiction(WEBHOOKS_ENCRYPTION_KEY.key, WEBHOOKS_ENCRYPTION_KEY_FILE.key));
         }
         Ok(())
     }
@@ -244,8 +296,8 @@ fn distance(one: &str, other: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::{DATABASE_URL, LISTEN, LOG_LEVEL, WORKERS};
     use super::*;
+    use crate::program::example::{KEY, KEY_FILE, LEVEL, LISTEN, PROGRAM, WORKERS};
 
     fn read(
         file: Option<&str>,
@@ -254,7 +306,7 @@ mod tests {
     ) -> Result<Config, ConfigError> {
         let environment = environment.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let flags = flags.iter().map(|(setting, text)| (*setting, (*text).to_owned()));
-        Config::read(file.map(|text| ("b.toml", text)), environment, flags)
+        Config::read(&PROGRAM, file.map(|text| ("b.toml", text)), environment, flags)
     }
 
     fn mistake(file: Option<&str>, environment: &[(&str, &str)]) -> String {
@@ -265,73 +317,92 @@ mod tests {
 
     #[test]
     fn flags_win_over_environment_over_file_over_defaults() {
-        let (file, variable, flag) = (Some("workers = 2"), [("SINDRI__BROKER__WORKERS", "3")], [(&WORKERS, "4")]);
+        let (file, variable, flag) = (Some("a.workers = 2"), [("SINDRI__A__WORKERS", "3")], [(&WORKERS, "4")]);
         for (layers, expected, source) in [
             ((None, &[][..], &[][..]), 1, "default"),
             ((file, &[], &[]), 2, "file b.toml:1"),
-            ((None, &variable, &[]), 3, "environment SINDRI__BROKER__WORKERS"),
+            ((None, &variable, &[]), 3, "environment SINDRI__A__WORKERS"),
             ((None, &[], &flag), 4, "flag --workers"),
-            ((file, &variable, &[]), 3, "environment SINDRI__BROKER__WORKERS"),
+            ((file, &variable, &[]), 3, "environment SINDRI__A__WORKERS"),
             ((file, &[], &flag), 4, "flag --workers"),
             ((None, &variable, &flag), 4, "flag --workers"),
             ((file, &variable, &flag), 4, "flag --workers"),
         ] {
             let config = read(layers.0, layers.1, layers.2).unwrap();
-            assert_eq!((config.count(&WORKERS), config.0["workers"].source.to_string().as_str()), (expected, source));
+            let found = config.values[WORKERS.key].source.to_string();
+            assert_eq!((config.count(&WORKERS), found.as_str()), (expected, source));
         }
     }
 
     #[test]
     fn each_layer_says_only_what_it_says() {
-        let file = "listen = \"a:1\"\n\n[log]\nlevel = \"debug\"\nform = \"json\"\n";
-        let config = read(Some(file), &[("SINDRI__BROKER__LOG__FORM", "off"), ("PATH", "x")], &[(&LISTEN, "b:2")]);
-        let config = config.unwrap();
+        let file = "[a]\nlisten = \"a:1\"\n\n[a.log]\nlevel = \"debug\"\n";
+        let config = read(Some(file), &[("SINDRI__A__SWITCH", "true"), ("PATH", "x")], &[(&LISTEN, "b:2")]).unwrap();
         assert_eq!(config.text(&LISTEN), "b:2");
-        assert_eq!(config.0[LOG_LEVEL.key].source, Source::File { path: "b.toml".to_owned(), line: 4 });
-        assert_eq!(config.text(&super::super::settings::LOG_FORM), "off");
-        assert_eq!(config.text(&DATABASE_URL), "sqlite:sindri.db");
-        assert_eq!(config.path(&TLS_KEY_FILE), None);
+        assert_eq!(config.values[LEVEL.key].source, Source::File { path: "b.toml".to_owned(), line: 5 });
+        assert!(config.is_on(&crate::program::example::SWITCH));
+        assert_eq!((config.count(&WORKERS), config.path(&KEY_FILE)), (1, None));
     }
 
     #[test]
     fn what_nobody_knows_is_refused_with_the_nearest_name() {
         assert_eq!(
-            mistake(Some("[database]\nconections = 2"), &[]),
-            "file b.toml:2: there is no setting database.conections; the nearest is database.connections"
+            mistake(Some("[a]\nlisen = 2"), &[]),
+            "file b.toml:2: there is no setting a.lisen; the nearest is a.listen"
         );
         assert_eq!(
-            mistake(None, &[("SINDRI__BROKER__DATABSE__URL", "x")]),
-            "environment: there is no setting SINDRI__BROKER__DATABSE__URL; \
-             the nearest is SINDRI__BROKER__DATABASE__URL"
+            mistake(None, &[("SINDRI__A__LOG__LEVLE", "x")]),
+            "environment: there is no setting SINDRI__A__LOG__LEVLE; the nearest is SINDRI__A__LOG__LEVEL"
         );
+        assert!(mistake(Some("workers = 2"), &[]).contains("there is no setting workers"), "outside of its section");
     }
 
     #[test]
     fn a_bad_value_is_named_with_its_source_and_what_is_expected() {
         assert_eq!(
-            mistake(Some("\nworkers = 0"), &[]),
-            "workers = \"0\" (file b.toml:2): must be a number from 1 to 256"
+            mistake(Some("\na.workers = 0"), &[]),
+            "a.workers = \"0\" (file b.toml:2): must be a number from 1 to 256"
         );
         assert_eq!(
-            mistake(None, &[("SINDRI__BROKER__LOG__LEVEL", "loud")]),
-            "log.level = \"loud\" (environment SINDRI__BROKER__LOG__LEVEL): \
+            mistake(None, &[("SINDRI__A__LOG__LEVEL", "loud")]),
+            "a.log.level = \"loud\" (environment SINDRI__A__LOG__LEVEL): \
              must be one of error, warn, info, debug, trace"
         );
+        assert_eq!(mistake(Some("a = {switch = 1}"), &[]), "a.switch = \"1\" (file b.toml:1): must be true or false");
         assert_eq!(
-            mistake(Some("webhooks = {allow_private_targets = 1}"), &[]),
-            "webhooks.allow_private_targets = \"1\" (file b.toml:1): must be true or false"
+            mistake(None, &[("SINDRI__A__LISTEN", "nowhere")]),
+            "a.listen = \"NOWHERE\" (environment SINDRI__A__LISTEN): must be like HOST:PORT"
         );
-        assert!(mistake(Some("workers = [1]"), &[]).contains("must be a number"));
+        assert!(mistake(Some("a.workers = [1]"), &[]).contains("must be a number"));
         assert!(mistake(Some("a = \n"), &[]).starts_with("b.toml:1: "));
-        assert!(!mistake(None, &[("SINDRI__BROKER__DATABASE__URL", "mysql://me:secret@h/d")]).contains("secret"));
-        assert!(!mistake(None, &[("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY", "")]).contains("\"\""));
+    }
+
+    #[test]
+    fn what_is_secret_is_shown_in_no_form() {
+        let config = read(None, &[("SINDRI__A__KEY", "hidden")], &[]).unwrap();
+        assert_eq!(config.get(&KEY), Some("hidden"));
+        assert!(!config.print().contains("hidden") && !format!("{config:?}").contains("hidden"));
+        assert!(config.print().contains("***"));
+        assert!(!mistake(None, &[("SINDRI__A__KEY", "")]).contains("\"\""));
     }
 
     #[test]
     fn settings_that_need_or_exclude_each_other_are_checked() {
-        assert!(mistake(Some("tls.key_file = \"k\""), &[]).contains("tls.key_file is set and tls.certificate_file is"));
-        let both =
-            [("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY", "a"), ("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY_FILE", "b")];
-        assert!(mistake(None, &both).contains("one of them at most"));
+        assert!(mistake(Some("a.key_file = \"k\"\na.key = \"k\""), &[]).contains("one of them at most"));
+        for (one, other) in [("certificate", "chain"), ("chain", "certificate")] {
+            let words = mistake(Some(&format!("a.{one} = \"k\"")), &[]);
+            assert_eq!(words, format!("a.{one} is set and a.{other} is not: both or neither"));
+        }
+    }
+
+    #[test]
+    fn what_a_process_cannot_do_without_is_named_with_every_way_to_say_it() {
+        let config = read(None, &[], &[]).unwrap();
+        let missing = |setting| config.need(setting).unwrap_err().to_string();
+        assert_eq!(
+            missing(&KEY_FILE),
+            "a.key_file is not set: say it with --key-file, SINDRI__A__KEY_FILE or in the file"
+        );
+        assert_eq!(missing(&KEY), "a.key is not set: say it with SINDRI__A__KEY or in the file");
     }
 }

@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::settings::{Kind, SETTINGS, Setting};
+use crate::program::Program;
+use crate::setting::{Kind, Setting};
 
 const CONFIG: &str = "config";
 const PRINT_CONFIG: &str = "print-config";
-const RESTORE_EPOCH: &str = "restore-epoch";
 
 /// What the arguments say.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub struct Flags {
     pub config_file: Option<String>,
     /// Whether only the settings are asked for.
     pub print_config: bool,
-    /// Whether the database was restored from a backup, which is only to be noted.
-    pub restore_epoch: bool,
+    /// The command among them, and what follows it.
+    pub command: Option<(String, ArgMatches)>,
     /// The settings among them.
     pub settings: Vec<(&'static Setting, String)>,
 }
@@ -34,8 +34,8 @@ pub enum Otherwise {
 }
 
 /// Reads the arguments; the first is the name of the program.
-pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Flags, Otherwise> {
-    let matches = command().try_get_matches_from(arguments).map_err(|error| {
+pub fn read(program: &'static Program, arguments: impl IntoIterator<Item = OsString>) -> Result<Flags, Otherwise> {
+    let mut matches = command(program).try_get_matches_from(arguments).map_err(|error| {
         let text = error.render().to_string();
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Otherwise::Said(text),
@@ -48,8 +48,8 @@ pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Flags, Othe
     Ok(Flags {
         config_file: matches.get_one(CONFIG).cloned(),
         print_config: matches.get_flag(PRINT_CONFIG),
-        restore_epoch: matches.subcommand_name() == Some(RESTORE_EPOCH),
-        settings: SETTINGS.iter().filter_map(|setting| value(setting, &matches)).collect(),
+        settings: program.settings.iter().filter_map(|setting| value(setting, &matches)).collect(),
+        command: matches.remove_subcommand(),
     })
 }
 
@@ -57,17 +57,18 @@ fn value(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static Se
     Some((setting, matches.get_one::<String>(setting.flag?)?.clone()))
 }
 
-fn command() -> Command {
+fn command(program: &'static Program) -> Command {
     let config = Arg::new(CONFIG).long(CONFIG).value_name("FILE").help("A file with settings, in TOML");
     let print = Arg::new(PRINT_CONFIG).long(PRINT_CONFIG).action(ArgAction::SetTrue);
-    Command::new("sindri-broker")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about("Keeps what every cluster should run, and tells their agents.")
-        .after_help("A setting can also be a variable, like SINDRI__BROKER__DATABASE__URL, or stand in the file.")
-        .subcommand(Command::new(RESTORE_EPOCH).about("Notes that the database was restored from a backup, and ends"))
+    let example = program.variable(program.example);
+    Command::new(program.name)
+        .version(program.version)
+        .about(program.about)
+        .after_help(format!("A setting can also be a variable, like {example}, or stand in the file."))
+        .subcommands((program.commands)())
         .arg(config.global(true))
-        .arg(print.help("Shows every setting, its value and where it came from, and ends"))
-        .args(SETTINGS.iter().filter_map(|setting| argument(setting)))
+        .arg(print.global(true).help("Shows every setting, its value and where it came from, and ends"))
+        .args(program.settings.iter().filter_map(|setting| argument(setting)))
 }
 
 fn argument(setting: &'static Setting) -> Option<Arg> {
@@ -83,40 +84,56 @@ fn argument(setting: &'static Setting) -> Option<Arg> {
     Some(match setting.kind {
         Kind::Text => argument.value_name("TEXT"),
         Kind::Path => argument.value_name("PATH"),
-        Kind::DatabaseUrl => argument.value_name("URL"),
         Kind::Count(..) => argument.value_name("COUNT"),
         // The flag alone means yes.
         Kind::Switch => {
             argument.value_name("true|false").num_args(0..=1).require_equals(true).default_missing_value("true")
         }
         Kind::Choice(_) => argument.value_name("WORD"),
+        Kind::Form(form) => argument.value_name(form.placeholder),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::{LISTEN, WEBHOOKS_ALLOW_PRIVATE_TARGETS};
     use super::*;
+    use crate::program::example::{LISTEN, PROGRAM, SWITCH};
 
     fn arguments(arguments: &[&str]) -> Result<Flags, Otherwise> {
-        read(["sindri-broker"].iter().chain(arguments).map(OsString::from))
+        read(&PROGRAM, ["sindri-a"].iter().chain(arguments).map(OsString::from))
+    }
+
+    fn said(flags: &Flags) -> Vec<(&str, &str)> {
+        flags.settings.iter().map(|(setting, text)| (setting.key, text.as_str())).collect()
     }
 
     #[test]
     fn only_what_was_said_is_there() {
-        let flags = arguments(&["--listen", "a:1", "--webhooks-allow-private-targets", "--config", "f"]).unwrap();
-        let said: Vec<_> = flags.settings.iter().map(|(setting, text)| (setting.key, text.as_str())).collect();
-        assert_eq!(said, [(LISTEN.key, "a:1"), (WEBHOOKS_ALLOW_PRIVATE_TARGETS.key, "true")]);
+        let flags = arguments(&["--listen", "a:1", "--switch", "--config", "f"]).unwrap();
+        assert_eq!(said(&flags), [(LISTEN.key, "a:1"), (SWITCH.key, "true")]);
         assert_eq!((flags.config_file.as_deref(), flags.print_config), (Some("f"), false));
+        assert!(flags.command.is_none());
     }
 
     #[test]
-    fn a_mistake_is_one_line_and_help_names_every_flag() {
+    fn settings_may_stand_before_a_command_and_after_it() {
+        let flags = arguments(&["--listen", "a:1", "look", "deep", "--switch=false", "--print-config"]).unwrap();
+        assert_eq!(said(&flags), [(LISTEN.key, "a:1"), (SWITCH.key, "false")]);
+        let (name, matches) = flags.command.unwrap();
+        assert_eq!((name.as_str(), matches.get_one::<String>("where").unwrap().as_str()), ("look", "deep"));
+        assert!(flags.print_config);
+    }
+
+    #[test]
+    fn a_mistake_is_one_line_and_help_names_every_flag_and_command() {
         let Err(Otherwise::Mistake(line)) = arguments(&["--nonsense"]) else { panic!("a mistake") };
         assert_eq!(line, "unexpected argument '--nonsense' found");
         let Err(Otherwise::Said(help)) = arguments(&["--help"]) else { panic!("help") };
-        for flag in SETTINGS.iter().filter_map(|setting| setting.flag) {
+        for flag in PROGRAM.settings.iter().filter_map(|setting| setting.flag) {
             assert!(help.contains(&format!("--{flag}")), "{flag}");
         }
+        assert!(help.contains("look") && help.contains("SINDRI__A__LOG__LEVEL"), "{help}");
+        let Err(Otherwise::Said(version)) = arguments(&["--version"]) else { panic!("the version") };
+        assert_eq!(version, "sindri-a 1.2.3\n");
     }
 }

@@ -3,32 +3,40 @@
 use std::fmt;
 use std::io;
 
-use sindri_broker::with_request_id;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::{Format, Json, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::config::Config;
-use super::settings::{LOG_FORM, LOG_LEVEL};
+/// The name of the request that the code runs for, if it runs for one.
+pub type RequestId = fn() -> Option<String>;
 
-/// Begins to write log lines as the settings say.
-pub fn begin(config: &Config) {
-    let level: LevelFilter = config.text(&LOG_LEVEL).parse().expect("the setting takes no other words");
+/// Begins to write log lines, as [`crate::Setting::log_form`] and [`crate::Setting::log_level`] say.
+pub fn begin(form: &str, level: &str, request_id: RequestId) {
+    let level: LevelFilter = level.parse().expect("the setting takes no other words");
     let lines = tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(level);
-    match config.text(&LOG_FORM) {
+    match form {
         "off" => {}
-        "json" => lines.json().event_format(JsonLines(Format::default().json().flatten_event(true))).init(),
-        _ => lines.event_format(PrettyLines(Format::default().with_target(false))).init(),
+        "json" => {
+            let format = Format::default().json().flatten_event(true);
+            lines.json().event_format(JsonLines { format, request_id }).init();
+        }
+        _ => lines.event_format(PrettyLines { format: Format::default().with_target(false), request_id }).init(),
     }
 }
 
 /// Lines for people.
-struct PrettyLines(Format);
+struct PrettyLines {
+    format: Format,
+    request_id: RequestId,
+}
 
 /// Lines for programs.
-struct JsonLines(Format<Json>);
+struct JsonLines {
+    format: Format<Json>,
+    request_id: RequestId,
+}
 
 impl<S, N> FormatEvent<S, N> for PrettyLines
 where
@@ -37,11 +45,11 @@ where
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut line = String::new();
-        self.0.format_event(context, Writer::new(&mut line), event)?;
-        with_request_id(|id| match id {
+        self.format.format_event(context, Writer::new(&mut line), event)?;
+        match (self.request_id)() {
             Some(id) => writeln!(writer, "{} request_id={id}", line.trim_end()),
             None => writer.write_str(&line),
-        })
+        }
     }
 }
 
@@ -52,11 +60,11 @@ where
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut line = String::new();
-        self.0.format_event(context, Writer::new(&mut line), event)?;
-        with_request_id(|id| match (id, line.trim_end().strip_suffix('}')) {
+        self.format.format_event(context, Writer::new(&mut line), event)?;
+        match ((self.request_id)(), line.trim_end().strip_suffix('}')) {
             // Visible characters; as a string of JSON it has its quotes escaped.
             (Some(id), Some(open)) => writeln!(writer, "{open},\"request_id\":{}}}", serde_json::Value::from(id)),
             (_, None) | (None, Some(_)) => writer.write_str(&line),
-        })
+        }
     }
 }
