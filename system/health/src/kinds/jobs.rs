@@ -1,0 +1,37 @@
+//! Jobs, which are ready when they are done, and what starts them.
+
+use crate::health::{Health, State};
+use crate::object::Object;
+
+pub(super) fn job(object: Object<'_>) -> Health {
+    let holds = |name| object.condition(name).filter(|condition| condition.is_true());
+    if let Some(condition) = holds("Failed").or_else(|| holds("FailureTarget")) {
+        return condition.health(State::Failing, "Failed");
+    }
+    let succeeded = object.count(&["status", "succeeded"]);
+    if holds("Complete").is_some() {
+        return Health::ready("Completed", format!("{succeeded} pods succeeded"));
+    }
+    if holds("Suspended").is_some() || object.flag(&["spec", "suspend"]) {
+        return Health::progressing("Suspended", "suspended: it starts no pods");
+    }
+    if object.at(&["status", "startTime"]).is_none() {
+        return Health::progressing("NotStarted", "its controller has not started it yet");
+    }
+    let (active, failed) = (object.count(&["status", "active"]), object.count(&["status", "failed"]));
+    // Without a number of completions one that succeeds is enough.
+    let want = object.number(&["spec", "completions"]).unwrap_or(1);
+    let message = format!("{succeeded} of {want} pods succeeded, {active} run, {failed} failed");
+    Health::progressing("Running", message)
+}
+
+/// It does its work by being there; its jobs are assessed by themselves.
+pub(super) fn cron_job(object: Object<'_>) -> Health {
+    if object.flag(&["spec", "suspend"]) {
+        return Health::ready("Suspended", "suspended: it starts no jobs");
+    }
+    match object.text(&["status", "lastScheduleTime"]) {
+        Some(time) => Health::ready("Scheduled", format!("last started a job at {time}")),
+        None => Health::ready("Scheduled", "it has not started a job yet"),
+    }
+}

@@ -1,0 +1,123 @@
+//! Deployments, DaemonSets, StatefulSets and ReplicaSets, in the order in which `kubectl rollout status` looks at them.
+
+use super::not_yet_observed;
+use crate::health::{Health, State};
+use crate::object::Object;
+
+/// How many are wanted; one where nobody said.
+fn wanted(object: Object<'_>) -> i64 {
+    object.number(&["spec", "replicas"]).unwrap_or(1)
+}
+
+/// What the controller says about pods that it is not allowed to create.
+fn refused(object: Object<'_>) -> Option<Health> {
+    let condition = object.condition("ReplicaFailure").filter(|condition| condition.is_true())?;
+    Some(condition.health(State::Progressing, "ReplicaFailure"))
+}
+
+fn waits(what: &str, have: i64, want: i64) -> Health {
+    Health::progressing("RollingOut", format!("{have} of {want} replicas are {what}"))
+}
+
+pub(super) fn deployment(object: Object<'_>) -> Health {
+    if let Some(health) = not_yet_observed(object) {
+        return health;
+    }
+    let exceeded = object.condition("Progressing").filter(|condition| condition.reason == "ProgressDeadlineExceeded");
+    if let Some(condition) = exceeded {
+        return condition.health(State::Failing, "ProgressDeadlineExceeded");
+    }
+    let want = wanted(object);
+    let updated = object.count(&["status", "updatedReplicas"]);
+    let available = object.count(&["status", "availableReplicas"]);
+    let old = object.count(&["status", "replicas"]).saturating_sub(updated);
+    let missing = if updated < want {
+        waits("updated", updated, want)
+    } else if old > 0 {
+        Health::progressing("RollingOut", format!("old replicas that are not gone yet: {old}"))
+    } else if available < updated {
+        waits("available", available, updated)
+    } else {
+        return Health::ready("Available", format!("{available} of {want} replicas are available"));
+    };
+    if object.flag(&["spec", "paused"]) && updated < want {
+        return Health::progressing("Paused", format!("paused; {}", missing.message));
+    }
+    refused(object).unwrap_or(missing)
+}
+
+pub(super) fn daemon_set(object: Object<'_>) -> Health {
+    if let Some(health) = not_yet_observed(object) {
+        return health;
+    }
+    let want = object.count(&["status", "desiredNumberScheduled"]);
+    let updated = object.count(&["status", "updatedNumberScheduled"]);
+    let available = object.count(&["status", "numberAvailable"]);
+    // Pods that are replaced only when somebody deletes them are as they should be.
+    let rolls = object.text(&["spec", "updateStrategy", "type"]) != Some("OnDelete");
+    if rolls && updated < want {
+        return Health::progressing("RollingOut", format!("{updated} of {want} pods are updated"));
+    }
+    if available < want {
+        return Health::progressing("RollingOut", format!("{available} of {want} pods are available"));
+    }
+    Health::ready("Available", format!("{available} of {want} pods are available"))
+}
+
+pub(super) fn stateful_set(object: Object<'_>) -> Health {
+    if let Some(health) = not_yet_observed(object) {
+        return health;
+    }
+    let want = wanted(object);
+    let ready = object.count(&["status", "readyReplicas"]);
+    if ready < want {
+        return waits("ready", ready, want);
+    }
+    let there = object.count(&["status", "replicas"]);
+    if there > want {
+        return Health::progressing("ScalingDown", format!("{there} replicas are there, {want} are wanted"));
+    }
+    // An older API server does not count them.
+    let available = object.number(&["status", "availableReplicas"]).unwrap_or(ready);
+    if available < want {
+        return waits("available", available, want);
+    }
+    if let Some(health) = not_rolled_out(object, want) {
+        return health;
+    }
+    Health::ready("Available", format!("{ready} of {want} replicas are ready"))
+}
+
+/// A StatefulSet whose pods are not all of the revision that they should be of.
+fn not_rolled_out(object: Object<'_>, want: i64) -> Option<Health> {
+    if object.text(&["spec", "updateStrategy", "type"]) == Some("OnDelete") {
+        return None;
+    }
+    let updated = object.count(&["status", "updatedReplicas"]);
+    let partition = object.number(&["spec", "updateStrategy", "rollingUpdate", "partition"]);
+    let share = want.saturating_sub(partition.unwrap_or(0)).max(0);
+    let revision = |field| object.text(&["status", field]).unwrap_or_default();
+    let is_one = revision("currentRevision") == revision("updateRevision");
+    if updated < share && !(is_one && partition.is_none()) {
+        return Some(waits("updated", updated, share));
+    }
+    let message = format!("{} is not the current revision yet", revision("updateRevision"));
+    (partition.is_none() && !is_one).then(|| Health::progressing("RollingOut", message))
+}
+
+/// A ReplicationController too.
+pub(super) fn replica_set(object: Object<'_>) -> Health {
+    if let Some(health) = not_yet_observed(object) {
+        return health;
+    }
+    let want = wanted(object);
+    let there = object.count(&["status", "replicas"]);
+    let available = object.count(&["status", "availableReplicas"]);
+    if available < want {
+        return refused(object).unwrap_or_else(|| waits("available", available, want));
+    }
+    if there > want {
+        return Health::progressing("ScalingDown", format!("{there} replicas are there, {want} are wanted"));
+    }
+    Health::ready("Available", format!("{available} of {want} replicas are available"))
+}

@@ -1,0 +1,42 @@
+//! Every kind: just created, on its way, done, failed. The objects are in `tests/objects`, a file for each area.
+
+use serde_json::Value;
+use sindri_health::{assess, explain};
+
+/// A line for each object of a file: what it is, and what is said about it.
+fn said(text: &str) -> String {
+    let documents = sindri_model::yaml::parse_documents(text).expect("the objects are YAML");
+    let lines = documents.iter().map(|document| {
+        let case = document.value["case"].as_str().expect("every object has a case");
+        let pods = document.value["pods"].as_array().cloned().unwrap_or_default();
+        let object: &Value = &document.value["object"];
+        assert!(object.is_object(), "{case}");
+        let health = explain(assess(object), &pods);
+        let message = if health.message.is_empty() { String::new() } else { format!(": {}", health.message) };
+        format!("{case}\n    {} {}{message}", health.state, health.reason)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+macro_rules! files {
+    ($($test:ident $file:literal)*) => { $(
+        #[test]
+        fn $test() {
+            insta::assert_snapshot!($file, said(include_str!(concat!("../objects/", $file, ".yaml"))));
+        }
+    )* };
+}
+
+files! {
+    a_deployment_is_ready_when_its_rollout_is_done "deployment"
+    a_stateful_set_is_ready_when_every_pod_is_of_its_revision "statefulset"
+    a_daemon_set_is_ready_when_every_node_has_its_pod "daemonset"
+    a_replica_set_is_ready_when_its_pods_are_available "replicaset"
+    a_job_is_ready_when_it_is_complete "job"
+    a_pod_is_ready_when_it_serves_or_ended_well "pod"
+    a_claim_is_ready_when_it_is_bound "storage"
+    a_load_balancer_is_ready_when_it_has_an_address "network"
+    a_definition_is_ready_when_it_is_served "cluster"
+    an_autoscaler_is_ready_when_it_can_scale "scaling"
+    every_other_kind_is_ready_when_its_conditions_say_so "other"
+}

@@ -1,0 +1,111 @@
+//! Which pods explain an object, and what they say.
+
+use serde_json::{Value, json};
+use sindri_health::{State, assess, explain, pods_of};
+
+fn deployment(selector: Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "web", "namespace": "shop", "generation": 1 },
+        "spec": { "replicas": 3, "selector": selector },
+        "status": { "observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 1 },
+    })
+}
+
+fn waiting(name: &str, reason: &str) -> Value {
+    let status =
+        json!({ "name": "web", "restartCount": 2, "state": { "waiting": { "reason": reason, "message": "words" } } });
+    json!({ "metadata": { "name": name, "namespace": "shop" }, "status": { "phase": "Running", "containerStatuses": [status] } })
+}
+
+fn selector(selector: Value) -> Option<String> {
+    pods_of(&deployment(selector)).map(|pods| pods.labels)
+}
+
+#[test]
+fn labels_and_expressions_become_one_query() {
+    let found = pods_of(&deployment(json!({
+        "matchLabels": { "tier": "front", "app.kubernetes.io/name": "web" },
+        "matchExpressions": [
+            { "key": "track", "operator": "In", "values": ["stable", "canary"] },
+            { "key": "zone", "operator": "NotIn", "values": ["a"] },
+            { "key": "owner", "operator": "Exists" },
+            { "key": "old", "operator": "DoesNotExist" },
+        ],
+    })))
+    .expect("a Deployment has pods");
+    assert_eq!(found.namespace, "shop");
+    assert_eq!(
+        found.labels,
+        "app.kubernetes.io/name=web,tier=front,track in (stable,canary),zone notin (a),owner,!old"
+    );
+}
+
+#[test]
+fn a_selector_that_cannot_be_read_selects_nothing_rather_than_more() {
+    for bad in [
+        json!({}),
+        json!(null),
+        json!({ "matchLabels": {} }),
+        json!({ "matchLabels": { "a": 1 } }),
+        json!({ "matchLabels": { "a": "b,c=d" } }),
+        json!({ "matchLabels": { "a": "b" }, "matchExpressions": [{ "key": "c", "operator": "Near" }] }),
+        json!({ "matchLabels": { "a": "b" }, "matchExpressions": ["c"] }),
+    ] {
+        assert_eq!(selector(bad.clone()), None, "{bad}");
+    }
+}
+
+#[test]
+fn only_kinds_with_pods_have_a_selector() {
+    let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "a", "namespace": "b" }, "spec": { "selector": { "a": "b" } } });
+    assert_eq!(pods_of(&service), None);
+    let controller = json!({ "apiVersion": "v1", "kind": "ReplicationController", "metadata": { "name": "a", "namespace": "b" }, "spec": { "selector": { "a": "b" } } });
+    assert_eq!(pods_of(&controller).map(|pods| pods.labels).as_deref(), Some("a=b"));
+}
+
+#[test]
+fn the_worst_pod_speaks_and_of_equals_the_first_by_name() {
+    let object = deployment(json!({ "matchLabels": { "app": "web" } }));
+    let pods = [
+        waiting("web-d", "ContainerCreating"),
+        waiting("web-c", "CrashLoopBackOff"),
+        waiting("web-b", "ImagePullBackOff"),
+        waiting("web-a", "CrashLoopBackOff"),
+    ];
+    let health = explain(assess(&object), &pods);
+    assert_eq!((health.state, health.reason.as_str()), (State::Progressing, "CrashLoopBackOff"));
+    let said = "1 of 3 replicas are available; pod web-a (and 2 more pods): container web: CrashLoopBackOff, 2 restarts: words";
+    assert_eq!(health.message, said);
+    let mut backwards = pods;
+    backwards.reverse();
+    assert_eq!(explain(assess(&object), &backwards), health);
+}
+
+#[test]
+fn pods_that_start_or_leave_or_are_done_explain_nothing() {
+    let object = deployment(json!({ "matchLabels": { "app": "web" } }));
+    let mut leaving = waiting("web-b", "CrashLoopBackOff");
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let done = json!({ "metadata": { "name": "web-c" }, "status": { "phase": "Succeeded" } });
+    let pods = [waiting("web-a", "ContainerCreating"), leaving, done, json!(null), json!({})];
+    assert_eq!(explain(assess(&object), &pods), assess(&object));
+}
+
+#[test]
+fn a_pod_that_was_evicted_long_ago_does_not_hide_what_is_wrong_now() {
+    let evicted = json!({ "metadata": { "name": "web-a" }, "status": { "phase": "Failed", "reason": "Evicted", "message": "low on memory" } });
+    let object = deployment(json!({ "matchLabels": { "app": "web" } }));
+    let health = explain(assess(&object), &[evicted.clone(), waiting("web-b", "ImagePullBackOff")]);
+    assert_eq!(health.reason, "ImagePullBackOff");
+    assert_eq!(explain(assess(&object), &[evicted]).reason, "Evicted");
+}
+
+#[test]
+fn pods_do_not_explain_what_is_ready() {
+    let mut object = deployment(json!({ "matchLabels": { "app": "web" } }));
+    object["status"]["availableReplicas"] = json!(3);
+    let health = explain(assess(&object), &[waiting("web-a", "CrashLoopBackOff")]);
+    assert_eq!((health.state, health.reason.as_str()), (State::Ready, "Available"));
+}

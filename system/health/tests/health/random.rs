@@ -1,0 +1,232 @@
+//! Whatever comes in: nothing panics, the same always gets the same answer, and what is said is bounded.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use sindri_health::{
+    Assessed, Health, MESSAGE_CHARACTERS_MAX, REASON_CHARACTERS_MAX, assess, explain, pods_of, summarise,
+};
+
+use crate::with_rule;
+
+/// Kinds with their versions; each is one that is looked at in a way of its own.
+const KINDS: [(&str, &str); 19] = [
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("apps/v1", "ReplicaSet"),
+    ("v1", "ReplicationController"),
+    ("batch/v1", "Job"),
+    ("batch/v1", "CronJob"),
+    ("v1", "Pod"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "PersistentVolume"),
+    ("v1", "Service"),
+    ("networking.k8s.io/v1", "Ingress"),
+    ("v1", "Namespace"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ("apiregistration.k8s.io/v1", "APIService"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("v1", "Secret"),
+    ("example.com/v1", "Thing"),
+];
+
+/// Names that are looked for, so that random objects reach further than their first field.
+const NAMES: [&str; 48] = [
+    "metadata",
+    "spec",
+    "status",
+    "name",
+    "namespace",
+    "generation",
+    "deletionTimestamp",
+    "annotations",
+    "finalizers",
+    "observedGeneration",
+    "replicas",
+    "updatedReplicas",
+    "availableReplicas",
+    "readyReplicas",
+    "conditions",
+    "type",
+    "reason",
+    "message",
+    "phase",
+    "containerStatuses",
+    "initContainerStatuses",
+    "state",
+    "lastState",
+    "waiting",
+    "terminated",
+    "running",
+    "exitCode",
+    "restartCount",
+    "ready",
+    "started",
+    "selector",
+    "matchLabels",
+    "matchExpressions",
+    "key",
+    "operator",
+    "values",
+    "updateStrategy",
+    "rollingUpdate",
+    "partition",
+    "paused",
+    "suspend",
+    "startTime",
+    "loadBalancer",
+    "ingress",
+    "desiredNumberScheduled",
+    "restartPolicy",
+    "containers",
+    "readinessProbe",
+];
+const WORDS: [&str; 24] = [
+    "True",
+    "False",
+    "Unknown",
+    "Ready",
+    "Available",
+    "Progressing",
+    "Stalled",
+    "Reconciling",
+    "Failed",
+    "Complete",
+    "Pending",
+    "Running",
+    "Succeeded",
+    "Bound",
+    "Lost",
+    "CrashLoopBackOff",
+    "ImagePullBackOff",
+    "OOMKilled",
+    "LoadBalancer",
+    "OnDelete",
+    "In",
+    "PodScheduled",
+    "AbleToScale",
+    "ScalingActive",
+];
+/// Parts of rules.
+const PARTS: [&str; 44] = [
+    "object",
+    "self",
+    "x",
+    "y",
+    ".status",
+    ".list",
+    ".all",
+    ".exists",
+    ".map",
+    ".filter",
+    ".exists_one",
+    "has",
+    "size",
+    "int",
+    "string",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    ":",
+    "?",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "==",
+    "!=",
+    "<",
+    ">=",
+    "&&",
+    "||",
+    "!",
+    " in ",
+    "'a'",
+    "1",
+    "0.5",
+    "2u",
+    "true",
+    "null",
+    ".",
+];
+
+fn leaf() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-2_i64..4).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        prop::sample::select(&WORDS[..]).prop_map(Value::from),
+    ]
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof![4 => prop::sample::select(&NAMES[..]).prop_map(ToOwned::to_owned), 1 => any::<String>()]
+}
+
+fn document() -> impl Strategy<Value = Value> {
+    leaf().prop_recursive(6, 96, 8, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((name(), inner), 0..8)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect::<Map<_, _>>())),
+        ]
+    })
+}
+
+/// An object of some kind with random content, whose parts are at least where they are looked for.
+fn object() -> impl Strategy<Value = Value> {
+    (prop::sample::select(&KINDS[..]), document(), document(), document()).prop_map(|((version, kind), metadata, spec, status)| {
+        json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec, "status": status })
+    })
+}
+
+fn assert_bounded(health: &Health) {
+    assert!(health.message.chars().count() <= MESSAGE_CHARACTERS_MAX, "{health:?}");
+    assert!(!health.message.contains(char::is_control), "{health:?}");
+    assert!(!health.reason.is_empty() && health.reason.len() <= REASON_CHARACTERS_MAX, "{health:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+
+    #[test]
+    fn any_json_gets_an_answer_and_always_the_same(value in prop_oneof![object(), document()], pods in prop::collection::vec(document(), 0..3)) {
+        let health = explain(assess(&value), &pods);
+        assert_bounded(&health);
+        prop_assert_eq!(&health, &explain(assess(&value.clone()), &pods));
+        let mut backwards = pods.clone();
+        backwards.reverse();
+        prop_assert_eq!(&health, &explain(assess(&value), &backwards));
+        prop_assert_ne!(pods_of(&value).map(|pods| pods.labels), Some(String::new()));
+    }
+
+    #[test]
+    fn a_summary_does_not_depend_on_the_order(values in prop::collection::vec(object(), 0..5)) {
+        let mut objects: Vec<Assessed> = values.iter().map(|value| Assessed::of(value, &[])).collect();
+        let summary = summarise(&objects);
+        objects.reverse();
+        prop_assert_eq!(summary.to_json(), summarise(&objects).to_json());
+    }
+
+    #[test]
+    fn any_rule_gets_an_answer_and_always_the_same(parts in prop::collection::vec(prop::sample::select(&PARTS[..]), 0..40), value in document()) {
+        let object = with_rule(&parts.concat(), json!({ "list": [1, "a", value] }));
+        let health = assess(&object);
+        assert_bounded(&health);
+        prop_assert_eq!(&health, &assess(&object));
+    }
+
+    #[test]
+    fn any_text_as_a_rule_gets_an_answer(rule in any::<String>()) {
+        assert_bounded(&assess(&with_rule(&rule, json!({}))));
+    }
+}

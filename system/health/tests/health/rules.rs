@@ -1,0 +1,142 @@
+//! Rules in CEL: what they can say.
+
+use serde_json::{Value, json};
+use sindri_health::{Health, State, assess};
+
+use crate::with_rule;
+
+fn status() -> Value {
+    json!({
+        "phase": "Bound",
+        "ready": 2,
+        "large": 9_007_199_254_740_993_u64,
+        "huge": u64::MAX,
+        "share": 0.5,
+        "enabled": true,
+        "nothing": null,
+        "text": "größe",
+        "number": "17",
+        "list": [1, 2, 3],
+        "conditions": [{ "type": "Ready", "status": "True" }, { "type": "Synced", "status": "False", "count": 3 }],
+        "labels": { "b": "2", "a": "1" },
+    })
+}
+
+fn said(rule: &str) -> Health {
+    assess(&with_rule(rule, status()))
+}
+
+#[test]
+fn rules_that_hold() {
+    for rule in [
+        r#"object.status.phase == "Bound""#,
+        "self.status.phase == 'Bound' && object.kind == 'Thing'",
+        "object.status.ready >= 2 && object.status.ready < 2.5 && 2u == object.status.ready",
+        "object.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')",
+        "object.status.conditions.all(c, c.status in ['True', 'False'])",
+        "object.status.conditions.exists_one(c, c.status == 'True')",
+        "object.status.conditions.filter(c, has(c.count)).map(c, c.count) == [3]",
+        "object.status.conditions.map(c, has(c.count), c.type)[0] == 'Synced'",
+        "object.status.conditions.exists(c, c.count == 3)",
+        "!(object.status.conditions.all(c, c.count == 4))",
+        "has(object.status.phase) && !has(object.status.missing)",
+        "!has(object.status.missing) || object.status.missing == 1",
+        "object.status.missing == 1 || object.status.ready == 2",
+        "!(object.status.missing == 1 && object.status.ready == 3)",
+        "object.status.enabled ? true : object.status.missing",
+        "object.status.labels.map(k, k) == ['a', 'b']",
+        "object.status.labels['a'] == '1' && 'b' in object.status.labels && !('c' in object.status.labels)",
+        "size(object.status.text) == 5 && object.status.list.size() == 3 && size(object.status.labels) == 2",
+        "object.status.text.startsWith('gr') && object.status.text.endsWith('ße') && object.status.text.contains('ö')",
+        "int(object.status.number) + 1 == 18 && string(17) == object.status.number && double('0.5') == object.status.share",
+        "uint(object.status.ready) == 2u && int(2.9) == 2 && string(true) == 'true'",
+        "object.status.nothing == null && object.status.phase != null",
+        "1 + 2 * 3 - 4 / 2 == 5 && 7 % 4 == 3 && -7 / 2 == -3 && 0.5 * 2.0 == 1.0 && -(-1) == 1",
+        "'a' + 'b' == 'ab' && [1] + [2] == [1, 2] && {'a': [1, {'b': 2.0}]} == {'a': [1.0, {'b': 2}]}",
+        "object.status.large > 9007199254740992.0 && object.status.huge > object.status.large",
+        "object.status.huge != 18446744073709551616.0 && 'a' < 'b' && false < true && 1 < 1.5 && -1.5 < -1",
+        "[[1, 2], [3]].all(inner, inner.exists(object, object > 1))",
+        "1 != '1' && [1] != 'a' && {} != [] && [1, 2] != [1] && {'a': 1} != {'b': 1}",
+        "// a comment\nobject.status.ready == 2 // another",
+    ] {
+        let health = said(rule);
+        assert_eq!((health.state, health.reason.as_str()), (State::Ready, "RuleHolds"), "{rule}: {}", health.message);
+    }
+}
+
+#[test]
+fn an_error_is_no_readiness_yet_and_says_what_is_missing() {
+    for (rule, words) in [
+        ("object.status.missing.deep == 1", "there is no field missing"),
+        ("has(object.status.phase.deep)", "a string has no field deep"),
+        ("object.status.list[3] == 1", "the list has 3 elements, not so many"),
+        ("object.status.list[-1] == 1", "the list has 3 elements, not so many"),
+        ("object.status.labels['c'] == '1'", "there is no such key"),
+        ("object.status.phase > 1", "a string and an int have no order"),
+        ("object.status.phase + 1 == 1", "Add is not for a string and an int"),
+        ("object.status.ready + 0.5 == 2.5", "Add is not for an int and a double"),
+        ("object.status.ready / 0 == 1", "division by zero"),
+        ("9223372036854775807 + object.status.ready > 0", "the number is out of range"),
+        ("-9223372036854775808 / -1 > 0", "the number is out of range"),
+        ("-(-9223372036854775808) > 0", "the number is out of range"),
+        ("int(object.status.phase) == 1", "a string that is no such number"),
+        ("int(1e30) == 1", "a double that is no such number"),
+        ("object.status.phase && true", "a string stands where true or false is needed"),
+        ("object.status.ready.all(x, true)", "an int is neither a list nor a map"),
+        ("1 in object.status.phase", "nothing is in a string"),
+        ("{1: 2} == {}", "the keys of a map are strings"),
+        ("{'a': 1, 'a': 2} == {}", "a map has a key twice"),
+        ("object.status.conditions.all(c, c.count == 3)", "there is no field count"),
+        ("object.status.conditions.exists_one(c, c.count == 3)", "there is no field count"),
+    ] {
+        let health = said(rule);
+        assert_eq!((health.state, health.reason.as_str()), (State::Progressing, "RuleNotEvaluated"), "{rule}");
+        assert_eq!(health.message, format!("{words}: {rule}"));
+    }
+}
+
+#[test]
+fn a_rule_that_cannot_be_read_fails_with_its_place() {
+    for (rule, place) in [
+        ("object.status.phase = 'Bound'", "line 1, column 21: "),
+        ("true &&\n  status.phase == 'Bound'", "line 2, column 3: nothing is called status"),
+        ("object.status.phase.matches('B.*')", "line 1, column 28: there is no function matches"),
+        ("timestamp('2026-01-01T00:00:00Z') > 1", "line 1, column 10: there is no function timestamp"),
+        ("[1].all(x + 1, true)", "line 1, column 11: all() begins with the name of a variable"),
+        ("[1].all(x, y)", "line 1, column 12: nothing is called y"),
+        ("[1].all(x, true) && x", "line 1, column 21: nothing is called x"),
+        ("[1].all(x, true, true)", "line 1, column 8: all() does not take so many arguments"),
+        ("has(object)", "line 1, column 4: has() takes one field"),
+        ("b'abc' == b'abc'", "line 1, column 1: bytes are not known here"),
+        ("Thing{a: 1} == 1", "line 1, column 6: messages are not known here"),
+        ("object.?status == 1", "line 1, column 7: unsupported syntax"),
+        ("", "line 1, column 1: "),
+    ] {
+        let health = said(rule);
+        assert_eq!((health.state, health.reason.as_str()), (State::Failing, "RuleInvalid"), "{rule}");
+        let expected = format!("sindri.dev/ready, {place}");
+        assert!(health.message.starts_with(&expected), "{rule}: {}", health.message);
+    }
+}
+
+#[test]
+fn no_message_about_a_rule_holds_what_a_secret_holds() {
+    for rule in [
+        "object.data.password == 1 / 0",
+        "int(object.data.password) == 1",
+        "object.data[object.data.password] == 1",
+        "object.data.password > 1",
+        "object.data.password",
+        "[object.data.password][5]",
+        "object.data.all(k, object.data[k].nothing)",
+        "object.data.password.all(x, x)",
+        "{object.data.password: 1, object.data.password: 2}",
+        "object.data.password == 'x'",
+    ] {
+        let annotations = json!({ sindri_health::READY_ANNOTATION: rule });
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "key", "annotations": annotations }, "data": { "password": "aHVudGVyMg" } });
+        let health = assess(&secret);
+        assert_ne!(health.state, State::Ready, "{rule}");
+        assert!(!health.message.contains("aHVudGVyMg"), "{}", health.message);
+    }
+}
