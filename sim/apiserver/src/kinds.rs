@@ -21,76 +21,54 @@ struct BuiltIn {
     status: bool,
 }
 
-const BUILT_IN: [BuiltIn; 7] = [
+/// What most kinds are: in namespaces, without a generation, without a status.
+const PLAIN: BuiltIn = BuiltIn {
+    group: "",
+    version: "v1",
+    kind: "",
+    plural: "",
+    short_names: &[],
+    categories: &[],
+    namespaced: true,
+    generation: false,
+    status: false,
+};
+
+const BUILT_IN: [BuiltIn; 10] = [
+    BuiltIn { kind: "ConfigMap", plural: "configmaps", short_names: &["cm"], ..PLAIN },
+    BuiltIn { kind: "Namespace", plural: "namespaces", short_names: &["ns"], namespaced: false, status: true, ..PLAIN },
     BuiltIn {
-        group: "",
-        version: "v1",
-        kind: "ConfigMap",
-        plural: "configmaps",
-        short_names: &["cm"],
-        categories: &[],
-        namespaced: true,
-        generation: false,
-        status: false,
-    },
-    BuiltIn {
-        group: "",
-        version: "v1",
-        kind: "Namespace",
-        plural: "namespaces",
-        short_names: &["ns"],
-        categories: &[],
-        namespaced: false,
-        generation: false,
+        kind: "PersistentVolumeClaim",
+        plural: "persistentvolumeclaims",
+        short_names: &["pvc"],
         status: true,
+        ..PLAIN
     },
     BuiltIn {
-        group: "",
-        version: "v1",
-        kind: "Secret",
-        plural: "secrets",
-        short_names: &[],
-        categories: &[],
-        namespaced: true,
-        generation: false,
-        status: false,
-    },
-    BuiltIn {
-        group: "",
-        version: "v1",
-        kind: "Service",
-        plural: "services",
-        short_names: &["svc"],
+        kind: "Pod",
+        plural: "pods",
+        short_names: &["po"],
         categories: &["all"],
-        namespaced: true,
-        generation: false,
+        generation: true,
         status: true,
+        ..PLAIN
     },
-    BuiltIn {
-        group: "",
-        version: "v1",
-        kind: "ServiceAccount",
-        plural: "serviceaccounts",
-        short_names: &["sa"],
-        categories: &[],
-        namespaced: true,
-        generation: false,
-        status: false,
-    },
+    BuiltIn { kind: "Secret", plural: "secrets", ..PLAIN },
+    BuiltIn { kind: "Service", plural: "services", short_names: &["svc"], categories: &["all"], status: true, ..PLAIN },
+    BuiltIn { kind: "ServiceAccount", plural: "serviceaccounts", short_names: &["sa"], ..PLAIN },
     BuiltIn {
         group: "apps",
-        version: "v1",
         kind: "Deployment",
         plural: "deployments",
         short_names: &["deploy"],
         categories: &["all"],
-        namespaced: true,
         generation: true,
         status: true,
+        ..PLAIN
     },
+    BuiltIn { group: "coordination.k8s.io", kind: "Lease", plural: "leases", ..PLAIN },
     BuiltIn {
         group: "apiextensions.k8s.io",
-        version: "v1",
         kind: "CustomResourceDefinition",
         plural: "customresourcedefinitions",
         short_names: &["crd", "crds"],
@@ -98,6 +76,7 @@ const BUILT_IN: [BuiltIn; 7] = [
         namespaced: false,
         generation: true,
         status: true,
+        ..PLAIN
     },
 ];
 

@@ -177,7 +177,9 @@ pub fn agent(seed: u64, name: &str, key: String, polling_interval: Duration, bro
                 broker: Client::new(Brokers::new(port.connector(), brokers, name.len()), broker, &key)
                     .expect("the address and the key are well formed"),
                 cluster: Cluster::new(client, RetryPolicy::default()),
+                clock: Clock::new(wall_time),
                 entropy,
+                identity: name.clone(),
                 settings: Settings { polling_interval, ..Settings::new(name.clone(), name) },
             };
             if let Err(error) = agent.run(pending()).await {

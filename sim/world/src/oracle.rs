@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
-use sindri_agent::{CHECKSUM_ANNOTATION, INVENTORY_LABEL, INVENTORY_NAMESPACE, STACK_ANNOTATION};
+use sindri_agent::{CHECKSUM_ANNOTATION, INVENTORY_LABEL, INVENTORY_NAMESPACE, LEASE_NAME, STACK_ANNOTATION};
 use sindri_apiserver::{Actor, StoredKey, Timestamp, Write};
 use sindri_model::ObjectKey;
 
@@ -83,6 +83,12 @@ fn is_inventory(key: &ObjectKey) -> bool {
     let of_core = key.group.is_empty();
     (of_core && key.kind == "Namespace" && key.name == INVENTORY_NAMESPACE)
         || (of_core && key.kind == "ConfigMap" && key.namespace.as_deref() == Some(INVENTORY_NAMESPACE))
+        || is_lease(key)
+}
+
+/// By which one process says that it acts: written again and again, whatever happens.
+pub fn is_lease(key: &ObjectKey) -> bool {
+    key.kind == "Lease" && key.namespace.as_deref() == Some(INVENTORY_NAMESPACE) && key.name == LEASE_NAME
 }
 
 impl Watchman {

@@ -3,14 +3,18 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use sindri_client::{Client, ClientError};
 use sindri_model::wire::HeartbeatReport;
-use sindri_model::{AgentId, Entropy};
+use sindri_model::{AgentId, Clock, Entropy};
 use thiserror::Error;
+use tokio::time::timeout;
 
 use crate::cluster::Cluster;
+use crate::lease::Lease;
 use crate::poll::Target;
 use crate::queue::Queue;
 use crate::report::Recorded;
@@ -20,6 +24,9 @@ use crate::watches::Watches;
 
 /// Polls are spread over a tenth of the interval, so that a fleet does not poll as one.
 const JITTER_PARTS: u32 = 10;
+
+/// How long an agent that is to end may take to finish what it has in hand: as long as Kubernetes gives a pod.
+const FINISH_MAX: Duration = Duration::from_secs(25);
 
 /// Why the agent cannot run at all.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -35,29 +42,71 @@ pub struct Agent {
     pub broker: Client,
     /// The cluster.
     pub cluster: Cluster,
+    /// For the times that it tells others.
+    pub clock: Clock,
     /// For jitter.
     pub entropy: Entropy,
+    /// Which of several processes of this agent it is: the name of its pod, which stays the same when it is started again.
+    pub identity: String,
     /// How it runs.
     pub settings: Settings,
 }
 
 impl Agent {
-    /// Runs until `shutdown`. Ends early only if the broker says at the start that it does not know this agent.
+    /// Runs until `shutdown`, and then finishes what it has in hand. Ends early only if the broker says at the start that it
+    /// does not know this agent.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), AgentError> {
-        let work = async {
-            let id = self.identify().await?;
-            // Both belong to this future: dropping it ends them.
-            tokio::select! {
-                biased; // neither ends; the order only decides who starts
-                never = self.heartbeats(id) => match never {},
-                never = self.reconcile(id) => match never {},
-            }
+        let work = pin!(self.work());
+        let work = match select(pin!(shutdown), work).await {
+            Either::Right((ended, _)) => return ended,
+            Either::Left(((), work)) => work,
         };
-        tokio::select! {
-            biased; // a shutdown wins over more work
-            () = shutdown => Ok(()),
-            ended = work => ended,
+        self.cluster.stop.ask();
+        match timeout(FINISH_MAX, work).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                tracing::warn!("what was in hand did not end within {} s", FINISH_MAX.as_secs());
+                Ok(())
+            }
         }
+    }
+
+    async fn work(&self) -> Result<(), AgentError> {
+        let stop = &self.cluster.stop;
+        let id = tokio::select! {
+            biased; // whoever is to end does not look for itself any more
+            () = stop.asked() => return Ok(()),
+            id = self.identify() => id?,
+        };
+        // Both belong to this future: dropping it ends them.
+        tokio::select! {
+            biased; // the first never ends; the order only decides who starts
+            never = self.heartbeats(id) => match never {},
+            () = self.reconcile_alone(id) => Ok(()),
+        }
+    }
+
+    /// Reconciles while it holds the Lease, until it is to end.
+    async fn reconcile_alone(&self, id: AgentId) {
+        if !self.settings.lease {
+            return self.reconcile(id).await;
+        }
+        let stop = &self.cluster.stop;
+        let cluster = self.cluster.apart();
+        let lease = Lease { cluster: &cluster, clock: &self.clock, holder: &self.identity };
+        while !stop.is_asked() {
+            tokio::select! {
+                biased; // whoever is to end does not begin
+                () = stop.asked() => return,
+                () = lease.acquire() => {}
+            }
+            tokio::select! {
+                biased; // whoever has lost it does nothing more
+                () = lease.hold() => {}
+                () = self.reconcile(id) => break,
+            }
+        }
+        lease.release().await;
     }
 
     /// The time from one poll to the next, or from one heartbeat to the next.
@@ -97,15 +146,15 @@ impl Agent {
         }
     }
 
-    async fn reconcile(&self, id: AgentId) -> Infallible {
+    async fn reconcile(&self, id: AgentId) {
         let (target, queue, watches) = (Target::default(), Queue::default(), Watches::default());
         let recorded = self.recorded(id).await;
-        let worker = Worker { agent: self, target: &target, queue: &queue, watches: &watches, recorded };
+        let worker = Worker { agent: self, id, target: &target, queue: &queue, watches: &watches, recorded };
         tokio::select! {
-            biased; // none of them ends; the order only decides who starts
-            never = self.polls(id, &target, &queue) => never,
-            never = watches.run(&self.cluster, &queue) => never,
-            never = worker.work() => never,
+            biased; // the order only decides who starts; the worker ends when the agent is to end
+            never = self.polls(id, &target, &queue) => match never {},
+            never = watches.run(&self.cluster, &queue) => match never {},
+            () = worker.work() => {}
         }
     }
 
@@ -118,5 +167,17 @@ impl Agent {
             }
             self.pause().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever hosts an agent may move it between threads. Compiled, never called.
+    #[expect(dead_code, reason = "that it compiles is the test")]
+    fn an_agent_can_be_run_in_any_task(agent: Agent) {
+        fn in_any_task(_: impl Send) {}
+        in_any_task(agent.run(std::future::pending()));
     }
 }

@@ -47,6 +47,8 @@ pub struct Inventory {
     chunks: Vec<BTreeMap<ObjectKey, Entry>>,
     /// The highest revision that was ever begun here.
     pub begun: Option<Position>,
+    /// The last revision of which every write succeeded.
+    pub applied: Option<Position>,
 }
 
 /// The inventory cannot be read or written.
@@ -141,6 +143,7 @@ fn chunk_manifest(stack: StackId, index: usize, inventory: &Inventory) -> Value 
     let mut data = json!({"index": index.to_string(), "entries": json!(entries).to_string()});
     if index == 0 {
         data["begun"] = json!(json!(inventory.begun).to_string());
+        data["applied"] = json!(json!(inventory.applied).to_string());
     }
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -169,6 +172,9 @@ fn read_chunk(config_map: &Value, inventory: &mut Inventory) -> Result<(), Strin
         serde_json::from_str(data("entries")?).map_err(|error| format!("data.entries: {error}"))?;
     if index == 0 {
         inventory.begun = serde_json::from_str(data("begun")?).map_err(|error| format!("data.begun: {error}"))?;
+        // Inventories of earlier agents do not have it.
+        let applied = data("applied").unwrap_or("null");
+        inventory.applied = serde_json::from_str(applied).map_err(|error| format!("data.applied: {error}"))?;
     }
     while inventory.chunks.len() <= index {
         inventory.chunks.push(BTreeMap::new());
@@ -187,7 +193,8 @@ pub async fn save(
     let chunks = after.chunks.len().max(1);
     let changed: Vec<usize> = (0..chunks)
         .filter(|index| {
-            before.chunks.get(*index) != after.chunks.get(*index) || (*index == 0 && before.begun != after.begun)
+            let places = |inventory: &Inventory| (inventory.begun, inventory.applied);
+            before.chunks.get(*index) != after.chunks.get(*index) || (*index == 0 && places(before) != places(after))
         })
         .collect();
     if changed.is_empty() {
@@ -197,6 +204,7 @@ pub async fn save(
         ensure_namespace(cluster).await?;
     }
     for index in changed {
+        tracing::debug!("inventory {index} of stack {stack}: from {before:?} to {after:?}");
         let manifest = chunk_manifest(stack, index, after);
         cluster.apply(&config_maps(), &chunk_key(stack, index), &manifest, Mode::Real).await?;
     }
@@ -215,7 +223,8 @@ pub async fn discard(cluster: &Cluster, stack: StackId, inventory: &Inventory) -
     Ok(())
 }
 
-async fn ensure_namespace(cluster: &Cluster) -> Result<(), InventoryError> {
+/// Makes the namespace of the agent's own objects.
+pub async fn ensure_namespace(cluster: &Cluster) -> Result<(), ClusterError> {
     let key =
         ObjectKey { group: String::new(), kind: "Namespace".into(), namespace: None, name: INVENTORY_NAMESPACE.into() };
     if cluster.metadata(&namespaces(), &key).await?.is_none() {

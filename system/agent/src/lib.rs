@@ -5,22 +5,34 @@
 
 mod act;
 mod agent;
+mod approval;
+mod at_once;
+mod claims;
 pub mod cluster;
+mod conditions;
+mod drift;
+mod health;
+mod ignore;
 mod inventory;
+mod lease;
 mod marks;
 mod observe;
 mod pass;
 mod plan;
+mod policy;
 mod poll;
 mod queue;
 mod report;
 mod retry;
+mod round;
 mod settings;
 mod stacks;
+mod stop;
 mod watches;
 
 pub use agent::{Agent, AgentError};
 pub use inventory::{INVENTORY_LABEL, INVENTORY_NAMESPACE};
+pub use lease::LEASE_NAME;
 pub use marks::{CHECKSUM_ANNOTATION, Marks, OBJECT_ANNOTATION, STACK_ANNOTATION, STACK_LABEL};
 pub use retry::RetryPolicy;
 pub use settings::{Brake, DriftMode, Settings};

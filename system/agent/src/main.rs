@@ -9,7 +9,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_agent::cluster::{Cluster, kube_client};
 use sindri_agent::{Agent, RetryPolicy, Settings};
 use sindri_client::Client;
-use sindri_model::Entropy;
+use sindri_model::{Clock, Entropy};
 use tracing_subscriber::EnvFilter;
 
 /// Keeps one cluster at the state that the broker declares for it.
@@ -62,7 +62,9 @@ async fn run(flags: Flags) -> Result<(), String> {
     let agent = Agent {
         broker: Client::new(connector, flags.broker, &flags.key).map_err(|error| error.to_string())?,
         cluster: Cluster::new(client, RetryPolicy::default()),
+        clock: Clock::new(system_clock),
         entropy: Entropy::new(system_entropy),
+        identity: flags.name.clone(),
         settings: Settings {
             polling_interval: Duration::from_secs(flags.polling_interval),
             ..Settings::new(flags.name, flags.cluster)
@@ -81,6 +83,11 @@ async fn cluster_config(kubeconfig: Option<&std::path::Path>) -> Result<kube::Co
     let parsed = kube::config::Kubeconfig::read_from(path).map_err(|error| format!("{shown}: {error}"))?;
     let options = kube::config::KubeConfigOptions::default();
     kube::Config::from_custom_kubeconfig(parsed, &options).await.map_err(|error| format!("{shown}: {error}"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "main hands the system's clock in")]
+fn system_clock() -> jiff::Timestamp {
+    jiff::Timestamp::now()
 }
 
 #[expect(clippy::disallowed_methods, reason = "main hands the system's entropy in")]

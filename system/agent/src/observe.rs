@@ -11,12 +11,18 @@ use sindri_model::wire::DeploymentObject;
 use sindri_model::{Bundle, BundleError, DeclaredObject, ObjectKey, RevisionId, StackId};
 use thiserror::Error;
 
+use crate::at_once::at_once;
 use crate::cluster::{Cluster, ClusterError, LiveObject, Resource};
+use crate::ignore::{IGNORE_ANNOTATION, Ignored};
 use crate::inventory::{Entry, Inventory, Position};
 use crate::marks::mark;
+use crate::plan::Write;
 use crate::watches::Watches;
 
-const DEFAULT_NAMESPACE: &str = "default";
+/// On an object: `"true"` lets it be deleted and made anew when the server refuses to change it.
+pub const REPLACE_ANNOTATION: &str = "brokkr.io/replace";
+/// Where objects go that do not say where.
+pub const DEFAULT_NAMESPACE: &str = "default";
 
 /// One object of a revision with its marks, and where it goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +35,10 @@ pub struct DesiredObject {
     pub resource: Resource,
     /// What is applied.
     pub manifest: Value,
+    /// What of it is left to others once it is there.
+    pub ignored: Ignored,
+    /// Whether it may be deleted and made anew when it cannot be changed.
+    pub replace: bool,
 }
 
 /// What the broker wants of one stack.
@@ -70,11 +80,12 @@ pub enum ObserveError {
     Cluster(#[from] ClusterError),
 }
 
-/// Reads a revision: its objects, their kinds and places.
+/// Reads a revision: its objects, their kinds and places. Every object of it leaves to others what `ignore` says.
 pub async fn desired(
     cluster: &Cluster,
     object: &DeploymentObject,
     position: Position,
+    ignore: &str,
 ) -> Result<Desired, ObserveError> {
     let (stack, revision) = (object.stack_id, object.id);
     if object.is_deletion_marker {
@@ -84,16 +95,12 @@ pub async fn desired(
     let mut placed = Vec::with_capacity(declared.len());
     let mut faults = Vec::new();
     for item in &declared {
-        match place(cluster, item, &declared).await? {
-            Ok((key, resource)) => {
-                let mut manifest = item.manifest.clone();
-                if let Some(namespace) = &key.namespace {
-                    manifest["metadata"]["namespace"] = json!(namespace);
-                }
-                encode_secret(&key, &mut manifest);
-                mark(&mut manifest, stack, &object.yaml_checksum, &key);
-                placed.push(DesiredObject { document: item.document, key, resource, manifest });
-            }
+        let made = match place(cluster, item, &declared).await? {
+            Ok((key, resource)) => make(object, item, key, resource, ignore),
+            Err(fault) => Err(fault),
+        };
+        match made {
+            Ok(made) => placed.push(made),
             Err(fault) => faults.push(format!("document {}: {fault}", item.document)),
         }
     }
@@ -103,6 +110,31 @@ pub async fn desired(
     } else {
         Err(ObserveError::Unplaced(faults))
     }
+}
+
+/// An object as it is applied: with its namespace, its marks, and what it leaves to others.
+fn make(
+    object: &DeploymentObject,
+    item: &DeclaredObject,
+    key: ObjectKey,
+    resource: Resource,
+    ignore: &str,
+) -> Result<DesiredObject, String> {
+    let mut manifest = item.manifest.clone();
+    if let Some(namespace) = &key.namespace {
+        manifest["metadata"]["namespace"] = json!(namespace);
+    }
+    encode_secret(&key, &mut manifest);
+    mark(&mut manifest, object.stack_id, &object.yaml_checksum, &key);
+    let annotations = &mut manifest["metadata"]["annotations"];
+    let replace = annotations[REPLACE_ANNOTATION] == "true";
+    let own = annotations[IGNORE_ANNOTATION].as_str().unwrap_or_default();
+    let all = [own, ignore].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
+    let ignored = Ignored::parse(&all).map_err(|error| format!("{key}: {error}"))?;
+    if !ignored.is_empty() {
+        annotations[IGNORE_ANNOTATION] = json!(all);
+    }
+    Ok(DesiredObject { document: item.document, key, resource, manifest, ignored, replace })
 }
 
 /// Turns a Secret's `stringData` into `data`, as the server would. The server never gives `stringData` back, so
@@ -163,48 +195,66 @@ fn doubles(placed: &[DesiredObject]) -> Vec<String> {
         .collect()
 }
 
-/// Looks at the objects of a stack: those that the label finds, and those that only the declaration knows.
+/// Looks at the objects of a stack: those that carry a label of ours, and those that only the inventory knows. What is
+/// declared and seen by neither is new, or not ours yet.
 pub async fn live(
     cluster: &Cluster,
     watches: &Watches,
     desired: &Desired,
     inventory: &Inventory,
 ) -> Result<LiveSet, ClusterError> {
+    let mut wanted: BTreeMap<&ObjectKey, &Resource> = BTreeMap::new();
+    wanted.extend(inventory.entries().map(|entry| (&entry.key, &entry.resource)));
+    if let Goal::Present(objects) = &desired.goal {
+        wanted.extend(objects.iter().map(|object| (&object.key, &object.resource)));
+    }
     let mut live = LiveSet::new();
-    let known: BTreeSet<&Resource> = inventory.entries().map(|entry| &entry.resource).collect();
-    for known in known {
+    let mut unlisted: BTreeSet<&Resource> = BTreeSet::new();
+    for known in wanted.values().copied().collect::<BTreeSet<&Resource>>() {
         // A kind that no version serves any more has no objects.
         let Some(resource) = cluster.resource_in_any_version(known).await? else { continue };
-        let labelled = match watches.labelled(&resource, desired.stack) {
+        let is_wanted = |object: &LiveObject| wanted.contains_key(&object.key);
+        let labelled = match watches.select(&resource, is_wanted) {
             Some(labelled) => labelled,
-            None => match cluster.labelled(&resource, desired.stack).await {
+            None => match cluster.marked(&resource).await {
+                Ok((listed, _)) => listed.into_iter().filter(is_wanted).collect(),
                 // Whoever may not list may still read: each object is asked for by its name below.
-                Err(error) if error.is_forbidden() => Vec::new(),
-                listed => listed?,
+                Err(error) if error.is_forbidden() => {
+                    unlisted.insert(known);
+                    Vec::new()
+                }
+                Err(error) if error.is_not_found() => Vec::new(),
+                Err(error) => return Err(error),
             },
         };
         live.extend(labelled.into_iter().map(|object| (object.key.clone(), object)));
     }
-    if let Goal::Present(objects) = &desired.goal {
-        // From the first write on, nothing that happens to them goes unseen.
-        objects.iter().for_each(|object| watches.want(&object.resource));
-    }
-    let mut unseen: BTreeMap<&ObjectKey, &Resource> = BTreeMap::new();
-    unseen.extend(inventory.entries().map(|entry| (&entry.key, &entry.resource)));
-    if let Goal::Present(objects) = &desired.goal {
-        unseen.extend(objects.iter().map(|object| (&object.key, &object.resource)));
-    }
-    for (key, known) in unseen {
-        if live.contains_key(key) {
-            continue;
+    let is_unseen = |key: &ObjectKey, known: &Resource| {
+        !live.contains_key(key) && (unlisted.contains(known) || inventory.get(key).is_some())
+    };
+    let unseen: Vec<_> = wanted.into_iter().filter(|(key, known)| is_unseen(key, known)).collect();
+    let reading = unseen.into_iter().map(|(key, known)| async move {
+        match cluster.resource_in_any_version(known).await? {
+            Some(resource) => cluster.metadata(&resource, key).await,
+            None => Ok(None),
         }
-        let found = match cluster.resource_in_any_version(known).await? {
-            Some(resource) => cluster.metadata(&resource, key).await?,
-            None => None,
-        };
-        live.extend(found.map(|object| (object.key.clone(), object)));
+    });
+    let read: Vec<Result<Option<LiveObject>, ClusterError>> = at_once(reading).await;
+    for object in read {
+        live.extend(object?.map(|object| (object.key.clone(), object)));
     }
     Ok(live)
+}
+
+/// Gives the fields that are left to others the values that they have now, so that applying does not change them.
+pub async fn keep_ignored(cluster: &Cluster, writes: &mut [Write]) -> Result<(), ClusterError> {
+    for write in writes.iter_mut().filter(|write| !write.object.ignored.is_empty()) {
+        let object = &mut write.object;
+        if let Some(live) = cluster.read(&object.resource, &object.key).await? {
+            object.ignored.keep_live(&mut object.manifest, &live);
+        }
+    }
+    Ok(())
 }
 
 /// Finds what is provably of a stack and in no inventory: the inventory may have been deleted by someone, and a

@@ -1,43 +1,77 @@
 //! Asks the broker what is wanted, at its pace, and says which stacks that concerns.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sindri_client::{ClientError, TargetState};
 use sindri_model::wire::{AgentStatus, DeploymentObject};
-use sindri_model::{AgentId, StackId};
+use sindri_model::{AgentId, RevisionId, StackId};
 use tokio::time::Instant;
 
 use crate::agent::Agent;
+use crate::claims::{Claims, Declared, declared};
 use crate::queue::{Queue, Why};
+
+/// The annotations of stacks that say how to treat them.
+pub type Policies = BTreeMap<StackId, BTreeMap<String, String>>;
 
 /// What the broker wants of this agent, as it last said. Nothing until it has said something.
 #[derive(Default)]
 pub struct Target {
-    objects: Mutex<Vec<Arc<DeploymentObject>>>,
+    wanted: Mutex<Wanted>,
     /// Whether the agent is to act on it.
     is_active: AtomicBool,
+}
+
+/// One answer of the broker.
+#[derive(Default)]
+struct Wanted {
+    objects: Vec<Arc<DeploymentObject>>,
+    declared: BTreeMap<RevisionId, Declared>,
+    claims: Arc<Claims>,
+    policies: Policies,
 }
 
 impl Target {
     /// One revision or removal for each stack, in ascending order; none while the agent is not to act.
     pub fn objects(&self) -> Vec<Arc<DeploymentObject>> {
-        if self.is_active.load(Ordering::Relaxed) { self.lock().clone() } else { Vec::new() }
+        if self.is_active.load(Ordering::Relaxed) { self.lock().objects.clone() } else { Vec::new() }
+    }
+
+    /// What all of them declare.
+    pub fn claims(&self) -> Arc<Claims> {
+        self.lock().claims.clone()
+    }
+
+    /// What a stack says about how it is treated.
+    pub fn annotations(&self, stack: StackId) -> BTreeMap<String, String> {
+        self.lock().policies.get(&stack).cloned().unwrap_or_default()
     }
 
     /// Takes in a new answer; says of which stacks something else is wanted now.
-    fn renew(&self, objects: Vec<DeploymentObject>) -> Vec<StackId> {
-        let mut known = self.lock();
-        let is_new = |object: &&DeploymentObject| known.iter().all(|known| known.id != object.id);
-        let changed = objects.iter().filter(is_new).map(|object| object.stack_id).collect();
-        *known = objects.into_iter().map(Arc::new).collect();
+    fn renew(&self, objects: Vec<DeploymentObject>, policies: Policies) -> Vec<StackId> {
+        let mut wanted = self.lock();
+        let before = std::mem::take(&mut *wanted);
+        let mut declared_before = before.declared;
+        let (mut claims, mut changed) = (Claims::default(), Vec::new());
+        for object in objects {
+            let known = declared_before.remove(&object.id);
+            let is_new = known.is_none() || before.policies.get(&object.stack_id) != policies.get(&object.stack_id);
+            let declared = known.unwrap_or_else(|| declared(&object));
+            claims.add(object.stack_id, object.sequence_id, &declared);
+            changed.extend(is_new.then_some(object.stack_id));
+            wanted.declared.insert(object.id, declared);
+            wanted.objects.push(Arc::new(object));
+        }
+        (wanted.claims, wanted.policies) = (Arc::new(claims), policies);
         changed
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<DeploymentObject>>> {
+    fn lock(&self) -> MutexGuard<'_, Wanted> {
         // Nothing here can be left half done.
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -84,9 +118,12 @@ impl Agent {
                     return Ok(false);
                 }
                 *etag = new;
-                for stack in target.renew(objects) {
-                    queue.ask(stack, Why::Changed);
+                let changed = target.renew(objects, Policies::new());
+                if changed.is_empty() {
+                    // Something else has changed than what is declared: an approval, perhaps.
+                    target.objects().iter().for_each(|object| queue.ask(object.stack_id, Why::Poll));
                 }
+                changed.into_iter().for_each(|stack| queue.ask(stack, Why::Changed));
                 Ok(etag.is_some())
             }
         }

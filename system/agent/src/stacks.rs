@@ -4,37 +4,30 @@
 //! so the order is kept where everything works, and one stack that does not cannot hold up the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use sindri_model::StackId;
-use sindri_model::wire::{DeploymentObject, EventStatus};
+use sindri_model::wire::DeploymentObject;
+use sindri_model::{AgentId, StackId};
 use tokio::time::{Instant, sleep_until};
 
 use crate::agent::Agent;
-use crate::pass::{Passed, StackMemory};
 use crate::poll::Target;
 use crate::queue::{Queue, Why};
-use crate::report::{Outcome, Recorded, Reporter};
+use crate::report::Recorded;
+use crate::round::Known;
 use crate::watches::Watches;
 
 /// How long the others wait for one pass.
 const TURN_MAX: Duration = Duration::from_secs(2);
 /// The most passes at once.
 const PASSES_MAX: usize = 16;
-/// A pass that takes longer is given up: the next one begins from what it finds.
-const PASS_MAX: Duration = Duration::from_secs(15 * 60);
-/// A deletion that takes longer than so many passes is reported: a finalizer may wait for ever.
-const SILENT_WAITS: u32 = 10;
-/// After something was put right, and again soon after: how long until the next time. Twice as long each further time.
-const REST_FIRST: Duration = Duration::from_secs(1);
-
 /// Makes the passes.
 pub(crate) struct Worker<'a> {
     pub agent: &'a Agent,
+    pub id: AgentId,
     pub target: &'a Target,
     pub queue: &'a Queue,
     pub watches: &'a Watches,
@@ -43,41 +36,29 @@ pub(crate) struct Worker<'a> {
 
 /// A stack that is due.
 enum Due {
-    Now(Arc<DeploymentObject>, Why),
+    Now(Arc<DeploymentObject>),
     /// Not yet.
     At(Instant),
 }
 
-/// What a stack remembers between its passes. All of it can be lost: a fresh process finds it again.
-#[derive(Default)]
-struct Known {
-    stack: StackMemory,
-    reporter: Option<Reporter>,
-    /// Passes in a row that found deleted objects not yet gone.
-    waits: u32,
-    /// Passes in a row that had to put something right that nobody had asked to be changed.
-    corrections: u32,
-    /// The next such pass.
-    rests_until: Option<Instant>,
-}
-
 impl Worker<'_> {
-    /// For ever.
-    pub(crate) async fn work(&self) -> Infallible {
+    /// Until the agent is to end, and the passes that are under way have ended.
+    pub(crate) async fn work(&self) {
         let mut idle: BTreeMap<StackId, Known> = BTreeMap::new();
         let (mut running, mut busy) = (FuturesUnordered::new(), BTreeSet::new());
         let mut turn: Option<(StackId, Instant)> = None;
-        loop {
+        let stop = &self.agent.cluster.stop;
+        while !(stop.is_asked() && running.is_empty()) {
             turn = turn.filter(|(stack, until)| busy.contains(stack) && *until > Instant::now());
-            let may_begin = turn.is_none() && running.len() < PASSES_MAX;
+            let may_begin = turn.is_none() && running.len() < PASSES_MAX && !stop.is_asked();
             let next = if may_begin { self.next(&busy, &idle) } else { None };
             let wakes_at = match next {
-                Some(Due::Now(object, why)) => {
+                Some(Due::Now(object)) => {
                     let stack = object.stack_id;
                     self.queue.begin(stack);
                     busy.insert(stack);
                     turn = Some((stack, Instant::now() + TURN_MAX));
-                    running.push(self.round(object, why, idle.remove(&stack).unwrap_or_default()));
+                    running.push(self.round(object, idle.remove(&stack).unwrap_or_default()));
                     continue;
                 }
                 Some(Due::At(time)) => Some(time),
@@ -91,6 +72,7 @@ impl Worker<'_> {
                     self.forget(&mut idle);
                 }
                 () = self.queue.asked() => self.forget(&mut idle),
+                () = stop.asked(), if !stop.is_asked() => {}
                 () = at(wakes_at) => {}
             }
         }
@@ -105,7 +87,7 @@ impl Worker<'_> {
             };
             let rests_until = idle.get(&object.stack_id).and_then(|known| known.rests_until);
             match rests_until.filter(|until| why == Why::Seen && *until > Instant::now()) {
-                None => return Some(Due::Now(object, why)),
+                None => return Some(Due::Now(object)),
                 Some(until) => earliest = Some(earliest.map_or(until, |earliest| earliest.min(until))),
             }
         }
@@ -119,74 +101,6 @@ impl Worker<'_> {
         if !wanted.is_empty() {
             idle.retain(|stack, _| wanted.contains(stack));
             self.queue.retain(|stack| wanted.contains(&stack));
-        }
-    }
-
-    /// One pass and its report.
-    async fn round(&self, object: Arc<DeploymentObject>, why: Why, mut known: Known) -> (StackId, Known) {
-        let reporter = match known.reporter.take() {
-            Some(reporter) if reporter.is_about(object.id) => reporter,
-            _ => self.recorded.reporter(object.id),
-        };
-        let reporter = known.reporter.insert(reporter);
-        let is_confirmed = object.is_deletion_marker && reporter.is_known(&Outcome::success());
-        // Once the broker has seen that, it stops sending it.
-        if !is_confirmed {
-            let interval = self.agent.settings.polling_interval;
-            let passed = tokio::time::timeout(PASS_MAX, self.agent.pass(&object, &mut known.stack, self.watches)).await;
-            let outcome = match passed {
-                Ok(Ok(passed)) => {
-                    known.carried_out(why, &passed, interval);
-                    known.outcome(passed)
-                }
-                Ok(Err(error)) => {
-                    tracing::warn!("stack {}: {error}", object.stack_id);
-                    Some(Outcome::failure(error))
-                }
-                Err(_) => {
-                    known.stack = StackMemory::default();
-                    Some(Outcome::failure(format!("the pass took longer than {} s", PASS_MAX.as_secs())))
-                }
-            };
-            if outcome.as_ref().is_some_and(|outcome| outcome.status == EventStatus::Failure) {
-                // It is tried again with the next poll, whatever its own writes have set in motion.
-                known.rests_until = Some(Instant::now() + interval);
-            }
-            let reported = match (outcome, &mut known.reporter) {
-                (Some(outcome), Some(reporter)) => reporter.report(&self.agent.broker, outcome).await,
-                (None, _) | (_, None) => Ok(()),
-            };
-            if let Err(error) = reported {
-                tracing::warn!("{error}");
-            }
-        }
-        (object.stack_id, known)
-    }
-}
-
-impl Known {
-    /// What to say of a pass that was carried out; nothing while what it deleted is on its way out.
-    fn outcome(&mut self, passed: Passed) -> Option<Outcome> {
-        if passed.leaving.is_empty() {
-            self.waits = 0;
-            return Some(Outcome::success());
-        }
-        self.waits += 1;
-        let keys: Vec<String> = passed.leaving.iter().map(ToString::to_string).collect();
-        let is_long = self.waits >= SILENT_WAITS;
-        is_long.then(|| Outcome::failure(format!("being deleted, and still not gone: {}", keys.join(", "))))
-    }
-
-    /// What comes back again and again is put right ever more slowly, down to the pace of the polls.
-    fn carried_out(&mut self, why: Why, passed: &Passed, interval: Duration) {
-        match (why, passed.writes > 0) {
-            (Why::Seen, true) => {
-                let rest = (REST_FIRST * (1 << self.corrections.min(10))).min(interval);
-                self.rests_until = Some(Instant::now() + rest);
-                self.corrections += 1;
-            }
-            (Why::Poll | Why::Changed, false) => self.corrections = 0,
-            (Why::Seen, false) | (Why::Poll | Why::Changed, true) => {}
         }
     }
 }

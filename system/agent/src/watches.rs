@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use sindri_model::{ObjectKey, StackId};
+use sindri_model::ObjectKey;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -48,8 +48,7 @@ enum Ended {
 }
 
 impl Watches {
-    /// Has a kind watched from now on.
-    pub fn want(&self, resource: &Resource) {
+    fn want(&self, resource: &Resource) {
         let mut kinds = self.lock();
         if !kinds.contains_key(resource) {
             kinds.insert(resource.clone(), Kind::default());
@@ -57,13 +56,13 @@ impl Watches {
         }
     }
 
-    /// The objects of a kind that are labelled with a stack; `None` if that is not known now. From then on it is watched.
-    pub fn labelled(&self, resource: &Resource, stack: StackId) -> Option<Vec<LiveObject>> {
+    /// The objects of a kind that carry our label and are meant; `None` if that is not known now. From then on the kind is
+    /// watched.
+    pub fn select(&self, resource: &Resource, is_meant: impl Fn(&LiveObject) -> bool) -> Option<Vec<LiveObject>> {
         self.want(resource);
-        let (label, kinds) = (stack.to_string(), self.lock());
+        let kinds = self.lock();
         let kind = kinds.get(resource).filter(|kind| kind.is_current)?;
-        let of_stack = |object: &&LiveObject| object.marks.label.as_deref() == Some(label.as_str());
-        Some(kind.objects.values().filter(of_stack).cloned().collect())
+        Some(kind.objects.values().filter(|object| is_meant(object)).cloned().collect())
     }
 
     /// Watches every kind that was asked for. Never ends.

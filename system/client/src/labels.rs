@@ -1,7 +1,7 @@
 //! Labels of agents and stacks: an agent gets a stack when the two share one.
 
 use http::{Method, StatusCode};
-use sindri_model::wire::{AgentLabel, NewAgentLabel, StackLabel};
+use sindri_model::wire::{AgentLabel, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel};
 use sindri_model::{AgentId, StackId};
 
 use crate::client::{Call, Client};
@@ -21,6 +21,19 @@ impl Client {
     pub async fn unlabel_agent(&self, agent: AgentId, label: &str) -> Result<(), ClientError> {
         let path = format!("/agents/{agent}/labels/{}", encoded(label));
         self.execute(Call::new(Method::DELETE, path, format!("take a label from agent {agent}"))).await
+    }
+
+    /// Annotates a stack.
+    pub async fn annotate_stack(&self, stack: StackId, key: &str, value: &str) -> Result<StackAnnotation, ClientError> {
+        let body = NewStackAnnotation { stack_id: stack, key: key.to_owned(), value: value.to_owned() };
+        let call = Call::new(Method::POST, format!("/stacks/{stack}/annotations"), format!("annotate stack {stack}"));
+        self.fetch(call.with_json(&body), StatusCode::CREATED).await
+    }
+
+    /// Takes an annotation from a stack.
+    pub async fn remove_stack_annotation(&self, stack: StackId, key: &str) -> Result<(), ClientError> {
+        let path = format!("/stacks/{stack}/annotations/{}", encoded(key));
+        self.execute(Call::new(Method::DELETE, path, format!("take an annotation from stack {stack}"))).await
     }
 
     /// Labels a stack.

@@ -2,7 +2,7 @@
 
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use sindri_model::AgentId;
-use sindri_model::wire::{AgentEvent, NewAgentEvent};
+use sindri_model::wire::{AgentEvent, DeploymentObjectHealthUpdate, HealthStatusUpdate, NewAgentEvent};
 
 use crate::client::{Call, Client};
 use crate::error::ClientError;
@@ -19,6 +19,15 @@ impl Client {
         let key = HeaderValue::try_from(idempotency_key)
             .map_err(|_| call.malformed("the idempotency key holds characters that no header may have"))?;
         self.fetch(call.with_header(IDEMPOTENCY_KEY, key), StatusCode::CREATED).await
+    }
+
+    /// Says how a revision is doing on the cluster of an agent.
+    pub async fn report_health(&self, agent: AgentId, update: DeploymentObjectHealthUpdate) -> Result<(), ClientError> {
+        let operation = format!("say how revision {} is doing at agent {agent}", update.id);
+        let update = HealthStatusUpdate { deployment_objects: vec![update] };
+        let call = Call::new(Method::PATCH, format!("/agents/{agent}/health-status"), operation).with_json(&update);
+        let _: serde_json::Value = self.fetch(call, StatusCode::OK).await?;
+        Ok(())
     }
 
     /// What an agent reported, oldest first.

@@ -39,6 +39,9 @@ impl Play<'_> {
         if condition.gone {
             return self.not_gone(&condition.stack, agent);
         }
+        if let Some(said) = &condition.condition {
+            return self.unsaid(&condition.stack, agent, said);
+        }
         let number = match condition.applied {
             Some(number) => number,
             None => self.stack(&condition.stack, |stack| stack.declarations().count())?,

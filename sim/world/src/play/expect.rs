@@ -7,7 +7,7 @@ use sindri_model::wire::{AgentEvent, EventStatus};
 use super::Play;
 use super::objects::parse_key;
 use crate::oracle::holds;
-use crate::scenario::{Count, EventCheck, Expectation, HeartbeatCheck, ObjectCheck, Retried, Written};
+use crate::scenario::{Count, EventCheck, Expectation, HeartbeatCheck, ObjectCheck, Retried, StateCheck, Written};
 use crate::stage::Trouble;
 
 /// Waits are compared to the second: a request takes some time by itself.
@@ -34,9 +34,23 @@ impl Play<'_> {
                     Some(found) => Err(unmet(format!("the agent of {} did: {found}", written.cluster))),
                 }
             }
+            Expectation::Condition(check) => match self.unsaid(&check.stack, &check.agent, &check.said)? {
+                None => Ok(()),
+                Some(missing) => Err(unmet(format!("stack {} at {}: {missing}", check.stack, check.agent))),
+            },
+            Expectation::State(check) => self.expect_state(check),
             Expectation::Heartbeat(check) => self.expect_heartbeat(check),
             Expectation::Retried(retried) => self.expect_retried(retried),
         }
+    }
+
+    fn expect_state(&mut self, check: &StateCheck) -> Result<(), Trouble> {
+        let id = self.stack(&check.stack, |stack| stack.id)?;
+        let state = self.ask(move |client| async move { client.stack_status(id).await })?.state;
+        if state == check.is {
+            return Ok(());
+        }
+        Err(unmet(format!("stack {} is {state}, not {}", check.stack, check.is)))
     }
 
     fn expect_object(&mut self, check: &ObjectCheck) -> Result<(), Trouble> {

@@ -3,6 +3,7 @@
 //! Left out: what must hold in every story (the oracles), which is the run's business.
 
 mod await_step;
+mod conditions;
 mod converge;
 mod expect;
 mod objects;
@@ -70,6 +71,8 @@ impl<'a> Play<'a> {
             Step::Untarget(targeting) => self.untarget(&targeting.stack, &targeting.agent),
             Step::Label(labelling) => self.label(labelling),
             Step::Unlabel(labelling) => self.unlabel(labelling),
+            Step::Annotate(annotating) => self.annotate(annotating),
+            Step::Activate(activation) => self.activate(activation),
             Step::Backup => self.stage.act_on_hosts(HostAction::Backup),
             Step::Restore(restore) => self.stage.act_on_hosts(HostAction::Restore { declared: restore.declared }),
             Step::Stall => self.stage.act_on_hosts(HostAction::Stall(true)),
@@ -89,7 +92,7 @@ impl<'a> Play<'a> {
             Step::Fail(fault) => self.stage.fail_cluster(fault),
             Step::Heal(cluster) => self.stage.heal_cluster(&cluster.cluster),
             Step::Create(create) => self.create_object(&create.cluster, &create.yaml),
-            Step::Edit(change) => self.edit_object(&change.cluster, &change.object, &change.merge),
+            Step::Edit(change) => self.edit_object(change),
             Step::Remove(object) => self.remove_object(&object.cluster, &object.object),
             Step::Check(expectation) => self.expect(expectation),
         }

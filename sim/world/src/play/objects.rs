@@ -6,6 +6,7 @@ use sindri_model::{DeclaredObject, ObjectKey, yaml};
 
 use super::Play;
 use crate::ledger::placed;
+use crate::scenario::ChangeObject;
 use crate::stage::{ClusterCall, Trouble};
 
 const JSON: &str = "application/json";
@@ -108,10 +109,13 @@ impl Play<'_> {
         Ok(())
     }
 
-    pub(super) fn edit_object(&mut self, cluster: &str, object: &str, merge: &Value) -> Result<(), Trouble> {
-        let key = parse_key(object)?;
-        let path = self.known_path(cluster, &key)?;
-        let body = merge.to_string().into_bytes();
+    pub(super) fn edit_object(&mut self, change: &ChangeObject) -> Result<(), Trouble> {
+        let (cluster, key) = (&change.cluster, parse_key(&change.object)?);
+        let mut path = self.known_path(cluster, &key)?;
+        if change.status {
+            path.push_str("/status");
+        }
+        let body = change.merge.to_string().into_bytes();
         let (status, answer) = self.call(cluster, Method::PATCH, path, MERGE_PATCH, body)?;
         expect_done(&format!("edit {key}"), status, &answer)
     }

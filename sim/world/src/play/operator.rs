@@ -5,11 +5,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use sindri_client::{Client, ClientError};
-use sindri_model::wire::NewStack;
+use sindri_model::wire::{AgentStatus, NewStack, UpdateAgentRequest};
 
 use super::Play;
 use crate::ledger::{Declaration, Instruction, StackRecord};
-use crate::scenario::{Labelling, Submit};
+use crate::scenario::{Activation, Annotating, Labelling, Submit};
 use crate::stage::{Trouble, operate};
 
 /// How often the operator asks a broker that does not answer, and how long it waits in between.
@@ -143,6 +143,31 @@ impl Play<'_> {
         self.ask(move |client| {
             let label = label.clone();
             async move { gone_is_fine(client.unlabel_agent(id, &label).await) }
+        })
+    }
+
+    pub(super) fn annotate(&mut self, annotating: &Annotating) -> Result<(), Trouble> {
+        let id = self.stack(&annotating.stack, |stack| stack.id)?;
+        let (key, value) = (annotating.key.clone(), annotating.value.clone());
+        self.ask(move |client| {
+            let (key, value) = (key.clone(), value.clone());
+            async move {
+                gone_is_fine(client.remove_stack_annotation(id, &key).await)?;
+                match &value {
+                    Some(value) => there_is_fine(client.annotate_stack(id, &key, value).await.map(drop)),
+                    None => Ok(()),
+                }
+            }
+        })
+    }
+
+    pub(super) fn activate(&mut self, activation: &Activation) -> Result<(), Trouble> {
+        let id = self.agent(&activation.agent)?;
+        let status = if activation.active { AgentStatus::Active } else { AgentStatus::Inactive };
+        let changes = UpdateAgentRequest { status: Some(status), ..UpdateAgentRequest::default() };
+        self.ask(move |client| {
+            let changes = changes.clone();
+            async move { client.update_agent(id, &changes).await.map(drop) }
         })
     }
 

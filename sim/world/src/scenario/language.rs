@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use sindri_model::wire::{ConditionStatus, StackState};
 
 use super::Span;
 use crate::chaos::ChaosKind;
@@ -95,6 +96,10 @@ pub enum Step {
     Label(Labelling),
     /// The operator takes the label from the agent.
     Unlabel(Labelling),
+    /// The operator says how a stack is to be treated.
+    Annotate(Annotating),
+    /// The operator lets an agent act, or rest.
+    Activate(Activation),
     /// A copy of the broker's database is made.
     Backup,
     /// The copy is put in the place of the database, while the broker is down for a moment.
@@ -179,6 +184,28 @@ pub struct Labelling {
     pub label: String,
 }
 
+/// An annotation of a stack.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Annotating {
+    /// The stack.
+    pub stack: String,
+    /// The name of the annotation.
+    pub key: String,
+    /// Its value; taken away if left out.
+    pub value: Option<String>,
+}
+
+/// Whether an agent is to act.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Activation {
+    /// The agent.
+    pub agent: String,
+    /// It acts, or it rests.
+    pub active: bool,
+}
+
 /// A database that is restored from its backup.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -195,7 +222,7 @@ pub struct ClusterRef {
     pub cluster: String,
 }
 
-/// A condition to wait for: exactly one of `applied`, `gone` and `failed`.
+/// Something to wait for: exactly one of `applied`, `gone`, `failed` and `condition`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Await {
@@ -210,8 +237,26 @@ pub struct Await {
     pub gone: bool,
     /// The agent reported a failure of the newest submission with this text in its message.
     pub failed: Option<String>,
+    /// The broker knows this condition of the newest submission.
+    pub condition: Option<Said>,
     /// How long it may take; two polling intervals if left out.
     pub within: Option<Span>,
+}
+
+/// What an agent says about a stack.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    /// The condition.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: ConditionStatus,
+    /// Its reason.
+    pub reason: Option<String>,
+    /// Texts that its message has, all of them.
+    #[serde(default)]
+    pub message_has: Vec<String>,
 }
 
 /// A time without writes.
@@ -297,6 +342,9 @@ pub struct ChangeObject {
     pub object: String,
     /// A JSON merge patch.
     pub merge: Value,
+    /// Of its status, as a controller would do it.
+    #[serde(default)]
+    pub status: bool,
 }
 
 /// Something that holds.
@@ -313,10 +361,36 @@ pub enum Expectation {
     Written(Written),
     /// The agent of a cluster never wrote any of these.
     Unwritten(Written),
+    /// The broker knows a condition of a stack.
+    Condition(ConditionCheck),
+    /// Everything about a stack together is in one of the states of the broker.
+    State(StateCheck),
     /// The broker has heard of an agent lately.
     Heartbeat(HeartbeatCheck),
     /// Requests of the agent that match came after each other with these waits between them, to the second.
     Retried(Retried),
+}
+
+/// A condition of a stack at an agent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConditionCheck {
+    /// The stack.
+    pub stack: String,
+    /// The agent.
+    pub agent: String,
+    /// What it said.
+    pub said: Said,
+}
+
+/// How a stack is everywhere together.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateCheck {
+    /// The stack.
+    pub stack: String,
+    /// How it is.
+    pub is: StackState,
 }
 
 /// How long ago an agent was last heard of.

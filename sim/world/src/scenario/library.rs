@@ -98,13 +98,15 @@ impl Library {
                 _ => Err("submit takes either a bundle or a yaml".to_owned()),
             },
             Step::Target(targeting) | Step::Untarget(targeting) => known(&targeting.agent),
+            Step::Activate(activation) => known(&activation.agent),
             Step::Label(labelling) | Step::Unlabel(labelling) => known(&labelling.agent),
             Step::Await(condition) => {
                 let given = usize::from(condition.applied.is_some())
                     + usize::from(condition.gone)
-                    + usize::from(condition.failed.is_some());
+                    + usize::from(condition.failed.is_some())
+                    + usize::from(condition.condition.is_some());
                 if given != 1 {
-                    return Err("await takes exactly one of applied, gone and failed".to_owned());
+                    return Err("await takes exactly one of applied, gone, failed and condition".to_owned());
                 }
                 condition.agent.as_deref().map_or(Ok(()), known)
             }
@@ -118,6 +120,7 @@ impl Library {
             Step::Edit(change) => known(&change.cluster),
             Step::Remove(object) => known(&object.cluster),
             Step::Delete(_)
+            | Step::Annotate(_)
             | Step::Advance(_)
             | Step::Polls(_)
             | Step::Check(_)

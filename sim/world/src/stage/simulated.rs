@@ -19,7 +19,7 @@ use crate::engine::{Arm, Engine, Entered, HostId, Latency};
 use crate::gate::{Asked, Gate, Rule, Words};
 use crate::hosts::{self, Database};
 use crate::ledger::Ledger;
-use crate::oracle::{Watchman, describe, is_agents};
+use crate::oracle::{Watchman, describe, is_agents, is_lease, model_key};
 use crate::scenario::ClusterFault;
 use crate::{disk, shim, trace};
 
@@ -208,7 +208,7 @@ impl SimulatedStage {
         for cluster in self.clusters.values_mut().filter(acted) {
             for write in cluster.server.with(ApiServer::take_journal) {
                 trace_write(&cluster.gate, &write);
-                if is_agents(&write) {
+                if is_agents(&write) && !is_lease(&model_key(&write.key)) {
                     cluster.writes.push(describe(&write));
                 }
                 cluster.watchman.judge(&write, &ledger).map_err(Trouble::Violation)?;

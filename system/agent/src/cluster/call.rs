@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER, USER_AGENT};
+use http::response::Parts;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
@@ -14,7 +15,9 @@ use tokio::time::Instant;
 
 use super::discovery::Discovery;
 use super::error::ClusterError;
+use crate::inventory::INVENTORY_NAMESPACE;
 use crate::retry::RetryPolicy;
+use crate::stop::Stop;
 
 const AGENT: &str = concat!("sindri-agent/", env!("CARGO_PKG_VERSION"));
 /// From the first byte sent to the last byte received.
@@ -29,6 +32,8 @@ pub struct Cluster {
     client: kube::Client,
     policy: RetryPolicy,
     pub(super) discovery: Mutex<Discovery>,
+    /// Asked for when the agent ends: no call is begun after that.
+    pub(crate) stop: Stop,
 }
 
 /// What one call sends.
@@ -39,14 +44,24 @@ pub(super) struct Call {
     pub path: String,
     pub accept: &'static str,
     pub content_type: &'static str,
+    pub if_none_match: Option<String>,
     pub body: Bytes,
+}
+
+/// What came back.
+pub(super) struct Answer {
+    pub status: StatusCode,
+    pub etag: Option<String>,
+    /// Nothing if it is as it was.
+    pub body: Value,
 }
 
 pub(super) const JSON: &str = "application/json";
 
 impl Call {
     pub(super) fn get(operation: String, path: String) -> Self {
-        Self { operation, method: Method::GET, path, accept: JSON, content_type: JSON, body: Bytes::new() }
+        let (method, body) = (Method::GET, Bytes::new());
+        Self { operation, method, path, accept: JSON, content_type: JSON, if_none_match: None, body }
     }
 
     pub(super) fn accepting(mut self, accept: &'static str) -> Self {
@@ -66,7 +81,17 @@ impl Call {
 impl Cluster {
     /// A cluster behind a client; see [`super::kube_client`].
     pub fn new(client: kube::Client, policy: RetryPolicy) -> Self {
-        Self { client, policy, discovery: Mutex::new(Discovery::default()) }
+        Self { client, policy, discovery: Mutex::new(Discovery::default()), stop: Stop::default() }
+    }
+
+    /// The same cluster, for what has to be said when everything else has ended.
+    pub fn apart(&self) -> Self {
+        Self::new(self.client.clone(), self.policy)
+    }
+
+    /// The namespace of the agent's own objects.
+    pub fn home(&self) -> &str {
+        INVENTORY_NAMESPACE
     }
 
     /// Whether the server answers now, and how fast. Not retried: it is asked again with the next heartbeat.
@@ -78,15 +103,18 @@ impl Cluster {
 
     /// Sends a call by the retry policy; `Ok` is a JSON answer with a status below 400.
     pub(super) async fn send(&self, call: &Call) -> Result<Value, ClusterError> {
-        self.send_for_status(call).await.map(|(_, answer)| answer)
+        self.send_for_answer(call).await.map(|answer| answer.body)
     }
 
-    /// The same, with the status.
-    pub(super) async fn send_for_status(&self, call: &Call) -> Result<(StatusCode, Value), ClusterError> {
+    /// The same, with the status and the ETag.
+    pub(super) async fn send_for_answer(&self, call: &Call) -> Result<Answer, ClusterError> {
         let start = Instant::now();
         let mut failures = 0;
         // Every wait is at least the first one of the policy, so its time limit bounds the number of attempts.
         loop {
+            if self.stop.is_asked() {
+                return Err(ClusterError::Stopped { operation: call.operation.clone() });
+            }
             let error = match self.once(call, DEADLINE).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
@@ -97,11 +125,15 @@ impl Cluster {
                 return Err(error.given_up(failures));
             };
             tracing::info!("retry in {} s after: {error}", wait.as_secs());
-            tokio::time::sleep(wait).await;
+            tokio::select! {
+                biased; // whoever stops does not wait
+                () = self.stop.asked() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
         }
     }
 
-    async fn once(&self, call: &Call, deadline: Duration) -> Result<(StatusCode, Value), ClusterError> {
+    async fn once(&self, call: &Call, deadline: Duration) -> Result<Answer, ClusterError> {
         let answered = tokio::time::timeout(deadline, self.exchange(call)).await;
         answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", deadline.as_secs()))))
     }
@@ -113,30 +145,38 @@ impl Cluster {
         answered.map(|(_, body)| body)
     }
 
-    async fn exchange(&self, call: &Call) -> Result<(StatusCode, Value), ClusterError> {
-        let (status, body) = self.answer(call).await?;
+    async fn exchange(&self, call: &Call) -> Result<Answer, ClusterError> {
+        let (head, body) = self.answer(call).await?;
+        let etag = head.headers.get(ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
+        if head.status == StatusCode::NOT_MODIFIED {
+            return Ok(Answer { status: head.status, etag, body: Value::Null });
+        }
         let body = whole(call, body).await?;
-        let answer = serde_json::from_slice(&body).map_err(|error| call.malformed(error.to_string()))?;
-        Ok((status, answer))
+        let body = serde_json::from_slice(&body).map_err(|error| call.malformed(error.to_string()))?;
+        Ok(Answer { status: head.status, etag, body })
     }
 
     /// An answer with a status below 400, and its body.
-    async fn answer(&self, call: &Call) -> Result<(StatusCode, Body), ClusterError> {
+    async fn answer(&self, call: &Call) -> Result<(Parts, Body), ClusterError> {
         let request = Request::builder()
             .method(call.method.clone())
             .uri(&call.path)
             .header(USER_AGENT, AGENT)
             .header(ACCEPT, call.accept)
-            .header(CONTENT_TYPE, call.content_type)
-            .body(Body::from(call.body.to_vec()))
-            .map_err(|error| call.malformed(error.to_string()))?;
+            .header(CONTENT_TYPE, call.content_type);
+        let request = match &call.if_none_match {
+            Some(etag) => request.header(IF_NONE_MATCH, etag),
+            None => request,
+        };
+        let request =
+            request.body(Body::from(call.body.to_vec())).map_err(|error| call.malformed(error.to_string()))?;
         let response = self.client.send(request).await.map_err(|error| call.unreachable(root_cause(&error)))?;
         let (head, body) = response.into_parts();
         if head.status.as_u16() >= 400 {
             let (after, body) = (retry_after(&head.headers), whole(call, body).await?);
             return Err(ClusterError::refused(&call.operation, head.status.as_u16(), after, &body));
         }
-        Ok((head.status, body))
+        Ok((head, body))
     }
 }
 

@@ -7,6 +7,15 @@ use thiserror::Error;
 
 /// Longer texts of a server are cut.
 const MESSAGE_CHARS_MAX: usize = 1_000;
+/// So many fields are named, each so long at most.
+const FIELDS_MAX: usize = 10;
+const FIELD_CHARS_MAX: usize = 200;
+
+/// What the server says of a change that it accepts from nobody, and what helps.
+const UNCHANGEABLE: [&str; 3] =
+    ["immutable", "may not change once set", "updates to statefulset spec for fields other than"];
+const REPLACE_HINT: &str =
+    "this cannot be changed in place; with the annotation brokkr.io/replace: \"true\" the object is replaced";
 
 /// How the server begins to say that an applied object has fields of the wrong type.
 const MISTYPED: &str = "failed to create typed patch object";
@@ -35,10 +44,18 @@ pub enum ClusterError {
         reason: String,
         /// The server's words.
         message: String,
+        /// The fields that it names.
+        fields: Vec<String>,
         /// What the server asked to wait.
         retry_after: Option<Duration>,
         /// How often it was tried, once it was given up.
         attempts: u32,
+    },
+    /// The agent ends, and begins nothing any more.
+    #[error("{operation}: not begun, because the agent stops")]
+    Stopped {
+        /// What was not tried.
+        operation: String,
     },
     /// The server answered with something that is no answer to the call.
     #[error("{operation}: the answer cannot be read: {cause}")]
@@ -71,7 +88,32 @@ impl ClusterError {
             Some(message) => message.chars().take(MESSAGE_CHARS_MAX).collect(),
             None => String::from_utf8_lossy(body).trim().chars().take(MESSAGE_CHARS_MAX).collect(),
         };
-        Self::Refused { operation: operation.to_owned(), status, reason, message, retry_after, attempts: 0 }
+        let cannot_change = status == 422 && UNCHANGEABLE.iter().any(|words| message.contains(words));
+        let fields = fields(&document);
+        let refused = Self::Refused {
+            operation: operation.to_owned(),
+            status,
+            reason,
+            message,
+            fields,
+            retry_after,
+            attempts: 0,
+        };
+        if cannot_change { refused.hinted(REPLACE_HINT) } else { refused }
+    }
+
+    /// The same error, with a word on what to do about it.
+    #[must_use]
+    pub fn hinted(mut self, hint: &str) -> Self {
+        if let Self::Refused { message, .. } = &mut self {
+            if let Some(earlier) = message.find(REPLACE_HINT) {
+                message.truncate(earlier);
+            } else {
+                message.push_str("; ");
+            }
+            message.push_str(hint);
+        }
+        self
     }
 
     /// Whether, and after what, to try again. Nobody else looks at status codes for that.
@@ -81,25 +123,37 @@ impl ClusterError {
             // An object whose fields have the wrong type is a 500 under server-side apply, and stays one.
             Self::Refused { status: 500, message, .. } if message.starts_with(MISTYPED) => None,
             Self::Refused { status: 429 | 500 | 503 | 504, retry_after, .. } => Some(Retry { after: *retry_after }),
-            Self::Refused { .. } | Self::Malformed { .. } => None,
+            Self::Refused { .. } | Self::Malformed { .. } | Self::Stopped { .. } => None,
         }
+    }
+
+    /// Whether it tells nothing about what was asked: there was no answer.
+    pub fn is_no_answer(&self) -> bool {
+        self.retry().is_some() || matches!(self, Self::Stopped { .. })
     }
 
     /// The same error, after so many attempts.
     pub(crate) fn given_up(mut self, count: u32) -> Self {
         match &mut self {
             Self::Unreachable { attempts, .. } | Self::Refused { attempts, .. } => *attempts = count,
-            Self::Malformed { .. } => {}
+            Self::Malformed { .. } | Self::Stopped { .. } => {}
         }
         self
     }
 
     /// Without the server's words, which may quote the content of a Secret.
     pub(super) fn without_content(mut self) -> Self {
-        if let Self::Refused { message, status: 400 | 422 | 500, .. } = &mut self {
-            *message = "the object is not valid (its content is not shown)".to_owned();
+        if let Self::Refused { message, fields, status: 400 | 422 | 500, .. } = &mut self {
+            let hint = message.find(REPLACE_HINT).map(|_| format!("; {REPLACE_HINT}")).unwrap_or_default();
+            let fields = if fields.is_empty() { String::new() } else { format!(" in {}", fields.join(", ")) };
+            *message = format!("the object is not valid{fields} (its content is not shown){hint}");
         }
         self
+    }
+
+    /// Whether the server finds the object not valid.
+    pub fn is_invalid(&self) -> bool {
+        matches!(self, Self::Refused { status: 422, .. })
     }
 
     /// Whether the object, or the path to it, does not exist.
@@ -118,9 +172,16 @@ impl ClusterError {
     }
 
     /// Whether a precondition or a concurrent change stood against it.
-    pub(super) fn is_conflict(&self) -> bool {
+    pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { status: 409, .. })
     }
+}
+
+/// The paths of the fields that a refusal names; a path has no values in it.
+fn fields(document: &Value) -> Vec<String> {
+    let causes = document["details"]["causes"].as_array().into_iter().flatten();
+    let named = causes.filter_map(|cause| cause["field"].as_str().filter(|field| !field.is_empty()));
+    named.take(FIELDS_MAX).map(|field| field.chars().take(FIELD_CHARS_MAX).collect()).collect()
 }
 
 fn canonical(status: u16) -> String {
@@ -150,6 +211,20 @@ mod tests {
     fn a_wrong_type_is_permanent_although_the_server_calls_it_an_internal_error() {
         let mistyped = "failed to create typed patch object (shop/a; /v1, Kind=ConfigMap): .data.x: expected string";
         assert_eq!(refused(500, mistyped).retry(), None);
+    }
+
+    #[test]
+    fn a_change_that_the_server_never_accepts_is_told_with_its_field_and_what_helps() {
+        let body = serde_json::json!({
+            "message": "Secret \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set",
+            "details": {"causes": [{"field": "data"}]},
+        });
+        let refused = ClusterError::refused("apply Secret shop/a", 422, None, body.to_string().as_bytes());
+        let told = refused.clone().without_content().to_string();
+        assert!(told.contains("not valid in data (its content is not shown); this cannot be changed"), "{told}");
+        assert!(refused.to_string().ends_with("the object is replaced"), "{refused}");
+        let other = refused.hinted("it is not replaced").to_string();
+        assert!(other.ends_with("is set; it is not replaced"), "{other}");
     }
 
     #[test]

@@ -3,11 +3,14 @@
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use sindri_client::encoded;
+use sindri_health::{Assessed, PodSelector};
 use sindri_model::{Checksum, ObjectKey, StackId};
 
-use super::call::{Call, Cluster, JSON};
+use super::call::{Answer, Call, Cluster, JSON};
 use super::discovery::Resource;
 use super::error::ClusterError;
+use crate::ignore::Ignored;
 use crate::marks::{Marks, STACK_LABEL};
 
 /// The field manager of everything that the agent applies.
@@ -18,6 +21,8 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 /// Objects per page of a list, and the most pages that are read.
 const PAGE_SIZE: usize = 500;
 const PAGES_MAX: usize = 10_000;
+/// So many pods are looked at to explain why something is not ready.
+const PODS_MAX: usize = 100;
 
 /// What the agent needs to know of a live object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +33,8 @@ pub struct LiveObject {
     pub resource: Resource,
     /// Its identity: another object of the same name has another.
     pub uid: String,
+    /// Another one after every change, of its status too.
+    pub version: String,
     /// What we own of it.
     pub ours: Option<Fingerprint>,
     /// Whose it is said to be.
@@ -39,7 +46,8 @@ pub struct LiveObject {
 }
 
 /// Stands for the fields that we applied to an object, and when: the server takes a field from us as soon as anybody
-/// else gives it another value or takes it away, so that as long as this is the same, so is every declared value.
+/// else gives it another value or takes it away, so that as long as this is the same, so is every declared value that is
+/// not left to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint(Checksum);
 
@@ -50,7 +58,10 @@ impl Fingerprint {
         let ours = managers.iter().find(|entry| {
             entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply" && entry["subresource"].is_null()
         })?;
-        Some(Self(Checksum::of(&format!("{} {}", ours["time"], ours["fieldsV1"]))))
+        let ignored = Ignored::of(metadata);
+        let mut fields = ours["fieldsV1"].clone();
+        ignored.strip(&mut fields);
+        Some(Self(Checksum::of(&format!("{} {fields}", ours["time"]))))
     }
 }
 
@@ -68,8 +79,12 @@ pub enum Mode {
 pub struct Applied {
     /// The object's identity.
     pub uid: String,
+    /// Its version after the apply.
+    pub version: String,
     /// What we own of it after the apply.
     pub ours: Option<Fingerprint>,
+    /// How it was doing then.
+    pub assessed: Assessed,
     /// Whether this very call made it.
     pub created: bool,
 }
@@ -96,7 +111,7 @@ impl Cluster {
         }
     }
 
-    /// The metadata of every object of a kind that is labelled with the stack.
+    /// The metadata of every object of a kind that is labelled with this stack.
     pub async fn labelled(&self, resource: &Resource, stack: StackId) -> Result<Vec<LiveObject>, ClusterError> {
         let operation = format!("list {} of stack {stack}", resource.plural);
         let query = format!("labelSelector={STACK_LABEL}%3D{stack}");
@@ -172,15 +187,35 @@ impl Cluster {
             operation: format!("{verb} {key}"),
             method: Method::PATCH,
             path: format!("{}?fieldManager={FIELD_MANAGER}&force=true{dry_run}", resource.object_path(key)),
-            accept: METADATA,
+            // All of it, so that nobody has to read it once more to know how it is doing.
+            accept: JSON,
             content_type: APPLY_PATCH,
+            if_none_match: None,
             body: Bytes::from(manifest.to_string()),
         };
         let secret = resource.group.is_empty() && resource.kind == "Secret";
-        let sent = self.send_for_status(&call).await;
-        let (status, object) = sent.map_err(|error| if secret { error.without_content() } else { error })?;
-        let (uid, ours) = (identity(&call, &object, mode)?, Fingerprint::of(&object["metadata"]));
-        Ok(Applied { uid, ours, created: status == StatusCode::CREATED })
+        let sent = self.send_for_answer(&call).await;
+        let Answer { status, body: object, .. } =
+            sent.map_err(|error| if secret { error.without_content() } else { error })?;
+        let (uid, metadata) = (identity(&call, &object, mode)?, &object["metadata"]);
+        let (version, ours, assessed) = (version(metadata), Fingerprint::of(metadata), Assessed::of(&object, &[]));
+        Ok(Applied { uid, version, ours, assessed, created: status == StatusCode::CREATED })
+    }
+
+    /// Writes a whole object: makes it if it has no version, else replaces exactly that version.
+    pub async fn put(&self, resource: &Resource, key: &ObjectKey, object: &Value) -> Result<Value, ClusterError> {
+        let is_new = object["metadata"]["resourceVersion"].is_null();
+        let path = if is_new { resource.path(key.namespace.as_deref()) } else { resource.object_path(key) };
+        let call = Call {
+            operation: format!("write {key}"),
+            method: if is_new { Method::POST } else { Method::PUT },
+            path: format!("{path}?fieldManager={FIELD_MANAGER}"),
+            accept: JSON,
+            content_type: JSON,
+            if_none_match: None,
+            body: Bytes::from(object.to_string()),
+        };
+        self.send(&call).await
     }
 
     /// Deletes the object with this identity and no other.
@@ -195,6 +230,7 @@ impl Cluster {
             path: resource.object_path(key),
             accept: JSON,
             content_type: JSON,
+            if_none_match: None,
             body: Bytes::from(options.to_string()),
         };
         match self.send(&call).await {
@@ -217,6 +253,15 @@ impl Cluster {
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The first pods that a selector finds: the worst of so many tell enough.
+    pub async fn pods(&self, selector: &PodSelector) -> Result<Vec<Value>, ClusterError> {
+        let (namespace, labels) = (encoded(&selector.namespace), encoded(&selector.labels));
+        let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PODS_MAX}&labelSelector={labels}");
+        let call = Call::get(format!("list the pods with {}", selector.labels), path);
+        let list = self.send(&call).await?;
+        Ok(items(&call, &list)?.to_vec())
     }
 
     /// Whole objects of a namespace by label.
@@ -252,6 +297,10 @@ fn identity(call: &Call, object: &Value, mode: Mode) -> Result<String, ClusterEr
     Ok(uid.to_owned())
 }
 
+fn version(metadata: &Value) -> String {
+    metadata["resourceVersion"].as_str().unwrap_or_default().to_owned()
+}
+
 pub(super) fn live(call: &Call, resource: &Resource, object: &Value) -> Result<LiveObject, ClusterError> {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().ok_or_else(|| call.malformed("an object has no name"))?;
@@ -264,6 +313,7 @@ pub(super) fn live(call: &Call, resource: &Resource, object: &Value) -> Result<L
         },
         resource: resource.clone(),
         uid: identity(call, object, Mode::Real)?,
+        version: version(metadata),
         ours: Fingerprint::of(metadata),
         marks: Marks::of(metadata),
         owned: metadata["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty()),

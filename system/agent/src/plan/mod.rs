@@ -3,15 +3,24 @@
 //! Namespaces and definitions come first, deletes last. What is deleted is in the inventory, is there, and
 //! is proved to be ours by its UID or by marks that are no copy.
 
-use std::collections::BTreeMap;
+mod brake;
+mod order;
+mod shown;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use sindri_model::{ObjectKey, RevisionId};
 use thiserror::Error;
 
+use crate::claims::Claims;
 use crate::cluster::{Applied, LiveObject};
 use crate::inventory::{Entry, Inventory, Position};
 use crate::observe::{Desired, DesiredObject, Goal, LiveSet};
+use crate::settings::DriftMode;
+
+pub use brake::{Hold, Strangers, holds};
+pub use order::Stage;
 
 /// What a pass left in the cluster: when all of it is still there unchanged, there is nothing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,15 +31,19 @@ pub struct Settled {
     pub objects: BTreeMap<ObjectKey, Applied>,
 }
 
-/// The order in which objects are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// Other objects live in them.
-    Namespaces,
-    /// Other objects are instances of them.
-    Definitions,
-    /// Everything else, in the order of the bundle.
-    Rest,
+/// What a plan is made from, next to what is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// What is ours.
+    pub inventory: &'a Inventory,
+    /// What is there.
+    pub live: &'a LiveSet,
+    /// What the last pass left.
+    pub settled: Option<&'a Settled>,
+    /// What other stacks declare.
+    pub claims: &'a Claims,
+    /// What to do about changes that nobody declared.
+    pub drift: DriftMode,
 }
 
 /// One object to apply.
@@ -58,10 +71,14 @@ pub struct Plan {
     pub ahead: Inventory,
     /// What is applied, by stage.
     pub writes: Vec<Write>,
-    /// What is deleted, after every write succeeded: instances before definitions before namespaces.
+    /// What is only compared: whether it has changed is not known, and it is not to be put right.
+    pub checks: Vec<Write>,
+    /// What is deleted, after every write succeeded, by stage the other way round.
     pub deletes: Vec<Delete>,
     /// Already on their way out: waited for, not deleted again.
     pub leaving: Vec<ObjectKey>,
+    /// What is no longer as this revision left it.
+    pub drifted: Vec<ObjectKey>,
 }
 
 /// A plan that must not be made.
@@ -96,17 +113,13 @@ impl fmt::Display for Place {
 impl Plan {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.deletes.is_empty() && self.leaving.is_empty()
+        self.writes.is_empty() && self.checks.is_empty() && self.deletes.is_empty() && self.leaving.is_empty()
     }
 }
 
 /// Decides every write of one pass.
-pub fn plan(
-    desired: &Desired,
-    inventory: &Inventory,
-    live: &LiveSet,
-    settled: Option<&Settled>,
-) -> Result<Plan, Refusal> {
+pub fn plan(desired: &Desired, observed: Observed<'_>) -> Result<Plan, Refusal> {
+    let Observed { inventory, live, .. } = observed;
     if let Some(begun) = inventory.begun.filter(|begun| *begun > desired.position) {
         return Err(Refusal::GoesBack { got: Place(desired.position), begun: Place(begun) });
     }
@@ -114,21 +127,48 @@ pub fn plan(
         Goal::Present(objects) => objects,
         Goal::Removed => &[],
     };
-    refuse_what_others_own(desired, objects, live)?;
+    refuse_what_others_own(desired, objects, observed)?;
     refuse_what_is_leaving(objects, live)?;
-    let settled = settled.filter(|settled| settled.revision == desired.revision);
-    let mut writes: Vec<Write> = objects
-        .iter()
-        .filter(|object| !is_settled(settled, live.get(&object.key)))
-        .map(|object| Write { stage: stage(&object.key), object: object.clone() })
-        .collect();
-    writes.sort_by_key(|write| write.stage);
+    let mut plan = decide_writes(desired, objects, observed);
+    decide_deletes(&mut plan, desired, objects, observed);
+    let written: BTreeSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
+    assert!(plan.deletes.iter().all(|delete| !written.contains(&delete.entry.key)), "a wanted object is never deleted");
+    Ok(plan)
+}
 
+fn decide_writes(desired: &Desired, objects: &[DesiredObject], observed: Observed<'_>) -> Plan {
+    let Observed { inventory, live, drift, .. } = observed;
+    let settled = observed.settled.filter(|settled| settled.revision == desired.revision);
+    let is_applied = inventory.applied == Some(desired.position);
+    let (mut writes, mut checks, mut drifted) = (Vec::new(), Vec::new(), Vec::new());
+    for object in objects {
+        let (found, known) = (live.get(&object.key), settled.and_then(|settled| settled.objects.get(&object.key)));
+        if is_settled(known, found) {
+            continue;
+        }
+        let has_drifted = is_applied && (found.is_none() || known.is_some());
+        let write = Write { stage: Stage::of(&object.key), object: object.clone() };
+        if has_drifted {
+            drifted.push(object.key.clone());
+        }
+        match drift {
+            DriftMode::Off | DriftMode::Detect if has_drifted => {}
+            DriftMode::Off if is_applied => {}
+            DriftMode::Detect if is_applied => checks.push(write),
+            DriftMode::Off | DriftMode::Detect | DriftMode::Correct => writes.push(write),
+        }
+    }
+    writes.sort_by_key(|write| write.stage);
+    let ahead = written_ahead(inventory, desired, &writes);
+    Plan { ahead, writes, checks, deletes: Vec::new(), leaving: Vec::new(), drifted }
+}
+
+fn written_ahead(inventory: &Inventory, desired: &Desired, writes: &[Write]) -> Inventory {
     let mut ahead = inventory.clone();
     if !writes.is_empty() {
         ahead.begun = Some(desired.position);
     }
-    for write in &writes {
+    for write in writes {
         let known = ahead.get(&write.object.key);
         // A revision may declare the same object in another version.
         if known.is_none_or(|known| known.resource != write.object.resource) {
@@ -137,20 +177,26 @@ pub fn plan(
             ahead.put(Entry { key, resource, uid });
         }
     }
-    let mut plan = Plan { ahead, writes, deletes: Vec::new(), leaving: Vec::new() };
-    decide_deletes(&mut plan, desired, objects, inventory, live);
-    assert!(
-        plan.deletes.iter().all(|delete| objects.iter().all(|object| object.key != delete.entry.key)),
-        "a wanted object is never deleted"
-    );
-    Ok(plan)
+    ahead
 }
 
-fn refuse_what_others_own(desired: &Desired, objects: &[DesiredObject], live: &LiveSet) -> Result<(), Refusal> {
+/// What carries the marks of another stack is refused, unless that stack has let go of it; of two stacks that declare
+/// what nobody has yet, the earlier one gets it.
+fn refuse_what_others_own(desired: &Desired, objects: &[DesiredObject], observed: Observed<'_>) -> Result<(), Refusal> {
+    let owner = |key: &ObjectKey| -> Option<String> {
+        let live = observed.live.get(key);
+        if live.is_some_and(|live| live.marks.prove(desired.stack, key)) {
+            return None;
+        }
+        let marked = live.and_then(|live| live.marks.other_owner(desired.stack, key));
+        let marked = marked.filter(|owner| observed.claims.may_want(owner, key)).map(str::to_owned);
+        let earlier = || observed.claims.earlier(desired.stack, desired.position.sequence, key);
+        marked.or_else(|| earlier().map(|stack| stack.to_string()))
+    };
     let owned: Vec<String> = objects
         .iter()
         .filter_map(|object| {
-            let owner = live.get(&object.key)?.marks.other_owner(desired.stack, &object.key)?;
+            let owner = owner(&object.key)?;
             Some(format!("{} belongs to stack {owner}; one object cannot be declared by two stacks", object.key))
         })
         .collect();
@@ -163,41 +209,28 @@ fn refuse_what_is_leaving(objects: &[DesiredObject], live: &LiveSet) -> Result<(
     if leaving.is_empty() { Ok(()) } else { Err(Refusal::BeingDeleted(leaving)) }
 }
 
-fn is_settled(settled: Option<&Settled>, live: Option<&LiveObject>) -> bool {
-    let (Some(settled), Some(live)) = (settled, live) else { return false };
-    let known = settled.objects.get(&live.key);
-    known.is_some_and(|known| known.uid == live.uid && known.ours.is_some() && known.ours == live.ours)
+fn is_settled(known: Option<&Applied>, live: Option<&LiveObject>) -> bool {
+    let (Some(known), Some(live)) = (known, live) else { return false };
+    known.uid == live.uid && known.ours.is_some() && known.ours == live.ours
 }
 
-/// The stage of a kind.
-pub fn stage(key: &ObjectKey) -> Stage {
-    match (key.group.as_str(), key.kind.as_str()) {
-        ("", "Namespace") => Stage::Namespaces,
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => Stage::Definitions,
-        _ => Stage::Rest,
-    }
-}
-
-fn decide_deletes(
-    plan: &mut Plan,
-    desired: &Desired,
-    objects: &[DesiredObject],
-    inventory: &Inventory,
-    live: &LiveSet,
-) {
-    for entry in inventory.entries().filter(|entry| objects.iter().all(|object| object.key != entry.key)) {
-        let Some(object) = live.get(&entry.key).filter(|object| is_ours(desired, entry, object)) else {
+fn decide_deletes(plan: &mut Plan, desired: &Desired, objects: &[DesiredObject], observed: Observed<'_>) {
+    let declared: BTreeSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
+    for entry in observed.inventory.entries().filter(|entry| !declared.contains(&entry.key)) {
+        let found = observed.live.get(&entry.key).filter(|object| is_ours(desired, entry, object));
+        let Some(object) = found else {
             plan.ahead.remove(&entry.key);
             continue;
         };
         if object.deleting {
             plan.leaving.push(entry.key.clone());
-        } else {
+        } else if observed.claims.other(desired.stack, &entry.key).is_none() {
             let entry = Entry { resource: object.resource.clone(), ..entry.clone() };
             plan.deletes.push(Delete { entry, uid: object.uid.clone() });
         }
+        // What another stack declares now stays, and stays known to us until it carries the marks of the other.
     }
-    plan.deletes.sort_by_key(|delete| std::cmp::Reverse(stage(&delete.entry.key)));
+    plan.deletes.sort_by_key(|delete| std::cmp::Reverse(Stage::of(&delete.entry.key)));
 }
 
 /// Whether a live object is the one that the entry means.

@@ -38,7 +38,14 @@ fn key(kind: &str, name: &str) -> ObjectKey {
 }
 
 fn object(kind: &str, name: &str) -> DesiredObject {
-    DesiredObject { document: 1, key: key(kind, name), resource: resource(kind), manifest: json!({}) }
+    let (manifest, ignored) = (json!({}), crate::ignore::Ignored::default());
+    DesiredObject { document: 1, key: key(kind, name), resource: resource(kind), manifest, ignored, replace: false }
+}
+
+/// A plan where no other stack declares anything and drift is put right.
+fn plan(desired: &Desired, inventory: &Inventory, live: &LiveSet, settled: Option<&Settled>) -> Result<Plan, Refusal> {
+    let claims = Claims::default();
+    super::plan(desired, Observed { inventory, live, settled, claims: &claims, drift: DriftMode::Correct })
 }
 
 fn present(sequence: i64, objects: Vec<DesiredObject>) -> Desired {
@@ -73,6 +80,7 @@ fn living(key: ObjectKey, uid: &str, marks: Marks) -> LiveObject {
         resource: resource(&key.kind),
         key,
         uid: uid.into(),
+        version: "1".into(),
         ours: ours("1"),
         marks,
         owned: false,
@@ -135,7 +143,14 @@ fn namespaces_and_definitions_are_written_first_and_deleted_last() {
 fn what_is_settled_is_not_written_again_and_what_changed_is() {
     let (a, b) = (key("ConfigMap", "a"), key("ConfigMap", "b"));
     let desired = present(2, vec![object("ConfigMap", "a"), object("ConfigMap", "b")]);
-    let applied = |uid: &str| Applied { uid: uid.into(), ours: ours("1"), created: false };
+    let assessed = sindri_health::Assessed::of(&json!({}), &[]);
+    let applied = |uid: &str| Applied {
+        uid: uid.into(),
+        version: "1".into(),
+        ours: ours("1"),
+        assessed: assessed.clone(),
+        created: false,
+    };
     let objects = BTreeMap::from([(a.clone(), applied("7")), (b.clone(), applied("8"))]);
     let settled = Settled { revision: revision('1'), objects };
     let same = live([living(a.clone(), "7", marks_of('1', &a)), living(b.clone(), "8", marks_of('1', &b))]);

@@ -1,0 +1,143 @@
+//! The third step: carries a plan out. It has no opinion: what to write and in which order the plan says.
+//!
+//! It keeps the inventory ahead of the cluster, begins nothing after a failed write, goes on past a failed
+//! delete, and takes back the namespaces that it made for nothing.
+
+mod delete;
+mod namespaces;
+mod patience;
+mod replace;
+mod strangers;
+mod write;
+
+pub use strangers::strangers;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sindri_model::{ObjectKey, StackId};
+use thiserror::Error;
+
+use crate::cluster::{Applied, Cluster, ClusterError};
+use crate::inventory::{self, Inventory, InventoryError, Position};
+use crate::plan::{Plan, Strangers};
+
+/// How long a pass waits for a definition to be served.
+const SERVED_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How long a pass waits for deleted objects to be gone; the rest is left to the next pass.
+const GONE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Why a pass did not carry out its plan.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ActError {
+    /// The inventory could not be written; nothing was done after that.
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+    /// Objects that the server does not accept; none of the bundle was written, namespaces and definitions aside.
+    #[error("{} of the objects are not valid: {}", .0.len(), list(.0))]
+    Invalid(Vec<ClusterError>),
+    /// Some writes failed; what was written before them stays.
+    #[error("{}", list(.0))]
+    Write(Vec<ClusterError>),
+    /// A definition was applied and its kind did not appear.
+    #[error("{key} was applied and is still not served after {} s", SERVED_WAIT_MAX.as_secs())]
+    NotServed {
+        /// The definition.
+        key: ObjectKey,
+    },
+    /// An object that is to be replaced was deleted and did not go.
+    #[error("{key} is being replaced: it was deleted and is not gone after {} s; it is made anew once it is", GONE_WAIT_MAX.as_secs())]
+    NotReplaced {
+        /// The object.
+        key: ObjectKey,
+    },
+    /// Some deletes failed; the others were carried out.
+    #[error("{} objects could not be deleted: {}", .0.len(), list(.0))]
+    Deletes(Vec<NotDeleted>),
+}
+
+impl From<ClusterError> for ActError {
+    fn from(error: ClusterError) -> Self {
+        Self::Write(vec![error])
+    }
+}
+
+/// Why an object is still there.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum NotDeleted {
+    /// The cluster did not do it.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// Deleting it would delete objects of others, which came after the plan was made.
+    #[error("{key} is kept: it holds {held}, which is not of this stack")]
+    HoldsOthers {
+        /// The namespace or the definition.
+        key: ObjectKey,
+        /// One of the objects.
+        held: ObjectKey,
+    },
+}
+
+fn list<E: std::fmt::Display>(errors: &[E]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// What a carried-out plan left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Each object that was written, or found unchanged, as the server gave it back.
+    pub applied: BTreeMap<ObjectKey, Applied>,
+    /// Deleted, and not gone yet.
+    pub leaving: Vec<ObjectKey>,
+    /// Compared, and not as they were declared.
+    pub drifted: Vec<ObjectKey>,
+}
+
+/// Carries out the plans of one stack.
+pub struct Executor<'a> {
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// The stack.
+    pub stack: StackId,
+    /// Its inventory, kept as it is in the cluster.
+    pub inventory: &'a mut Inventory,
+    /// Where the revision stands.
+    pub position: Position,
+    /// With the brake on, what of others may go with a namespace or a definition: somebody has approved it.
+    pub guard: Option<Strangers>,
+}
+
+impl Executor<'_> {
+    /// Carries out a plan; on a failed write takes back the namespaces that it made.
+    pub async fn carry_out(&mut self, plan: &Plan) -> Result<Done, ActError> {
+        self.save(plan.ahead.clone()).await?;
+        let mut done = Done { leaving: plan.leaving.clone(), ..Done::default() };
+        let mut made = Vec::new();
+        if let Err(error) = self.write(plan, &mut done, &mut made).await {
+            self.take_back(&made, &done).await;
+            // Identities that are known by now help the next pass; the error at hand says more than a second one.
+            let _ = self.save(self.identified(&done)).await;
+            return Err(error);
+        }
+        let mut after = self.identified(&done);
+        if !plan.writes.is_empty() {
+            after.applied = Some(self.position);
+        }
+        self.save(after).await?;
+        self.compare(&plan.checks, &mut done).await?;
+        self.delete_all(&plan.deletes, &mut done).await?;
+        Ok(done)
+    }
+
+    async fn save(&mut self, after: Inventory) -> Result<(), ActError> {
+        inventory::save(self.cluster, self.stack, self.inventory, &after).await?;
+        *self.inventory = after;
+        Ok(())
+    }
+
+    fn identified(&self, done: &Done) -> Inventory {
+        let mut after = self.inventory.clone();
+        done.applied.iter().for_each(|(key, applied)| after.identify(key, &applied.uid));
+        after
+    }
+}

@@ -1,0 +1,100 @@
+//! Which stack declares which object, as the broker last said: so that an object can move from one stack to another
+//! without being deleted in between, and two stacks never write the same one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sindri_model::wire::DeploymentObject;
+use sindri_model::{Bundle, ObjectKey, Sequence, StackId};
+
+use crate::observe::DEFAULT_NAMESPACE;
+
+/// What one revision declares; nothing is known of one that cannot be read.
+pub type Declared = Option<BTreeSet<ObjectKey>>;
+
+/// The objects of every stack in the target state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    stacks: BTreeMap<StackId, (Sequence, bool)>,
+    by_key: BTreeMap<ObjectKey, BTreeSet<(Sequence, StackId)>>,
+}
+
+/// What a revision declares. Cheap next to applying it, and done once for each.
+pub fn declared(object: &DeploymentObject) -> Declared {
+    if object.is_deletion_marker {
+        return Some(BTreeSet::new());
+    }
+    let bundle = Bundle::parse(&object.yaml_content).ok()?;
+    Some(bundle.into_objects().into_iter().map(|object| object.key).collect())
+}
+
+impl Claims {
+    /// Notes what a stack declares.
+    pub fn add(&mut self, stack: StackId, sequence: Sequence, declared: &Declared) {
+        self.stacks.insert(stack, (sequence, declared.is_some()));
+        for key in declared.iter().flatten() {
+            self.by_key.entry(key.clone()).or_default().insert((sequence, stack));
+        }
+    }
+
+    /// Whether a stack may still want an object that carries its marks: it declares it, or nobody can say.
+    pub fn may_want(&self, stack: &str, key: &ObjectKey) -> bool {
+        let known = self.stacks.iter().find(|(known, _)| known.to_string() == stack);
+        match known {
+            Some((known, (_, true))) => self.declarers(key).any(|(_, declarer)| declarer == *known),
+            Some((_, (_, false))) | None => true,
+        }
+    }
+
+    /// The first other stack that declares an object, by the order of revisions.
+    pub fn other(&self, stack: StackId, key: &ObjectKey) -> Option<StackId> {
+        self.declarers(key).map(|(_, declarer)| declarer).find(|declarer| *declarer != stack)
+    }
+
+    /// The same, if it comes before this stack.
+    pub fn earlier(&self, stack: StackId, sequence: Sequence, key: &ObjectKey) -> Option<StackId> {
+        self.declarers(key).find(|(before, other)| *other != stack && *before < sequence).map(|(_, other)| other)
+    }
+
+    fn declarers(&self, key: &ObjectKey) -> impl Iterator<Item = (Sequence, StackId)> {
+        // A bundle may leave the namespace out.
+        let unplaced = key.namespace.as_deref().filter(|namespace| *namespace == DEFAULT_NAMESPACE);
+        let unplaced = unplaced.map(|_| ObjectKey { namespace: None, ..key.clone() });
+        let placed = self.by_key.get(key).into_iter().flatten();
+        let unplaced = unplaced.and_then(|key| self.by_key.get(&key)).into_iter().flatten();
+        placed.chain(unplaced).copied().collect::<BTreeSet<_>>().into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(digit: char) -> StackId {
+        format!("{digit}0000000-0000-4000-8000-000000000000").parse().unwrap()
+    }
+
+    fn key(namespace: Option<&str>) -> ObjectKey {
+        let namespace = namespace.map(str::to_owned);
+        ObjectKey { group: String::new(), kind: "ConfigMap".into(), namespace, name: "a".into() }
+    }
+
+    #[test]
+    fn an_object_without_a_namespace_is_the_one_in_the_default_namespace() {
+        let mut claims = Claims::default();
+        claims.add(stack('1'), Sequence(1), &Some([key(None)].into()));
+        assert_eq!(claims.other(stack('2'), &key(Some("default"))), Some(stack('1')));
+        assert_eq!(claims.other(stack('1'), &key(Some("default"))), None, "it is no other");
+        assert_eq!(claims.other(stack('2'), &key(Some("shop"))), None);
+    }
+
+    #[test]
+    fn a_stack_of_which_nothing_is_known_may_want_everything() {
+        let mut claims = Claims::default();
+        claims.add(stack('1'), Sequence(1), &Some(BTreeSet::new()));
+        claims.add(stack('2'), Sequence(2), &None);
+        let may_want = |digit: char| claims.may_want(&stack(digit).to_string(), &key(Some("shop")));
+        assert!(!may_want('1'), "it says what it declares, and that is not among it");
+        assert!(may_want('2'), "its bundle cannot be read");
+        assert!(may_want('3'), "nobody has said anything of it");
+    }
+}

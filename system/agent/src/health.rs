@@ -1,0 +1,117 @@
+//! Whether what was applied works. Objects are read only when they have changed, or are not ready yet.
+
+use std::collections::BTreeMap;
+
+use sindri_health::{Assessed, State, Status, Summary, pods_of, summarise};
+use sindri_model::ObjectKey;
+use sindri_model::wire::{ConditionStatus, HealthStatus};
+
+use crate::at_once::at_once;
+use crate::cluster::{Cluster, ClusterError, Resource};
+use crate::conditions::Ready;
+
+/// A declared object that is there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Present {
+    /// Which object.
+    pub key: ObjectKey,
+    /// Where it is.
+    pub resource: Resource,
+    /// Its version.
+    pub version: String,
+    /// How it was doing when this pass wrote it.
+    pub assessed: Option<Assessed>,
+}
+
+/// How the objects of a stack are doing. All of it can be lost.
+#[derive(Debug, Default)]
+pub struct Health {
+    objects: BTreeMap<ObjectKey, Looked>,
+    /// Why nobody can tell.
+    unseen: Option<String>,
+}
+
+#[derive(Debug)]
+struct Looked {
+    version: String,
+    assessed: Assessed,
+}
+
+impl Health {
+    /// Looks at what has changed since the last time, and at the pods of what is not ready.
+    pub async fn look(&mut self, cluster: &Cluster, present: &[Present]) {
+        self.objects.retain(|key, _| present.iter().any(|present| present.key == *key));
+        for present in present {
+            if let Some(assessed) = &present.assessed {
+                let looked = Looked { version: present.version.clone(), assessed: assessed.clone() };
+                self.objects.insert(present.key.clone(), looked);
+            }
+        }
+        let due = present.iter().filter(|present| self.is_due(present));
+        let looked = at_once(due.map(|present| look_at(cluster, present))).await;
+        self.unseen = None;
+        for looked in looked {
+            match looked {
+                Ok(Some((key, looked))) => {
+                    self.objects.insert(key, looked);
+                }
+                // The next pass finds that it is gone.
+                Ok(None) => {}
+                Err(error) => self.unseen = Some(error.to_string()),
+            }
+        }
+    }
+
+    fn is_due(&self, present: &Present) -> bool {
+        // What this pass wrote has told how it is doing; it will change, and then it is looked at again.
+        let known = self.objects.get(&present.key);
+        present.assessed.is_none()
+            && known.is_none_or(|known| known.version != present.version || known.assessed.health.state != State::Ready)
+    }
+
+    /// All of them together.
+    pub fn summary(&self) -> Summary {
+        let all: Vec<Assessed> = self.objects.values().map(|looked| looked.assessed.clone()).collect();
+        summarise(&all)
+    }
+
+    /// The condition of the stack.
+    pub fn ready(&self) -> Ready {
+        if let Some(unseen) = &self.unseen {
+            let (status, reason) = (ConditionStatus::Unknown, "NotSeen".to_owned());
+            return Ready { status, reason, message: unseen.clone() };
+        }
+        let summary = self.summary();
+        let (status, reason) = match summary.status {
+            Status::Healthy => (ConditionStatus::True, "Ready"),
+            Status::Unknown => (ConditionStatus::Unknown, "NotKnown"),
+            Status::Degraded => (ConditionStatus::False, "Progressing"),
+            Status::Failing => (ConditionStatus::False, "Failing"),
+        };
+        let counted = format!("{} of {} objects are ready", summary.ready, summary.total);
+        let message = std::iter::once(counted).chain(summary.conditions).collect::<Vec<_>>().join("; ");
+        Ready { status, reason: reason.to_owned(), message }
+    }
+}
+
+/// What the broker calls it.
+pub fn status(summary: &Summary) -> HealthStatus {
+    match summary.status {
+        Status::Healthy => HealthStatus::Healthy,
+        Status::Unknown => HealthStatus::Unknown,
+        Status::Degraded => HealthStatus::Degraded,
+        Status::Failing => HealthStatus::Failing,
+    }
+}
+
+async fn look_at(cluster: &Cluster, present: &Present) -> Result<Option<(ObjectKey, Looked)>, ClusterError> {
+    let Some(object) = cluster.read(&present.resource, &present.key).await? else { return Ok(None) };
+    let mut assessed = Assessed::of(&object, &[]);
+    if assessed.health.state != State::Ready
+        && let Some(selector) = pods_of(&object)
+    {
+        assessed = Assessed::of(&object, &cluster.pods(&selector).await?);
+    }
+    let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    Ok(Some((present.key.clone(), Looked { version, assessed })))
+}

@@ -1,0 +1,205 @@
+//! One pass of a stack, and everything that is told of it: the outcome, the conditions, the health.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sindri_client::ClientError;
+use sindri_model::wire::{
+    ConditionStatus, DeploymentObject, DeploymentObjectHealthUpdate, HealthStatus, ReportedCondition, StackStatusReport,
+};
+use sindri_model::{RevisionId, StackId};
+use tokio::time::Instant;
+
+use crate::conditions::{Ready, Standing};
+use crate::drift::Drift;
+use crate::health::{self, Health};
+use crate::pass::{PASS_MAX, PassError, Passed, StackMemory, Turn};
+use crate::policy::Policy;
+use crate::report::{Outcome, Reporter};
+use crate::settings::DriftMode;
+use crate::stacks::Worker;
+
+/// A deletion that takes longer than so many passes is reported: a finalizer may wait for ever.
+const SILENT_WAITS: u32 = 10;
+
+/// What a stack remembers between its passes. All of it can be lost: a fresh process finds it again.
+#[derive(Default)]
+pub(crate) struct Known {
+    stack: StackMemory,
+    reporter: Option<Reporter>,
+    /// Passes in a row that found deleted objects not yet gone.
+    waits: u32,
+    drift: Drift,
+    /// The revision that was last applied.
+    applied: Option<RevisionId>,
+    health: Health,
+    /// What the broker heard last.
+    told: Option<StackStatusReport>,
+    told_health: Option<(RevisionId, HealthStatus, serde_json::Value)>,
+    /// Nothing that is only seen makes a pass before.
+    pub(crate) rests_until: Option<Instant>,
+}
+
+impl Worker<'_> {
+    /// One pass and its reports.
+    pub(crate) async fn round(&self, object: Arc<DeploymentObject>, mut known: Known) -> (StackId, Known) {
+        let reporter = match known.reporter.take() {
+            Some(reporter) if reporter.is_about(object.id) => reporter,
+            _ => {
+                known.drift.forget();
+                self.recorded.reporter(object.id)
+            }
+        };
+        let is_confirmed = object.is_deletion_marker && reporter.is_known(&Outcome::success());
+        known.reporter = Some(reporter);
+        // Once the broker has seen that, it stops sending it.
+        if !is_confirmed {
+            let (policy, faults) = Policy::of(&self.agent.settings, &self.target.annotations(object.stack_id));
+            faults.iter().for_each(|fault| tracing::warn!("stack {}: {fault}", object.stack_id));
+            let passed = self.pass(&object, &policy, &mut known).await;
+            if self.agent.cluster.stop.is_asked() && passed.is_err() {
+                // It was not the stack's fault; the next process goes on.
+                return (object.stack_id, known);
+            }
+            known.note(&object, &passed, &policy, self.agent.settings.polling_interval);
+            if let Ok(passed) = &passed {
+                known.health.look(&self.agent.cluster, &passed.present).await;
+            }
+            if let Err(error) = self.tell(&object, passed, &mut known).await {
+                tracing::warn!("{error}");
+            }
+        }
+        (object.stack_id, known)
+    }
+
+    async fn pass(&self, object: &DeploymentObject, policy: &Policy, known: &mut Known) -> Result<Passed, PassError> {
+        let claims = self.target.claims();
+        let turn = Turn { agent: self.id, object, claims: &claims, policy, watches: self.watches };
+        let passed = tokio::time::timeout(PASS_MAX, self.agent.pass(turn, &mut known.stack)).await;
+        let passed = passed.unwrap_or_else(|_| {
+            known.stack = StackMemory::default();
+            Err(PassError::TooLong)
+        });
+        if let Err(error) = &passed {
+            tracing::warn!("stack {}: {error}", object.stack_id);
+        }
+        passed
+    }
+
+    /// Tells the broker what it does not know yet.
+    async fn tell(
+        &self,
+        object: &DeploymentObject,
+        passed: Result<Passed, PassError>,
+        known: &mut Known,
+    ) -> Result<(), ClientError> {
+        let outcome = known.outcome(&passed);
+        let is_removed = object.is_deletion_marker && outcome == Some(Outcome::success());
+        if !is_removed {
+            let interval = self.agent.settings.polling_interval;
+            self.tell_conditions(object, known.conditions(object, &passed, interval), known).await?;
+            self.tell_health(object, known).await?;
+        }
+        match (outcome, &mut known.reporter) {
+            (Some(outcome), Some(reporter)) => reporter.report(&self.agent.broker, outcome).await,
+            (None, _) | (_, None) => Ok(()),
+        }
+    }
+
+    async fn tell_conditions(
+        &self,
+        object: &DeploymentObject,
+        conditions: Vec<ReportedCondition>,
+        known: &mut Known,
+    ) -> Result<(), ClientError> {
+        let report = StackStatusReport { deployment_object_id: object.id, conditions };
+        if known.told.as_ref() == Some(&report) {
+            return Ok(());
+        }
+        self.agent.broker.put_stack_status(self.id, object.stack_id, &report).await?;
+        known.told = Some(report);
+        Ok(())
+    }
+
+    async fn tell_health(&self, object: &DeploymentObject, known: &mut Known) -> Result<(), ClientError> {
+        let summary = known.health.summary();
+        if object.is_deletion_marker || summary.total == 0 {
+            return Ok(());
+        }
+        let told = (object.id, health::status(&summary), summary.to_json());
+        if known.told_health.as_ref() == Some(&told) {
+            return Ok(());
+        }
+        let (id, status, json) = told.clone();
+        let update =
+            DeploymentObjectHealthUpdate { id, status, summary: Some(json), checked_at: self.agent.clock.now() };
+        self.agent.broker.report_health(self.id, update).await?;
+        known.told_health = Some(told);
+        Ok(())
+    }
+}
+
+impl Known {
+    /// What the next passes have to know of this one.
+    fn note(
+        &mut self,
+        object: &DeploymentObject,
+        passed: &Result<Passed, PassError>,
+        policy: &Policy,
+        interval: Duration,
+    ) {
+        self.rests_until = None;
+        match passed {
+            Ok(passed) => {
+                self.drift.found(&passed.drifted, policy.drift != DriftMode::Correct);
+                let is_done = passed.held.is_none() && passed.leaving.is_empty();
+                self.applied = is_done.then_some(object.id).or(self.applied);
+                if !passed.drifted.is_empty() {
+                    self.rests_until = Some(Instant::now() + self.drift.rest(interval));
+                }
+            }
+            Err(error) => {
+                if self.applied == Some(object.id) && error.is_of_a_write() {
+                    self.drift.failed();
+                }
+                // It is tried again with the next poll, whatever its own writes have set in motion.
+                self.rests_until = Some(Instant::now() + interval);
+            }
+        }
+    }
+
+    /// What to say of a pass; nothing while what it deleted is on its way out.
+    fn outcome(&mut self, passed: &Result<Passed, PassError>) -> Option<Outcome> {
+        let passed = match passed {
+            Ok(passed) => passed,
+            Err(error) => return Some(Outcome::failure(error)),
+        };
+        if let Some(held) = &passed.held {
+            return Some(Outcome::failure(held));
+        }
+        if passed.leaving.is_empty() {
+            self.waits = 0;
+            return Some(Outcome::success());
+        }
+        self.waits += 1;
+        let keys: Vec<String> = passed.leaving.iter().map(ToString::to_string).collect();
+        let is_long = self.waits >= SILENT_WAITS;
+        is_long.then(|| Outcome::failure(format!("being deleted, and still not gone: {}", keys.join(", "))))
+    }
+
+    fn conditions(
+        &self,
+        object: &DeploymentObject,
+        passed: &Result<Passed, PassError>,
+        interval: Duration,
+    ) -> Vec<ReportedCondition> {
+        let ready = if object.is_deletion_marker || self.applied != Some(object.id) {
+            let (status, reason) = (ConditionStatus::Unknown, "NotApplied".to_owned());
+            Ready { status, reason, message: String::new() }
+        } else {
+            self.health.ready()
+        };
+        let (is_removal, drift) = (object.is_deletion_marker, self.drift.persistent(interval));
+        Standing { is_removal, passed, drift, ready }.conditions()
+    }
+}
