@@ -4,6 +4,7 @@
 //! network. It decides nothing: no retries, no caching; a caller asks [`ClientError::is_transient`].
 
 mod agents;
+mod approvals;
 mod client;
 mod error;
 mod generators;

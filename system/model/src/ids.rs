@@ -46,6 +46,8 @@ macro_rules! ids {
 ids! {
     /// One agent, and so one cluster.
     AgentId;
+    /// One plan that an agent holds back until somebody decides.
+    ApprovalId;
     /// One entry of the audit log.
     AuditId;
     /// One message to one subscriber.

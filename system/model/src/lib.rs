@@ -18,7 +18,8 @@ pub use bundle::{Bundle, BundleError, BundleFault, DeclaredObject, ObjectKey};
 pub use checksum::Checksum;
 pub use handed::{Clock, Entropy};
 pub use ids::{
-    AgentId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId, StackId, WebhookId,
+    AgentId, ApprovalId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId, StackId,
+    WebhookId,
 };
 pub use pak::{Pak, PakDigest, PakFormatError};
 pub use problem::Problem;

@@ -15,7 +15,7 @@ pub(crate) const STATUSES: [(u16, &str); 12] = [
     (403, "This key may not do that."),
     (404, "It does not exist."),
     (408, "The body did not arrive in time."),
-    (409, "It exists already, or the Idempotency-Key was used for something else."),
+    (409, "It exists already, it was decided otherwise, or the Idempotency-Key was used for something else."),
     (413, "The body is too large."),
     (415, "The content type is not one that this takes."),
     (422, "Something that the body refers to does not exist."),
@@ -64,6 +64,7 @@ impl From<StoreError> for Refusal {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, &format!("{}_not_found", noun.code()), message)
             }
             StoreError::NotRegistered { .. } => Self::new(StatusCode::FORBIDDEN, "agent_not_registered", message),
+            StoreError::Decided { .. } => Self::new(StatusCode::CONFLICT, "approval_decided", message),
             StoreError::NotTheirs => Self::forbidden(),
             StoreError::KeyReused(_) => Self::new(StatusCode::CONFLICT, "idempotency_key_reused", message),
             StoreError::Unavailable => Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message),

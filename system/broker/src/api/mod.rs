@@ -5,6 +5,7 @@
 mod actor;
 mod agents;
 mod answer;
+mod approvals;
 mod audit;
 mod checks;
 mod conditions;

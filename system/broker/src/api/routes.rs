@@ -5,8 +5,8 @@
 
 use super::route::{Role, Roles, Route, delete, get, patch, post, put};
 use super::{
-    agents, audit, conditions, deliveries, events, fleet, generators, health, keys, labels, openapi, revisions, stacks,
-    status, target_state, targets, webhooks,
+    agents, approvals, audit, conditions, deliveries, events, fleet, generators, health, keys, labels, openapi,
+    revisions, stacks, status, target_state, targets, webhooks,
 };
 
 const ALL: Roles = &[Role::Admin, Role::Agent, Role::Generator];
@@ -28,8 +28,16 @@ pub(crate) fn open_routes() -> Vec<Route> {
 /// What is below the API's base path.
 pub(crate) fn api_routes() -> Vec<Route> {
     let whoami = post("/auth/pak", ALL, "who_am_i", "Whose key was shown", agents::whoami);
-    let subjects =
-        [vec![whoami], of_agents(), of_agent_parts(), of_generators(), of_stacks(), of_fleet(), of_webhooks()];
+    let subjects = [
+        vec![whoami],
+        of_agents(),
+        of_agent_parts(),
+        of_generators(),
+        of_stacks(),
+        of_approvals(),
+        of_fleet(),
+        of_webhooks(),
+    ];
     subjects.into_iter().flatten().collect()
 }
 
@@ -119,6 +127,14 @@ fn of_agent_parts() -> Vec<Route> {
             "report_stack_status",
             "How a stack is on its cluster; replaces what it said before",
             status::report,
+        )
+        .or(&[422]),
+        put(
+            "/agents/{id}/stacks/{stack_id}/approval",
+            AGENT,
+            "request_approval",
+            "Asks whether it may carry a plan out; asking again says what was decided",
+            approvals::propose,
         )
         .or(&[422]),
         get(
@@ -279,6 +295,29 @@ fn of_stacks() -> Vec<Route> {
             "Takes an annotation from it",
             labels::remove_annotation_from_stack,
         ),
+    ]
+}
+
+fn of_approvals() -> Vec<Route> {
+    vec![
+        get("/approvals", ADMIN_GENERATOR, "list_approvals", "What agents hold or held back", approvals::list),
+        get("/approvals/{id}", ADMIN_GENERATOR, "read_approval", "One plan that is or was held back", approvals::read),
+        post(
+            "/approvals/{id}/approve",
+            ADMIN_GENERATOR,
+            "approve",
+            "Lets the agent carry it out, and makes it look at once",
+            approvals::approve,
+        )
+        .or(&[409]),
+        post(
+            "/approvals/{id}/reject",
+            ADMIN_GENERATOR,
+            "reject",
+            "Keeps the agent from carrying it out",
+            approvals::reject,
+        )
+        .or(&[409]),
     ]
 }
 

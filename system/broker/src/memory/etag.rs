@@ -43,11 +43,14 @@ impl EtagKey {
     }
 }
 
-/// The same for the same objects in the same order.
+/// The same for the same objects in the same order, until the agent is to look again.
 fn content(desired: &DesiredSet) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
     for desired in &desired.objects {
         context.update(desired.object.id.to_string().as_bytes());
+    }
+    if desired.nudged > Sequence::default() {
+        context.update(format!(" {}", desired.nudged).as_bytes());
     }
     short_hex(context.finish().as_ref())
 }
@@ -86,7 +89,7 @@ mod tests {
     }
 
     fn desired(epoch: i64, version: i64) -> DesiredSet {
-        DesiredSet { epoch: Epoch(epoch), version: Sequence(version), objects: Vec::new() }
+        DesiredSet { epoch: Epoch(epoch), version: Sequence(version), nudged: Sequence(0), objects: Vec::new() }
     }
 
     #[test]
@@ -97,6 +100,15 @@ mod tests {
         assert!(!is_named(&etag(2, 7), etag(1, 7).as_bytes()));
         assert!(!is_named(&etag(1, 7), b"\"1.7.aa.bb\""));
         assert!(!is_named(&etag(1, 7), "\"1.\u{e9}.\"".as_bytes()));
+    }
+
+    #[test]
+    fn an_agent_that_is_to_look_again_gets_another_answer() {
+        let key = EtagKey::new(b"secret");
+        let etag = |nudged| key.etag(agent(1), &DesiredSet { nudged: Sequence(nudged), ..desired(1, 7) });
+        assert!(!is_named(&etag(7), etag(0).as_bytes()));
+        assert!(!is_named(&etag(7), etag(6).as_bytes()));
+        assert!(is_named(&etag(7), etag(7).as_bytes()));
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use sindri_model::wire::{
-    Agent, AgentStackStatus, DeploymentObject, HeartbeatReport, WebhookDelivery, WebhookResponse,
+    Agent, AgentStackStatus, ApprovalState, DeploymentObject, HeartbeatReport, WebhookDelivery, WebhookResponse,
 };
 use sindri_model::{
-    AgentId, AuditId, DeliveryId, Entropy, Epoch, GeneratorId, Pak, PakDigest, PakId, RevisionId, Sequence, StackId,
-    WebhookId,
+    AgentId, ApprovalId, AuditId, DeliveryId, Entropy, Epoch, GeneratorId, Pak, PakDigest, PakId, RevisionId, Sequence,
+    StackId, WebhookId,
 };
 use thiserror::Error;
 
@@ -110,6 +110,8 @@ pub struct DesiredSet {
     pub epoch: Epoch,
     /// Moves whenever the set changes.
     pub version: Sequence,
+    /// The version at which something last changed that the agent has to look at beside the set.
+    pub nudged: Sequence,
     /// One per stack, ascending by sequence.
     pub objects: Vec<DesiredObject>,
 }
@@ -348,6 +350,8 @@ pub enum Noun {
     Agent,
     /// An annotation.
     Annotation,
+    /// A plan that an agent holds back.
+    Approval,
     /// A message to a subscriber.
     Delivery,
     /// An event.
@@ -374,6 +378,7 @@ impl Noun {
         match self {
             Self::Agent => "agent",
             Self::Annotation => "annotation",
+            Self::Approval => "approval",
             Self::Delivery => "webhook_delivery",
             Self::Event => "agent_event",
             Self::Generator => "generator",
@@ -395,6 +400,7 @@ impl fmt::Display for Noun {
             Self::Revision => "deployment object",
             Self::Agent
             | Self::Annotation
+            | Self::Approval
             | Self::Generator
             | Self::Label
             | Self::Registration
@@ -439,6 +445,14 @@ pub enum StoreError {
         agent: AgentId,
         /// The generator.
         generator: GeneratorId,
+    },
+    /// It is no longer open to this decision.
+    #[error("approval {approval} is {state}")]
+    Decided {
+        /// Which one.
+        approval: ApprovalId,
+        /// What became of it.
+        state: ApprovalState,
     },
     /// Who asks may not change this.
     #[error("this belongs to someone else")]

@@ -1,20 +1,20 @@
 //! Every verb of the store: its name, its arguments, its result, and the function in `sql/` that carries it out.
 
 use sindri_model::wire::{
-    Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, AuditLog,
-    DeploymentHealth, DeploymentObject, Generator, HealthStatusUpdate, PakSummary, Stack, StackAnnotation, StackLabel,
-    StackStatusReport, UpdateAgentRequest, UpdateGeneratorRequest, UpdateStackRequest, WebhookDelivery,
-    WebhookResponse,
+    Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, Approval, ApprovalRequest,
+    ApprovalState, AuditLog, DeploymentHealth, DeploymentObject, Generator, HealthStatusUpdate, PakSummary, Stack,
+    StackAnnotation, StackLabel, StackStatusReport, UpdateAgentRequest, UpdateGeneratorRequest, UpdateStackRequest,
+    WebhookDelivery, WebhookResponse,
 };
 use sindri_model::{
-    AgentId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, RevisionId, Sequence, StackId, WebhookId,
+    AgentId, ApprovalId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, RevisionId, Sequence, StackId, WebhookId,
 };
 
 use super::sql::database::{Database, Sql, Weight};
 use super::sql::submissions::Submission;
 use super::sql::{
-    agents, audit, deliveries, epoch, events, fleet, generators, health, keys, labels, revisions, stacks, status,
-    target_state, targets, webhooks,
+    agents, approvals, audit, deliveries, epoch, events, fleet, generators, health, keys, labels, revisions, stacks,
+    status, target_state, targets, webhooks,
 };
 use super::{
     AuditFilter, Claim, Claimed, DeliveryFilter, DesiredSet, Era, FleetEntry, Heartbeat, KeyHolder, KeyRecord,
@@ -214,6 +214,18 @@ verbs! {
     Write report_status(stamp: Stamp, agent: AgentId, stack: StackId, report: StackStatusReport) -> () = status::report;
     /// What agents say about a stack; of a deleted one only while some agent has to remove it.
     Read reports_of_stack(stack: StackId) -> StackReports = status::of_stack;
+
+    /// An agent asks whether it may carry a plan out. Asking again changes nothing.
+    Write propose(stamp: Stamp, agent: AgentId, stack: StackId, request: ApprovalRequest) -> Approval
+        = approvals::propose;
+    /// What agents hold or held back, oldest first; of the stacks of a generator, or of all.
+    Read approvals(owner: Option<GeneratorId>, state: Option<ApprovalState>, page: Page) -> Vec<Approval>
+        = approvals::list;
+    /// One of them, if it is about a stack of this generator.
+    Read approval(approval: ApprovalId, owner: Option<GeneratorId>) -> Approval = approvals::get;
+    /// Approves or rejects what is pending, and makes its agent look again. The same decision again changes nothing.
+    Write decide(stamp: Stamp, approval: ApprovalId, owner: Option<GeneratorId>, decision: ApprovalState) -> Approval
+        = approvals::decide;
 
     /// How every agent is doing; deleted ones while they owe something.
     Read fleet(whose: Whose, page: Page) -> Vec<FleetEntry> = fleet::list;

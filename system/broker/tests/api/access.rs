@@ -38,6 +38,7 @@ const ROUTES: &[Route] = &[
     route(Method::GET, "/agents/{id}/registrations", "Aa", 200),
     route(Method::POST, "/agents/{id}/rotate-pak", "Aa", 200),
     route(Method::GET, "/agents/{id}/stacks", "Aa", 200),
+    route(Method::PUT, "/agents/{id}/stacks/{stack_id}/approval", "a", 200),
     route(Method::PUT, "/agents/{id}/stacks/{stack_id}/status", "a", 204),
     route(Method::GET, "/agents/{id}/target-state", "Aa", 200),
     route(Method::GET, "/agents/{id}/targets", "Aa", 200),
@@ -47,6 +48,10 @@ const ROUTES: &[Route] = &[
     route(Method::GET, "/admin/audit-logs", "A", 200),
     route(Method::GET, "/agent-events", "A", 200),
     route(Method::GET, "/agent-events/{id}", "A", 200),
+    route(Method::GET, "/approvals", "Agy", 200),
+    route(Method::GET, "/approvals/{id}", "Ag", 200),
+    route(Method::POST, "/approvals/{id}/approve", "Ag", 200),
+    route(Method::POST, "/approvals/{id}/reject", "Ag", 200),
     route(Method::GET, "/deployment-objects/{id}", "Aag", 200),
     route(Method::GET, "/deployment-objects/{id}/health", "A", 200),
     route(Method::GET, "/fleet", "A", 200),
@@ -110,8 +115,10 @@ async fn each_route_takes_the_keys_that_it_should_and_no_others() {
     for route in ROUTES {
         for role in "Aaxgy".chars() {
             let (status, body) = ask(route, role).await;
-            // What another agent holds is not there for this one.
-            let refused = if role == 'x' && route.1.starts_with("/webhook-deliveries") { 404 } else { 403 };
+            // What another agent or generator holds is not there for this one.
+            let is_hidden = (role == 'x' && route.1.starts_with("/webhook-deliveries"))
+                || (role == 'y' && route.1.starts_with("/approvals/"));
+            let refused = if is_hidden { 404 } else { 403 };
             let expected = if route.2.contains(role) { route.3 } else { refused };
             assert_eq!(status, expected, "{} {} as {role}: {body}", route.0, route.1);
         }
@@ -192,6 +199,7 @@ struct World {
     event: String,
     webhook: String,
     delivery: String,
+    approval: String,
 }
 
 impl World {
@@ -215,7 +223,10 @@ impl World {
         api.post(&api.admin, &format!("/webhooks/{webhook}/test"), &json!({})).await.with(200);
         let pending = api.get(&fleet.agent.1, &format!("/agents/{agent}/webhooks/pending")).await.with(200).json();
         let (event, delivery) = (text(&events[0]["id"]), text(&pending[0]["id"]));
-        Self { another, west, spare, revision: text(&revision["id"]), event, webhook, delivery, fleet }
+        let request = approval(&text(&revision["id"]), "a");
+        let asked = api.put(&fleet.agent.1, &format!("/agents/{agent}/stacks/{stack}/approval"), &request).await;
+        let approval = text(&asked.with(200).json()["id"]);
+        Self { another, west, spare, revision: text(&revision["id"]), event, webhook, delivery, approval, fleet }
     }
 
     fn key(&self, role: char) -> &str {
@@ -235,6 +246,7 @@ impl World {
         let id = match template.split('/').nth(1).unwrap() {
             "agents" => &fleet.agent.0,
             "agent-events" => &self.event,
+            "approvals" => &self.approval,
             "deployment-objects" => &self.revision,
             "generators" if *method == Method::POST && template.ends_with("/register") => &self.another.0,
             "generators" => &fleet.generator.0,
@@ -260,6 +272,7 @@ impl World {
                 json!({"deployment_objects": [said]})
             }
             ("POST", "/agents/{id}/labels") => json!({"agent_id": agent, "label": "new"}),
+            ("PUT", "/agents/{id}/stacks/{stack_id}/approval") => approval(&self.revision, "b"),
             ("PUT", "/agents/{id}/stacks/{stack_id}/status") => {
                 json!({"deployment_object_id": self.revision, "conditions": [{"type": "Applied", "status": "True"}]})
             }
@@ -278,6 +291,10 @@ impl World {
             _ => return None,
         })
     }
+}
+
+fn approval(revision: &str, digit: &str) -> Value {
+    json!({"deployment_object_id": revision, "digest": digit.repeat(64), "reasons": [], "plan": ""})
 }
 
 /// Asks in a world of its own, so that no request sees what another did.

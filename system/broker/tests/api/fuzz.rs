@@ -130,7 +130,7 @@ impl World {
     /// A body that is right for the route, or nearly.
     fn body(&self, dice: &mut Dice, template: &str) -> Vec<u8> {
         let kind = BODIES.iter().find(|(end, _)| template.ends_with(end)).map(|(_, kind)| *kind);
-        let kind = kind.filter(|_| !dice.one_in(6)).unwrap_or_else(|| dice.below(17));
+        let kind = kind.filter(|_| !dice.one_in(6)).unwrap_or_else(|| dice.below(18));
         let (agent, stack) = (self.id(dice, "agents"), self.id(dice, "stacks"));
         let (generator, revision) = (self.id(dice, "generators"), self.id(dice, "deployment-objects"));
         let mut body = match kind {
@@ -157,6 +157,10 @@ impl World {
             12 => json!({"success": dice.one_in(2), "error": self.word(dice), "status_code": dice.next() as i64}),
             13 => json!({"agent_id": agent}),
             14 => json!({}),
+            17 => {
+                let digest = dice.pick(&["a", "b", "é"]).repeat(64);
+                json!({"deployment_object_id": revision, "digest": digest, "reasons": [self.word(dice)], "plan": ""})
+            }
             16 => json!({"deployment_object_id": revision, "conditions": [
                 {"type": "Blocked", "status": *dice.pick(&["True", "False", "maybe"]), "message": self.word(dice)},
             ]}),
@@ -244,7 +248,7 @@ fn ends_somebody(method: &Method, template: &str) -> bool {
 }
 
 /// Which body is right where.
-const BODIES: [(&str, usize); 14] = [
+const BODIES: [(&str, usize); 15] = [
     ("/agents", 0),
     ("/v1/stacks", 1),
     ("/generators", 2),
@@ -257,6 +261,7 @@ const BODIES: [(&str, usize); 14] = [
     ("/events", 9),
     ("/health-status", 10),
     ("/status", 16),
+    ("/approval", 17),
     ("/webhooks", 11),
     ("/register", 13),
 ];

@@ -36,6 +36,10 @@ async fn every_list_can_be_walked_in_parts_without_missing_or_repeating_anything
         fleet.poll().await;
         api.report(&fleet.agent, &revision, "SUCCESS").await;
         api.webhook(&format!("w{number}"), &[]).await;
+        let held = serde_json::json!({
+            "deployment_object_id": revision["id"], "digest": number.to_string().repeat(64), "reasons": [], "plan": "",
+        });
+        api.put(&fleet.agent.1, &format!("/agents/{agent}/stacks/{stack}/approval"), &held).await.with(200);
         let body = serde_json::json!({"agent_id": agent});
         api.post(&api.admin, &format!("/generators/{generator}/register"), &body).await.with(201);
         for (path, body) in [
@@ -57,6 +61,7 @@ async fn every_list_can_be_walked_in_parts_without_missing_or_repeating_anything
     for path in [
         "/agents".to_owned(),
         "/agent-events".to_owned(),
+        "/approvals".to_owned(),
         "/generators".to_owned(),
         "/stacks".to_owned(),
         "/fleet".to_owned(),

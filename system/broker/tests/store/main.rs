@@ -1,6 +1,7 @@
 //! The contract of the store: what every implementation does, on real databases.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod approvals;
 mod audit;
 mod concurrency;
 mod deliveries;

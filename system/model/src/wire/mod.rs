@@ -3,6 +3,7 @@
 //! Existing strict clients read these: nothing is added to an existing operation's answer. What our own
 //! agent needs beyond them travels in headers.
 
+mod approvals;
 mod audit;
 mod fleet;
 mod health;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, Checksum, EventId, GeneratorId, LinkId, RevisionId, Sequence, StackId};
 
+pub use approvals::{Approval, ApprovalRequest, ApprovalState, ApprovalStateError};
 pub use audit::{AuditLog, AuditLogListResponse, PakSummary};
 pub use fleet::{AgentFleetStatusResponse, FleetAgentRecord};
 pub use health::{

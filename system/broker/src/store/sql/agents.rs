@@ -6,7 +6,7 @@ use sindri_model::{AgentId, GeneratorId};
 
 use super::announce::{Happening, announce};
 use super::session::{Row, Session, all, any, change, one, values};
-use super::{as_reference, audit, epoch, found, generators, keys, made, matching, once};
+use super::{approvals, as_reference, audit, epoch, found, generators, keys, made, matching, once};
 use crate::store::{Heartbeat, KeyHolder, KeyRecord, Noun, Page, Stamp, StoreError};
 use crate::webhooks::subscription::EventType;
 
@@ -110,6 +110,7 @@ pub(crate) async fn delete(session: &mut dyn Session, stamp: Stamp, agent: Agent
         change(session, sql, values![agent]).await?;
     }
     matching::agent_was_deleted(session, agent).await?;
+    approvals::agent_was_deleted(session, agent).await?;
     let sql = "UPDATE agents SET deleted_at = ?1, updated_at = ?1 WHERE id = ?2";
     change(session, sql, values![stamp.at, agent]).await?;
     let details = json!({"name": gone.name, "cluster_name": gone.cluster_name});

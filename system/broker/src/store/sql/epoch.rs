@@ -115,6 +115,17 @@ pub(super) async fn desired_sets_changed(
     Ok(())
 }
 
+/// Something has changed that agents have to look at and that is no part of what is wanted of them: their next poll is
+/// answered as if it were.
+pub(super) async fn nudge(session: &mut dyn Session, agents: &[AgentId], version: Sequence) -> Result<(), StoreError> {
+    let sql = "WITH batch (agent_id, version) AS ({TEXT, BIGINT})
+               INSERT INTO versions (agent_id, version, nudged) SELECT agent_id, version, version FROM batch WHERE true
+               ON CONFLICT (agent_id) DO UPDATE SET version = excluded.version, nudged = excluded.nudged";
+    change_each(session, sql, agents.iter().map(|agent| row![*agent, version]).collect()).await?;
+    session.changes().extend(agents.iter().map(|agent| Change::DesiredSet(*agent, version)));
+    Ok(())
+}
+
 async fn note(session: &mut dyn Session, subject: &'static str, what: Change) -> Result<Sequence, StoreError> {
     let version = tick(session).await?;
     let sql = "INSERT INTO changes (subject, version) VALUES (?1, ?2)

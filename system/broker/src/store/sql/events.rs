@@ -75,7 +75,7 @@ async fn outcome(
                    WHERE agent_id = ?1 AND stack_id = ?2 AND removal = ?3 AND confirmed = 0";
         if change(session, sql, values![event.agent_id, object.stack_id, object.sequence_id]).await? > 0 {
             epoch::desired_set_changed(session, event.agent_id, version).await?;
-            status::was_removed(session, event.agent_id, object.stack_id).await?;
+            status::was_removed(session, stamp, event.agent_id, object.stack_id).await?;
         }
     }
     let sql = "UPDATE assignments SET reported = ?1, succeeded = ?2, reported_at = ?3

@@ -6,6 +6,7 @@
 
 pub(super) mod agents;
 mod announce;
+pub(super) mod approvals;
 pub(super) mod audit;
 pub(super) mod database;
 pub(super) mod deliveries;

@@ -12,10 +12,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as ValueError;
-use sindri_model::wire::{AgentStatus, EventStatus, HealthStatus};
+use sindri_model::wire::{AgentStatus, ApprovalState, EventStatus, HealthStatus};
 use sindri_model::{
-    AgentId, AuditId, Checksum, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId, Sequence,
-    StackId, WebhookId,
+    AgentId, ApprovalId, AuditId, Checksum, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId,
+    Sequence, StackId, WebhookId,
 };
 
 use crate::store::{Change, StoreError, Stored};
@@ -141,8 +141,8 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(AgentId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId, StackId, WebhookId,);
-as_text!(EventStatus, HealthStatus);
+as_text!(AgentId, ApprovalId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId, StackId);
+as_text!(WebhookId, ApprovalState, EventStatus, HealthStatus);
 
 fn parsed<T: FromStr<Err: Error + 'static>>(value: Value) -> Result<T, String> {
     String::read(value)?.parse().map_err(|error: T::Err| error.to_string())

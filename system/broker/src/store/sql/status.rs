@@ -11,7 +11,7 @@ use sindri_model::{AgentId, GeneratorId, RevisionId, Sequence, StackId};
 
 use super::announce::{Happening, announce};
 use super::session::{Row, Session, all, change, failed, json_text, one, values};
-use super::{agents, audit, found};
+use super::{agents, approvals, audit, found};
 use crate::store::{AgentReport, NewestRevision, Noun, StackReports, Stamp, StoreError};
 use crate::webhooks::subscription::EventType;
 
@@ -54,6 +54,9 @@ pub(crate) async fn report(
         return Ok(());
     }
     let conditions = since_when(report.conditions, &before.conditions, stamp.at);
+    if holding(&conditions, condition::BLOCKED).is_none() {
+        approvals::supersede(session, &stamp, agent, stack, Some(sequence)).await?;
+    }
     if before.revision == Some(revision) && before.conditions == conditions {
         return Ok(());
     }
@@ -145,8 +148,14 @@ fn holding<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition>
     conditions.iter().find(|condition| condition.kind == kind && condition.status == ConditionStatus::True)
 }
 
-/// There is nothing any more that could be in some state.
-pub(super) async fn was_removed(session: &mut dyn Session, agent: AgentId, stack: StackId) -> Result<(), StoreError> {
+/// There is nothing any more that could be in some state or wait for somebody.
+pub(super) async fn was_removed(
+    session: &mut dyn Session,
+    stamp: &Stamp,
+    agent: AgentId,
+    stack: StackId,
+) -> Result<(), StoreError> {
+    approvals::supersede(session, stamp, agent, stack, None).await?;
     let sql = "DELETE FROM stack_status WHERE agent_id = ?1 AND stack_id = ?2";
     change(session, sql, values![agent, stack]).await.map(drop)
 }

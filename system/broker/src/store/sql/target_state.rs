@@ -5,24 +5,24 @@ use std::collections::BTreeSet;
 use sindri_model::{AgentId, Sequence, StackId};
 
 use super::revisions::{columns, read as read_revision};
-use super::session::{Row, Session, all, any, change, one, only, values};
+use super::session::{Row, Session, all, any, change, one, values};
 use super::{agents, epoch};
 use crate::store::{DesiredObject, DesiredSet, StoreError};
 
 pub(crate) async fn desired_set(session: &mut dyn Session, agent: AgentId) -> Result<DesiredSet, StoreError> {
     agents::require(session, agent).await?;
     // The version first: what is committed in between comes with a higher one, and is asked for again.
-    let version = version_of(session, agent).await?;
+    let (version, nudged) = versions_of(session, agent).await?;
     let epoch = epoch::current(session).await?;
     let objects = all(session, DESIRED, values![agent, 0], read).await?;
     assert_consistent(&objects);
-    Ok(DesiredSet { epoch, version, objects })
+    Ok(DesiredSet { epoch, version, nudged, objects })
 }
 
 /// The desired set, with a receipt for each stack in it. The agent's own polls come here, nobody else's.
 pub(crate) async fn hand_out(session: &mut dyn Session, agent: AgentId) -> Result<DesiredSet, StoreError> {
     agents::require(session, agent).await?;
-    let version = version_of(session, agent).await?;
+    let (version, nudged) = versions_of(session, agent).await?;
     let epoch = epoch::current(session).await?;
     // A stack without a revision is not in the set, and so not received. An idle poll writes nothing.
     let fresh = "SELECT 1 FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
@@ -36,7 +36,7 @@ pub(crate) async fn hand_out(session: &mut dyn Session, agent: AgentId) -> Resul
     // Only what has its receipt: a stack that was taken away meanwhile is not handed out.
     let objects = all(session, DESIRED, values![agent, 1], read).await?;
     assert_consistent(&objects);
-    Ok(DesiredSet { epoch, version, objects })
+    Ok(DesiredSet { epoch, version, nudged, objects })
 }
 
 /// With 1 as its second value only what was received, with 0 everything.
@@ -61,8 +61,13 @@ fn assert_consistent(objects: &[DesiredObject]) {
 }
 
 pub(crate) async fn version_of(session: &mut dyn Session, agent: AgentId) -> Result<Sequence, StoreError> {
-    let version = one(session, "SELECT version FROM versions WHERE agent_id = ?1", values![agent], only).await?;
-    Ok(version.unwrap_or_default())
+    Ok(versions_of(session, agent).await?.0)
+}
+
+async fn versions_of(session: &mut dyn Session, agent: AgentId) -> Result<(Sequence, Sequence), StoreError> {
+    let sql = "SELECT version, nudged FROM versions WHERE agent_id = ?1";
+    let versions = one(session, sql, values![agent], |row| Ok((row.take()?, row.take()?))).await?;
+    Ok(versions.unwrap_or_default())
 }
 
 pub(crate) async fn concerns(session: &mut dyn Session, agent: AgentId, stack: StackId) -> Result<bool, StoreError> {

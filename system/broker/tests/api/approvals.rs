@@ -1,0 +1,108 @@
+//! What agents hold back, as the API shows it.
+
+use axum::body::Body;
+use http::Request;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Fleet, text};
+
+/// An agent that has received a revision.
+async fn received() -> (Fleet, Value) {
+    let fleet = Fleet::new().await;
+    let revision = fleet.api.submit(&fleet.stack, false).await;
+    fleet.poll().await;
+    (fleet, revision)
+}
+
+fn request(revision: &Value, digit: &str) -> Value {
+    json!({"deployment_object_id": revision["id"], "digest": digit.repeat(64), "reasons": ["r"], "plan": "- delete x"})
+}
+
+async fn ask(fleet: &Fleet, body: &Value) -> Answer {
+    fleet.api.put(&fleet.agent.1, &format!("/agents/{}/stacks/{}/approval", fleet.agent.0, fleet.stack), body).await
+}
+
+async fn decide(fleet: &Fleet, key: &str, approval: &Value, decision: &str) -> Answer {
+    fleet.api.post(key, &format!("/approvals/{}/{decision}", text(&approval["id"])), &json!({})).await
+}
+
+async fn poll(fleet: &Fleet, etag: &str) -> Answer {
+    let request = Request::get(format!("/api/v1/agents/{}/target-state", fleet.agent.0))
+        .header("authorization", &fleet.agent.1)
+        .header("if-none-match", etag);
+    fleet.api.send(request.body(Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_plan_waits_is_approved_and_the_agent_is_told_to_look() {
+    let (fleet, revision) = received().await;
+    let etag = poll(&fleet, "").await.with(200).header("etag").to_owned();
+    let asked = ask(&fleet, &request(&revision, "a")).await.with(200).json();
+    assert_eq!(
+        (&asked["state"], &asked["plan"], &asked["agent_id"]),
+        (&json!("pending"), &json!("- delete x"), &json!(fleet.agent.0))
+    );
+    assert!(asked.get("decided_by").is_none());
+    poll(&fleet, &etag).await.with(304);
+    let approved = decide(&fleet, &fleet.generator.1, &asked, "approve").await.with(200).json();
+    assert_eq!(approved["state"], "approved");
+    assert_eq!(text(&approved["decided_by"]), format!("generator {}", fleet.generator.0));
+    let again = poll(&fleet, &etag).await.with(200);
+    assert_eq!(again.json()[0]["id"], revision["id"], "what is wanted is the same");
+    poll(&fleet, again.header("etag")).await.with(304);
+    assert_eq!(ask(&fleet, &request(&revision, "a")).await.with(200).json(), approved);
+    let before = fleet.api.changes().await;
+    assert_eq!(decide(&fleet, &fleet.api.admin, &asked, "approve").await.with(200).json(), approved);
+    assert_eq!(decide(&fleet, &fleet.api.admin, &asked, "reject").await.refusal(409), "approval_decided");
+    assert_eq!(fleet.api.changes().await, before);
+}
+
+#[tokio::test]
+async fn approvals_are_listed_by_state_and_to_their_owner_only() {
+    let (fleet, revision) = received().await;
+    let (api, other) = (&fleet.api, fleet.api.generator("other").await);
+    let first = ask(&fleet, &request(&revision, "a")).await.with(200).json();
+    let second = ask(&fleet, &request(&revision, "b")).await.with(200).json();
+    let ids = async |key: &str, path: &str| {
+        let mut ids: Vec<_> =
+            api.get(key, path).await.with(200).json().as_array().unwrap().iter().map(|one| text(&one["id"])).collect();
+        ids.sort();
+        ids
+    };
+    let mut both = vec![text(&first["id"]), text(&second["id"])];
+    both.sort();
+    for key in [&api.admin, &fleet.generator.1] {
+        assert_eq!(ids(key, "/approvals").await, both);
+        assert_eq!(ids(key, "/approvals?state=pending").await, [text(&second["id"])]);
+        assert_eq!(ids(key, "/approvals?state=superseded").await, [text(&first["id"])]);
+    }
+    assert_eq!(ids(&other.1, "/approvals").await, Vec::<String>::new());
+    assert_eq!(api.get(&api.admin, "/approvals?state=lost").await.refusal(400), "invalid_query");
+    assert_eq!(decide(&fleet, &other.1, &second, "approve").await.refusal(404), "approval_not_found");
+    assert_eq!(decide(&fleet, &api.admin, &first, "approve").await.refusal(409), "approval_decided");
+    let path = format!("/approvals/{}", text(&second["id"]));
+    assert_eq!(api.get(&fleet.generator.1, &path).await.with(200).json(), second);
+}
+
+#[tokio::test]
+async fn a_request_beyond_its_bounds_is_refused() {
+    let (fleet, revision) = received().await;
+    let good = request(&revision, "a");
+    let before = fleet.api.changes().await;
+    for (field, value) in [
+        ("digest", json!("a".repeat(63))),
+        ("digest", json!("A".repeat(64))),
+        ("digest", json!("g".repeat(64))),
+        ("reasons", json!(vec!["r"; 33])),
+        ("reasons", json!(["r".repeat(1_025)])),
+        ("plan", json!("p".repeat(64 * 1_024 + 1))),
+    ] {
+        let mut body = good.clone();
+        body[field] = value;
+        assert_eq!(ask(&fleet, &body).await.refusal(400), "invalid_approval", "{field}");
+    }
+    assert_eq!(fleet.api.changes().await, before);
+    let mut most = good;
+    (most["reasons"], most["plan"]) = (json!(vec!["ü".repeat(1_024); 32]), json!("p".repeat(64 * 1_024)));
+    ask(&fleet, &most).await.with(200);
+}
