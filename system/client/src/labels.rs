@@ -1,7 +1,7 @@
-//! Labels of agents and stacks: an agent gets a stack when the two share one.
+//! Labels of agents and stacks, by which an agent gets a stack, and annotations, by which it is told how to treat it.
 
 use http::{Method, StatusCode};
-use sindri_model::wire::{AgentLabel, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel};
+use sindri_model::wire::{AgentLabel, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel, StackPolicy};
 use sindri_model::{AgentId, StackId};
 
 use crate::client::{Call, Client};
@@ -34,6 +34,12 @@ impl Client {
     pub async fn remove_stack_annotation(&self, stack: StackId, key: &str) -> Result<(), ClientError> {
         let path = format!("/stacks/{stack}/annotations/{}", encoded(key));
         self.execute(Call::new(Method::DELETE, path, format!("take an annotation from stack {stack}"))).await
+    }
+
+    /// How an agent is to treat its stacks: their annotations that begin with `sindri.dev/`, of those that have any.
+    pub async fn policies(&self, agent: AgentId) -> Result<Vec<StackPolicy>, ClientError> {
+        let operation = format!("list the policies of agent {agent}");
+        self.fetch(Call::get(format!("/agents/{agent}/policies"), operation), StatusCode::OK).await
     }
 
     /// Labels a stack.

@@ -30,6 +30,12 @@ impl Client {
         Ok(())
     }
 
+    /// What an agent last reported about each thing in its target state; nothing of its history.
+    pub async fn outcomes(&self, agent: AgentId) -> Result<Vec<AgentEvent>, ClientError> {
+        let operation = format!("list the last outcomes of agent {agent}");
+        self.fetch(Call::get(format!("/agents/{agent}/outcomes"), operation), StatusCode::OK).await
+    }
+
     /// What an agent reported, oldest first.
     pub async fn events(&self, agent: AgentId) -> Result<Vec<AgentEvent>, ClientError> {
         let operation = format!("list the events of agent {agent}");

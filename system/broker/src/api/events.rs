@@ -63,6 +63,16 @@ pub(crate) async fn of_agent(
     Ok(paged.listed(events, |event| event.id))
 }
 
+/// What an agent that begins anew need not say again. As many at most as there are stacks in its target state.
+pub(crate) async fn outcomes(
+    State(broker): State<Broker>,
+    actor: Actor,
+    Ids(agent): Ids<AgentId>,
+) -> Result<Json<Vec<AgentEvent>>, Refusal> {
+    actor.admin_or_this_agent(agent)?;
+    Ok(Json(broker.store.outcomes(agent).await?))
+}
+
 /// Whose to list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ByKey {

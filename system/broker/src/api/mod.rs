@@ -23,6 +23,7 @@ mod labels;
 mod listed;
 mod log;
 mod openapi;
+mod policies;
 mod revisions;
 mod route;
 mod routes;

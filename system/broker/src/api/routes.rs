@@ -6,7 +6,7 @@
 use super::route::{Role, Roles, Route, delete, get, patch, post, put};
 use super::{
     agents, approvals, audit, conditions, deliveries, events, fleet, generators, health, keys, labels, openapi,
-    revisions, stacks, status, target_state, targets, webhooks,
+    policies, revisions, stacks, status, target_state, targets, webhooks,
 };
 
 const ALL: Roles = &[Role::Admin, Role::Agent, Role::Generator];
@@ -73,6 +73,20 @@ fn of_agents() -> Vec<Route> {
             "read_target_state",
             "Everything that is wanted of it; never an increment unless it is asked for",
             target_state::target_state,
+        ),
+        get(
+            "/agents/{id}/policies",
+            ADMIN_AGENT,
+            "list_policies",
+            "How it is to treat its stacks: their annotations that begin with sindri.dev/",
+            policies::of_agent,
+        ),
+        get(
+            "/agents/{id}/outcomes",
+            ADMIN_AGENT,
+            "list_outcomes",
+            "What it last reported about each thing in its target state",
+            events::outcomes,
         ),
         get("/agents/{id}/targets", ADMIN_AGENT, "list_targets", "Its explicit targets", targets::list),
         post("/agents/{id}/targets", ADMIN_GENERATOR, "add_target", "Sends a stack to it", targets::add)

@@ -3,8 +3,8 @@
 use sindri_model::wire::{
     Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, Approval, ApprovalRequest,
     ApprovalState, AuditLog, DeploymentHealth, DeploymentObject, Generator, HealthStatusUpdate, PakSummary, Stack,
-    StackAnnotation, StackLabel, StackStatusReport, UpdateAgentRequest, UpdateGeneratorRequest, UpdateStackRequest,
-    WebhookDelivery, WebhookResponse,
+    StackAnnotation, StackLabel, StackPolicy, StackStatusReport, UpdateAgentRequest, UpdateGeneratorRequest,
+    UpdateStackRequest, WebhookDelivery, WebhookResponse,
 };
 use sindri_model::{
     AgentId, ApprovalId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, RevisionId, Sequence, StackId, WebhookId,
@@ -13,8 +13,8 @@ use sindri_model::{
 use super::sql::database::{Database, Sql, Weight};
 use super::sql::submissions::Submission;
 use super::sql::{
-    agents, approvals, audit, deliveries, epoch, events, fleet, generators, health, keys, labels, revisions, stacks,
-    status, target_state, targets, webhooks,
+    agents, approvals, audit, deliveries, epoch, events, fleet, generators, health, keys, labels, outcomes, policies,
+    revisions, stacks, status, target_state, targets, webhooks,
 };
 use super::{
     AuditFilter, Claim, Claimed, DeliveryFilter, DesiredSet, Era, FleetEntry, Heartbeat, KeyHolder, KeyRecord,
@@ -187,6 +187,10 @@ verbs! {
     Write hand_out(agent: AgentId) -> DesiredSet = target_state::hand_out;
     /// The version of an agent's desired set, without the set.
     Read version_of(agent: AgentId) -> Sequence = target_state::version_of;
+    /// The annotations for agents of each stack in an agent's target state that has any.
+    Read policies(agent: AgentId) -> Vec<StackPolicy> = policies::of_agent;
+    /// What an agent last said about each thing in its target state.
+    Read outcomes(agent: AgentId) -> Vec<AgentEvent> = outcomes::of_agent;
     /// Whether a stack is, or ever was, the agent's business.
     Read concerns(agent: AgentId, stack: StackId) -> bool = target_state::concerns;
 

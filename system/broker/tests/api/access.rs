@@ -35,6 +35,8 @@ const ROUTES: &[Route] = &[
     route(Method::GET, "/agents/{id}/labels", "Aa", 200),
     route(Method::POST, "/agents/{id}/labels", "A", 201),
     route(Method::DELETE, "/agents/{id}/labels/{label}", "A", 204),
+    route(Method::GET, "/agents/{id}/outcomes", "Aa", 200),
+    route(Method::GET, "/agents/{id}/policies", "Aa", 200),
     route(Method::GET, "/agents/{id}/registrations", "Aa", 200),
     route(Method::POST, "/agents/{id}/rotate-pak", "Aa", 200),
     route(Method::GET, "/agents/{id}/stacks", "Aa", 200),

@@ -12,11 +12,16 @@ struct Waiter {
 }
 
 async fn made(served: &Served, path: &str, body: &Value) -> Value {
-    let body = body.to_string();
-    let (status, answer) =
-        served.ask(&format!("{}{body}", post(&format!("/api/v1{path}"), &served.admin, body.len()))).await;
+    let (status, answer) = asked(served, "POST", path, &served.admin, body).await;
     assert_eq!(status, 201, "{answer}");
-    serde_json::from_str(&answer).unwrap()
+    answer
+}
+
+async fn asked(served: &Served, method: &str, path: &str, key: &str, body: &Value) -> (u16, Value) {
+    let body = body.to_string();
+    let head = post(&format!("/api/v1{path}"), key, body.len()).replacen("POST", method, 1);
+    let (status, answer) = served.ask(&format!("{head}{body}")).await;
+    (status, serde_json::from_str(&answer).unwrap_or_default())
 }
 
 impl Waiter {
@@ -60,6 +65,37 @@ async fn a_change_wakes_the_agent_that_it_concerns_and_no_other() {
         let (status, body) = woken.answer().await;
         assert_eq!(status, 200, "{query}");
         assert_eq!(serde_json::from_str::<Value>(&body).unwrap()[0]["stack_id"], json!(stack));
+        let mut byte = [0];
+        assert_eq!(waiting.0.try_read(&mut byte).unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_decision_and_a_policy_wake_the_agent_that_they_concern_and_no_other() {
+    for query in QUERIES {
+        let served = Served::new(Limits::default()).await;
+        let generator = text(&made(&served, "/generators", &json!({"name": "shop"})).await["generator"]["id"]);
+        let stack = text(&made(&served, "/stacks", &json!({"name": "web", "generator_id": generator})).await["id"]);
+        let bundle = json!({"yaml_content": BUNDLE});
+        let revision = made(&served, &format!("/stacks/{stack}/deployment-objects"), &bundle).await;
+        let (east, west) =
+            (Waiter::new(&served, "east", &generator).await, Waiter::new(&served, "west", &generator).await);
+        let target = json!({"agent_id": east.agent, "stack_id": stack});
+        made(&served, &format!("/agents/{}/targets", east.agent), &target).await;
+        let (mut woken, waiting) = (east.wait(&served, query).await, west.wait(&served, query).await);
+        let held = json!({
+            "deployment_object_id": revision["id"], "digest": "a".repeat(64), "reasons": ["r"], "plan": "p",
+        });
+        let path = format!("/agents/{}/stacks/{stack}/approval", east.agent);
+        let (status, approval) = asked(&served, "PUT", &path, &east.key, &held).await;
+        assert_eq!(status, 200, "{approval}");
+        let path = format!("/approvals/{}/approve", text(&approval["id"]));
+        assert_eq!(asked(&served, "POST", &path, &served.admin, &json!({})).await.0, 200);
+        assert_eq!(woken.answer().await.0, 200, "{query}");
+        let mut woken = east.wait(&served, query).await;
+        let annotation = json!({"stack_id": stack, "key": "sindri.dev/prune", "value": "off"});
+        made(&served, &format!("/stacks/{stack}/annotations"), &annotation).await;
+        assert_eq!(woken.answer().await.0, 200, "{query}");
         let mut byte = [0];
         assert_eq!(waiting.0.try_read(&mut byte).unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "{query}");
     }

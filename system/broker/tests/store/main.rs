@@ -7,6 +7,7 @@ mod concurrency;
 mod deliveries;
 mod fleet;
 mod keys;
+mod looking_again;
 mod migrations;
 mod model;
 mod sequences;

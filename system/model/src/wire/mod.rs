@@ -8,6 +8,7 @@ mod audit;
 mod fleet;
 mod health;
 mod labels;
+mod policies;
 mod status;
 mod webhooks;
 
@@ -30,6 +31,7 @@ pub use health::{
 pub use labels::{
     AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
 };
+pub use policies::{POLICY_PREFIX, StackPolicy};
 pub use status::{
     AgentStackStatus, Condition, ConditionStatus, ReportedCondition, StackState, StackStatus, StackStatusReport,
     condition,

@@ -18,6 +18,7 @@ macro_rules! columns {
         concat!("SELECT id, created_at, agent_id, revision_id, event_type, status, message FROM events ", $rest)
     };
 }
+pub(super) use columns;
 
 pub(crate) async fn record(
     session: &mut dyn Session,
@@ -148,7 +149,7 @@ pub(crate) async fn get(session: &mut dyn Session, event: EventId) -> Result<Age
     found(one(session, columns!("WHERE id = ?1"), values![event], read).await?, Noun::Event, event)
 }
 
-fn read(row: &mut Row) -> Result<AgentEvent, StoreError> {
+pub(super) fn read(row: &mut Row) -> Result<AgentEvent, StoreError> {
     let (id, created_at) = (row.take()?, row.take()?);
     Ok(AgentEvent {
         id,

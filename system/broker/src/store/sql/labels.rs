@@ -5,7 +5,7 @@ use sindri_model::wire::{AgentAnnotation, AgentLabel, StackAnnotation, StackLabe
 use sindri_model::{AgentId, StackId};
 
 use super::session::{Row, Session, all, change, values};
-use super::{agents, audit, epoch, found, made, matching, stacks};
+use super::{agents, audit, epoch, found, made, matching, policies, stacks};
 use crate::store::{Noun, Page, Stamp, StoreError};
 
 pub(crate) async fn of_agent(
@@ -155,6 +155,7 @@ pub(crate) async fn annotate_stack(
     let rows = change(session, sql, values![annotation.id, stack, &annotation.key, &annotation.value]).await?;
     made(rows, Noun::Annotation, &annotation.key)?;
     matching::of_stack_changed(session, &stamp, stack).await?;
+    policies::annotation_changed(session, stack, &annotation.key).await?;
     noted(session, &stamp, "stack.annotated", ("stack", stack.to_string()), &annotation.key).await?;
     Ok(annotation)
 }
@@ -171,6 +172,7 @@ pub(crate) async fn remove_annotation_from_stack(
     let gone = change(session, sql, values![stack, &key]).await? > 0;
     found(gone.then_some(()), Noun::Annotation, &key)?;
     matching::of_stack_changed(session, &stamp, stack).await?;
+    policies::annotation_changed(session, stack, &key).await?;
     noted(session, &stamp, "stack.unannotated", ("stack", stack.to_string()), &key).await
 }
 

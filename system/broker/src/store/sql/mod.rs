@@ -19,6 +19,8 @@ pub(super) mod keys;
 pub(super) mod labels;
 mod matching;
 mod once;
+pub(super) mod outcomes;
+pub(super) mod policies;
 pub(super) mod revisions;
 pub(super) mod session;
 pub(super) mod stacks;
