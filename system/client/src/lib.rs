@@ -14,10 +14,12 @@ mod path;
 mod stacks;
 mod status;
 mod target_state;
+mod tls;
 mod transport;
 
 pub use client::{Client, Limits};
 pub use error::{ClientError, ClientSetupError};
 pub use path::encoded;
 pub use target_state::TargetState;
+pub use tls::{Trust, TrustError, encrypted};
 pub use transport::{Connector, ConnectorStream, root_cause};

@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use hyper_util::client::legacy::connect::Connection;
 use hyper_util::client::legacy::{self, Client as HyperClient};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tower_service::Service;
+
+use crate::tls;
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -84,8 +87,16 @@ pub(crate) fn pooled<C: Connector>(connector: C) -> impl Transport + 'static {
 /// The innermost cause says it best: "connection refused", not "client error (Connect)".
 pub fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
+    while let Some(inner) = inner(cause) {
+        cause = inner;
     }
-    cause.to_string()
+    cause.downcast_ref().map_or_else(|| cause.to_string(), tls::words)
+}
+
+/// An I/O error skips what it wraps when it is asked for its source.
+fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
 }
