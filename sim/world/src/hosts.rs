@@ -181,6 +181,8 @@ pub fn agent(seed: u64, name: &str, key: String, polling_interval: Duration, bro
                 entropy,
                 identity: name.clone(),
                 settings: Settings { polling_interval, ..Settings::new(name.clone(), name) },
+                metrics: Arc::default(),
+                readiness: Arc::default(),
             };
             if let Err(error) = agent.run(pending()).await {
                 tracing::error!("the agent ended: {error}");

@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -13,10 +14,12 @@ use sindri_model::{AgentId, Clock, Entropy};
 use thiserror::Error;
 use tokio::time::timeout;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, ClusterError};
 use crate::lease::Lease;
+use crate::metrics::Metrics;
 use crate::poll::Target;
 use crate::queue::Queue;
+use crate::readiness::Readiness;
 use crate::report::Recorded;
 use crate::settings::Settings;
 use crate::stacks::Worker;
@@ -34,6 +37,9 @@ pub enum AgentError {
     /// The broker does not know this agent or its key.
     #[error("{0}")]
     Refused(ClientError),
+    /// The cluster does not answer.
+    #[error("{0}")]
+    Cluster(ClusterError),
 }
 
 /// One agent.
@@ -50,6 +56,10 @@ pub struct Agent {
     pub identity: String,
     /// How it runs.
     pub settings: Settings,
+    /// Where it counts.
+    pub metrics: Arc<Metrics>,
+    /// Where it says whether it does its work.
+    pub readiness: Arc<Readiness>,
 }
 
 impl Agent {
@@ -120,11 +130,20 @@ impl Agent {
         tokio::time::sleep(self.interval()).await;
     }
 
+    /// Who we are, if the broker knows it now.
+    pub(crate) async fn find(&self) -> Result<AgentId, AgentError> {
+        let found = self.broker.find_agent(&self.settings.name, &self.settings.cluster_name).await;
+        found.map(|agent| agent.id).map_err(AgentError::Refused)
+    }
+
     /// Finds out who we are; waits for a broker that cannot be reached.
     async fn identify(&self) -> Result<AgentId, AgentError> {
         loop {
             match self.broker.find_agent(&self.settings.name, &self.settings.cluster_name).await {
-                Ok(agent) => return Ok(agent.id),
+                Ok(agent) => {
+                    self.readiness.found();
+                    return Ok(agent.id);
+                }
                 Err(error) if error.is_transient() => tracing::warn!("{error}"),
                 Err(error) => return Err(AgentError::Refused(error)),
             }
@@ -135,6 +154,7 @@ impl Agent {
     async fn heartbeats(&self, id: AgentId) -> Infallible {
         loop {
             let latency = self.cluster.ping().await;
+            self.readiness.asked_cluster(latency.is_some());
             let report = HeartbeatReport {
                 k8s_reachable: Some(latency.is_some()),
                 k8s_api_latency_ms: latency.map(|latency| latency.as_millis() as i64),
@@ -161,7 +181,7 @@ impl Agent {
     /// What the broker has heard of this agent; waits for a broker that cannot be reached.
     async fn recorded(&self, id: AgentId) -> Recorded {
         loop {
-            match self.broker.events(id).await {
+            match self.broker.outcomes(id).await {
                 Ok(events) => return Recorded::new(id, events),
                 Err(error) => tracing::warn!("{error}"),
             }

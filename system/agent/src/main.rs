@@ -1,109 +1,171 @@
-//! The agent's process: reads flags and environment, hands in what the library is not to find by itself.
+//! The agent as a process: settings, entropy, sockets, signals. Everything else is in the library.
 
-use std::path::PathBuf;
+mod process;
+
+use std::convert::Infallible;
+use std::io::{self, Write};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::Arc;
 
-use clap::Parser;
 use hyper_util::client::legacy::connect::HttpConnector;
-use sindri_agent::cluster::{Cluster, kube_client};
-use sindri_agent::{Agent, RetryPolicy, Settings};
-use sindri_client::Client;
+use sindri_agent::cluster::{Cluster, ConnectError, kube_client};
+use sindri_agent::{Agent, AgentError, Probes, RetryPolicy};
 use sindri_model::{Clock, Entropy};
-use tracing_subscriber::EnvFilter;
+use sindri_process::{Begun, Config, ConfigError, Signals, begin, logs};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 
-/// Keeps one cluster at the state that the broker declares for it.
-#[derive(Parser)]
-#[command(name = "sindri-agent", version)]
-struct Flags {
-    /// The name of this agent at the broker.
-    #[arg(long, env = "SINDRI__AGENT__NAME")]
-    name: String,
-    /// The name of its cluster at the broker.
-    #[arg(long, env = "SINDRI__AGENT__CLUSTER_NAME")]
-    cluster: String,
-    /// The broker's address, http://HOST:PORT.
-    #[arg(long, env = "SINDRI__AGENT__BROKER_URL")]
-    broker: http::Uri,
-    /// The agent's access key; better given by the environment than on the command line.
-    #[arg(long, env = "SINDRI__AGENT__PAK", hide_env_values = true)]
-    key: String,
-    /// The cluster's kubeconfig; without it the pod's own service account is used.
-    #[arg(long, env = "SINDRI__AGENT__KUBECONFIG")]
-    kubeconfig: Option<PathBuf>,
-    /// Seconds between two polls.
-    #[arg(long, env = "SINDRI__AGENT__POLLING_INTERVAL", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    polling_interval: u64,
-}
+use process::handed::{self, HandedError};
+use process::settings;
 
 /// For mistakes of the user.
 const EXIT_USAGE: u8 = 2;
 
+/// The agent cannot start, or must not go on.
+#[derive(Debug, Error)]
+enum StartError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Handed(#[from] HandedError),
+    #[error(transparent)]
+    Cluster(#[from] ConnectError),
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: String, source: io::Error },
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error("cannot start: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What the process is asked to do.
+enum Task {
+    Run,
+    Plan,
+    Orphans,
+}
+
 fn main() -> ExitCode {
-    let flags = Flags::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let result = runtime.map_err(|error| error.to_string()).and_then(|runtime| runtime.block_on(run(flags)));
-    match result {
+    match start() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("sindri-agent: {message}");
+        Err(error) => {
+            eprintln!("sindri-agent: {error}");
             ExitCode::from(EXIT_USAGE)
         }
     }
 }
 
-async fn run(flags: Flags) -> Result<(), String> {
-    let config = cluster_config(flags.kubeconfig.as_deref()).await?;
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    let client = kube_client(&config, connector.clone()).map_err(|error| error.to_string())?;
-    let agent = Agent {
-        broker: Client::new(connector, flags.broker, &flags.key).map_err(|error| error.to_string())?,
-        cluster: Cluster::new(client, RetryPolicy::default()),
-        clock: Clock::new(system_clock),
-        entropy: Entropy::new(system_entropy),
-        identity: flags.name.clone(),
-        settings: Settings {
-            polling_interval: Duration::from_secs(flags.polling_interval),
-            ..Settings::new(flags.name, flags.cluster)
-        },
+fn start() -> Result<(), StartError> {
+    let (config, command) = match begin(&settings::PROGRAM, std::env::args_os(), std::env::vars_os())? {
+        Begun::Said(text) => {
+            print!("{text}");
+            return Ok(());
+        }
+        Begun::Run { config, command } => (config, command),
+    };
+    let task = match command.as_ref().map(|(name, _)| name.as_str()) {
+        Some(settings::PLAN) => Task::Plan,
+        Some(settings::ORPHANS) => Task::Orphans,
+        // There is no other command.
+        Some(_) | None => Task::Run,
+    };
+    // The agent serves no requests whose name its lines could carry.
+    logs::begin(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), || None);
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    match task {
+        Task::Run => runtime.block_on(run(&config)),
+        Task::Plan => runtime.block_on(plan(&config)),
+        Task::Orphans => runtime.block_on(orphans(&config)),
+    }
+}
+
+async fn plan(config: &Config) -> Result<(), StartError> {
+    print!("{}", agent(config).await?.preview().await?);
+    Ok(())
+}
+
+async fn orphans(config: &Config) -> Result<(), StartError> {
+    let lines = agent(config).await?.orphans().await?;
+    lines.iter().for_each(|line| println!("{line}"));
+    eprintln!("{} objects carry the agent's marks and belong to no stack of it", lines.len());
+    Ok(())
+}
+
+async fn run(config: &Config) -> Result<(), StartError> {
+    // First: a signal that comes while it starts is heard too.
+    let signals = Signals::listen()?;
+    let agent = agent(config).await?;
+    let listener = listen(config).await?;
+    let probes = Probes {
+        metrics: agent.metrics.clone(),
+        readiness: agent.readiness.clone(),
+        polling_interval: agent.settings.polling_interval,
     };
     tracing::info!("agent {} of cluster {} starts", agent.settings.name, agent.settings.cluster_name);
-    agent.run(terminated()).await.map_err(|error| error.to_string())
+    tokio::select! {
+        biased; // The agent ends the process; answering probes never does.
+        ended = agent.run(signals.end()) => Ok(ended?),
+        never = answer(&probes, listener) => match never {},
+    }
 }
 
-async fn cluster_config(kubeconfig: Option<&std::path::Path>) -> Result<kube::Config, String> {
-    let Some(path) = kubeconfig else {
-        return kube::Config::incluster()
-            .map_err(|error| format!("no --kubeconfig was given, and this is no pod: {error}"));
-    };
-    let shown = path.display();
-    let parsed = kube::config::Kubeconfig::read_from(path).map_err(|error| format!("{shown}: {error}"))?;
-    let options = kube::config::KubeConfigOptions::default();
-    kube::Config::from_custom_kubeconfig(parsed, &options).await.map_err(|error| format!("{shown}: {error}"))
+async fn agent(config: &Config) -> Result<Agent, StartError> {
+    let settings = handed::settings(config)?;
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    let broker = handed::broker(config, connector.clone())?;
+    let client = kube_client(&handed::cluster(config).await?, connector)?;
+    let metrics = Arc::default();
+    Ok(Agent {
+        broker,
+        cluster: Cluster::new(client, RetryPolicy::default()).counted(Arc::clone(&metrics)),
+        clock: Clock::new(system_clock),
+        entropy: Entropy::new(system_entropy),
+        identity: identity(config),
+        settings,
+        metrics,
+        readiness: Arc::default(),
+    })
 }
 
-#[expect(clippy::disallowed_methods, reason = "main hands the system's clock in")]
+/// Where probes come in, if anywhere; whoever started this process is told the address, which may have had no port.
+async fn listen(config: &Config) -> Result<Option<TcpListener>, StartError> {
+    let address = config.text(&settings::LISTEN);
+    if address.is_empty() {
+        return Ok(None);
+    }
+    let fault = |source| StartError::Listen { address: address.to_owned(), source };
+    let listener = TcpListener::bind(address).await.map_err(fault)?;
+    println!("PROBES http://{}", listener.local_addr().map_err(fault)?);
+    io::stdout().flush()?;
+    Ok(Some(listener))
+}
+
+async fn answer(probes: &Probes, listener: Option<TcpListener>) -> Infallible {
+    match listener {
+        Some(listener) => probes.serve(listener).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A pod keeps its name when it is started again. Any other process is one of its own.
+fn identity(config: &Config) -> String {
+    let variable = |name: &str| std::env::vars().find(|(known, _)| known == name).map(|(_, value)| value);
+    let host = variable("HOSTNAME").unwrap_or_else(|| "localhost".to_owned());
+    match config.get(&settings::IDENTITY) {
+        Some(identity) => identity.to_owned(),
+        None if variable("KUBERNETES_SERVICE_HOST").is_some() => host,
+        None => format!("{host}-{}", std::process::id()),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the process owns the clock and hands it in")]
 fn system_clock() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-#[expect(clippy::disallowed_methods, reason = "main hands the system's entropy in")]
+#[expect(clippy::disallowed_methods, reason = "the process owns entropy and hands it in")]
 fn system_entropy(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the system has entropy");
-}
-
-async fn terminated() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        biased; // either one ends the agent
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
 }

@@ -42,11 +42,16 @@ pub(crate) struct Turn<'a> {
     pub watches: &'a Watches,
 }
 
+impl StackMemory {
+    /// How many objects are the stack's, where that is known.
+    pub(crate) fn managed(&self) -> Option<usize> {
+        self.inventory.as_ref().map(|inventory| inventory.entries().count())
+    }
+}
+
 /// A pass that was carried out.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
-    /// How many objects it wrote or deleted.
-    pub writes: usize,
     /// These are being deleted, and nothing more can be done until they are gone.
     pub leaving: Vec<ObjectKey>,
     /// These were not as this revision had left them.
@@ -131,7 +136,6 @@ impl Agent {
                 return Err(error.into());
             }
         };
-        let writes = plan.writes.len() + plan.deletes.len();
         let drifted = plan.drifted.into_iter().chain(done.drifted).collect();
         let present = present(desired, &live, &done.applied);
         match &desired.goal {
@@ -142,7 +146,7 @@ impl Agent {
             }
             Goal::Removed => {}
         }
-        Ok(Passed { writes, leaving: done.leaving, drifted, held, present })
+        Ok(Passed { leaving: done.leaving, drifted, held, present })
     }
 
     /// Reads what is ours and what is wanted, unless both are known.
@@ -193,7 +197,7 @@ impl Agent {
             return Verdict::Free;
         }
         let shown = plan.shown(inventory, live, &holds);
-        approval::ask(&self.broker, turn.agent, desired, holds, shown).await
+        approval::ask(&self.broker, turn.agent, desired, holds, &shown).await
     }
 }
 

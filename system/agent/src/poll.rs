@@ -81,8 +81,14 @@ impl Agent {
         let mut etag = None;
         loop {
             let next = Instant::now() + self.interval();
-            let is_new = match self.poll(id, target, queue, &mut etag, next).await {
-                Ok(is_new) => is_new,
+            let polled = self.poll(id, target, queue, &mut etag, next).await;
+            self.metrics.polled(&polled);
+            self.metrics.wanted(target.objects().len());
+            let is_new = match polled {
+                Ok(is_new) => {
+                    self.readiness.polled();
+                    is_new
+                }
                 Err(error) => {
                     tracing::warn!("{error}");
                     false
@@ -117,8 +123,8 @@ impl Agent {
                 if !self.is_active(id, target).await? {
                     return Ok(false);
                 }
+                let changed = target.renew(objects, self.policies(id).await?);
                 *etag = new;
-                let changed = target.renew(objects, Policies::new());
                 if changed.is_empty() {
                     // Something else has changed than what is declared: an approval, perhaps.
                     target.objects().iter().for_each(|object| queue.ask(object.stack_id, Why::Poll));
@@ -126,6 +132,15 @@ impl Agent {
                 changed.into_iter().for_each(|stack| queue.ask(stack, Why::Changed));
                 Ok(etag.is_some())
             }
+        }
+    }
+
+    /// How each stack is to be treated. A broker that does not know of that has nothing to say.
+    pub(crate) async fn policies(&self, id: AgentId) -> Result<Policies, ClientError> {
+        match self.broker.policies(id).await {
+            Ok(policies) => Ok(policies.into_iter().map(|policy| (policy.stack_id, policy.annotations)).collect()),
+            Err(error) if error.is_not_found() => Ok(Policies::new()),
+            Err(error) => Err(error),
         }
     }
 

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::conditions::{Ready, Standing};
 use crate::drift::Drift;
 use crate::health::{self, Health};
+use crate::metrics::PassOutcome;
 use crate::pass::{PASS_MAX, PassError, Passed, StackMemory, Turn};
 use crate::policy::Policy;
 use crate::report::{Outcome, Reporter};
@@ -61,7 +62,12 @@ impl Worker<'_> {
                 // It was not the stack's fault; the next process goes on.
                 return (object.stack_id, known);
             }
-            known.note(&object, &passed, &policy, self.agent.settings.polling_interval);
+            let interval = self.agent.settings.polling_interval;
+            known.note(&object, &passed, &policy, interval);
+            if let (Ok(passed), DriftMode::Correct) = (&passed, policy.drift) {
+                self.agent.metrics.corrected(passed.drifted.len());
+            }
+            self.agent.metrics.drifted(object.stack_id, known.drift.persistent(interval).is_some());
             if let Ok(passed) = &passed {
                 known.health.look(&self.agent.cluster, &passed.present).await;
             }
@@ -75,11 +81,15 @@ impl Worker<'_> {
     async fn pass(&self, object: &DeploymentObject, policy: &Policy, known: &mut Known) -> Result<Passed, PassError> {
         let claims = self.target.claims();
         let turn = Turn { agent: self.id, object, claims: &claims, policy, watches: self.watches };
+        let (metrics, began) = (&self.agent.metrics, Instant::now());
         let passed = tokio::time::timeout(PASS_MAX, self.agent.pass(turn, &mut known.stack)).await;
         let passed = passed.unwrap_or_else(|_| {
             known.stack = StackMemory::default();
             Err(PassError::TooLong)
         });
+        metrics.passed(ended(&passed), began.elapsed());
+        metrics.blocked(object.stack_id, passed.as_ref().is_ok_and(|passed| passed.held.is_some()));
+        known.stack.managed().into_iter().for_each(|count| metrics.managed(object.stack_id, count));
         if let Err(error) = &passed {
             tracing::warn!("stack {}: {error}", object.stack_id);
         }
@@ -136,6 +146,16 @@ impl Worker<'_> {
         self.agent.broker.report_health(self.id, update).await?;
         known.told_health = Some(told);
         Ok(())
+    }
+}
+
+fn ended(passed: &Result<Passed, PassError>) -> PassOutcome {
+    match passed {
+        Ok(passed) if passed.held.is_some() => PassOutcome::Waiting,
+        Ok(passed) if passed.leaving.is_empty() => PassOutcome::Done,
+        Ok(_) => PassOutcome::Waiting,
+        Err(PassError::TooLong) => PassOutcome::TimedOut,
+        Err(_) => PassOutcome::Failed,
     }
 }
 

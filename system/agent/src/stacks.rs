@@ -101,6 +101,7 @@ impl Worker<'_> {
         if !wanted.is_empty() {
             idle.retain(|stack, _| wanted.contains(stack));
             self.queue.retain(|stack| wanted.contains(&stack));
+            self.agent.metrics.keep(&wanted);
         }
     }
 }

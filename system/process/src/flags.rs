@@ -77,7 +77,7 @@ fn argument(setting: &'static Setting) -> Option<Arg> {
     if let Kind::Choice(words) = setting.kind {
         help.push_str(&format!(": {}", words.join(", ")));
     }
-    if let Some(default) = setting.default {
+    if let Some(default) = setting.default.filter(|default| !default.is_empty()) {
         help.push_str(&format!(" [default: {default}]"));
     }
     let argument = Arg::new(flag).long(flag).help(help).global(true);

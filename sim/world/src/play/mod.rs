@@ -72,6 +72,8 @@ impl<'a> Play<'a> {
             Step::Label(labelling) => self.label(labelling),
             Step::Unlabel(labelling) => self.unlabel(labelling),
             Step::Annotate(annotating) => self.annotate(annotating),
+            Step::Approve(stack) => self.decide(&stack.stack, true),
+            Step::Reject(stack) => self.decide(&stack.stack, false),
             Step::Activate(activation) => self.activate(activation),
             Step::Backup => self.stage.act_on_hosts(HostAction::Backup),
             Step::Restore(restore) => self.stage.act_on_hosts(HostAction::Restore { declared: restore.declared }),

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use sindri_client::{Client, ClientError};
-use sindri_model::wire::{AgentStatus, NewStack, UpdateAgentRequest};
+use sindri_model::wire::{AgentStatus, ApprovalState, NewStack, UpdateAgentRequest};
 
 use super::Play;
 use crate::ledger::{Declaration, Instruction, StackRecord};
@@ -159,6 +159,26 @@ impl Play<'_> {
                 }
             }
         })
+    }
+
+    /// Decides everything that is held back of a stack.
+    pub(super) fn decide(&mut self, name: &str, is_approved: bool) -> Result<(), Trouble> {
+        let id = self.stack(name, |stack| stack.id)?;
+        let decided = self.ask(move |client| async move {
+            let pending = client.approvals(Some(ApprovalState::Pending)).await?;
+            let mut decided = 0;
+            for approval in pending.into_iter().filter(|approval| approval.stack_id == id) {
+                let decision =
+                    if is_approved { client.approve(approval.id).await } else { client.reject(approval.id).await };
+                // The agent may want something else by now.
+                decided += usize::from(there_is_fine(decision.map(drop)).is_ok());
+            }
+            Ok(decided)
+        })?;
+        if decided == 0 {
+            return Err(Trouble::violation("expect", format!("nothing of stack {name} waits for an approval")));
+        }
+        Ok(())
     }
 
     pub(super) fn activate(&mut self, activation: &Activation) -> Result<(), Trouble> {

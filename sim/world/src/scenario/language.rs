@@ -98,6 +98,10 @@ pub enum Step {
     Unlabel(Labelling),
     /// The operator says how a stack is to be treated.
     Annotate(Annotating),
+    /// The operator approves what is held back of a stack.
+    Approve(StackRef),
+    /// Or rejects it.
+    Reject(StackRef),
     /// The operator lets an agent act, or rest.
     Activate(Activation),
     /// A copy of the broker's database is made.

@@ -121,6 +121,8 @@ impl Library {
             Step::Remove(object) => known(&object.cluster),
             Step::Delete(_)
             | Step::Annotate(_)
+            | Step::Approve(_)
+            | Step::Reject(_)
             | Step::Advance(_)
             | Step::Polls(_)
             | Step::Check(_)

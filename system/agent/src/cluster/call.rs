@@ -1,5 +1,6 @@
 //! One request to the API server and its answer, with a deadline, a size limit and the retry policy.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use super::discovery::Discovery;
 use super::error::ClusterError;
 use crate::inventory::INVENTORY_NAMESPACE;
+use crate::metrics::Metrics;
 use crate::retry::RetryPolicy;
 use crate::stop::Stop;
 
@@ -31,6 +33,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub struct Cluster {
     client: kube::Client,
     policy: RetryPolicy,
+    metrics: Arc<Metrics>,
     pub(super) discovery: Mutex<Discovery>,
     /// Asked for when the agent ends: no call is begun after that.
     pub(crate) stop: Stop,
@@ -81,17 +84,23 @@ impl Call {
 impl Cluster {
     /// A cluster behind a client; see [`super::kube_client`].
     pub fn new(client: kube::Client, policy: RetryPolicy) -> Self {
-        Self { client, policy, discovery: Mutex::new(Discovery::default()), stop: Stop::default() }
+        Self { client, policy, metrics: Arc::default(), discovery: Mutex::new(Discovery::default()), stop: Stop::default() }
     }
 
     /// The same cluster, for what has to be said when everything else has ended.
     pub fn apart(&self) -> Self {
-        Self::new(self.client.clone(), self.policy)
+        Self::new(self.client.clone(), self.policy).counted(self.metrics.clone())
     }
 
     /// The namespace of the agent's own objects.
     pub fn home(&self) -> &str {
         INVENTORY_NAMESPACE
+    }
+
+    /// The same cluster, with its calls counted there.
+    pub fn counted(mut self, metrics: Arc<Metrics>) -> Self {
+        self.metrics = metrics;
+        self
     }
 
     /// Whether the server answers now, and how fast. Not retried: it is asked again with the next heartbeat.
@@ -125,6 +134,7 @@ impl Cluster {
                 return Err(error.given_up(failures));
             };
             tracing::info!("retry in {} s after: {error}", wait.as_secs());
+            self.metrics.retried();
             tokio::select! {
                 biased; // whoever stops does not wait
                 () = self.stop.asked() => {}
@@ -135,14 +145,24 @@ impl Cluster {
 
     async fn once(&self, call: &Call, deadline: Duration) -> Result<Answer, ClusterError> {
         let answered = tokio::time::timeout(deadline, self.exchange(call)).await;
-        answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", deadline.as_secs()))))
+        let answered =
+            answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", deadline.as_secs()))));
+        self.count(call, answered.as_ref().map(|answer| answer.status));
+        answered
     }
 
     /// Sends a call once and returns a body that is read as it comes.
     pub(super) async fn open(&self, call: &Call) -> Result<Body, ClusterError> {
         let answered = tokio::time::timeout(DEADLINE, self.answer(call)).await;
-        let answered = answered.map_err(|_| call.unreachable(format!("no answer within {} s", DEADLINE.as_secs())))?;
+        let answered =
+            answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", DEADLINE.as_secs()))));
+        self.count(call, answered.as_ref().map(|(head, _)| head.status));
         answered.map(|(_, body)| body)
+    }
+
+    fn count(&self, call: &Call, status: Result<StatusCode, &ClusterError>) {
+        let status = status.map_or_else(ClusterError::status, |status| Some(status.as_u16()));
+        self.metrics.called(&call.method, status);
     }
 
     async fn exchange(&self, call: &Call) -> Result<Answer, ClusterError> {

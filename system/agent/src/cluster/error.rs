@@ -156,6 +156,14 @@ impl ClusterError {
         matches!(self, Self::Refused { status: 422, .. })
     }
 
+    /// The HTTP status of a refusal.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            Self::Unreachable { .. } | Self::Malformed { .. } | Self::Stopped { .. } => None,
+        }
+    }
+
     /// Whether the object, or the path to it, does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })

@@ -179,6 +179,29 @@ impl Cluster {
         manifest: &Value,
         mode: Mode,
     ) -> Result<Applied, ClusterError> {
+        let (status, call, object) = self.apply_for_object(resource, key, manifest, mode).await?;
+        let (uid, metadata) = (identity(&call, &object, mode)?, &object["metadata"]);
+        let (version, ours, assessed) = (version(metadata), Fingerprint::of(metadata), Assessed::of(&object, &[]));
+        Ok(Applied { uid, version, ours, assessed, created: status == StatusCode::CREATED })
+    }
+
+    /// The object as an apply would leave it.
+    pub async fn preview(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        manifest: &Value,
+    ) -> Result<Value, ClusterError> {
+        self.apply_for_object(resource, key, manifest, Mode::DryRun).await.map(|(_, _, object)| object)
+    }
+
+    async fn apply_for_object(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        manifest: &Value,
+        mode: Mode,
+    ) -> Result<(StatusCode, Call, Value), ClusterError> {
         let (verb, dry_run) = match mode {
             Mode::DryRun => ("validate", "&dryRun=All"),
             Mode::Real => ("apply", ""),
@@ -197,9 +220,7 @@ impl Cluster {
         let sent = self.send_for_answer(&call).await;
         let Answer { status, body: object, .. } =
             sent.map_err(|error| if secret { error.without_content() } else { error })?;
-        let (uid, metadata) = (identity(&call, &object, mode)?, &object["metadata"]);
-        let (version, ours, assessed) = (version(metadata), Fingerprint::of(metadata), Assessed::of(&object, &[]));
-        Ok(Applied { uid, version, ours, assessed, created: status == StatusCode::CREATED })
+        Ok((status, call, object))
     }
 
     /// Writes a whole object: makes it if it has no version, else replaces exactly that version.

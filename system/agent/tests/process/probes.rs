@@ -1,0 +1,184 @@
+//! What an agent answers when it is asked: alive, ready or not and why, and what it counts.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::client::legacy::connect::HttpConnector;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sindri_agent::cluster::{Cluster, kube_client};
+use sindri_agent::{Agent, Probes, RetryPolicy, Settings};
+use sindri_client::Client;
+use sindri_model::Clock;
+use sindri_model::wire::{AgentStatus, CreateAgentRequest, NewGenerator, NewStack, UpdateAgentRequest};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::support::{admin, agent, broker, client, cluster, counting_entropy, in_time, listener, serve};
+
+/// Short, so that three of them pass soon.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Between two questions.
+const PAUSE: Duration = Duration::from_millis(10);
+const BUNDLE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {x: '1'}\n";
+
+async fn ask(address: SocketAddr, method: &str, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(format!("{method} {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    in_time(stream.read_to_string(&mut answer)).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+/// Asks until the answer is like this.
+async fn until(address: SocketAddr, path: &str, is_so: impl Fn(u16, &str) -> bool) {
+    in_time(async {
+        loop {
+            let (status, body) = ask(address, "GET", path).await;
+            if is_so(status, &body) {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    })
+    .await;
+}
+
+/// What a refusal says is missing.
+fn missing(body: &str) -> Value {
+    let problem: Value = serde_json::from_str(body).unwrap();
+    assert_eq!(problem["code"], "not_ready");
+    problem["details"]["missing"].clone()
+}
+
+/// An agent with its probes on a port; both end when the set is dropped.
+async fn start(broker: SocketAddr, api: SocketAddr, key: &str) -> (JoinSet<()>, SocketAddr) {
+    let config = kube::Config::new(format!("http://{api}").parse().unwrap());
+    let metrics = Arc::default();
+    let cluster = Cluster::new(kube_client(&config, HttpConnector::new()).unwrap(), RetryPolicy::default());
+    let agent = Agent {
+        broker: client(broker, key),
+        cluster: cluster.counted(Arc::clone(&metrics)),
+        clock: Clock::new(|| Timestamp::UNIX_EPOCH),
+        entropy: counting_entropy(),
+        identity: "east".to_owned(),
+        settings: Settings { polling_interval: INTERVAL, ..Settings::new("east".to_owned(), "demo".to_owned()) },
+        metrics,
+        readiness: Arc::default(),
+    };
+    let probes =
+        Probes { metrics: agent.metrics.clone(), readiness: agent.readiness.clone(), polling_interval: INTERVAL };
+    let (listener, address) = listener().await;
+    let mut running = JoinSet::new();
+    running.spawn(async move { agent.run(std::future::pending()).await.unwrap() });
+    running.spawn(async move { match probes.serve(listener).await {} });
+    (running, address)
+}
+
+/// An active agent's key at a broker that serves, and a stack with one object for it.
+async fn declare(admin: &Client) -> String {
+    let generator = admin.create_generator(&NewGenerator { name: "g".to_owned(), description: None }).await.unwrap();
+    let generator_id = generator.generator.id;
+    let (name, cluster_name) = ("east".to_owned(), "demo".to_owned());
+    let request = CreateAgentRequest { name, cluster_name, generator_ids: Some(vec![generator_id]) };
+    let made = admin.create_agent(&request).await.unwrap();
+    let active = UpdateAgentRequest { name: None, cluster_name: None, status: Some(AgentStatus::Active) };
+    admin.update_agent(made.agent.id, &active).await.unwrap();
+    let stack = NewStack { name: "web".to_owned(), description: None, generator_id };
+    let stack = admin.create_stack(&stack).await.unwrap();
+    admin.submit(stack.id, BUNDLE).await.unwrap();
+    admin.add_target(made.agent.id, stack.id).await.unwrap();
+    made.initial_pak
+}
+
+#[tokio::test]
+async fn an_agent_is_ready_while_it_is_known_polls_and_its_cluster_answers() {
+    let (at_broker, broker_address) = listener().await;
+    let (at_cluster, cluster_address) = listener().await;
+    let api = cluster(at_cluster);
+    let broker = broker().await;
+    // At another port: at its own nobody answers yet.
+    let (elsewhere, elsewhere_address) = listener().await;
+    let served = serve(&broker, elsewhere, None);
+    let key = declare(&client(elsewhere_address, &admin().reveal())).await;
+    drop(served);
+    let (_agent, address) = start(broker_address, cluster_address, &key).await;
+    let (status, body) = ask(address, "GET", "/readyz").await;
+    assert_eq!((status, missing(&body)), (503, json!(["identity", "poll", "cluster"])));
+    assert!(body.contains("the broker has not said yet who this agent is"), "{body}");
+    assert_eq!(ask(address, "GET", "/healthz").await, (200, "ok".to_owned()));
+
+    let serving = serve(&broker, at_broker, None);
+    until(address, "/readyz", |status, body| (status, body) == (200, "ok")).await;
+
+    drop(api);
+    until(address, "/readyz", |status, body| status == 503 && missing(body) == json!(["cluster"])).await;
+    drop(serving);
+    until(address, "/readyz", |status, body| status == 503 && missing(body) == json!(["poll", "cluster"])).await;
+    assert_eq!(ask(address, "GET", "/healthz").await.0, 200, "it lives all the same");
+}
+
+#[tokio::test]
+async fn what_the_agent_does_is_counted() {
+    let (at_broker, broker_address) = listener().await;
+    let (at_cluster, cluster_address) = listener().await;
+    let (_api, _broker) = (cluster(at_cluster), serve(&broker().await, at_broker, None));
+    let key = declare(&client(broker_address, &admin().reveal())).await;
+    let (_agent, address) = start(broker_address, cluster_address, &key).await;
+    let counted = |text: &str, start: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(start).map(str::to_owned));
+        line.is_some_and(|rest| rest.trim().parse::<f64>().unwrap() > 0.0)
+    };
+    for line in [
+        "sindri_agent_polls_total{result=\"new\"}",
+        "sindri_agent_polls_total{result=\"nothing_new\"}",
+        "sindri_agent_passes_total{outcome=\"done\"}",
+        "sindri_agent_last_pass_seconds",
+        "sindri_agent_kubernetes_calls_total{verb=\"patch\",status=\"2xx\"}",
+        "sindri_agent_kubernetes_calls_total{verb=\"get\",status=\"2xx\"}",
+        "sindri_agent_stacks ",
+        "sindri_agent_managed_objects ",
+    ] {
+        until(address, "/metrics", |status, text| status == 200 && counted(text, line)).await;
+    }
+    let (_, text) = ask(address, "GET", "/metrics").await;
+    assert!(text.contains("\nsindri_agent_managed_objects 1\n") && text.ends_with("# EOF\n"), "{text}");
+    assert!(!text.contains("east") && !text.contains("web"), "no name is a label: {text}");
+}
+
+#[tokio::test]
+async fn other_paths_and_methods_are_refused() {
+    let (_broker, broker_address) = listener().await;
+    let (_cluster, cluster_address) = listener().await;
+    let (_agent, address) = start(broker_address, cluster_address, "brokkr_BRa_b").await;
+    assert_eq!(ask(address, "GET", "/").await.0, 404);
+    assert_eq!(ask(address, "POST", "/healthz").await.0, 405);
+    assert_eq!(ask(address, "HEAD", "/healthz").await, (200, String::new()));
+}
+
+#[test]
+fn the_process_says_where_it_is_asked_and_ends_well_when_it_is_told_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
+    let cluster = "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: a, user: {}}]\n";
+    let context = "contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n";
+    std::fs::write(&kubeconfig, format!("{cluster}{context}")).unwrap();
+    let mut command = agent();
+    command.args(["--name", "east", "--cluster", "demo", "--broker", "http://127.0.0.1:1", "--log", "off"]);
+    command.args(["--listen", "127.0.0.1:0"]).env("SINDRI__AGENT__PAK", "brokkr_BRa_b");
+    let mut process = command.arg("--kubeconfig").arg(kubeconfig).stdout(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(process.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    let mut stream = std::net::TcpStream::connect(said.strip_prefix("PROBES http://").unwrap()).unwrap();
+    stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("application/json"), "{answer}");
+    let asked = std::process::Command::new("kill").args(["-TERM", &process.id().to_string()]).status().unwrap();
+    assert!(asked.success());
+    assert_eq!(process.wait().unwrap().code(), Some(0), "SIGTERM is no failure");
+}

@@ -1,0 +1,101 @@
+//! A broker and a cluster to run agents against, and the agent's binary.
+
+use std::io;
+use std::net::SocketAddr;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hyper_util::client::legacy::connect::HttpConnector;
+use sindri_apiserver::{ApiServer, OpenGate, SharedServer, Timestamp};
+use sindri_broker::{Broker, ServeOptions, SqliteStore, Tls, serve_with};
+use sindri_client::Client;
+use sindri_model::{Clock, Entropy, Pak};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+/// What never happens in a test that passes.
+const FOREVER: Duration = Duration::from_secs(30);
+
+/// The binary, in an environment that says nothing to it.
+pub fn agent() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sindri-agent"));
+    command.env_clear();
+    command
+}
+
+/// The one line of a mistake.
+pub fn mistake(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text.trim_end().to_owned()
+}
+
+pub async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(FOREVER, future).await.expect("it ends")
+}
+
+/// Different bytes at each call, the same in each run.
+pub fn counting_entropy() -> Entropy {
+    let calls = Arc::new(AtomicU64::new(1));
+    Entropy::new(move |bytes| {
+        let mut state = calls.fetch_add(1, Ordering::SeqCst).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        for byte in bytes {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = (state >> 56) as u8;
+        }
+    })
+}
+
+pub fn noon() -> Timestamp {
+    Timestamp::from_second(1_700_000_000).unwrap()
+}
+
+/// A listener on a free port. Whoever connects waits until somebody serves on it.
+pub async fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+/// The administrator's key of every broker here.
+pub fn admin() -> Pak {
+    Pak::mint(&Entropy::new(|bytes| bytes.fill(7)))
+}
+
+/// A broker that knows nobody but its administrator.
+pub async fn broker() -> Broker {
+    let store = SqliteStore::open(":memory:", None).unwrap();
+    let broker = Broker::start(store, Clock::new(noon), counting_entropy()).await.unwrap();
+    broker.initialise(&admin()).await.unwrap();
+    broker
+}
+
+/// Serves a broker until this is dropped.
+pub fn serve(broker: &Broker, listener: TcpListener, tls: Option<Tls>) -> JoinSet<io::Result<()>> {
+    let mut serving = JoinSet::new();
+    let options = ServeOptions { tls, ..ServeOptions::default() };
+    serving.spawn(serve_with(listener, broker.clone(), options, std::future::pending()));
+    serving
+}
+
+/// A cluster that ends when this is dropped.
+pub fn cluster(listener: TcpListener) -> JoinSet<()> {
+    let server = SharedServer::new(ApiServer::new(1, noon()));
+    let mut serving = JoinSet::new();
+    serving.spawn(sindri_apiserver::serve(
+        listener,
+        server,
+        Arc::new(noon),
+        Arc::new(OpenGate),
+        std::future::pending(),
+    ));
+    serving
+}
+
+/// A client of a broker that does not encrypt.
+pub fn client(address: SocketAddr, key: &str) -> Client {
+    Client::new(HttpConnector::new(), format!("http://{address}").parse().unwrap(), key).unwrap()
+}
