@@ -99,24 +99,3 @@ pub(crate) fn cut(text: &str, characters: usize) -> String {
     }
     line
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_is_one_line_and_never_longer_than_the_longest() {
-        let health = Health::failing("Because", format!("a\nb{}", "ö".repeat(5_000)));
-        assert_eq!(health.message.chars().count(), MESSAGE_CHARACTERS_MAX);
-        assert!(health.message.starts_with("a bö") && health.message.ends_with(CUT));
-        assert_eq!(one_line(&"x".repeat(MESSAGE_CHARACTERS_MAX)).chars().last(), Some('x'));
-    }
-
-    #[test]
-    fn what_is_no_word_is_no_reason() {
-        for text in ["", "two words", "9lives", "a\nb", "Ünready", &"x".repeat(65)] {
-            assert_eq!(Health::progressing(text, "").reason, "InProgress", "{text:?}");
-        }
-        assert_eq!(Health::progressing("Minimum_Replicas2", "").reason, "Minimum_Replicas2");
-    }
-}

@@ -263,7 +263,7 @@ fn to_int<'a>(value: &Cel<'a>) -> Outcome<'a> {
     let number = match value {
         Cel::Int(value) => Some(*value),
         Cel::Uint(value) => i64::try_from(*value).ok(),
-        Cel::Double(value) => (value.is_finite() && (-INT_END..INT_END).contains(value)).then(|| *value as i64),
+        Cel::Double(value) => (value.is_finite() && (-INT_END..INT_END).contains(value)).then_some(*value as i64),
         Cel::Text(text) => text.parse().ok(),
         Cel::Null | Cel::Bool(_) | Cel::List(_) | Cel::Map(_) => None,
     };
@@ -274,7 +274,7 @@ fn to_uint<'a>(value: &Cel<'a>) -> Outcome<'a> {
     let number = match value {
         Cel::Int(value) => u64::try_from(*value).ok(),
         Cel::Uint(value) => Some(*value),
-        Cel::Double(value) => (value.is_finite() && (0.0..UINT_END).contains(value)).then(|| *value as u64),
+        Cel::Double(value) => (value.is_finite() && (0.0..UINT_END).contains(value)).then_some(*value as u64),
         Cel::Text(text) => text.parse().ok(),
         Cel::Null | Cel::Bool(_) | Cel::List(_) | Cel::Map(_) => None,
     };

@@ -56,7 +56,7 @@ fn parts(rule: &str) -> usize {
     let mut count = 0;
     for character in rule.chars() {
         let is_word = character.is_alphanumeric() || character == '_';
-        count += usize::from(!character.is_whitespace() && !(is_word && in_word));
+        count += usize::from(!(character.is_whitespace() || is_word && in_word));
         in_word = is_word;
     }
     count

@@ -2,6 +2,7 @@
 
 mod hostile_rules;
 mod kinds;
+mod messages;
 mod pods;
 mod random;
 mod rules;
