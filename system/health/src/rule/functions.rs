@@ -25,16 +25,37 @@ pub(super) fn call<'a>(function: Function, arguments: &[Cel<'a>], steps: &mut St
 }
 
 fn one<'a>(function: Function, value: &Cel<'a>, steps: &mut Steps) -> Outcome<'a> {
-    match (function, value) {
-        (Function::Not, Cel::Bool(value)) => Ok(Cel::Bool(!value)),
-        (Function::Negate, Cel::Int(value)) => value.checked_neg().map(Cel::Int).ok_or_else(overflow),
-        (Function::Negate, Cel::Double(value)) => Ok(Cel::Double(-value)),
-        (Function::Size, value) => size(value, steps),
-        (Function::ToInt, value) => to_int(value),
-        (Function::ToUint, value) => to_uint(value),
-        (Function::ToDouble, value) => to_double(value),
-        (Function::ToText, value) => to_text(value),
-        (_, value) => Err(Failure::wrong(format!("{function:?} is not for {}", value.kind()))),
+    match function {
+        Function::Not => match value {
+            Cel::Bool(value) => Ok(Cel::Bool(!value)),
+            other => Err(Failure::wrong(format!("! is not for {}", other.kind()))),
+        },
+        Function::Negate => match value {
+            Cel::Int(value) => value.checked_neg().map(Cel::Int).ok_or_else(overflow),
+            Cel::Double(value) => Ok(Cel::Double(-value)),
+            other => Err(Failure::wrong(format!("- is not for {}", other.kind()))),
+        },
+        Function::Size => size(value, steps),
+        Function::ToInt => to_int(value),
+        Function::ToUint => to_uint(value),
+        Function::ToDouble => to_double(value),
+        Function::ToText => to_text(value),
+        Function::Add
+        | Function::Subtract
+        | Function::Multiply
+        | Function::Divide
+        | Function::Remainder
+        | Function::Equal
+        | Function::NotEqual
+        | Function::Less
+        | Function::LessOrEqual
+        | Function::Greater
+        | Function::GreaterOrEqual
+        | Function::In
+        | Function::Index
+        | Function::StartsWith
+        | Function::EndsWith
+        | Function::Contains => Err(Failure::wrong(format!("{function:?} takes two arguments"))),
     }
 }
 
@@ -50,7 +71,9 @@ fn two<'a>(function: Function, left: &Cel<'a>, right: &Cel<'a>, steps: &mut Step
         Function::GreaterOrEqual => ordered(Ordering::is_ge, steps),
         Function::In => contained(left, right, steps).map(Cel::Bool),
         Function::Index => index(left, right),
-        Function::StartsWith | Function::EndsWith | Function::Contains => text_holds(function, left, right, steps),
+        Function::StartsWith => text_holds(function, left, right, steps, |whole, part| whole.starts_with(part)),
+        Function::EndsWith => text_holds(function, left, right, steps, |whole, part| whole.ends_with(part)),
+        Function::Contains => text_holds(function, left, right, steps, |whole, part| whole.contains(part)),
         Function::Add => match (left, right) {
             (Cel::Text(left), Cel::Text(right)) => {
                 steps.take(left.len() + right.len())?;
@@ -229,14 +252,16 @@ fn index<'a>(of: &Cel<'a>, index: &Cel<'a>) -> Outcome<'a> {
     }
 }
 
-fn text_holds<'a>(function: Function, text: &Cel<'a>, part: &Cel<'a>, steps: &mut Steps) -> Outcome<'a> {
-    let (Cel::Text(whole), Cel::Text(part)) = (text, part) else { return Err(unfit(function, text, part)) };
-    steps.read(whole.len() + part.len())?;
-    Ok(Cel::Bool(match function {
-        Function::StartsWith => whole.starts_with(&**part),
-        Function::EndsWith => whole.ends_with(&**part),
-        _ => whole.contains(&**part),
-    }))
+fn text_holds<'a>(
+    function: Function,
+    whole: &Cel<'a>,
+    part: &Cel<'a>,
+    steps: &mut Steps,
+    holds: fn(&str, &str) -> bool,
+) -> Outcome<'a> {
+    let (Cel::Text(text), Cel::Text(sought)) = (whole, part) else { return Err(unfit(function, whole, part)) };
+    steps.read(text.len() + sought.len())?;
+    Ok(Cel::Bool(holds(text, sought)))
 }
 
 /// Of a text its characters.
