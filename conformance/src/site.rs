@@ -120,7 +120,18 @@ impl Site {
     /// Starts the agent of a cluster.
     pub fn start_agent(&self, name: &str, key: &str, broker: &str, kubeconfig: &Path) -> Result<Process, SiteError> {
         let interval = POLLING_INTERVAL_SECS.to_string();
-        let flags = ["--name", name, "--cluster", name, "--broker", broker, "--polling-interval", &interval];
+        let flags = [
+            "--name",
+            name,
+            "--cluster",
+            name,
+            "--broker",
+            broker,
+            "--polling-interval",
+            &interval,
+            "--identity",
+            name,
+        ];
         let arguments = flags.map(OsString::from).into_iter().chain(["--kubeconfig".into(), kubeconfig.into()]);
         let mut launch = self.launch(name, &self.binaries.agent, arguments.collect());
         launch.environment.push(("SINDRI__AGENT__PAK", key.to_owned()));

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sindri_agent::REPLACE_ANNOTATION;
 use sindri_model::{AgentId, Bundle, Checksum, DeclaredObject, GeneratorId, ObjectKey, RevisionId, StackId};
 
 /// One thing that an operator asked of a stack.
@@ -63,6 +64,12 @@ impl Declaration {
     pub fn of(text: &str) -> Self {
         let objects = Bundle::parse(text).map(Bundle::into_objects).unwrap_or_default();
         Self { revision: None, checksum: Checksum::of(text), objects }
+    }
+
+    /// Whether an object of it may be deleted and made anew.
+    pub fn replaces(&self, key: &ObjectKey) -> bool {
+        let meant = self.objects.iter().filter(|object| placed(&object.key) == *key);
+        meant.into_iter().any(|object| object.manifest["metadata"]["annotations"][REPLACE_ANNOTATION] == "true")
     }
 
     /// Whether it declares an object.

@@ -157,7 +157,7 @@ impl Watchman {
                 if declaration.checksum.as_str() == annotation(CHECKSUM_ANNOTATION))
         });
         let asked = stack.instructions[written.unwrap_or(0)..].iter().any(|instruction| match instruction {
-            Instruction::Declare(declaration) => !declaration.declares(key),
+            Instruction::Declare(declaration) => !declaration.declares(key) || declaration.replaces(key),
             Instruction::Remove { agent } => agent.as_ref().is_none_or(|agent| *agent == self.cluster),
         });
         if asked {

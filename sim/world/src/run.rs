@@ -32,11 +32,13 @@ pub struct Order<'a> {
     pub arm: Arm,
     /// Decides everything. Seed 0 is the story as it is written; every other seed adds faults.
     pub seed: u64,
+    /// An agent dies at this event of the agents, counted from 1, and is started again.
+    pub kill_at: Option<u64>,
 }
 
 impl Order<'_> {
     fn is_explored(&self) -> bool {
-        self.seed != 0
+        self.seed != 0 || self.kill_at.is_some()
     }
 }
 
@@ -47,6 +49,8 @@ pub struct Report {
     pub violation: Option<Violation>,
     /// Virtual time at the end.
     pub virtual_time: Duration,
+    /// How often something happened to an agent: a packet came, or a timer ran out.
+    pub events: u64,
     /// The hash over the trace.
     pub hash: String,
     /// The trace.
@@ -58,17 +62,17 @@ pub fn run(order: &Order<'_>) -> Result<Report, String> {
     isolate(order.seed, || {
         let outcome = play(order);
         let trace = trace::take();
-        let (virtual_time, result) = outcome;
+        let (virtual_time, events, result) = outcome;
         let violation = match result {
             Ok(()) => None,
             Err(Trouble::Violation(violation)) => Some(violation),
             Err(other) => return Err(format!("{}, {other}", order.scenario.name)),
         };
-        Ok(Report { violation, virtual_time, hash: trace.hash(), trace: trace.lines().to_vec() })
+        Ok(Report { violation, virtual_time, events, hash: trace.hash(), trace: trace.lines().to_vec() })
     })
 }
 
-fn play(order: &Order<'_>) -> (Duration, Result<(), Trouble>) {
+fn play(order: &Order<'_>) -> (Duration, u64, Result<(), Trouble>) {
     let ledger = Rc::new(RefCell::new(Ledger::default()));
     let options = Options {
         arm: order.arm,
@@ -76,14 +80,15 @@ fn play(order: &Order<'_>) -> (Duration, Result<(), Trouble>) {
         agents: order.scenario.fleet.agents.clone(),
         brokers: order.scenario.fleet.brokers,
         polling_interval: POLLING_INTERVAL,
+        kill_at: order.kill_at,
         chaos: if order.is_explored() { order.scenario.explore.clone() } else { Vec::new() },
     };
     let mut stage = match SimulatedStage::new(options, ledger.clone()) {
         Ok(stage) => stage,
-        Err(trouble) => return (Duration::ZERO, Err(trouble)),
+        Err(trouble) => return (Duration::ZERO, 0, Err(trouble)),
     };
     let result = acts(order, &mut stage, &ledger);
-    (stage.now(), result)
+    (stage.now(), stage.events(), result)
 }
 
 fn acts(order: &Order<'_>, stage: &mut SimulatedStage, ledger: &Rc<RefCell<Ledger>>) -> Result<(), Trouble> {

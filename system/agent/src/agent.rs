@@ -15,6 +15,7 @@ use thiserror::Error;
 use tokio::time::timeout;
 
 use crate::cluster::{Cluster, ClusterError};
+use crate::holding::Holding;
 use crate::lease::Lease;
 use crate::metrics::Metrics;
 use crate::poll::Target;
@@ -101,22 +102,31 @@ impl Agent {
         if !self.settings.lease {
             return self.reconcile(id).await;
         }
-        let stop = &self.cluster.stop;
         let cluster = self.cluster.apart();
         let lease = Lease { cluster: &cluster, clock: &self.clock, holder: &self.identity };
+        let holding = self.cluster.guarded();
+        tokio::select! {
+            biased; // the first never ends; the order only decides who starts
+            never = lease.keep(&holding) => match never {},
+            () = self.reconcile_unless_taken(id, &holding) => {}
+        }
+        lease.release().await;
+    }
+
+    async fn reconcile_unless_taken(&self, id: AgentId, holding: &Holding) {
+        let stop = &self.cluster.stop;
         while !stop.is_asked() {
             tokio::select! {
                 biased; // whoever is to end does not begin
                 () = stop.asked() => return,
-                () = lease.acquire() => {}
+                () = holding.free() => {}
             }
             tokio::select! {
                 biased; // whoever has lost it does nothing more
-                () = lease.hold() => {}
-                () = self.reconcile(id) => break,
+                () = holding.lost() => {}
+                () = self.reconcile(id) => return,
             }
         }
-        lease.release().await;
     }
 
     /// The time from one poll to the next, or from one heartbeat to the next.

@@ -6,14 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use sindri_model::wire::DeploymentObject;
 use sindri_model::{Bundle, ObjectKey, Sequence, StackId};
 
+use crate::cluster::Cluster;
 use crate::observe::DEFAULT_NAMESPACE;
 
 /// What one revision declares; nothing is known of one that cannot be read.
 pub type Declared = Option<BTreeSet<ObjectKey>>;
 
 /// The objects of every stack in the target state.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
+    /// Where objects go that do not say where.
+    default_namespace: String,
     stacks: BTreeMap<StackId, (Sequence, bool)>,
     by_key: BTreeMap<ObjectKey, BTreeSet<(Sequence, StackId)>>,
 }
@@ -27,7 +30,26 @@ pub fn declared(object: &DeploymentObject) -> Declared {
     Some(bundle.into_objects().into_iter().map(|object| object.key).collect())
 }
 
+impl Cluster {
+    /// Claims for objects of this cluster: none yet.
+    pub fn no_claims(&self) -> Claims {
+        Claims::placed_in(self.scope().unwrap_or(DEFAULT_NAMESPACE))
+    }
+}
+
+impl Default for Claims {
+    fn default() -> Self {
+        Self::placed_in(DEFAULT_NAMESPACE)
+    }
+}
+
 impl Claims {
+    /// Nobody declares anything; objects that do not say where they go will go there.
+    pub fn placed_in(default_namespace: &str) -> Self {
+        let default_namespace = default_namespace.to_owned();
+        Self { default_namespace, stacks: BTreeMap::new(), by_key: BTreeMap::new() }
+    }
+
     /// Notes what a stack declares.
     pub fn add(&mut self, stack: StackId, sequence: Sequence, declared: &Declared) {
         self.stacks.insert(stack, (sequence, declared.is_some()));
@@ -57,7 +79,7 @@ impl Claims {
 
     fn declarers(&self, key: &ObjectKey) -> impl Iterator<Item = (Sequence, StackId)> {
         // A bundle may leave the namespace out.
-        let unplaced = key.namespace.as_deref().filter(|namespace| *namespace == DEFAULT_NAMESPACE);
+        let unplaced = key.namespace.as_deref().filter(|namespace| *namespace == self.default_namespace);
         let unplaced = unplaced.map(|_| ObjectKey { namespace: None, ..key.clone() });
         let placed = self.by_key.get(key).into_iter().flatten();
         let unplaced = unplaced.and_then(|key| self.by_key.get(&key)).into_iter().flatten();

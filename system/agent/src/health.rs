@@ -10,6 +10,9 @@ use crate::at_once::at_once;
 use crate::cluster::{Cluster, ClusterError, Resource};
 use crate::conditions::Ready;
 
+/// So many objects that are not ready are named.
+const NAMED_MAX: usize = 5;
+
 /// A declared object that is there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Present {
@@ -89,7 +92,12 @@ impl Health {
             Status::Failing => (ConditionStatus::False, "Failing"),
         };
         let counted = format!("{} of {} objects are ready", summary.ready, summary.total);
-        let message = std::iter::once(counted).chain(summary.conditions).collect::<Vec<_>>().join("; ");
+        let unready = summary.resources.iter().filter(|resource| !resource.ready).take(NAMED_MAX).map(|resource| {
+            let place = resource.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+            let why = resource.message.as_deref().unwrap_or("not ready");
+            format!("{} {place}{}: {why}", resource.kind, resource.name)
+        });
+        let message = std::iter::once(counted).chain(unready).collect::<Vec<_>>().join("; ");
         Ready { status, reason: reason.to_owned(), message }
     }
 }

@@ -128,17 +128,17 @@ fn namespaces() -> Resource {
     }
 }
 
-fn chunk_key(stack: StackId, index: usize) -> ObjectKey {
+fn chunk_key(home: &str, stack: StackId, index: usize) -> ObjectKey {
     ObjectKey {
         group: String::new(),
         kind: "ConfigMap".into(),
-        namespace: Some(INVENTORY_NAMESPACE.into()),
+        namespace: Some(home.into()),
         name: format!("inventory-{stack}-{index}"),
     }
 }
 
-fn chunk_manifest(stack: StackId, index: usize, inventory: &Inventory) -> Value {
-    let key = chunk_key(stack, index);
+fn chunk_manifest(home: &str, stack: StackId, index: usize, inventory: &Inventory) -> Value {
+    let key = chunk_key(home, stack, index);
     let entries: Vec<&Entry> = inventory.chunks.get(index).into_iter().flat_map(BTreeMap::values).collect();
     let mut data = json!({"index": index.to_string(), "entries": json!(entries).to_string()});
     if index == 0 {
@@ -147,14 +147,14 @@ fn chunk_manifest(stack: StackId, index: usize, inventory: &Inventory) -> Value 
     }
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": key.name, "namespace": INVENTORY_NAMESPACE, "labels": {INVENTORY_LABEL: stack}},
+        "metadata": {"name": key.name, "namespace": home, "labels": {INVENTORY_LABEL: stack}},
         "data": data,
     })
 }
 
 /// Reads the inventory of a stack. A failure is never an empty inventory.
 pub async fn load(cluster: &Cluster, stack: StackId) -> Result<Inventory, InventoryError> {
-    let found = cluster.read_labelled(&config_maps(), INVENTORY_NAMESPACE, INVENTORY_LABEL, &stack.to_string()).await?;
+    let found = cluster.read_labelled(&config_maps(), cluster.home(), INVENTORY_LABEL, &stack.to_string()).await?;
     let mut inventory = Inventory::default();
     for config_map in &found {
         read_chunk(config_map, &mut inventory).map_err(|cause| {
@@ -205,8 +205,8 @@ pub async fn save(
     }
     for index in changed {
         tracing::debug!("inventory {index} of stack {stack}: from {before:?} to {after:?}");
-        let manifest = chunk_manifest(stack, index, after);
-        cluster.apply(&config_maps(), &chunk_key(stack, index), &manifest, Mode::Real).await?;
+        let manifest = chunk_manifest(cluster.home(), stack, index, after);
+        cluster.apply(&config_maps(), &chunk_key(cluster.home(), stack, index), &manifest, Mode::Real).await?;
     }
     Ok(())
 }
@@ -215,7 +215,7 @@ pub async fn save(
 pub async fn discard(cluster: &Cluster, stack: StackId, inventory: &Inventory) -> Result<(), InventoryError> {
     assert!(inventory.is_empty(), "an inventory with entries is never discarded");
     for index in (0..inventory.chunks.len().max(1)).rev() {
-        let key = chunk_key(stack, index);
+        let key = chunk_key(cluster.home(), stack, index);
         if let Some(live) = cluster.metadata(&config_maps(), &key).await? {
             cluster.delete(&config_maps(), &key, &live.uid).await?;
         }
@@ -223,8 +223,11 @@ pub async fn discard(cluster: &Cluster, stack: StackId, inventory: &Inventory) -
     Ok(())
 }
 
-/// Makes the namespace of the agent's own objects.
+/// Makes the namespace of the agent's own objects. Whoever has one namespace only has it already.
 pub async fn ensure_namespace(cluster: &Cluster) -> Result<(), ClusterError> {
+    if cluster.scope().is_some() {
+        return Ok(());
+    }
     let key =
         ObjectKey { group: String::new(), kind: "Namespace".into(), namespace: None, name: INVENTORY_NAMESPACE.into() };
     if cluster.metadata(&namespaces(), &key).await?.is_none() {
@@ -252,7 +255,7 @@ mod tests {
     fn reread(stack: StackId, inventory: &Inventory) -> Inventory {
         let mut again = Inventory::default();
         for index in 0..inventory.chunks.len().max(1) {
-            read_chunk(&chunk_manifest(stack, index, inventory), &mut again).unwrap();
+            read_chunk(&chunk_manifest(INVENTORY_NAMESPACE, stack, index, inventory), &mut again).unwrap();
         }
         again
     }
@@ -264,7 +267,7 @@ mod tests {
         (0..10_000).for_each(|number| inventory.put(entry(number)));
         assert_eq!(inventory.chunks.len(), 10);
         for index in 0..10 {
-            assert!(chunk_manifest(stack, index, &inventory).to_string().len() < 1024 * 1024);
+            assert!(chunk_manifest(INVENTORY_NAMESPACE, stack, index, &inventory).to_string().len() < 1024 * 1024);
         }
         assert_eq!(reread(stack, &inventory), inventory);
     }

@@ -1,8 +1,10 @@
 //! A Lease in the cluster, so that of several processes of an agent only one acts.
 //!
 //! Nobody compares clocks: whoever waits takes the Lease when it has not seen it change for as long as it is valid. Whoever
-//! holds it stops acting before that, if it cannot renew it.
+//! holds it stops writing before that, if it cannot renew it. While the cluster cannot be asked, nobody writes, and what
+//! fails is told all the same.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,6 +12,7 @@ use sindri_model::{Clock, ObjectKey};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::cluster::{Cluster, ClusterError, Resource};
+use crate::holding::Holding;
 use crate::inventory;
 
 /// The name of the Lease.
@@ -41,46 +44,31 @@ enum Tried {
 }
 
 impl Lease<'_> {
-    /// Ends when it is ours.
-    pub async fn acquire(&self) {
+    /// Takes it when it may, renews it, and says how it stands. For ever.
+    pub async fn keep(&self, holding: &Holding) -> Infallible {
         let mut seen: Option<(Value, Instant)> = None;
-        let mut is_told = false;
         loop {
+            let asked = Instant::now();
             let may_take = seen.as_ref().is_some_and(|(_, since)| since.elapsed() >= VALID);
             match timeout(TRY_MAX, self.attempt(may_take)).await {
-                Ok(Ok(Tried::Held)) => return,
+                Ok(Ok(Tried::Held)) => {
+                    seen = None;
+                    holding.hold(asked + GIVE_UP_AFTER);
+                }
                 Ok(Ok(Tried::Taken(spec))) => {
-                    if !is_told {
+                    if !holding.is_taken() {
                         tracing::info!("{} acts; waiting", spec["holderIdentity"].as_str().unwrap_or("somebody"));
-                        is_told = true;
+                        holding.taken();
                     }
                     if seen.as_ref().is_none_or(|(known, _)| *known != spec) {
                         seen = Some((spec, Instant::now()));
                     }
                 }
-                Ok(Err(error)) => tracing::warn!("{error}"),
-                Err(_) => tracing::warn!("the Lease: no answer within {} s", TRY_MAX.as_secs()),
+                Ok(Err(error)) => tracing::info!("{error}"),
+                Err(_) => tracing::info!("the Lease: no answer within {} s", TRY_MAX.as_secs()),
             }
             sleep(RENEW_EVERY).await;
         }
-    }
-
-    /// Renews it; ends when it is no longer ours, or may not be.
-    pub async fn hold(&self) {
-        let mut renewed = Instant::now();
-        while renewed.elapsed() < GIVE_UP_AFTER {
-            sleep(RENEW_EVERY).await;
-            match timeout(TRY_MAX, self.attempt(false)).await {
-                Ok(Ok(Tried::Held)) => renewed = Instant::now(),
-                Ok(Ok(Tried::Taken(spec))) => {
-                    let other = spec["holderIdentity"].as_str().unwrap_or("somebody").to_owned();
-                    return tracing::warn!("{other} has taken the Lease");
-                }
-                Ok(Err(error)) => tracing::warn!("{error}"),
-                Err(_) => tracing::warn!("the Lease: no answer within {} s", TRY_MAX.as_secs()),
-            }
-        }
-        tracing::warn!("the Lease could not be renewed for {} s", GIVE_UP_AFTER.as_secs());
     }
 
     /// Lets go of it, so that nobody has to wait. Whoever cannot is not in the way: it ends by itself.

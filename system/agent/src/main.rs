@@ -119,7 +119,9 @@ async fn agent(config: &Config) -> Result<Agent, StartError> {
     let metrics = Arc::default();
     Ok(Agent {
         broker,
-        cluster: Cluster::new(client, RetryPolicy::default()).counted(Arc::clone(&metrics)),
+        cluster: Cluster::new(client, RetryPolicy::default())
+            .counted(Arc::clone(&metrics))
+            .within(settings.namespace.clone()),
         clock: Clock::new(system_clock),
         entropy: Entropy::new(system_entropy),
         identity: identity(config),

@@ -170,9 +170,12 @@ async fn place(
     };
     let mut key = item.key.clone();
     if resource.namespaced {
-        key.namespace.get_or_insert_with(|| DEFAULT_NAMESPACE.to_owned());
+        key.namespace.get_or_insert_with(|| cluster.scope().unwrap_or(DEFAULT_NAMESPACE).to_owned());
     } else if key.namespace.is_some() {
         return Ok(Err(format!("{key}: this kind has no namespaces; leave metadata.namespace out")));
+    }
+    if let Some(scope) = cluster.scope().filter(|scope| key.namespace.as_deref() != Some(scope)) {
+        return Ok(Err(format!("{key}: this agent may touch objects of namespace {scope} only")));
     }
     Ok(Ok((key, resource)))
 }

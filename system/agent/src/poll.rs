@@ -51,11 +51,11 @@ impl Target {
     }
 
     /// Takes in a new answer; says of which stacks something else is wanted now.
-    fn renew(&self, objects: Vec<DeploymentObject>, policies: Policies) -> Vec<StackId> {
+    fn renew(&self, objects: Vec<DeploymentObject>, policies: Policies, claims: Claims) -> Vec<StackId> {
         let mut wanted = self.lock();
         let before = std::mem::take(&mut *wanted);
         let mut declared_before = before.declared;
-        let (mut claims, mut changed) = (Claims::default(), Vec::new());
+        let (mut claims, mut changed) = (claims, Vec::new());
         for object in objects {
             let known = declared_before.remove(&object.id);
             let is_new = known.is_none() || before.policies.get(&object.stack_id) != policies.get(&object.stack_id);
@@ -123,7 +123,7 @@ impl Agent {
                 if !self.is_active(id, target).await? {
                     return Ok(false);
                 }
-                let changed = target.renew(objects, self.policies(id).await?);
+                let changed = target.renew(objects, self.policies(id).await?, self.cluster.no_claims());
                 *etag = new;
                 if changed.is_empty() {
                     // Something else has changed than what is declared: an approval, perhaps.

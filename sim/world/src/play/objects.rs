@@ -2,6 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
+use sindri_agent::Ignored;
 use sindri_model::{DeclaredObject, ObjectKey, yaml};
 
 use super::Play;
@@ -134,7 +135,12 @@ impl Play<'_> {
     /// Whether the cluster holds a declared object as it is declared.
     pub(crate) fn is_in_place(&mut self, cluster: &str, declared: &DeclaredObject) -> Result<bool, Trouble> {
         let live = self.read_object(cluster, &placed(&declared.key))?;
-        Ok(live.is_some_and(|live| crate::oracle::holds(&live, &declared.manifest)))
+        Ok(live.is_some_and(|live| {
+            let mut wanted = declared.manifest.clone();
+            // What it leaves to others may have any value.
+            Ignored::of(&declared.manifest["metadata"]).keep_live(&mut wanted, &live);
+            crate::oracle::holds(&live, &wanted)
+        }))
     }
 }
 

@@ -34,6 +34,9 @@ pub struct Scenario {
     /// The faults that are added when the story is explored with seeds.
     #[serde(default)]
     pub explore: Vec<ChaosKind>,
+    /// Whether it is also played once for each event of its agents, with the agent killed at that event.
+    #[serde(default)]
+    pub kill_at_every_event: bool,
     /// The longest that everything may take to converge once the faults are over.
     #[serde(default = "default_converge")]
     pub converges_within: Span,
@@ -55,6 +58,7 @@ impl Scenario {
             expect_calm: Vec::new(),
             failing: Vec::new(),
             explore: Vec::new(),
+            kill_at_every_event: false,
             converges_within: default_converge(),
             real: false,
         }

@@ -28,6 +28,9 @@ const JOB_MAX: Duration = Duration::from_secs(10 * 60);
 /// Nobody asks a simulated cluster under this name but the story itself.
 const SOMEONE_ELSE: &str = "kubectl/story";
 
+/// How long an agent is dead that is killed at an event.
+const DEAD_FOR: Duration = Duration::from_millis(500);
+
 /// How a world is made.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -41,6 +44,8 @@ pub struct Options {
     pub brokers: usize,
     /// How often they poll.
     pub polling_interval: Duration,
+    /// An agent dies at this event of the agents, counted from 1.
+    pub kill_at: Option<u64>,
     /// Faults that are added.
     pub chaos: Vec<ChaosKind>,
 }
@@ -75,6 +80,9 @@ pub struct SimulatedStage {
     chaos: Option<HostChaos>,
     broker_chaos: Option<BrokerChaos>,
     chance: Dice,
+    /// What happened to agents so far, until the faults end.
+    events: u64,
+    are_events_counted: bool,
 }
 
 impl SimulatedStage {
@@ -107,6 +115,8 @@ impl SimulatedStage {
             chaos: None,
             broker_chaos: None,
             chance: Dice::new(options.seed, "relief"),
+            events: 0,
+            are_events_counted: true,
             options,
         };
         stage.add_clusters()?;
@@ -152,6 +162,7 @@ impl SimulatedStage {
         trace::record("world", "~ every fault ends");
         self.chaos = None;
         self.broker_chaos = None;
+        self.are_events_counted = false;
         self.relief.clear();
         self.database.is_stalled.store(false, Ordering::Relaxed);
         for cluster in self.clusters.values() {
@@ -187,6 +198,7 @@ impl SimulatedStage {
         let strike = self.chaos.as_ref().and_then(HostChaos::due);
         let limit = relief.into_iter().chain(strike).fold(limit, Duration::min).max(self.engine.now());
         let entered = self.engine.step(limit);
+        self.count_events(&entered)?;
         if self.chaos.is_some() {
             self.kill_whom_chaos_chose()?;
             self.disturb_answers()?;
@@ -212,6 +224,28 @@ impl SimulatedStage {
                     cluster.writes.push(describe(&write));
                 }
                 cluster.watchman.judge(&write, &ledger).map_err(Trouble::Violation)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How often something happened to an agent before the faults ended.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Counts what happens to agents, and kills one at the event that was chosen.
+    fn count_events(&mut self, entered: &Entered) -> Result<(), Trouble> {
+        let Entered::Only(entered) = entered else { return Ok(()) };
+        let names: Vec<String> = self.clusters.keys().filter(|_| self.are_events_counted).cloned().collect();
+        for name in names {
+            if !entered.contains(&self.host(&name)?) || self.dead.contains(&name) {
+                continue;
+            }
+            self.events += 1;
+            if self.options.kill_at == Some(self.events) {
+                self.act_on_hosts(HostAction::Kill(name.clone()))?;
+                self.relief.insert((self.engine.now() + DEAD_FOR, Relief::Restart(name)));
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! One request to the API server and its answer, with a deadline, a size limit and the retry policy.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::discovery::Discovery;
 use super::error::ClusterError;
+use crate::holding::Holding;
 use crate::inventory::INVENTORY_NAMESPACE;
 use crate::metrics::Metrics;
 use crate::retry::RetryPolicy;
@@ -35,6 +36,10 @@ pub struct Cluster {
     policy: RetryPolicy,
     metrics: Arc<Metrics>,
     pub(super) discovery: Mutex<Discovery>,
+    /// The one namespace that may be touched; without it, all of them.
+    scope: Option<String>,
+    /// Without a Lease, everybody may write.
+    holding: OnceLock<Holding>,
     /// Asked for when the agent ends: no call is begun after that.
     pub(crate) stop: Stop,
 }
@@ -84,17 +89,49 @@ impl Call {
 impl Cluster {
     /// A cluster behind a client; see [`super::kube_client`].
     pub fn new(client: kube::Client, policy: RetryPolicy) -> Self {
-        Self { client, policy, metrics: Arc::default(), discovery: Mutex::new(Discovery::default()), stop: Stop::default() }
+        Self {
+            client,
+            policy,
+            metrics: Arc::default(),
+            discovery: Mutex::new(Discovery::default()),
+            scope: None,
+            holding: OnceLock::new(),
+            stop: Stop::default(),
+        }
     }
 
     /// The same cluster, for what has to be said when everything else has ended.
     pub fn apart(&self) -> Self {
-        Self::new(self.client.clone(), self.policy).counted(self.metrics.clone())
+        Self::new(self.client.clone(), self.policy).counted(self.metrics.clone()).within(self.scope.clone())
+    }
+
+    /// From now on nothing is written unless the Lease is held.
+    pub fn guarded(&self) -> Holding {
+        self.holding.get_or_init(Holding::default).clone()
+    }
+
+    /// Waits until this process may make a call.
+    async fn may_send(&self, call: &Call) -> Result<(), ClusterError> {
+        let Some(holding) = self.holding.get().filter(|_| call.method != Method::GET) else { return Ok(()) };
+        let held = tokio::time::timeout(DEADLINE, holding.held()).await;
+        held.map_err(|_| call.unreachable("the Lease could not be renewed, and nothing may be written".to_owned()))
+    }
+
+    /// The same cluster, but of it only one namespace if one is given.
+    #[must_use]
+    pub fn within(mut self, scope: Option<String>) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// The one namespace that may be touched, if there is one.
+    pub fn scope(&self) -> Option<&str> {
+        self.scope.as_deref()
     }
 
     /// The namespace of the agent's own objects.
     pub fn home(&self) -> &str {
-        INVENTORY_NAMESPACE
+        self.scope().unwrap_or(INVENTORY_NAMESPACE)
     }
 
     /// The same cluster, with its calls counted there.
@@ -124,7 +161,11 @@ impl Cluster {
             if self.stop.is_asked() {
                 return Err(ClusterError::Stopped { operation: call.operation.clone() });
             }
-            let error = match self.once(call, DEADLINE).await {
+            let sent = match self.may_send(call).await {
+                Ok(()) => self.once(call, DEADLINE).await,
+                Err(error) => Err(error),
+            };
+            let error = match sent {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };

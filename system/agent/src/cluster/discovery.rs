@@ -163,7 +163,9 @@ impl Cluster {
         let mut resources = Vec::new();
         for (group, versions) in known {
             for (version, served) in versions {
-                resources.extend(self.kinds(&group, &version, served).await?);
+                let kinds = self.kinds(&group, &version, served).await?;
+                // Whoever has one namespace sees nothing of what is in none.
+                resources.extend(kinds.into_iter().filter(|kind| kind.namespaced || self.scope().is_none()));
             }
         }
         Ok(resources)

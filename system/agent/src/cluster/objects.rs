@@ -152,6 +152,7 @@ impl Cluster {
         namespace: Option<&str>,
         query: &str,
     ) -> Result<(Vec<LiveObject>, String), ClusterError> {
+        let namespace = namespace.or(self.scope().filter(|_| resource.namespaced));
         let base = format!("{}?limit={PAGE_SIZE}&{query}", resource.path(namespace));
         let mut call = Call::get(operation, base.clone()).accepting(METADATA_LIST);
         let mut objects = Vec::new();
@@ -186,12 +187,7 @@ impl Cluster {
     }
 
     /// The object as an apply would leave it.
-    pub async fn preview(
-        &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        manifest: &Value,
-    ) -> Result<Value, ClusterError> {
+    pub async fn preview(&self, resource: &Resource, key: &ObjectKey, manifest: &Value) -> Result<Value, ClusterError> {
         self.apply_for_object(resource, key, manifest, Mode::DryRun).await.map(|(_, _, object)| object)
     }
 

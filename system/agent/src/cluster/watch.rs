@@ -54,7 +54,10 @@ impl Cluster {
     pub async fn watch(&self, resource: &Resource, version: &str) -> Result<Changes, ClusterError> {
         let query =
             format!("labelSelector={STACK_LABEL}&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&watch=true");
-        let path = format!("{}?{query}&resourceVersion={version}", resource.path(None));
+        let path = format!(
+            "{}?{query}&resourceVersion={version}",
+            resource.path(self.scope().filter(|_| resource.namespaced))
+        );
         let call = Call::get(format!("watch {} that are ours", resource.plural), path).accepting(METADATA);
         let body = self.open(&call).await?;
         Ok(Changes { resource: resource.clone(), call, body, read: BytesMut::new(), version: version.to_owned() })

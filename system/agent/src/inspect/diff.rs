@@ -8,7 +8,8 @@ const LINES_MAX: usize = 40;
 /// Longer values are cut.
 const VALUE_CHARS_MAX: usize = 80;
 /// What the server writes for itself.
-const OF_THE_SERVER: [&str; 6] = ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
+const OF_THE_SERVER: [&str; 6] =
+    ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
 
 /// One line for each field that differs; nothing of a Secret but the names of its fields.
 pub fn diff(key: &ObjectKey, before: &Value, after: &Value) -> Vec<String> {
@@ -91,8 +92,10 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_told_and_not_what_the_server_writes() {
-        let before = json!({"metadata": {"name": "a", "resourceVersion": "1"}, "data": {"a": "1", "b": "2"}, "status": 1});
-        let after = json!({"metadata": {"name": "a", "resourceVersion": "2"}, "data": {"a": "9", "c": "3"}, "status": 2});
+        let before =
+            json!({"metadata": {"name": "a", "resourceVersion": "1"}, "data": {"a": "1", "b": "2"}, "status": 1});
+        let after =
+            json!({"metadata": {"name": "a", "resourceVersion": "2"}, "data": {"a": "9", "c": "3"}, "status": 2});
         let lines = diff(&key("ConfigMap"), &before, &after);
         assert_eq!(lines, ["data.a: \"1\" → \"9\"", "data.b: \"2\" → (none)", "data.c: (none) → \"3\""]);
         assert_eq!(diff(&key("ConfigMap"), &before, &before), [""; 0]);

@@ -23,7 +23,7 @@ impl Agent {
         let state = self.broker.target_state(id, None).await.map_err(AgentError::Refused)?;
         let policies = self.policies(id).await.map_err(AgentError::Refused)?;
         let TargetState::Changed { objects, .. } = state else { return Ok(String::new()) };
-        let mut claims = Claims::default();
+        let mut claims = self.cluster.no_claims();
         objects.iter().for_each(|object| claims.add(object.stack_id, object.sequence_id, &declared(object)));
         let mut text = String::new();
         for object in &objects {
@@ -34,7 +34,8 @@ impl Agent {
             let shown = shown.unwrap_or_else(|error| format!("! {error}\n"));
             let shown = if shown.is_empty() { "= nothing to do\n".to_owned() } else { shown };
             let (stack, sequence) = (object.stack_id, object.sequence_id);
-            write!(text, "stack {stack} at sequence {sequence}{removal}\n{shown}\n").expect("a string takes every line");
+            write!(text, "stack {stack} at sequence {sequence}{removal}\n{shown}\n")
+                .expect("a string takes every line");
         }
         Ok(text)
     }

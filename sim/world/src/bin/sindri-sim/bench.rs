@@ -90,6 +90,7 @@ fn live(arm: Arm, agents: usize, lasts: Duration, tell: &mpsc::Sender<()>) -> Re
         agents: agents.clone(),
         brokers: 1,
         polling_interval: POLLING_INTERVAL,
+        kill_at: None,
         chaos: Vec::new(),
     };
     let mut stage = SimulatedStage::new(options, ledger.clone())?;

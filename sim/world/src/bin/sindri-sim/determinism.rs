@@ -64,7 +64,7 @@ pub fn check(library: &Library, chosen: &[Scenario], root: &Path, jobs: u32) -> 
 }
 
 fn four_hashes(library: &Library, case: &Case<'_>, root: &Path) -> Result<Vec<String>, String> {
-    let order = Order { scenario: case.scenario, library, arm: case.arm, seed: case.seed };
+    let order = Order { scenario: case.scenario, library, arm: case.arm, seed: case.seed, kill_at: None };
     Ok(vec![run::run(&order)?.hash, run::run(&order)?.hash, elsewhere(case, root)?, elsewhere(case, root)?])
 }
 

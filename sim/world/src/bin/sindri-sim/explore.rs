@@ -15,8 +15,15 @@ const EXPLORED_SEEDS: u64 = 20;
 
 struct Ran<'a> {
     scenario: &'a Scenario,
-    seed: u64,
+    play: Playing,
     report: Report,
+}
+
+/// How a story is played.
+#[derive(Clone, Copy, Debug)]
+struct Playing {
+    seed: u64,
+    kill_at: Option<u64>,
 }
 
 pub fn explore(library: &Library, chosen: &[Scenario], flags: &SimFlags) -> Result<bool, String> {
@@ -27,8 +34,13 @@ pub fn explore(library: &Library, chosen: &[Scenario], flags: &SimFlags) -> Resu
     let mut from = first;
     loop {
         for scenario in chosen {
-            let seeds: Vec<u64> = (from..from + count).collect();
-            let ran = run_seeds(library, scenario, &seeds, flags)?;
+            let plays: Vec<Playing> = (from..from + count).map(|seed| Playing { seed, kill_at: flags.kill_at }).collect();
+            let mut ran = run_plays(library, scenario, &plays, flags)?;
+            let events = ran.first().map(|ran| ran.report.events);
+            if let Some(events) = events.filter(|_| scenario.kill_at_every_event && from == 0 && flags.kill_at.is_none()) {
+                let killed = (1..=events).map(|event| Playing { seed: 0, kill_at: Some(event) }).collect::<Vec<_>>();
+                ran.extend(run_plays(library, scenario, &killed, flags)?);
+            }
             note(&mut summary, ran, flags);
             summary.wall = now() - started;
             output::progress(scenario, &summary);
@@ -47,21 +59,21 @@ pub fn explore(library: &Library, chosen: &[Scenario], flags: &SimFlags) -> Resu
     Ok(summary.violations.is_empty())
 }
 
-fn run_seeds<'a>(
+fn run_plays<'a>(
     library: &Library,
     scenario: &'a Scenario,
-    seeds: &[u64],
+    plays: &[Playing],
     flags: &SimFlags,
 ) -> Result<Vec<Ran<'a>>, String> {
-    let reports = run_all(seeds, flags.jobs, |seed| {
-        run::run(&Order { scenario, library, arm: flags.engine.into(), seed: *seed })
+    let reports = run_all(plays, flags.jobs, |Playing { seed, kill_at }| {
+        run::run(&Order { scenario, library, arm: flags.engine.into(), seed: *seed, kill_at: *kill_at })
     });
-    let pairs = seeds.iter().zip(reports);
-    pairs.map(|(seed, report)| Ok(Ran { scenario, seed: *seed, report: report? })).collect()
+    let pairs = plays.iter().zip(reports);
+    pairs.map(|(play, report)| Ok(Ran { scenario, play: *play, report: report? })).collect()
 }
 
 fn note(summary: &mut Summary, ran: Vec<Ran<'_>>, flags: &SimFlags) {
-    for Ran { scenario, seed, report } in ran {
+    for Ran { scenario, play, report } in ran {
         summary.add(&scenario.name, report.virtual_time);
         if flags.trace {
             report.trace.iter().for_each(|line| println!("{line}"));
@@ -69,9 +81,9 @@ fn note(summary: &mut Summary, ran: Vec<Ran<'_>>, flags: &SimFlags) {
         if let Some(violation) = report.violation {
             let violated = Violated {
                 scenario: scenario.name.clone(),
-                seed,
+                seed: play.seed,
                 violation,
-                replay: replay(scenario, seed, flags.engine),
+                replay: replay(scenario, play, flags.engine),
             };
             output::violated(&violated, &report.trace);
             summary.violations.push(violated);
@@ -79,12 +91,13 @@ fn note(summary: &mut Summary, ran: Vec<Ran<'_>>, flags: &SimFlags) {
     }
 }
 
-fn replay(scenario: &Scenario, seed: u64, engine: EngineName) -> String {
+fn replay(scenario: &Scenario, Playing { seed, kill_at }: Playing, engine: EngineName) -> String {
     let engine = match engine {
         EngineName::Fast => "",
         EngineName::Turmoil => " --engine turmoil",
     };
-    format!("cargo xtask sim --scenario {} --seed {seed}{engine} --trace", scenario.name)
+    let kill_at = kill_at.map(|event| format!(" --kill-at {event}")).unwrap_or_default();
+    format!("cargo xtask sim --scenario {} --seed {seed}{kill_at}{engine} --trace", scenario.name)
 }
 
 /// Real time, on a thread that is not simulated.

@@ -62,6 +62,9 @@ struct SimFlags {
     /// The first seed. Seed 0 is the story as it is written; every other seed adds faults.
     #[arg(long)]
     seed: Option<u64>,
+    /// Kill an agent at this event of the agents, counted from 1.
+    #[arg(long, value_name = "EVENT")]
+    kill_at: Option<u64>,
     /// How many seeds [default: the story and 20 more; with --seed: 1].
     #[arg(long)]
     seeds: Option<u64>,
@@ -165,7 +168,7 @@ fn sim(flags: &SimFlags) -> Result<bool, String> {
 fn hash(one: &OneRun) -> Result<bool, String> {
     let library = read_library(&one.root)?;
     let scenario = library.find(&one.scenario).ok_or_else(|| format!("there is no scenario {:?}", one.scenario))?;
-    let order = Order { scenario, library: &library, arm: one.engine.into(), seed: one.seed };
+    let order = Order { scenario, library: &library, arm: one.engine.into(), seed: one.seed, kill_at: None };
     println!("{}", run::run(&order)?.hash);
     Ok(true)
 }
