@@ -154,7 +154,7 @@ async fn what_belongs_to_another_generator_does_not_exist(world: World) {
     let (store, other) = (&held.world.store, GeneratorId::mint(&entropy()));
     held.world.add_generator(other, "other").await;
     let own = Some(held.world.generator);
-    assert_eq!(store.approvals(own, None, ALL).await.unwrap(), [approval.clone()]);
+    assert_eq!(store.approvals(own, None, ALL).await.unwrap(), std::slice::from_ref(&approval));
     assert_eq!(store.approvals(Some(other), None, ALL).await.unwrap(), []);
     for refused in [
         store.approval(approval.id, Some(other)).await,

@@ -355,7 +355,8 @@ CREATE INDEX approvals_by_state ON approvals (state, id);
 -- The version at which something changed that an agent has to look at and that is no part of its desired set.
 ALTER TABLE versions ADD COLUMN nudged INTEGER NOT NULL DEFAULT 0;
 
-CREATE INDEX events_by_revision ON events (agent_id, revision_id, position);
+-- By a sum: for the newest by `position` alone PostgreSQL may read the table backwards until it finds one.
+CREATE INDEX events_by_revision ON events (agent_id, revision_id, (position + 0));
 
 -- Whether subscribers were told that it is silent; its next heartbeat ends that.
 ALTER TABLE agents ADD COLUMN is_offline INTEGER NOT NULL DEFAULT 0;
