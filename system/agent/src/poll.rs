@@ -117,8 +117,8 @@ impl Agent {
         }
         let wait = next.saturating_duration_since(Instant::now());
         match self.broker.next_target_state(id, etag.as_deref(), wait).await? {
-            TargetState::Unchanged => Ok(false),
-            TargetState::Changed { objects, etag: new, epoch: _ } => {
+            TargetState::Unchanged { .. } => Ok(false),
+            TargetState::Changed { objects, etag: new, .. } => {
                 // It may have been told to rest while it waited.
                 if !self.is_active(id, target).await? {
                     return Ok(false);

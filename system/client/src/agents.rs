@@ -2,14 +2,15 @@
 
 use http::{Method, StatusCode};
 use sindri_model::wire::{
-    Agent, AgentTarget, AuthResponse, CreateAgentRequest, CreateAgentResponse, HeartbeatReport, NewAgentTarget,
-    UpdateAgentRequest,
+    Agent, AgentStatus, AgentTarget, AuthResponse, CreateAgentRequest, CreateAgentResponse, HeartbeatReport,
+    NewAgentTarget, UpdateAgentRequest,
 };
 use sindri_model::{AgentId, StackId};
 
 use crate::client::{Call, Client};
 use crate::error::ClientError;
 use crate::path::encoded;
+use crate::target_state::own_status;
 
 impl Client {
     /// Whose key this client shows.
@@ -47,10 +48,16 @@ impl Client {
         self.fetch(call.with_json(changes), StatusCode::OK).await
     }
 
-    /// Says that the agent lives.
-    pub async fn heartbeat(&self, agent: AgentId, report: &HeartbeatReport) -> Result<(), ClientError> {
+    /// Says that the agent lives; returns its own status, if the broker says it.
+    pub async fn heartbeat(
+        &self,
+        agent: AgentId,
+        report: &HeartbeatReport,
+    ) -> Result<Option<AgentStatus>, ClientError> {
         let operation = format!("send the heartbeat of agent {agent}");
-        self.execute(Call::new(Method::POST, format!("/agents/{agent}/heartbeat"), operation).with_json(report)).await
+        let call = Call::new(Method::POST, format!("/agents/{agent}/heartbeat"), operation).with_json(report);
+        let answered = self.expect(&call, StatusCode::NO_CONTENT).await?;
+        Ok(own_status(&answered.headers))
     }
 
     /// The stacks that are targeted at an agent.

@@ -142,7 +142,8 @@ impl Client {
         self.expect(&call, StatusCode::NO_CONTENT).await.map(drop)
     }
 
-    async fn expect(&self, call: &Call, expected: StatusCode) -> Result<Answered, ClientError> {
+    /// Sends a call whose answer has this status.
+    pub(crate) async fn expect(&self, call: &Call, expected: StatusCode) -> Result<Answered, ClientError> {
         let answered = self.send(call).await?;
         if answered.status != expected {
             return Err(call.malformed(format!("status {} instead of {expected}", answered.status)));

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::header::{ETAG, IF_NONE_MATCH};
-use http::{HeaderMap, HeaderValue, StatusCode};
-use sindri_model::wire::{DeploymentObject, EPOCH_HEADER};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER};
 use sindri_model::{AgentId, Checksum, Epoch};
 
 use crate::client::{Answered, Call, Client};
@@ -18,7 +18,10 @@ use crate::error::ClientError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetState {
     /// The same as the answer that had the ETag.
-    Unchanged,
+    Unchanged {
+        /// The agent's own status, if the broker said it.
+        status: Option<AgentStatus>,
+    },
     /// The full desired set. What is missing in it means nothing: removals are explicit.
     Changed {
         /// One object per stack, ascending by sequence.
@@ -27,6 +30,8 @@ pub enum TargetState {
         etag: Option<String>,
         /// The life of the broker's database.
         epoch: Epoch,
+        /// The agent's own status, if the broker said it.
+        status: Option<AgentStatus>,
     },
 }
 
@@ -47,6 +52,17 @@ impl Client {
         etag: Option<&str>,
         wait: Duration,
     ) -> Result<TargetState, ClientError> {
+        self.next_target_state_or_status(agent, etag, None, wait).await
+    }
+
+    /// The same, where the broker does not hold its answer back while the agent has another status than `status`.
+    pub async fn next_target_state_or_status(
+        &self,
+        agent: AgentId,
+        etag: Option<&str>,
+        status: Option<AgentStatus>,
+        wait: Duration,
+    ) -> Result<TargetState, ClientError> {
         let operation = format!("fetch the target state of agent {agent}");
         let mut call = Call::get(format!("/agents/{agent}/target-state"), operation);
         if let Some(etag) = etag {
@@ -58,10 +74,16 @@ impl Client {
             let value = HeaderValue::try_from(etag).map_err(|_| call.malformed("the ETag is not one of a broker"))?;
             call = call.with_header(IF_NONE_MATCH, value);
         }
+        if let Some(status) = status {
+            let value = HeaderValue::from_static(status.as_str());
+            call = call.with_header(HeaderName::from_static(AGENT_STATUS_HEADER), value);
+        }
         let answered = self.send(&call).await?;
         match answered.status {
             StatusCode::OK => changed(&call, &answered),
-            StatusCode::NOT_MODIFIED if etag.is_some() => Ok(TargetState::Unchanged),
+            StatusCode::NOT_MODIFIED if etag.is_some() => {
+                Ok(TargetState::Unchanged { status: own_status(&answered.headers) })
+            }
             status => Err(call.malformed(format!("status {status} is not one of a target state"))),
         }
     }
@@ -72,11 +94,16 @@ fn changed(call: &Call, answered: &Answered) -> Result<TargetState, ClientError>
     let objects: Vec<DeploymentObject> = call.read(&answered.body)?;
     check(&objects).map_err(|reason| call.malformed(reason))?;
     let etag = answered.headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    Ok(TargetState::Changed { objects, etag, epoch })
+    Ok(TargetState::Changed { objects, etag, epoch, status: own_status(&answered.headers) })
 }
 
 fn epoch(headers: &HeaderMap) -> Option<Epoch> {
     headers.get(EPOCH_HEADER)?.to_str().ok()?.parse().ok().map(Epoch)
+}
+
+/// The status that a broker tells an agent that it has. Another broker may say nothing, or something else.
+pub(crate) fn own_status(headers: &HeaderMap) -> Option<AgentStatus> {
+    AgentStatus::named(headers.get(AGENT_STATUS_HEADER)?.to_str().ok()?)
 }
 
 fn check(objects: &[DeploymentObject]) -> Result<(), String> {

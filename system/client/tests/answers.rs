@@ -59,7 +59,7 @@ const EPOCH: &str = "x-sindri-epoch: 3\r\netag: \"t\"\r\n";
 async fn a_whole_target_state_is_believed() {
     let body = format!("[{},{}]", good(1, 4), good(2, 7));
     let (state, request) = poll(&http("200 OK", EPOCH, &body), None).await;
-    let TargetState::Changed { objects, etag, epoch } = state.unwrap() else { panic!("unchanged") };
+    let TargetState::Changed { objects, etag, epoch, status: None } = state.unwrap() else { panic!("unchanged") };
     assert_eq!((objects.len(), etag.as_deref(), epoch), (2, Some("\"t\""), Epoch(3)));
     assert!(request.starts_with(&format!("GET /prefix/api/v1/agents/{}/target-state HTTP/1.1\r\n", agent())));
     assert!(request.contains("authorization: Bearer brokkr_BRabcdef_secret\r\n"));
@@ -69,10 +69,24 @@ async fn a_whole_target_state_is_believed() {
 #[tokio::test]
 async fn unchanged_is_believed_only_when_it_was_asked_for() {
     let (state, request) = poll(&http("304 Not Modified", "", ""), Some("\"t\"")).await;
-    assert_eq!(state.unwrap(), TargetState::Unchanged);
+    assert_eq!(state.unwrap(), TargetState::Unchanged { status: None });
     assert!(request.contains("if-none-match: \"t\"\r\n"));
     let (state, _) = poll(&http("304 Not Modified", "", ""), None).await;
     assert!(matches!(state, Err(ClientError::Malformed { .. })));
+}
+
+#[tokio::test]
+async fn the_agents_own_status_is_read_where_the_broker_says_it() {
+    use sindri_model::wire::AgentStatus;
+    for (word, status) in
+        [("ACTIVE", Some(AgentStatus::Active)), ("INACTIVE", Some(AgentStatus::Inactive)), ("RESTING", None)]
+    {
+        let header = format!("Sindri-Agent-Status: {word}\r\n");
+        let (state, _) = poll(&http("304 Not Modified", &header, ""), Some("\"t\"")).await;
+        assert_eq!(state.unwrap(), TargetState::Unchanged { status });
+        let (state, _) = poll(&http("200 OK", &format!("{EPOCH}{header}"), "[]"), None).await;
+        assert!(matches!(state.unwrap(), TargetState::Changed { status: said, .. } if said == status), "{word}");
+    }
 }
 
 #[tokio::test]

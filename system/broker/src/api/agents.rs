@@ -1,5 +1,7 @@
 //! Agents: made by the administrator, found and kept alive by themselves.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
@@ -9,6 +11,7 @@ use sindri_model::wire::{
     HeartbeatReport, Stack, UpdateAgentRequest,
 };
 use sindri_model::{AgentId, Pak};
+use tokio::time::timeout;
 
 use super::actor::Actor;
 use super::answer::Refusal;
@@ -16,7 +19,7 @@ use super::checks::{check_name, check_new_name};
 use super::extract::{Asked, Body, Ids};
 use super::listed::{Listed, Paged};
 use super::stamp::By;
-use super::success::{Created, NoContent};
+use super::success::{Created, NoContent, Noted};
 use crate::Broker;
 use crate::store::{Heartbeat, KeyHolder, KeyRecord};
 
@@ -109,16 +112,31 @@ pub(crate) async fn delete(
     Ok(NoContent)
 }
 
+/// How long an agent's own status may take to be found: its heartbeat is noted already.
+const STATUS_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// Noted in memory, and written later: a store that stalls must not make agents look dead.
 pub(crate) async fn heartbeat(
     State(broker): State<Broker>,
     actor: Actor,
     Ids(agent): Ids<AgentId>,
     Body(report): Body<HeartbeatReport>,
-) -> Result<NoContent, Refusal> {
+) -> Result<Noted, Refusal> {
     actor.this_agent(agent)?;
     broker.memory.heartbeats.received(agent, Heartbeat { at: broker.clock.now(), report });
-    Ok(NoContent)
+    Ok(Noted { status: status(&broker, agent).await })
+}
+
+/// From memory, as a rule. While the store does not answer nothing is said.
+async fn status(broker: &Broker, agent: AgentId) -> Option<AgentStatus> {
+    let answers = &broker.memory.answers;
+    if let Some(status) = answers.status_of(agent) {
+        return Some(status);
+    }
+    let asked = answers.asked(agent);
+    let status = timeout(STATUS_TIME_MAX, broker.store.agent(agent)).await.ok()?.ok()?.status;
+    answers.remember_status(agent, status, asked);
+    Some(status)
 }
 
 pub(crate) async fn registrations(

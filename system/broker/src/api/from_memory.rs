@@ -10,13 +10,14 @@ use axum::body::Body;
 use axum::response::Response;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request};
+use http::{HeaderName, HeaderValue, Method, Request};
+use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus};
 use sindri_model::{AgentId, Pak};
 use tokio::time::{Instant, timeout_at};
 
 use super::actor::{ActorLabel, key_in};
 use super::log;
-use super::target_state::{answered, unchanged};
+use super::target_state::{answered, believed, unchanged};
 use crate::Broker;
 use crate::memory::is_named;
 use crate::metrics::Metrics;
@@ -44,6 +45,8 @@ struct Poll {
     pak: Pak,
     /// What the agent has.
     known: Option<HeaderValue>,
+    /// The status that it believes to have, or had when it began to wait.
+    status: Option<AgentStatus>,
     /// How it can be sent.
     encoding: Option<HeaderValue>,
     id: HeaderValue,
@@ -84,7 +87,8 @@ fn poll(broker: &Broker, head: &Parts) -> Option<Poll> {
     }
     let known = head.headers.get(IF_NONE_MATCH).cloned();
     let encoding = head.headers.get(ACCEPT_ENCODING).cloned();
-    Some(Poll { agent, pak, known, encoding, id: broker.request_ids.of(&head.headers), began })
+    let status = believed(&head.headers);
+    Some(Poll { agent, pak, known, status, encoding, id: broker.request_ids.of(&head.headers), began })
 }
 
 impl Poll {
@@ -111,7 +115,13 @@ impl Poll {
         *request.uri_mut() = target.parse().expect("an id and a number are fit for a path");
         let headers = request.headers_mut();
         let key = HeaderValue::from_str(&self.pak.reveal()).ok();
-        let values = [(AUTHORIZATION, key), (IF_NONE_MATCH, self.known), (ACCEPT_ENCODING, self.encoding)];
+        let status = self.status.map(|status| HeaderValue::from_static(status.as_str()));
+        let values = [
+            (AUTHORIZATION, key),
+            (IF_NONE_MATCH, self.known),
+            (ACCEPT_ENCODING, self.encoding),
+            (HeaderName::from_static(AGENT_STATUS_HEADER), status),
+        ];
         headers.extend(values.into_iter().filter_map(|(name, value)| Some((name, value?))));
         headers.insert(REQUEST_ID, self.id);
         request
@@ -141,15 +151,15 @@ impl Poll {
 impl WaitingPoll {
     /// That nothing changed in time; or the poll again, if something did or if memory has no answer: the router knows.
     pub(crate) async fn wait(self) -> Result<Response, Request<Body>> {
-        let Self { broker, poll, until } = self;
-        match still_unchanged(&broker, &poll, until).await {
+        let Self { broker, mut poll, until } = self;
+        match still_unchanged(&broker, &mut poll, until).await {
             Some(response) => Ok(poll.told(&broker, response)),
             None => Err(poll.request(until)),
         }
     }
 }
 
-async fn still_unchanged(broker: &Broker, poll: &Poll, until: Instant) -> Option<Response> {
+async fn still_unchanged(broker: &Broker, poll: &mut Poll, until: Instant) -> Option<Response> {
     let change = broker.memory.answers.change_of(poll.agent)?;
     // Before the answer is looked at: a change after that is heard.
     let mut changed = Box::pin(change.notified());
@@ -157,6 +167,9 @@ async fn still_unchanged(broker: &Broker, poll: &Poll, until: Instant) -> Option
     let answer = broker.memory.answers.of(poll.agent)?;
     if !is_named(&answer.etag, poll.known()) {
         return None;
+    }
+    if *poll.status.get_or_insert(answer.status) != answer.status {
+        return Some(unchanged(&answer));
     }
     let _waits = Waits::new(&broker.metrics);
     timeout_at(until, changed).await.err()?;

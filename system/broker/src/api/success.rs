@@ -2,12 +2,14 @@
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::json;
+use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus};
 
 use super::describe::{Answer, Operation, json_content};
+use super::target_state::status_schema;
 
 /// Something was made, and this is it.
 pub(crate) struct Created<T>(pub T);
@@ -36,6 +38,29 @@ impl IntoResponse for NoContent {
 impl Answer for NoContent {
     fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
         operation.answers.insert(204, json!({"description": "It was done."}));
+    }
+}
+
+/// It was noted; the agent is told its own status, if that is known.
+pub(crate) struct Noted {
+    pub status: Option<AgentStatus>,
+}
+
+impl IntoResponse for Noted {
+    fn into_response(self) -> Response {
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        if let Some(status) = self.status {
+            response.headers_mut().insert(AGENT_STATUS_HEADER, HeaderValue::from_static(status.as_str()));
+        }
+        response
+    }
+}
+
+impl Answer for Noted {
+    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+        let status = json!({"description": "The agent's own status.", "schema": status_schema()});
+        let answer = json!({"description": "It was noted.", "headers": {AGENT_STATUS_HEADER: status}});
+        operation.answers.insert(204, answer);
     }
 }
 

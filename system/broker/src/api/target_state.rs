@@ -8,12 +8,12 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use sindri_model::AgentId;
-use sindri_model::wire::{DeploymentObject, EPOCH_HEADER};
+use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER};
 use tokio::time::{Instant, timeout_at};
 
 use super::actor::Actor;
@@ -48,13 +48,17 @@ pub(crate) enum Mode {
 }
 
 /// What the agent already has, as it says.
-pub(crate) struct Known(Vec<u8>);
+pub(crate) struct Known {
+    etag: Vec<u8>,
+    status: Option<AgentStatus>,
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for Known {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
-        Ok(Self(parts.headers.get(IF_NONE_MATCH).map(|value| value.as_bytes().to_vec()).unwrap_or_default()))
+        let etag = parts.headers.get(IF_NONE_MATCH).map(|value| value.as_bytes().to_vec());
+        Ok(Self { etag: etag.unwrap_or_default(), status: believed(&parts.headers) })
     }
 }
 
@@ -62,7 +66,19 @@ impl Part for Known {
     fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
         let description = "The ETag of the answer that the agent has.";
         operation.parameters.push(parameter("header", "If-None-Match", description, json!({"type": "string"})));
+        let description = "The status that the agent believes to have: no answer is held back while it has another.";
+        operation.parameters.push(parameter("header", AGENT_STATUS_HEADER, description, status_schema()));
     }
+}
+
+/// The status that an agent believes to have.
+pub(super) fn believed(headers: &HeaderMap) -> Option<AgentStatus> {
+    AgentStatus::named(headers.get(AGENT_STATUS_HEADER)?.to_str().ok()?)
+}
+
+/// As the document has it.
+pub(super) fn status_schema() -> Value {
+    json!({"type": "string", "enum": [AgentStatus::Active.as_str(), AgentStatus::Inactive.as_str()]})
 }
 
 /// The answer to a poll.
@@ -78,7 +94,8 @@ impl describe::Answer for Polled {
     fn tell(operation: &mut Operation, schemas: &mut SchemaGenerator) {
         let tag = json!({"description": "Names this answer.", "schema": {"type": "string"}});
         let epoch = json!({"description": "The life of the broker's database.", "schema": {"type": "integer"}});
-        let headers = json!({"ETag": tag, EPOCH_HEADER: epoch});
+        let status = json!({"description": "The agent's own status.", "schema": status_schema()});
+        let headers = json!({"ETag": tag, EPOCH_HEADER: epoch, AGENT_STATUS_HEADER: status});
         let mut answer = json_content::<Vec<DeploymentObject>>("Everything that is wanted of the agent.", schemas);
         answer["headers"] = headers.clone();
         operation.answers.insert(200, answer);
@@ -93,13 +110,14 @@ pub(crate) async fn target_state(
     actor: Actor,
     Ids(agent): Ids<AgentId>,
     Asked(how): Asked<How>,
-    Known(known): Known,
+    known: Known,
 ) -> Result<Polled, Refusal> {
     actor.admin_or_this_agent(agent)?;
     if actor.0 == KeyHolder::Admin || how.mode == Mode::Incremental {
         return uncached(&broker, actor, agent, how.mode).await.map(Polled);
     }
     let until = Instant::now() + Duration::from_secs(how.wait).min(broker.bounds.wait_max);
+    let Known { etag: known, status: mut before } = known;
     loop {
         // Before the answer is looked at: a change after that is heard.
         let change = (how.wait > 0).then(|| broker.memory.answers.change_of(agent)).flatten();
@@ -110,6 +128,10 @@ pub(crate) async fn target_state(
         let answer = current(&broker, agent, &known).await?;
         if !is_named(&answer.etag, &known) {
             return full(&broker, agent, answer).await.map(Polled);
+        }
+        // Another status ends a wait, although what is wanted is the same.
+        if *before.get_or_insert(answer.status) != answer.status {
+            return Ok(Polled(unchanged(&answer)));
         }
         let Some(changed) = changed else { return Ok(Polled(unchanged(&answer))) };
         if timeout_at(until, changed).await.is_err() {
@@ -135,6 +157,7 @@ async fn ask(broker: &Broker, agent: AgentId, known: &[u8]) -> Result<Answer, Re
     let answer = Answer {
         etag: broker.etag_key.etag(agent, &desired),
         epoch: HeaderValue::from(desired.epoch.0),
+        status: desired.status,
         body: Some(json(&desired, Mode::Full)),
     };
     broker.memory.answers.remember(agent, answer.clone(), asked);
@@ -177,6 +200,7 @@ fn identify(mut response: Response, answer: &Answer) -> Response {
     let headers = response.headers_mut();
     headers.insert(ETAG, answer.etag.clone());
     headers.insert(EPOCH_HEADER, answer.epoch.clone());
+    headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(answer.status.as_str()));
     response
 }
 
@@ -189,6 +213,7 @@ async fn uncached(broker: &Broker, actor: Actor, agent: AgentId, mode: Mode) -> 
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(EPOCH_HEADER, HeaderValue::from(desired.epoch.0));
+    headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(desired.status.as_str()));
     if mode == Mode::Full {
         headers.insert(ETAG, broker.etag_key.etag(agent, &desired));
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use http::HeaderValue;
 use sindri_model::AgentId;
+use sindri_model::wire::AgentStatus;
 use tokio::sync::Notify;
 
 /// All remembered bodies together. Beyond that the oldest are read from the store again when they are asked for.
@@ -18,6 +19,8 @@ pub(crate) struct Answer {
     pub etag: HeaderValue,
     /// Sent along even when nothing changed.
     pub epoch: HeaderValue,
+    /// The agent's own; sent along too.
+    pub status: AgentStatus,
     /// JSON; none if it was too much to keep.
     pub body: Option<Bytes>,
 }
@@ -43,12 +46,27 @@ struct Remembered {
 struct Entry {
     forgotten: u64,
     answer: Option<Answer>,
+    /// Known without an answer too: an agent that only lives does not poll.
+    status: Option<AgentStatus>,
     waiting: Option<Arc<Notify>>,
 }
 
 impl Answers {
     pub(crate) fn of(&self, agent: AgentId) -> Option<Answer> {
         self.lock().agents.get(&agent)?.answer.clone()
+    }
+
+    /// The agent's own status.
+    pub(crate) fn status_of(&self, agent: AgentId) -> Option<AgentStatus> {
+        self.lock().agents.get(&agent)?.status
+    }
+
+    pub(crate) fn remember_status(&self, agent: AgentId, status: AgentStatus, asked: Asked) {
+        let mut remembered = self.lock();
+        let entry = remembered.agents.entry(agent).or_default();
+        if entry.forgotten == asked.0 {
+            entry.status = Some(status);
+        }
     }
 
     /// To be asked before the store is, and handed to [`Self::remember`].
@@ -63,13 +81,14 @@ impl Answers {
             drop_body(&mut remembered, agent);
             let size = answer.body.as_ref().map_or(0, Bytes::len);
             if let Some(entry) = remembered.agents.get_mut(&agent) {
+                entry.status = Some(answer.status);
                 entry.answer = Some(answer);
             }
             keep_body(&mut remembered, agent, size);
         }
     }
 
-    /// What is wanted of this agent changed, or may have.
+    /// What is wanted of this agent, or its status, changed, or may have.
     pub(crate) fn forget(&self, agent: AgentId) {
         let mut remembered = self.lock();
         drop_body(&mut remembered, agent);
@@ -110,6 +129,7 @@ impl Entry {
     fn forget(&mut self) {
         self.forgotten += 1;
         self.answer = None;
+        self.status = None;
         if let Some(waiting) = self.waiting.take() {
             waiting.notify_waiters();
         }
@@ -145,7 +165,7 @@ mod tests {
 
     fn answer(etag: &'static str, size: usize) -> Answer {
         let (etag, epoch) = (HeaderValue::from_static(etag), HeaderValue::from_static("1"));
-        Answer { etag, epoch, body: Some(Bytes::from(vec![b' '; size])) }
+        Answer { etag, epoch, status: AgentStatus::Active, body: Some(Bytes::from(vec![b' '; size])) }
     }
 
     #[test]
@@ -158,6 +178,19 @@ mod tests {
         let asked = answers.asked(agent(1));
         answers.remember(agent(1), answer("\"new\"", 1), asked);
         assert_eq!(answers.of(agent(1)).unwrap().etag, "\"new\"");
+    }
+
+    #[test]
+    fn a_status_is_remembered_with_an_answer_or_alone_until_something_changes() {
+        let answers = Answers::default();
+        answers.remember(agent(1), answer("\"a\"", 1), answers.asked(agent(1)));
+        answers.remember_status(agent(2), AgentStatus::Inactive, answers.asked(agent(2)));
+        assert_eq!(answers.status_of(agent(1)), Some(AgentStatus::Active));
+        assert_eq!(answers.status_of(agent(2)), Some(AgentStatus::Inactive));
+        let asked = answers.asked(agent(1));
+        answers.forget(agent(1));
+        answers.remember_status(agent(1), AgentStatus::Active, asked);
+        assert_eq!(answers.status_of(agent(1)), None, "it was read before the change");
     }
 
     #[test]

@@ -83,13 +83,20 @@ fn tags(header: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
     use sindri_model::Entropy;
+    use sindri_model::wire::AgentStatus;
 
     fn agent(byte: u8) -> AgentId {
         AgentId::mint(&Entropy::new(move |bytes| bytes.fill(byte)))
     }
 
     fn desired(epoch: i64, version: i64) -> DesiredSet {
-        DesiredSet { epoch: Epoch(epoch), version: Sequence(version), nudged: Sequence(0), objects: Vec::new() }
+        DesiredSet {
+            epoch: Epoch(epoch),
+            version: Sequence(version),
+            nudged: Sequence(0),
+            status: AgentStatus::Active,
+            objects: Vec::new(),
+        }
     }
 
     #[test]

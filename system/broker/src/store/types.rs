@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use sindri_model::wire::{
-    Agent, AgentStackStatus, ApprovalState, DeploymentObject, HeartbeatReport, WebhookDelivery, WebhookResponse,
+    Agent, AgentStackStatus, AgentStatus, ApprovalState, DeploymentObject, HeartbeatReport, WebhookDelivery,
+    WebhookResponse,
 };
 use sindri_model::{
     AgentId, ApprovalId, AuditId, DeliveryId, Entropy, Epoch, GeneratorId, Pak, PakDigest, PakId, RevisionId, Sequence,
@@ -112,6 +113,8 @@ pub struct DesiredSet {
     pub version: Sequence,
     /// The version at which something last changed that the agent has to look at beside the set.
     pub nudged: Sequence,
+    /// Whether the agent acts.
+    pub status: AgentStatus,
     /// One per stack, ascending by sequence.
     pub objects: Vec<DesiredObject>,
 }
@@ -137,7 +140,7 @@ pub struct Era {
 /// Something that brokers remember has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// What is wanted of an agent; the new version of its desired set.
+    /// What is wanted of an agent, or its status; the new version of its desired set.
     DesiredSet(AgentId, Sequence),
     /// Which keys there are.
     Keys,

@@ -72,7 +72,11 @@ async fn a_heartbeat_is_noted_and_says_nothing_that_was_not_said() {
     let before = fleet.api.get(&fleet.agent.1, &read).await.json();
     assert!(before.get("last_heartbeat").is_none());
     fleet.api.post(&fleet.agent.1, &path, &json!({"k8s_reachable": true, "k8s_api_latency_ms": 12})).await.with(204);
-    fleet.api.post(&fleet.agent.1, &path, &json!({})).await.with(204);
+    let beat = fleet.api.post(&fleet.agent.1, &path, &json!({})).await.with(204);
+    assert_eq!(beat.header("sindri-agent-status"), "INACTIVE");
+    fleet.api.put(&fleet.api.admin, &read, &json!({"status": "ACTIVE"})).await.with(200);
+    let beat = fleet.api.post(&fleet.agent.1, &path, &json!({})).await.with(204);
+    assert_eq!(beat.header("sindri-agent-status"), "ACTIVE");
     let after = fleet.api.get(&fleet.agent.1, &read).await.json();
     assert_eq!(after["k8s_api_latency_ms"], 12);
     assert_eq!(after["k8s_reachable"], true);

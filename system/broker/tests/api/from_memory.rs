@@ -8,7 +8,7 @@ use crate::support::text;
 
 /// What must be equal; the date and the name of the request differ.
 fn told(head: &str) -> Vec<Option<&str>> {
-    let names = ["etag", "x-sindri-epoch", "content-type", "content-length"];
+    let names = ["etag", "x-sindri-epoch", "sindri-agent-status", "content-type", "content-length"];
     let status = head.lines().next();
     std::iter::once(status).chain(names.into_iter().map(|name| header(head, name))).collect()
 }
@@ -33,6 +33,7 @@ async fn a_poll_is_answered_alike_from_memory_and_by_the_router() {
         peer.send(&get(path, &key)).await;
         let whole = peer.head().await;
         assert!(header(&whole, "x-request-id").is_some());
+        assert_eq!(header(&whole, "sindri-agent-status"), Some("INACTIVE"));
         let etag = header(&whole, "etag").unwrap().to_owned();
         let mut peer = served.peer().await;
         peer.send(&with_tag(path, &etag)).await;

@@ -1,13 +1,15 @@
 //! The broker on a real socket, asked by the real client.
 
+use http::StatusCode;
 use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_broker::{Broker, SqliteStore, serve};
 use sindri_client::{Client, TargetState};
 use sindri_model::wire::{
-    AgentStatus, CreateAgentRequest, EVENT_TYPE_DEPLOY, EventStatus, HeartbeatReport, NewAgentEvent, NewGenerator,
-    NewStack, UpdateAgentRequest,
+    AgentStatus, ApprovalRequest, ApprovalState, ConditionStatus, CreateAgentRequest, DeploymentObject,
+    EVENT_TYPE_DEPLOY, EventStatus, HeartbeatReport, NewAgentEvent, NewGenerator, NewStack, ReportedCondition,
+    StackState, StackStatusReport, UpdateAgentRequest, condition,
 };
-use sindri_model::{Epoch, Pak};
+use sindri_model::{AgentId, Epoch, Pak};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -70,11 +72,14 @@ async fn converse(base: &str, pak: &Pak) {
     let target = admin.add_target(id, stack.id).await.unwrap();
     assert_eq!(agent.targets(id).await.unwrap(), [target]);
 
-    let TargetState::Changed { objects, etag, epoch } = agent.target_state(id, None).await.unwrap() else {
+    let TargetState::Changed { objects, etag, epoch, status } = agent.target_state(id, None).await.unwrap() else {
         panic!("unchanged without a tag");
     };
     assert_eq!((&objects[..], epoch), (&[revision.clone()][..], Epoch(1)));
-    assert_eq!(agent.target_state(id, etag.as_deref()).await.unwrap(), TargetState::Unchanged);
+    assert_eq!(status, Some(AgentStatus::Active));
+    assert_eq!(agent.target_state(id, etag.as_deref()).await.unwrap(), TargetState::Unchanged { status });
+    assert_eq!(agent.heartbeat(id, &HeartbeatReport::default()).await.unwrap(), status);
+    judge(&admin, &agent, id, &revision).await;
     let event = NewAgentEvent {
         agent_id: id,
         deployment_object_id: revision.id,
@@ -84,6 +89,7 @@ async fn converse(base: &str, pak: &Pak) {
     };
     let first = agent.report(&event, "key").await.unwrap();
     assert_eq!(agent.report(&event, "key").await.unwrap(), first);
+    assert_eq!(agent.outcomes(id).await.unwrap(), std::slice::from_ref(&first));
     assert_eq!(agent.events(id).await.unwrap(), [first]);
     admin.remove_target(id, stack.id).await.unwrap();
     admin.delete_stack(stack.id).await.unwrap();
@@ -92,4 +98,29 @@ async fn converse(base: &str, pak: &Pak) {
         panic!("a removal was not told");
     };
     assert!(objects.len() == 1 && objects[0].is_deletion_marker);
+}
+
+/// What an agent says beside its outcomes, and what is decided about it.
+async fn judge(admin: &Client, agent: &Client, id: AgentId, revision: &DeploymentObject) {
+    let conditions = vec![ReportedCondition {
+        kind: condition::APPLIED.to_owned(),
+        status: ConditionStatus::True,
+        reason: String::new(),
+        message: String::new(),
+    }];
+    let report = StackStatusReport { deployment_object_id: revision.id, conditions };
+    agent.put_stack_status(id, revision.stack_id, &report).await.unwrap();
+    assert_eq!(admin.stack_status(revision.stack_id).await.unwrap().state, StackState::Applied);
+    let request = ApprovalRequest {
+        deployment_object_id: revision.id,
+        digest: "a".repeat(64),
+        reasons: Vec::new(),
+        plan: String::new(),
+    };
+    let asked = agent.propose(id, revision.stack_id, &request).await.unwrap();
+    assert_eq!(admin.approvals(Some(ApprovalState::Pending)).await.unwrap(), std::slice::from_ref(&asked));
+    assert_eq!(admin.approve(asked.id).await.unwrap().state, ApprovalState::Approved);
+    assert_eq!(admin.reject(asked.id).await.unwrap_err().status(), Some(StatusCode::CONFLICT));
+    assert_eq!(admin.approvals(None).await.unwrap().len(), 1);
+    assert_eq!((agent.policies(id).await.unwrap(), agent.outcomes(id).await.unwrap()), (vec![], vec![]));
 }

@@ -73,6 +73,7 @@ async fn idle_polls_heartbeats_and_health_checks_ask_the_store_nothing() {
     assert_eq!(broker.ask(Method::GET, &poll, &key, None, "").await.status(), StatusCode::OK, "from memory");
     let beat = broker.ask(Method::POST, &format!("/api/v1/agents/{agent}/heartbeat"), &key, Some(json!({})), "").await;
     assert_eq!(beat.status(), StatusCode::NO_CONTENT);
+    assert_eq!(beat.headers()["sindri-agent-status"], "INACTIVE");
     assert_eq!(broker.ask(Method::GET, "/healthz", "", None, "").await.status(), StatusCode::OK);
     assert_eq!(broker.ask(Method::GET, "/readyz", "", None, "").await.status(), StatusCode::SERVICE_UNAVAILABLE);
 }

@@ -102,6 +102,41 @@ async fn a_decision_and_a_policy_wake_the_agent_that_they_concern_and_no_other()
 }
 
 #[tokio::test]
+async fn another_status_ends_a_wait_and_tells_it() {
+    for query in QUERIES {
+        let served = Served::new(Limits::default()).await;
+        let generator = text(&made(&served, "/generators", &json!({"name": "shop"})).await["generator"]["id"]);
+        let east = Waiter::new(&served, "east", &generator).await;
+        let mut waiting = east.wait(&served, query).await;
+        let change = async |changes: Value| {
+            let (status, _) = asked(&served, "PUT", &format!("/agents/{}", east.agent), &served.admin, &changes).await;
+            assert_eq!(status, 200);
+        };
+        // Another name is nothing that it waits for, and answers come in the order of requests.
+        change(json!({"name": "eastern", "status": "INACTIVE"})).await;
+        let mut byte = [0];
+        assert_eq!(waiting.0.try_read(&mut byte).unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "{query}");
+        change(json!({"status": "ACTIVE"})).await;
+        let head = waiting.head().await;
+        assert!(head.starts_with("HTTP/1.1 304"), "{query}: {head}");
+        assert_eq!(header(&head, "sindri-agent-status"), Some("ACTIVE"), "{query}");
+        // Who believes something else is answered at once.
+        let etag = header(&head, "etag").unwrap().to_owned();
+        let mut late = served.peer().await;
+        let path = format!("/api/v1/agents/{}/target-state{query}", east.agent);
+        let believes = "sindri-agent-status: INACTIVE";
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: b\r\nauthorization: {}\r\nif-none-match: {etag}\r\n{believes}\r\n\r\n",
+            east.key
+        );
+        late.send(&request).await;
+        let head = late.head().await;
+        assert!(head.starts_with("HTTP/1.1 304"), "{query}: {head}");
+        assert_eq!(header(&head, "sindri-agent-status"), Some("ACTIVE"), "{query}");
+    }
+}
+
+#[tokio::test]
 async fn the_end_of_the_broker_answers_whoever_waits() {
     for query in QUERIES {
         let mut served = Served::new(Limits::default()).await;

@@ -15,7 +15,23 @@ contracts!(
     the_newest_heartbeat_counts,
     health_is_the_last_word_of_each_agent,
     agents_are_listed_by_name_and_by_page,
+    another_status_is_told_to_whoever_polls,
 );
+
+async fn another_status_is_told_to_whoever_polls(world: World) {
+    let [agent, other] = world.with_agents().await;
+    let change = async |changes| world.store.update_agent(stamp(), agent, changes).await.unwrap();
+    let before = world.store.hand_out(agent).await.unwrap();
+    assert_eq!(before.status, AgentStatus::Inactive);
+    change(UpdateAgentRequest { name: Some("new".to_owned()), ..Default::default() }).await;
+    change(UpdateAgentRequest { status: Some(AgentStatus::Inactive), ..Default::default() }).await;
+    assert_eq!(world.store.version_of(agent).await.unwrap(), before.version, "it is the same");
+    change(UpdateAgentRequest { status: Some(AgentStatus::Active), ..Default::default() }).await;
+    let after = world.store.hand_out(agent).await.unwrap();
+    assert_eq!((after.status, after.nudged), (AgentStatus::Active, before.nudged));
+    assert!(after.version > before.version);
+    assert_eq!(world.store.version_of(other).await.unwrap(), Default::default());
+}
 
 async fn a_deleted_agent_stays_in_view_while_it_owes_something(world: World) {
     let [debtor, clean] = world.with_agents().await;

@@ -59,7 +59,7 @@ impl Report {
     async fn read(client: &Client, agent: Agent) -> Result<Self, Failure> {
         let told = match client.target_state(agent.id, None).await? {
             TargetState::Changed { objects, .. } => objects,
-            TargetState::Unchanged => Vec::new(),
+            TargetState::Unchanged { .. } => Vec::new(),
         };
         let told = told.into_iter().map(|object| (object.stack_id, object)).collect();
         let targeted = client.targets(agent.id).await?.into_iter().map(|target| target.stack_id).collect();

@@ -44,6 +44,10 @@ pub use webhooks::{
 /// The header on a target state that carries the epoch of the broker's database.
 pub const EPOCH_HEADER: &str = "x-sindri-epoch";
 
+/// The header that carries an agent's own status: on the answers to its polls and heartbeats, and on a poll, where it is
+/// the status that the agent believes to have.
+pub const AGENT_STATUS_HEADER: &str = "sindri-agent-status";
+
 /// Whether an agent acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -53,6 +57,21 @@ pub enum AgentStatus {
     Active,
     /// Sends heartbeats, changes nothing. Every new agent.
     Inactive,
+}
+
+impl AgentStatus {
+    /// As it travels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "ACTIVE",
+            Self::Inactive => "INACTIVE",
+        }
+    }
+
+    /// The status with this name, if there is one.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Active, Self::Inactive].into_iter().find(|status| status.as_str() == name)
+    }
 }
 
 /// An agent as the broker knows it.

@@ -5,7 +5,7 @@ use sindri_model::wire::{Agent, AgentStatus, UpdateAgentRequest};
 use sindri_model::{AgentId, GeneratorId};
 
 use super::announce::{Happening, announce};
-use super::session::{Row, Session, all, any, change, one, values};
+use super::session::{Row, Session, all, any, change, one, only, values};
 use super::{approvals, as_reference, audit, epoch, found, generators, keys, made, matching, once};
 use crate::store::{Heartbeat, KeyHolder, KeyRecord, Noun, Page, Stamp, StoreError};
 use crate::webhooks::subscription::EventType;
@@ -68,6 +68,12 @@ pub(super) async fn require(session: &mut dyn Session, agent: AgentId) -> Result
     found(lives.then_some(()), Noun::Agent, agent)
 }
 
+/// Whether an agent that lives acts.
+pub(super) async fn status_of(session: &mut dyn Session, agent: AgentId) -> Result<AgentStatus, StoreError> {
+    let sql = "SELECT active FROM agents WHERE id = ?1 AND deleted_at IS NULL";
+    found(one(session, sql, values![agent], only).await?, Noun::Agent, agent)
+}
+
 pub(crate) async fn find(session: &mut dyn Session, name: String, cluster_name: String) -> Result<Agent, StoreError> {
     let sql = columns!("FROM agents WHERE name = ?1 AND cluster_name = ?2 AND deleted_at IS NULL");
     let row = one(session, sql, values![&name, &cluster_name], read).await?;
@@ -80,6 +86,11 @@ pub(crate) async fn update(
     agent: AgentId,
     changes: UpdateAgentRequest,
 ) -> Result<Agent, StoreError> {
+    // A poll that waits is told of another status, as of anything else that is wanted of the agent.
+    let version = match changes.status {
+        Some(_) => Some(epoch::tick(session).await?),
+        None => None,
+    };
     let now = get(session, agent).await?;
     let name = changes.name.as_ref().unwrap_or(&now.name);
     let cluster_name = changes.cluster_name.as_ref().unwrap_or(&now.cluster_name);
@@ -87,9 +98,13 @@ pub(crate) async fn update(
     if any(session, sql, values![name, cluster_name, agent]).await? {
         return Err(StoreError::Duplicate { noun: Noun::Agent, name: in_words(name, cluster_name) });
     }
-    let active = changes.status.unwrap_or(now.status) == AgentStatus::Active;
+    let status = changes.status.unwrap_or(now.status);
+    let active = status == AgentStatus::Active;
     let sql = "UPDATE agents SET name = ?1, cluster_name = ?2, active = ?3, updated_at = ?4 WHERE id = ?5";
     change(session, sql, values![name, cluster_name, active, stamp.at, agent]).await?;
+    if let Some(version) = version.filter(|_| status != now.status) {
+        epoch::desired_set_changed(session, agent, version).await?;
+    }
     let details = json!(changes);
     audit::record(session, &stamp, "agent.updated", WHAT, Some(agent.to_string()), Some(details)).await?;
     get(session, agent).await

@@ -10,19 +10,19 @@ use super::{agents, epoch};
 use crate::store::{DesiredObject, DesiredSet, StoreError};
 
 pub(crate) async fn desired_set(session: &mut dyn Session, agent: AgentId) -> Result<DesiredSet, StoreError> {
-    agents::require(session, agent).await?;
     // The version first: what is committed in between comes with a higher one, and is asked for again.
     let (version, nudged) = versions_of(session, agent).await?;
+    let status = agents::status_of(session, agent).await?;
     let epoch = epoch::current(session).await?;
     let objects = all(session, DESIRED, values![agent, 0], read).await?;
     assert_consistent(&objects);
-    Ok(DesiredSet { epoch, version, nudged, objects })
+    Ok(DesiredSet { epoch, version, nudged, status, objects })
 }
 
 /// The desired set, with a receipt for each stack in it. The agent's own polls come here, nobody else's.
 pub(crate) async fn hand_out(session: &mut dyn Session, agent: AgentId) -> Result<DesiredSet, StoreError> {
-    agents::require(session, agent).await?;
     let (version, nudged) = versions_of(session, agent).await?;
+    let status = agents::status_of(session, agent).await?;
     let epoch = epoch::current(session).await?;
     // A stack without a revision is not in the set, and so not received. An idle poll writes nothing.
     let fresh = "SELECT 1 FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
@@ -36,7 +36,7 @@ pub(crate) async fn hand_out(session: &mut dyn Session, agent: AgentId) -> Resul
     // Only what has its receipt: a stack that was taken away meanwhile is not handed out.
     let objects = all(session, DESIRED, values![agent, 1], read).await?;
     assert_consistent(&objects);
-    Ok(DesiredSet { epoch, version, nudged, objects })
+    Ok(DesiredSet { epoch, version, nudged, status, objects })
 }
 
 /// With 1 as its second value only what was received, with 0 everything.
