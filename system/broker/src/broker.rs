@@ -29,6 +29,9 @@ impl Default for Bounds {
     }
 }
 
+/// How long an agent may be silent before subscribers are told, unless the broker was made with another bound.
+const OFFLINE_AFTER: Duration = Duration::from_secs(120);
+
 /// A broker. Cheap to clone; clones are the same broker.
 #[derive(Clone)]
 pub struct Broker(Arc<Parts>);
@@ -41,6 +44,8 @@ pub struct Parts {
     pub(crate) memory: Arc<Memory>,
     pub(crate) etag_key: EtagKey,
     pub(crate) bounds: Bounds,
+    /// Nothing means never.
+    pub(crate) offline_after: Option<Duration>,
     pub(crate) webhooks: Option<WebhookSettings>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) request_ids: RequestIds,
@@ -69,6 +74,7 @@ impl Broker {
             memory,
             etag_key: EtagKey::new(&secret),
             bounds: Bounds::default(),
+            offline_after: Some(OFFLINE_AFTER),
             webhooks: None,
             metrics: Arc::default(),
             throttle: Throttle::default(),
@@ -83,6 +89,11 @@ impl Broker {
     /// The same broker with other bounds.
     pub fn with_bounds(self, bounds: Bounds) -> Self {
         self.changed(|parts| parts.bounds = bounds)
+    }
+
+    /// The same broker, which tells subscribers of agents that were silent for longer than this; without it, of none.
+    pub fn with_offline_after(self, offline_after: Option<Duration>) -> Self {
+        self.changed(|parts| parts.offline_after = offline_after)
     }
 
     /// Before it is served: afterwards there are clones, which keep what they have.

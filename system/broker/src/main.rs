@@ -119,7 +119,8 @@ async fn start(config: &Config) -> Result<(), StartError> {
     let signals = Signals::listen()?;
     let files = tls_files(config)?;
     let entropy = system_entropy();
-    let broker = with_webhooks(config, broker(config, &entropy).await?.with_bounds(bounds(config))).await?;
+    let broker = broker(config, &entropy).await?.with_bounds(bounds(config)).with_offline_after(offline_after(config));
+    let broker = with_webhooks(config, broker).await?;
     key::first_start(&broker, Path::new(config.text(&settings::ADMIN_KEY_FILE)), &entropy).await?;
     let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };
     let listener = listen(config.text(&settings::LISTEN)).await.map_err(listen_error)?;
@@ -170,6 +171,11 @@ fn bounds(config: &Config) -> Bounds {
         body_bytes_max: config.count(&settings::LIMITS_BODY_BYTES),
         wait_max: Duration::from_secs(config.count(&settings::LIMITS_WAIT_SECONDS_MAX) as u64),
     }
+}
+
+fn offline_after(config: &Config) -> Option<Duration> {
+    let seconds = config.count(&settings::AGENTS_OFFLINE_AFTER_SECONDS) as u64;
+    (seconds > 0).then_some(Duration::from_secs(seconds))
 }
 
 fn limits(config: &Config) -> Limits {

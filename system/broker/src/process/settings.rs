@@ -87,6 +87,16 @@ pub const LIMITS_WAIT_SECONDS_MAX: Setting = Setting {
         "The longest time that a poll may ask to wait for a change",
     )
 };
+/// How long an agent may be silent.
+pub const AGENTS_OFFLINE_AFTER_SECONDS: Setting = Setting {
+    default: Some("120"),
+    ..Setting::plain(
+        "agents.offline_after_seconds",
+        "agents-offline-after-seconds",
+        Kind::Count(0, 604_800),
+        "How long an agent may send no heartbeat before subscribers are told; 0 tells them never",
+    )
+};
 /// Whether webhooks may go to private addresses.
 pub const WEBHOOKS_ALLOW_PRIVATE_TARGETS: Setting = Setting {
     default: Some("false"),
@@ -132,6 +142,7 @@ pub static PROGRAM: Program = Program {
         &LIMITS_BODY_BYTES,
         &LIMITS_CONNECTIONS,
         &LIMITS_WAIT_SECONDS_MAX,
+        &AGENTS_OFFLINE_AFTER_SECONDS,
         &WEBHOOKS_ALLOW_PRIVATE_TARGETS,
         &WEBHOOKS_ENCRYPTION_KEY_FILE,
         &WEBHOOKS_ENCRYPTION_KEY,

@@ -1,5 +1,6 @@
 //! Every verb of the store: its name, its arguments, its result, and the function in `sql/` that carries it out.
 
+use jiff::Timestamp;
 use sindri_model::wire::{
     Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, Approval, ApprovalRequest,
     ApprovalState, AuditLog, DeploymentHealth, DeploymentObject, Generator, HealthStatusUpdate, PakSummary, Stack,
@@ -13,8 +14,8 @@ use sindri_model::{
 use super::sql::database::{Database, Sql, Weight};
 use super::sql::submissions::Submission;
 use super::sql::{
-    agents, approvals, audit, deliveries, epoch, events, fleet, generators, health, keys, labels, outcomes, policies,
-    revisions, stacks, status, target_state, targets, webhooks,
+    agents, approvals, audit, deliveries, epoch, events, fleet, generators, health, keys, labels, offline, outcomes,
+    policies, revisions, stacks, status, target_state, targets, webhooks,
 };
 use super::{
     AuditFilter, Claim, Claimed, DeliveryFilter, DesiredSet, Era, FleetEntry, Heartbeat, KeyHolder, KeyRecord,
@@ -104,6 +105,10 @@ verbs! {
     Write delete_agent(stamp: Stamp, agent: AgentId) -> () = agents::delete;
     /// Notes that agents live.
     Write record_heartbeats(beats: Vec<(AgentId, Heartbeat)>) -> () = agents::heartbeats;
+
+    /// Notes which agents have sent no heartbeat since then, and tells subscribers, once until an agent is back. As many
+    /// at most as the limit says; returns how many.
+    Write note_offline(stamp: Stamp, silent_since: Timestamp, limit: i64) -> usize = offline::note;
 
     /// The labels of an agent.
     Read agent_labels(agent: AgentId, page: Page) -> Vec<AgentLabel> = labels::of_agent;

@@ -113,6 +113,7 @@ log.level                       debug                     environment SINDRI__BR
 limits.body_bytes               2097152                   default
 limits.connections              16384                     default
 limits.wait_seconds_max         300                       default
+agents.offline_after_seconds    120                       default
 webhooks.allow_private_targets  false                     default
 webhooks.encryption_key_file    -                         default
 webhooks.encryption_key         ***                       environment SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY

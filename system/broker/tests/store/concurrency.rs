@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sindri_broker::{AuditFilter, Change, Noun, PostgresStore, Store, StoreError};
+use sindri_model::wire::{AgentStatus, UpdateAgentRequest};
 use sindri_model::{RevisionId, Sequence, StackId};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -155,4 +156,19 @@ async fn two_brokers_never_take_the_same_message() {
     }
     let distinct: BTreeSet<_> = taken.iter().collect();
     assert_eq!(distinct.len(), taken.len());
+}
+
+#[tokio::test]
+async fn two_brokers_never_call_the_same_agent_offline() {
+    let Some(world) = World::postgres().await else { return };
+    let agents: [_; 8] = world.with_agents().await;
+    let other = PostgresStore::open(world.url.as_ref().unwrap(), 4).await.unwrap();
+    for agent in agents {
+        let active = UpdateAgentRequest { status: Some(AgentStatus::Active), ..Default::default() };
+        world.store.update_agent(stamp(), agent, active).await.unwrap();
+        world.beat(agent, 10).await;
+    }
+    let (one, two) =
+        tokio::join!(world.store.note_offline(stamp(), at(20), 100), other.note_offline(stamp(), at(20), 100));
+    assert_eq!(one.unwrap() + two.unwrap(), agents.len());
 }

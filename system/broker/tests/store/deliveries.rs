@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use sindri_broker::{Claim, Claimed, DeliveryFilter, NextStep, SealedParts, Settlement, WebhookRecord};
-use sindri_model::wire::{EventStatus, WebhookFilters, WebhookResponse};
+use sindri_model::wire::{AgentStatus, EventStatus, UpdateAgentRequest, WebhookFilters, WebhookResponse};
 use sindri_model::{AgentId, DeliveryId, WebhookId};
 
 use crate::support::{ALL, World, at, contracts, entropy, seconds, stamp};
@@ -14,6 +14,7 @@ contracts!(
     a_sender_that_vanishes_loses_its_hold,
     a_message_ends_as_success_or_dead_and_history_says_so,
     agents_send_what_is_for_their_labels,
+    an_agent_that_falls_silent_is_announced_once_until_it_is_back,
 );
 
 pub fn webhook(name: &str, events: &[&str]) -> WebhookRecord {
@@ -170,4 +171,40 @@ async fn agents_send_what_is_for_their_labels(world: World) {
     let id = ids(&taken)[0];
     assert!(world.store.claimed_delivery(south, id).await.is_err());
     assert_eq!(world.store.claimed_delivery(north, id).await.unwrap().id, id);
+}
+
+async fn an_agent_that_falls_silent_is_announced_once_until_it_is_back(world: World) {
+    let [silent, well, resting, never] = world.with_agents().await;
+    for (agent, status) in [
+        (silent, AgentStatus::Active),
+        (well, AgentStatus::Active),
+        (resting, AgentStatus::Inactive),
+        (never, AgentStatus::Active),
+    ] {
+        let changes = UpdateAgentRequest { status: Some(status), ..Default::default() };
+        world.store.update_agent(stamp(), agent, changes).await.unwrap();
+    }
+    let hook = add(&world, webhook("all", &["agent.offline"])).await;
+    for (agent, second) in [(silent, 10), (well, 50), (resting, 10)] {
+        world.beat(agent, second).await;
+    }
+    let look = async |second| world.store.note_offline(stamp(), at(second), 10).await.unwrap();
+    assert_eq!(look(10).await, 0, "not longer than that");
+    assert_eq!(look(20).await, 1);
+    let claimed = world.store.claim_deliveries(claim("one", at(1))).await.unwrap();
+    let data = &claimed.deliveries[0].delivery.payload["data"];
+    assert_eq!((&data["agent_id"], &data["name"]), (&serde_json::json!(silent), &serde_json::json!("agent-0")));
+    assert_eq!(look(20).await, 0, "it was told");
+    world.beat(silent, 5).await;
+    assert_eq!(look(20).await, 0, "an older heartbeat brings nobody back");
+    world.beat(silent, 30).await;
+    assert_eq!(look(20).await, 0);
+    assert_eq!(look(40).await, 1);
+    world.beat(silent, 41).await;
+    assert_eq!(world.store.note_offline(stamp(), at(100), 1).await.unwrap(), 1, "as many as may be");
+    assert_eq!(look(100).await, 1);
+    assert_eq!(queued(&world, hook).await, ["agent.offline"; 4]);
+    world.beat(silent, 200).await;
+    world.store.delete_agent(stamp(), silent).await.unwrap();
+    assert_eq!(look(300).await, 0);
 }

@@ -137,7 +137,7 @@ pub(crate) async fn delete(session: &mut dyn Session, stamp: Stamp, agent: Agent
 /// A heartbeat that says nothing about the cluster leaves what was last said; an older one changes nothing.
 pub(crate) async fn heartbeats(session: &mut dyn Session, beats: Vec<(AgentId, Heartbeat)>) -> Result<(), StoreError> {
     for (agent, beat) in beats {
-        let sql = "UPDATE agents SET last_heartbeat = ?1
+        let sql = "UPDATE agents SET last_heartbeat = ?1, is_offline = 0
                    WHERE id = ?2 AND (last_heartbeat IS NULL OR last_heartbeat < ?1)";
         change(session, sql, values![beat.at, agent]).await?;
         if beat.report.k8s_reachable.is_some() || beat.report.k8s_api_latency_ms.is_some() {

@@ -18,6 +18,7 @@ pub(super) mod health;
 pub(super) mod keys;
 pub(super) mod labels;
 mod matching;
+pub(super) mod offline;
 mod once;
 pub(super) mod outcomes;
 pub(super) mod policies;
