@@ -14,7 +14,7 @@ use clap::{Parser, Subcommand};
 use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_client::Client;
 
-use commands::{agent, apply, events, stack, status, target};
+use commands::{agent, apply, approvals, events, stack, status, target};
 use failure::Failure;
 
 /// Declares what clusters run, and shows how they do.
@@ -55,8 +55,20 @@ enum Command {
     },
     /// Shows how each stack is on each agent.
     Status {
-        /// Only this stack: its name or id.
+        /// Only this stack, with its conditions on every cluster: its name or id.
         stack: Option<String>,
+    },
+    /// Shows what agents hold back until somebody decides.
+    Approvals(approvals::Arguments),
+    /// Lets an agent carry out what it holds back.
+    Approve {
+        /// The id of the approval.
+        id: String,
+    },
+    /// Keeps an agent from carrying out what it holds back.
+    Reject {
+        /// The id of the approval.
+        id: String,
     },
     /// Shows what agents reported.
     Events {
@@ -93,6 +105,9 @@ async fn execute(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Untarget(arguments) => target::remove(client, &arguments).await,
         Command::Delete { stack } => stack::delete(client, &stack).await,
         Command::Status { stack } => status::run(client, stack.as_deref()).await,
+        Command::Approvals(arguments) => approvals::list(client, &arguments).await,
+        Command::Approve { id } => approvals::approve(client, &id).await,
+        Command::Reject { id } => approvals::reject(client, &id).await,
         Command::Events { subject } => events::run(client, &subject).await,
     }
 }

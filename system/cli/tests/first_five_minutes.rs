@@ -9,7 +9,10 @@ use std::process::{Child, Command, Output, Stdio};
 
 use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_client::{Client, TargetState};
-use sindri_model::wire::{EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent};
+use sindri_model::wire::{
+    ApprovalRequest, ConditionStatus, EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent, ReportedCondition,
+    StackStatusReport, condition,
+};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -170,6 +173,29 @@ impl Agent {
         Self { runtime, client }
     }
 
+    /// Polls, and holds back the one thing that it is told; the id of the approval that it waits for.
+    fn hold_back(&self, reason: &str, plan: &str) -> String {
+        self.runtime.block_on(async {
+            let id = self.client.whoami().await.unwrap().agent.unwrap();
+            let TargetState::Changed { objects, .. } = self.client.target_state(id, None).await.unwrap() else {
+                panic!("unchanged without a tag");
+            };
+            let (stack, deployment_object_id) = (objects[0].stack_id, objects[0].id);
+            let (digest, plan) = ("a".repeat(64), plan.to_owned());
+            let request = ApprovalRequest { deployment_object_id, digest, reasons: vec![reason.to_owned()], plan };
+            let approval = self.client.propose(id, stack, &request).await.unwrap();
+            let blocked = ReportedCondition {
+                kind: condition::BLOCKED.to_owned(),
+                status: ConditionStatus::True,
+                reason: "TooMuch".to_owned(),
+                message: reason.to_owned(),
+            };
+            let report = StackStatusReport { deployment_object_id, conditions: vec![blocked] };
+            self.client.put_stack_status(id, stack, &report).await.unwrap();
+            approval.id.to_string()
+        })
+    }
+
     /// Polls, and reports this outcome of the one thing that it is told.
     fn report(&self, status: EventStatus, message: Option<&str>) {
         self.runtime.block_on(async {
@@ -188,6 +214,33 @@ impl Agent {
             self.client.report(&event, &format!("{}-{}", object.id, event.status)).await.unwrap();
         });
     }
+}
+
+#[test]
+fn conditions_and_approvals_are_shown_and_decided() {
+    let broker = Broker::start();
+    let made = broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
+    let agent = Agent::new(&broker.address, made.rsplit(' ').next().unwrap().trim());
+    broker.ok(&["stack", "create", "web"]);
+    broker.ok(&["target", "web", "east"]);
+    let file = broker.file("web.yaml", BUNDLE);
+    broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
+    assert_eq!(cells(&broker.ok(&["approvals"])).len(), 0);
+    let approval = agent.hold_back("12 of 13 objects would go", "- delete ConfigMap b/a");
+    let status = broker.ok(&["status", "web"]);
+    assert!(status.contains("\nstack web is Blocked\nCLUSTER  AGENT  SEQUENCE  ACCEPTED"), "{status}");
+    let row = status.lines().last().unwrap();
+    assert!(row.starts_with("prod ") && row.ends_with("Blocked=True TooMuch: 12 of 13 objects would go"), "{status}");
+    let waiting = broker.ok(&["approvals"]);
+    assert_eq!(cells(&waiting), [[&approval, "web", "east", "pending", "12 of 13 objects would go"]]);
+    assert!(broker.ok(&["approvals", &approval]).ends_with("\n\n- delete ConfigMap b/a\n"));
+    assert_eq!(broker.ok(&["approve", &approval]), format!("approval {approval} is approved\n"));
+    assert_eq!(broker.ok(&["approve", &approval]), format!("approval {approval} is approved\n"));
+    let refused = broker.mistake(&["reject", &approval]);
+    assert!(refused.ends_with(&format!("the broker answered 409: approval {approval} is approved")), "{refused}");
+    assert_eq!(cells(&broker.ok(&["approvals"])).len(), 0);
+    assert_eq!(cells(&broker.ok(&["approvals", "--all"])).len(), 1);
+    assert_eq!(broker.mistake(&["approve", "web"]), "sindri: web is not the id of an approval");
 }
 
 #[test]

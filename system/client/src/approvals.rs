@@ -31,6 +31,12 @@ impl Client {
         self.fetch(call, StatusCode::OK).await
     }
 
+    /// One of them.
+    pub async fn approval(&self, approval: ApprovalId) -> Result<Approval, ClientError> {
+        let call = Call::get(format!("/approvals/{approval}"), format!("read approval {approval}"));
+        self.fetch(call, StatusCode::OK).await
+    }
+
     /// Lets an agent carry out what it holds back.
     pub async fn approve(&self, approval: ApprovalId) -> Result<Approval, ClientError> {
         self.decide(approval, "approve").await

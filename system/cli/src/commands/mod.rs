@@ -2,6 +2,8 @@
 
 pub(crate) mod agent;
 pub(crate) mod apply;
+pub(crate) mod approvals;
+pub(crate) mod conditions;
 pub(crate) mod events;
 pub(crate) mod stack;
 pub(crate) mod status;

@@ -1,4 +1,5 @@
-//! `sindri status`: each stack on each agent, from what was submitted, targeted and reported.
+//! `sindri status`: each stack on each agent, from what was submitted, targeted and reported. Of one stack also its
+//! conditions, as far as agents report any.
 //!
 //! It needs the administrator's key: it looks at what every agent is told, which makes no agent receive it.
 
@@ -8,6 +9,7 @@ use sindri_client::{Client, TargetState};
 use sindri_model::wire::{Agent, AgentEvent, DeploymentObject, EventStatus};
 use sindri_model::{RevisionId, StackId};
 
+use crate::commands::conditions;
 use crate::failure::Failure;
 use crate::names;
 use crate::table::table;
@@ -40,6 +42,12 @@ pub(crate) async fn run(client: &Client, only: Option<&str>) -> Result<(), Failu
         rows.extend(reports.iter().flat_map(|report| report.rows_of_deleted(&living)));
     }
     print!("{}", table(["STACK", "SEQUENCE", "AGENT", "STATUS"], &rows));
+    if only.is_some() {
+        for stack in &stacks {
+            let conditions = conditions::of_stack(client, &stack.name, stack.id).await?;
+            conditions.iter().for_each(|conditions| print!("\n{conditions}"));
+        }
+    }
     Ok(())
 }
 

@@ -1,0 +1,64 @@
+//! `sindri approvals`, `sindri approve` and `sindri reject`: what agents hold back, and what is decided about it.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use sindri_client::Client;
+use sindri_model::ApprovalId;
+use sindri_model::wire::{Approval, ApprovalState};
+
+use crate::failure::Failure;
+use crate::table::table;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Only one of them, with its whole plan.
+    id: Option<String>,
+    /// Also those that were decided or that nobody wants any more.
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) async fn list(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(id) = &arguments.id {
+        show(&client.approval(parsed(id)?).await?);
+        return Ok(());
+    }
+    let approvals = client.approvals((!arguments.all).then_some(ApprovalState::Pending)).await?;
+    let agents: BTreeMap<_, _> = client.agents().await?.into_iter().map(|agent| (agent.id, agent.name)).collect();
+    let stacks: BTreeMap<_, _> = client.stacks().await?.into_iter().map(|stack| (stack.id, stack.name)).collect();
+    let row = |approval: &Approval| {
+        let agent = agents.get(&approval.agent_id).cloned().unwrap_or_else(|| approval.agent_id.to_string());
+        let stack = stacks.get(&approval.stack_id).cloned().unwrap_or_else(|| approval.stack_id.to_string());
+        [approval.id.to_string(), stack, agent, approval.state.to_string(), approval.reasons.join("; ")]
+    };
+    let rows: Vec<_> = approvals.iter().map(row).collect();
+    print!("{}", table(["ID", "STACK", "AGENT", "STATE", "WHY"], &rows));
+    Ok(())
+}
+
+fn show(approval: &Approval) {
+    println!("approval {} is {}", approval.id, approval.state);
+    if let Some(decider) = &approval.decided_by {
+        println!("decided by {decider}");
+    }
+    approval.reasons.iter().for_each(|reason| println!("- {reason}"));
+    println!("\n{}", approval.plan.trim_end());
+}
+
+pub(crate) async fn approve(client: &Client, id: &str) -> Result<(), Failure> {
+    decided(client.approve(parsed(id)?).await?)
+}
+
+pub(crate) async fn reject(client: &Client, id: &str) -> Result<(), Failure> {
+    decided(client.reject(parsed(id)?).await?)
+}
+
+fn decided(approval: Approval) -> Result<(), Failure> {
+    println!("approval {} is {}", approval.id, approval.state);
+    Ok(())
+}
+
+fn parsed(id: &str) -> Result<ApprovalId, Failure> {
+    id.parse().map_err(|_| Failure::Mistake(format!("{id} is not the id of an approval")))
+}
