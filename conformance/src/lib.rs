@@ -10,6 +10,7 @@ pub mod bench;
 pub mod binaries;
 pub mod process;
 pub mod report;
+mod rights;
 pub mod site;
 pub mod stage;
 pub mod suite;

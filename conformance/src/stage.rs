@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::api;
 use crate::process::{Process, ProcessError};
+use crate::rights;
 use crate::site::{Broker, POLLING_INTERVAL_SECS, Site};
 
 /// The longest that a job of the operator may take. Longer than it asks a broker that is away.
@@ -61,8 +62,10 @@ impl RealStage {
     ) -> Result<(), Trouble> {
         for agent in enlist(self, names, ledger)? {
             let cluster = provider.start(&Options::default()).map_err(broken)?;
-            let kubeconfig = &cluster.access().kubeconfig;
-            let process = self.site.start_agent(&agent.name, &agent.key, &self.broker.url, kubeconfig);
+            let access = cluster.access();
+            let granted = rights::grant(self.site.waiter(), access, self.site.path(), &agent.name);
+            let kubeconfig = granted.map_err(Trouble::Broken)?.unwrap_or_else(|| access.kubeconfig.clone());
+            let process = self.site.start_agent(&agent.name, &agent.key, &self.broker.url, &kubeconfig);
             self.agents.insert(agent.name.clone(), process.map_err(broken)?);
             self.clusters.insert(agent.name, cluster);
         }

@@ -112,27 +112,29 @@ impl Agent {
         etag: &mut Option<String>,
         next: Instant,
     ) -> Result<bool, ClientError> {
-        if !self.is_active(id, target).await? {
+        // Whoever rests is told so by its own record; whoever acts, by every answer.
+        if !target.is_active.load(Ordering::Relaxed) && !self.is_active(id, target).await? {
             return Ok(false);
         }
-        let wait = next.saturating_duration_since(Instant::now());
-        match self.broker.next_target_state(id, etag.as_deref(), wait).await? {
-            TargetState::Unchanged { .. } => Ok(false),
-            TargetState::Changed { objects, etag: new, .. } => {
-                // It may have been told to rest while it waited.
-                if !self.is_active(id, target).await? {
-                    return Ok(false);
-                }
-                let changed = target.renew(objects, self.policies(id).await?, self.cluster.no_claims());
-                *etag = new;
-                if changed.is_empty() {
-                    // Something else has changed than what is declared: an approval, perhaps.
-                    target.objects().iter().for_each(|object| queue.ask(object.stack_id, Why::Poll));
-                }
-                changed.into_iter().for_each(|stack| queue.ask(stack, Why::Changed));
-                Ok(etag.is_some())
-            }
+        let (wait, acts) = (next.saturating_duration_since(Instant::now()), Some(AgentStatus::Active));
+        let (status, changed) = match self.broker.next_target_state_or_status(id, etag.as_deref(), acts, wait).await? {
+            TargetState::Unchanged { status } => (status, None),
+            TargetState::Changed { objects, etag, epoch: _, status } => (status, Some((objects, etag))),
+        };
+        let is_active = match status {
+            Some(status) => status == AgentStatus::Active,
+            None => self.is_active(id, target).await?,
+        };
+        target.is_active.store(is_active, Ordering::Relaxed);
+        let Some((objects, new)) = changed.filter(|_| is_active) else { return Ok(false) };
+        let changed = target.renew(objects, self.policies(id).await?, self.cluster.no_claims());
+        *etag = new;
+        if changed.is_empty() {
+            // Something else has changed than what is declared: an approval, perhaps.
+            target.objects().iter().for_each(|object| queue.ask(object.stack_id, Why::Poll));
         }
+        changed.into_iter().for_each(|stack| queue.ask(stack, Why::Changed));
+        Ok(etag.is_some())
     }
 
     /// How each stack is to be treated. A broker that does not know of that has nothing to say.

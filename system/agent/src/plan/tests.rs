@@ -7,6 +7,7 @@ use sindri_model::{Epoch, Sequence, StackId};
 use super::*;
 use crate::cluster::{Fingerprint, Resource};
 use crate::marks::Marks;
+use crate::settings::Brake;
 
 fn stack(digit: char) -> StackId {
     format!("{digit}0000000-0000-4000-8000-000000000000").parse().unwrap()
@@ -194,6 +195,145 @@ fn an_object_of_another_stack_is_refused_with_its_name() {
     let theirs = live([living(a.clone(), "7", marks_of('2', &a))]);
     let refused = plan(&present(1, vec![object("ConfigMap", "a")]), &Inventory::default(), &theirs, None).unwrap_err();
     assert!(refused.to_string().contains(&stack('2').to_string()), "{refused}");
+}
+
+/// A plan with everything that can be different.
+fn planned(
+    desired: &Desired,
+    inventory: &Inventory,
+    live: &LiveSet,
+    settled: Option<&Settled>,
+    claims: &Claims,
+    drift: DriftMode,
+) -> Result<Plan, Refusal> {
+    super::plan(desired, Observed { inventory, live, settled, claims, drift })
+}
+
+#[test]
+fn an_object_goes_to_the_stack_that_declares_it_now() {
+    let a = key("ConfigMap", "a");
+    let of_first = live([living(a.clone(), "7", marks_of('1', &a))]);
+    let mut claims = Claims::default();
+    claims.add(stack('1'), Sequence(4), &Some(BTreeSet::new()));
+    claims.add(stack('2'), Sequence(5), &Some([a.clone()].into()));
+    let known = inventory([entry("ConfigMap", "a", Some("7"))]);
+    let let_go = planned(&present(4, vec![]), &known, &of_first, None, &claims, DriftMode::Correct).unwrap();
+    assert_eq!(let_go.deletes, [], "the other stack wants it");
+    assert!(let_go.ahead.get(&a).is_some(), "and until it has it, it is still known");
+    let second = Desired { stack: stack('2'), ..present(5, vec![object("ConfigMap", "a")]) };
+    let taken = planned(&second, &Inventory::default(), &of_first, None, &claims, DriftMode::Correct).unwrap();
+    assert_eq!(taken.writes.len(), 1, "the first one has let go of it");
+    claims.add(stack('1'), Sequence(4), &Some([a.clone()].into()));
+    let refused = planned(&second, &Inventory::default(), &of_first, None, &claims, DriftMode::Correct);
+    assert!(matches!(refused, Err(Refusal::OwnedByOthers(_))), "the first one still declares it");
+    let nowhere = LiveSet::new();
+    let later = planned(&second, &Inventory::default(), &nowhere, None, &claims, DriftMode::Correct);
+    assert!(matches!(later, Err(Refusal::OwnedByOthers(_))), "of two that declare it the earlier one gets it");
+}
+
+#[test]
+fn drift_is_put_right_or_told_or_not_looked_at() {
+    let a = key("ConfigMap", "a");
+    let desired = present(2, vec![object("ConfigMap", "a")]);
+    let mut known = inventory([entry("ConfigMap", "a", Some("7"))]);
+    known.applied = Some(desired.position);
+    let assessed = sindri_health::Assessed::of(&json!({}), &[]);
+    let applied = Applied { uid: "7".into(), version: "1".into(), ours: ours("1"), assessed, created: false };
+    let settled = Settled { revision: revision('1'), objects: BTreeMap::from([(a.clone(), applied)]) };
+    let edited = live([LiveObject { ours: ours("9"), ..living(a.clone(), "7", marks_of('1', &a)) }]);
+    let steps = |settled, live: &LiveSet, drift| {
+        let plan = planned(&desired, &known, live, settled, &Claims::default(), drift).unwrap();
+        (plan.writes.len(), plan.checks.len(), plan.drifted.len())
+    };
+    let (all, gone) = (Some(&settled), LiveSet::new());
+    assert_eq!(steps(all, &edited, DriftMode::Correct), (1, 0, 1));
+    assert_eq!(steps(all, &edited, DriftMode::Detect), (0, 0, 1));
+    assert_eq!(steps(all, &edited, DriftMode::Off), (0, 0, 1));
+    assert_eq!(steps(all, &gone, DriftMode::Detect), (0, 0, 1), "what is gone has drifted");
+    assert_eq!(steps(None, &edited, DriftMode::Correct), (1, 0, 0), "a fresh process cannot tell, and applies");
+    assert_eq!(steps(None, &edited, DriftMode::Detect), (0, 1, 0), "or compares");
+    assert_eq!(steps(None, &edited, DriftMode::Off), (0, 0, 0));
+}
+
+/// What is held back of a plan that deletes these.
+fn held(kinds: &[(&str, usize)], kept: usize, goal: &Goal, strangers: &Strangers, brake: Brake) -> Vec<String> {
+    let names =
+        kinds.iter().flat_map(|(kind, count)| (0..*count).map(move |number| (*kind, format!("{kind}-{number}"))));
+    let entries: Vec<Entry> = names.map(|(kind, name)| entry(kind, &name.to_lowercase(), Some("7"))).collect();
+    let deletes = entries.iter().map(|entry| Delete { entry: entry.clone(), uid: "7".into() }).collect();
+    let all = inventory(
+        entries.into_iter().chain((0..kept).map(|number| entry("ConfigMap", &format!("kept-{number}"), None))),
+    );
+    let (ahead, none) = (Inventory::default(), Vec::new);
+    let plan = Plan { ahead, writes: vec![], checks: vec![], deletes, leaving: none(), drifted: none() };
+    holds(&plan, &all, goal, strangers, &brake).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_deletes_too_much_is_held_back() {
+    let (present, removed) = (Goal::Present(vec![]), Goal::Removed);
+    let much = |count, kept, goal: &Goal, brake| held(&[("ConfigMap", count)], kept, goal, &Strangers::new(), brake);
+    let brake = Brake::default();
+    assert_eq!(much(6, 5, &present, brake), ["the revision would delete 6 of 11 objects"]);
+    assert_eq!(much(6, 6, &present, brake), [""; 0], "not more than half");
+    assert_eq!(much(5, 0, &present, brake), [""; 0], "not more than five");
+    assert_eq!(much(60, 0, &removed, brake), [""; 0], "a removal is itself the approval");
+    assert_eq!(much(6, 5, &present, Brake { is_on: false, ..brake }), [""; 0]);
+    assert_eq!(much(6, 5, &present, Brake { objects: 6, ..brake }), [""; 0]);
+    assert_eq!(much(6, 5, &present, Brake { percent: 60, ..brake }), [""; 0]);
+}
+
+#[test]
+fn what_takes_more_along_is_held_back_by_itself_whoever_asks() {
+    let brake = Brake::default();
+    let stranger = Strangers::from([(key("Namespace", "namespace-0"), vec![key("Secret", "of-others")])]);
+    let told = held(&[("Namespace", 1), ("Secret", 1)], 9, &Goal::Removed, &stranger, brake);
+    assert_eq!(told, ["Namespace namespace-0 is kept: it holds Secret shop/of-others, which is not of this stack"]);
+    let claim = held(&[("PersistentVolumeClaim", 1)], 9, &Goal::Removed, &Strangers::new(), brake);
+    let kept = "PersistentVolumeClaim shop/persistentvolumeclaim-0 is kept: its data would go with it";
+    assert_eq!(claim, [kept]);
+}
+
+#[test]
+fn a_plan_is_printed_as_it_would_be_carried_out() {
+    let there = |kind: &str, name: &str| living(key(kind, name), "7", marks_of('1', &key(kind, name)));
+    let desired = present(
+        2,
+        vec![
+            object("Deployment", "web"),
+            object("ConfigMap", "new"),
+            object("Secret", "adopted"),
+            object("Namespace", "shop"),
+        ],
+    );
+    let known = inventory([
+        entry("Deployment", "web", Some("7")),
+        entry("Service", "old", Some("7")),
+        entry("ConfigMap", "gone", Some("7")),
+        entry("Namespace", "shop", Some("7")),
+        entry("PersistentVolumeClaim", "data", Some("7")),
+    ]);
+    let adopted = living(key("Secret", "adopted"), "8", Marks::default());
+    let leaving = LiveObject { deleting: true, ..there("ConfigMap", "gone") };
+    let live = live([
+        there("Deployment", "web"),
+        there("Service", "old"),
+        there("PersistentVolumeClaim", "data"),
+        leaving,
+        adopted,
+    ]);
+    let plan = plan(&desired, &known, &live, None).unwrap();
+    let held = holds(&plan, &known, &desired.goal, &Strangers::new(), &Brake::default());
+    insta::assert_snapshot!(plan.shown(&known, &live, &held), @r"
+    + Namespace shop  (missing)
+    + ConfigMap shop/new  (new)
+    ~ Secret shop/adopted  (adopted)
+    ~ Deployment shop/web
+    - Service shop/old
+    - PersistentVolumeClaim shop/data  (waits for an approval)
+    - ConfigMap shop/gone  (is already being deleted)
+    # PersistentVolumeClaim shop/data is kept: its data would go with it
+    ");
 }
 
 prop_compose! {

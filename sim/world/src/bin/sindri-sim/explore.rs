@@ -34,10 +34,13 @@ pub fn explore(library: &Library, chosen: &[Scenario], flags: &SimFlags) -> Resu
     let mut from = first;
     loop {
         for scenario in chosen {
-            let plays: Vec<Playing> = (from..from + count).map(|seed| Playing { seed, kill_at: flags.kill_at }).collect();
+            let plays: Vec<Playing> =
+                (from..from + count).map(|seed| Playing { seed, kill_at: flags.kill_at }).collect();
             let mut ran = run_plays(library, scenario, &plays, flags)?;
             let events = ran.first().map(|ran| ran.report.events);
-            if let Some(events) = events.filter(|_| scenario.kill_at_every_event && from == 0 && flags.kill_at.is_none()) {
+            if let Some(events) =
+                events.filter(|_| scenario.kill_at_every_event && from == 0 && flags.kill_at.is_none())
+            {
                 let killed = (1..=events).map(|event| Playing { seed: 0, kill_at: Some(event) }).collect::<Vec<_>>();
                 ran.extend(run_plays(library, scenario, &killed, flags)?);
             }

@@ -1,0 +1,81 @@
+//! The rights of an agent: those that the project documents, and no others. On a control plane that knows rights the agents
+//! of the suite run with exactly these.
+
+use std::path::{Path, PathBuf};
+
+use http::Method;
+use serde_json::{Value, json};
+use sindri_cluster::{Access, Secret};
+use sindri_model::yaml;
+use sindri_world::stage::ClusterCall;
+
+use crate::api;
+use crate::waiter::Waiter;
+
+/// What operators apply.
+const DOCUMENTED: &str = include_str!("../../fixtures/rbac/agent.yaml");
+/// Where a token of the account comes from.
+const TOKEN: &str = "/api/v1/namespaces/sindri-system/serviceaccounts/sindri-agent/token";
+/// Longer than any story.
+const TOKEN_SECONDS: u64 = 3_600;
+
+/// Grants the rights and writes a kubeconfig that has them; `None` where nobody asks for rights.
+pub fn grant(waiter: &Waiter, access: &Access, directory: &Path, name: &str) -> Result<Option<PathBuf>, String> {
+    if access.token.is_none() {
+        return Ok(None);
+    }
+    let documents = yaml::parse_documents(DOCUMENTED).map_err(|errors| errors[0].to_string())?;
+    for document in documents {
+        let target = format!("{}?fieldManager=operator&force=true", path(&document.value)?);
+        let body = document.value.to_string().into_bytes();
+        let content_type = "application/apply-patch+yaml";
+        call(waiter, access, ClusterCall { method: Method::PATCH, target, content_type, body })?;
+    }
+    let body = json!({"spec": {"expirationSeconds": TOKEN_SECONDS}}).to_string().into_bytes();
+    let request = ClusterCall { method: Method::POST, target: TOKEN.into(), content_type: "application/json", body };
+    let answer = call(waiter, access, request)?;
+    let token = answer["status"]["token"].as_str().ok_or("the answer has no token")?;
+    write(access, &Secret::new(token), directory, name).map(Some).map_err(|error| error.to_string())
+}
+
+fn call(waiter: &Waiter, access: &Access, request: ClusterCall) -> Result<Value, String> {
+    let what = format!("{} {}", request.method, request.target);
+    match api::call(waiter, access, request)? {
+        (status, answer) if status < 300 => Ok(answer),
+        (status, answer) => Err(format!("{what}: {status} {}", answer["message"])),
+    }
+}
+
+fn path(object: &Value) -> Result<String, String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
+    let root = match text(&object["apiVersion"]).as_str() {
+        "v1" => "/api/v1".to_owned(),
+        other => format!("/apis/{other}"),
+    };
+    let namespace = object["metadata"]["namespace"].as_str().map(|namespace| format!("/namespaces/{namespace}"));
+    let plural = match kind.as_str() {
+        "Namespace" => "namespaces",
+        "ServiceAccount" => "serviceaccounts",
+        "Role" => "roles",
+        "RoleBinding" => "rolebindings",
+        "ClusterRole" => "clusterroles",
+        "ClusterRoleBinding" => "clusterrolebindings",
+        other => return Err(format!("{other} is no right")),
+    };
+    Ok(format!("{root}{}/{plural}/{name}", namespace.unwrap_or_default()))
+}
+
+fn write(access: &Access, token: &Secret, directory: &Path, name: &str) -> std::io::Result<PathBuf> {
+    let authority = directory.join(format!("{name}-authority.pem"));
+    std::fs::write(&authority, access.authority_pem.as_deref().unwrap_or_default())?;
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": access.server, "certificate-authority": authority}}],
+        "users": [{"name": name, "user": {"token": token.expose()}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+    });
+    let file = directory.join(format!("{name}-kubeconfig.json"));
+    std::fs::write(&file, config.to_string())?;
+    Ok(file)
+}
