@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use hyper_util::client::legacy::connect::HttpConnector;
-use sindri_client::Client;
+use sindri_client::{Client, Trust, encrypted};
 
 use commands::{agent, apply, approvals, events, stack, status, target};
 use failure::Failure;
@@ -24,6 +24,9 @@ struct Flags {
     /// The broker's address.
     #[arg(long, global = true, env = "SINDRI_BROKER", default_value = "http://127.0.0.1:3000", value_name = "URL")]
     broker: String,
+    /// Authorities in PEM that may issue the broker's certificate, in place of those that the machine trusts.
+    #[arg(long, global = true, env = "SINDRI_BROKER_CA_FILE", value_name = "FILE")]
+    broker_ca_file: Option<PathBuf>,
     /// The key to show.
     #[arg(long, global = true, env = "SINDRI_KEY", hide_env_values = true, value_name = "KEY")]
     key: Option<String>,
@@ -113,8 +116,26 @@ async fn execute(client: &Client, command: Command) -> Result<(), Failure> {
 }
 
 fn client(flags: &Flags) -> Result<Client, Failure> {
-    let base = flags.broker.parse().map_err(|_| Failure::Mistake(format!("{:?} is not an address", flags.broker)))?;
-    Ok(Client::new(HttpConnector::new(), base, &key(flags)?)?)
+    let mistake = |_| Failure::Mistake(format!("{:?} is not an address", flags.broker));
+    let base: http::Uri = flags.broker.parse().map_err(mistake)?;
+    let mut connector = HttpConnector::new();
+    if base.scheme() != Some(&http::uri::Scheme::HTTPS) {
+        return Ok(Client::new(connector, base, &key(flags)?)?);
+    }
+    connector.enforce_http(false);
+    Ok(Client::new(encrypted(connector, &trust(flags)?), base, &key(flags)?)?)
+}
+
+/// Whose certificates are believed.
+fn trust(flags: &Flags) -> Result<Trust, Failure> {
+    let trusted = match &flags.broker_ca_file {
+        None => Trust::system(),
+        Some(path) => {
+            let unreadable = |error| Failure::Mistake(format!("the authorities {}: {error}", path.display()));
+            Trust::authorities(&std::fs::read(path).map_err(unreadable)?)
+        }
+    };
+    trusted.map_err(|error| Failure::Mistake(error.to_string()))
 }
 
 fn key(flags: &Flags) -> Result<String, Failure> {

@@ -40,6 +40,13 @@ impl Play<'_> {
             },
             Expectation::State(check) => self.expect_state(check),
             Expectation::Heartbeat(check) => self.expect_heartbeat(check),
+            Expectation::Asked(check) => {
+                let count = self.stage.asked(&check.cluster, &check.requests)?.len();
+                if (check.at_least..=check.at_most).contains(&count) {
+                    return Ok(());
+                }
+                Err(unmet(format!("the agent of {} asked {count} times: {}", check.cluster, check.requests)))
+            }
             Expectation::Retried(retried) => self.expect_retried(retried),
         }
     }

@@ -93,7 +93,10 @@ impl<'a> Play<'a> {
             Step::Restart(host) => self.stage.act_on_hosts(HostAction::Restart(host.clone())),
             Step::Fail(fault) => self.stage.fail_cluster(fault),
             Step::Heal(cluster) => self.stage.heal_cluster(&cluster.cluster),
-            Step::Create(create) => self.create_object(&create.cluster, &create.yaml),
+            Step::Create(create) => {
+                let text = self.with_ids(&create.yaml);
+                self.create_object(&create.cluster, &text)
+            }
             Step::Edit(change) => self.edit_object(change),
             Step::Remove(object) => self.remove_object(&object.cluster, &object.object),
             Step::Check(expectation) => self.expect(expectation),

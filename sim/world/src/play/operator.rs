@@ -191,6 +191,15 @@ impl Play<'_> {
         })
     }
 
+    /// A text with the ids of stacks in place of `${NAME}`.
+    pub(super) fn with_ids(&self, text: &str) -> String {
+        let ledger = self.ledger.borrow();
+        let put_in = |text: String, (name, stack): (&String, &StackRecord)| {
+            text.replace(&format!("${{{name}}}"), &stack.id.to_string())
+        };
+        ledger.stacks.iter().fold(text.to_owned(), put_in)
+    }
+
     pub(crate) fn agent(&self, name: &str) -> Result<sindri_model::AgentId, Trouble> {
         let found = self.ledger.borrow().agents.get(name).copied();
         found.ok_or_else(|| Trouble::Broken(format!("the fleet has no agent {name:?}")))

@@ -336,7 +336,7 @@ pub struct ObjectRef {
 pub struct CreateObject {
     /// The cluster.
     pub cluster: String,
-    /// The manifest.
+    /// The manifest; `${NAME}` stands for the id of the stack of that name.
     pub yaml: String,
 }
 
@@ -375,6 +375,8 @@ pub enum Expectation {
     State(StateCheck),
     /// The broker has heard of an agent lately.
     Heartbeat(HeartbeatCheck),
+    /// The agent of a cluster asked for something no more often than this.
+    Asked(AskedCheck),
     /// Requests of the agent that match came after each other with these waits between them, to the second.
     Retried(Retried),
 }
@@ -464,6 +466,21 @@ pub struct Written {
     pub cluster: String,
     /// The writes.
     pub writes: Vec<String>,
+}
+
+/// How often something was asked for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskedCheck {
+    /// The cluster.
+    pub cluster: String,
+    /// Words of the request, as in `fail`.
+    pub requests: String,
+    /// No more often.
+    pub at_most: usize,
+    /// And no less often.
+    #[serde(default)]
+    pub at_least: usize,
 }
 
 /// The pace of repeated requests.

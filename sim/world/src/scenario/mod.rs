@@ -9,8 +9,8 @@ mod library;
 
 pub use duration::Span;
 pub use language::{
-    Activation, Annotating, Await, ChangeObject, ClusterFault, ClusterRef, ConditionCheck, Count, CreateObject,
-    EventCheck, Expectation, Fleet, HeartbeatCheck, Labelling, Latency, Link, ObjectCheck, ObjectRef, Quiet, Restore,
-    Retried, Said, Scenario, StackRef, StateCheck, Step, Submit, Targeting, Written,
+    Activation, Annotating, AskedCheck, Await, ChangeObject, ClusterFault, ClusterRef, ConditionCheck, Count,
+    CreateObject, EventCheck, Expectation, Fleet, HeartbeatCheck, Labelling, Latency, Link, ObjectCheck, ObjectRef,
+    Quiet, Restore, Retried, Said, Scenario, StackRef, StateCheck, Step, Submit, Targeting, Written,
 };
 pub use library::{Library, ScenarioError};
