@@ -163,12 +163,24 @@ pub fn api_server(server: SharedServer, gate: Arc<Gate>) -> Program {
     })
 }
 
-/// The production agent.
-pub fn agent(seed: u64, name: &str, key: String, polling_interval: Duration, brokers: usize) -> Program {
-    let entropy = entropy_source(seed, name);
-    let name = name.to_owned();
+/// The name of the n-th process of an agent, from 0.
+pub fn replica_name(agent: &str, index: usize) -> String {
+    if index == 0 { agent.to_owned() } else { format!("{agent}-{}", index + 1) }
+}
+
+/// The production agent; `identity` is the name of this process of it.
+pub fn agent(
+    seed: u64,
+    name: &str,
+    identity: &str,
+    key: String,
+    polling_interval: Duration,
+    brokers: usize,
+) -> Program {
+    let entropy = entropy_source(seed, identity);
+    let (name, identity) = (name.to_owned(), identity.to_owned());
     Box::new(move |port| {
-        let (entropy, name, key) = (entropy(), name.clone(), key.clone());
+        let (entropy, name, identity, key) = (entropy(), name.clone(), identity.clone(), key.clone());
         Box::pin(async move {
             let api: http::Uri = format!("http://{name}-api").parse().expect("names of hosts are valid");
             let client = kube_client(&kube::Config::new(api), port.connector()).expect("plain HTTP needs no files");
@@ -179,7 +191,7 @@ pub fn agent(seed: u64, name: &str, key: String, polling_interval: Duration, bro
                 cluster: Cluster::new(client, RetryPolicy::default()),
                 clock: Clock::new(wall_time),
                 entropy,
-                identity: name.clone(),
+                identity,
                 settings: Settings { polling_interval, ..Settings::new(name.clone(), name) },
                 metrics: Arc::default(),
                 readiness: Arc::default(),

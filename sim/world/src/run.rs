@@ -78,6 +78,7 @@ fn play(order: &Order<'_>) -> (Duration, u64, Result<(), Trouble>) {
         arm: order.arm,
         seed: order.seed,
         agents: order.scenario.fleet.agents.clone(),
+        replicas: order.scenario.fleet.replicas,
         brokers: order.scenario.fleet.brokers,
         polling_interval: POLLING_INTERVAL,
         kill_at: order.kill_at,

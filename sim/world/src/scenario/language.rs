@@ -75,6 +75,9 @@ fn default_converge() -> Span {
 pub struct Fleet {
     /// The agents by name; each has a cluster of its own.
     pub agents: Vec<String>,
+    /// Processes of each agent: `east`, `east-2` and so on, of which one acts.
+    #[serde(default = "one")]
+    pub replicas: usize,
     /// Brokers on one database: `broker`, `broker-2` and so on.
     #[serde(default = "one")]
     pub brokers: usize,

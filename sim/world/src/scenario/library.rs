@@ -7,10 +7,12 @@ use sindri_model::yaml;
 use thiserror::Error;
 
 use super::{Scenario, Step};
-use crate::hosts::broker_name;
+use crate::hosts::{broker_name, replica_name};
 
 /// More brokers than this show nothing that fewer do not.
 const BROKERS_MAX: usize = 5;
+/// And more processes of an agent neither.
+const REPLICAS_MAX: usize = 5;
 
 /// A file that cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -73,6 +75,9 @@ impl Library {
         if !(1..=BROKERS_MAX).contains(&scenario.fleet.brokers) {
             return Err(fail(line_of(&text, "fleet"), format!("a fleet has 1 to {BROKERS_MAX} brokers")));
         }
+        if !(1..=REPLICAS_MAX).contains(&scenario.fleet.replicas) {
+            return Err(fail(line_of(&text, "fleet"), format!("an agent has 1 to {REPLICAS_MAX} processes")));
+        }
         if scenario.fleet.agents.is_empty() {
             return Err(fail(line_of(&text, "fleet"), "a fleet has at least one agent".to_owned()));
         }
@@ -89,7 +94,12 @@ impl Library {
         };
         let is_broker = |name: &str| (0..scenario.fleet.brokers).any(|index| broker_name(index) == name);
         let host = |name: &str| {
-            if is_broker(name) { Ok(()) } else { known(name.strip_suffix("-api").unwrap_or(name)) }
+            let is_replica = scenario
+                .fleet
+                .agents
+                .iter()
+                .any(|agent| (1..scenario.fleet.replicas).any(|index| replica_name(agent, index) == name));
+            if is_broker(name) || is_replica { Ok(()) } else { known(name.strip_suffix("-api").unwrap_or(name)) }
         };
         match step {
             Step::Submit(submit) => match (&submit.bundle, &submit.yaml) {

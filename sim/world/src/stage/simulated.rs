@@ -40,6 +40,8 @@ pub struct Options {
     pub seed: u64,
     /// The agents by name, each with a cluster of its own.
     pub agents: Vec<String>,
+    /// Processes of each agent.
+    pub replicas: usize,
     /// Brokers on one database.
     pub brokers: usize,
     /// How often they poll.
@@ -138,9 +140,13 @@ impl SimulatedStage {
         let server = SharedServer::new(ApiServer::new(seed, hosts::wall_time()));
         let gate = Arc::new(Gate::new(api_name.clone()));
         let api = self.engine.add_host(&api_name, hosts::api_server(server.clone(), gate.clone()));
-        let agent = hosts::agent(self.options.seed, name, key, self.options.polling_interval, self.options.brokers);
-        let agent = self.engine.add_host(name, agent);
-        self.hosts.extend([(api_name, api), (name.to_owned(), agent)]);
+        let Options { seed, polling_interval, brokers, replicas, .. } = self.options;
+        for identity in (0..replicas).map(|index| hosts::replica_name(name, index)) {
+            let agent = hosts::agent(seed, name, &identity, key.clone(), polling_interval, brokers);
+            let agent = self.engine.add_host(&identity, agent);
+            self.hosts.insert(identity, agent);
+        }
+        self.hosts.insert(api_name, api);
         let watchman = Watchman::new(name);
         self.clusters.insert(name.to_owned(), Cluster { api, server, gate, watchman, writes: Vec::new() });
     }
