@@ -126,10 +126,15 @@ impl Process {
 
     /// Waits until it says that it is ready, and returns the address that it says.
     pub fn ready(&mut self, waiter: &Waiter) -> Result<String, ProcessError> {
+        self.says(waiter, READY)
+    }
+
+    /// Waits until it says a line that begins so, and returns the rest of the line.
+    pub fn says(&mut self, waiter: &Waiter, beginning: &str) -> Result<String, ProcessError> {
         let looked = waiter.wait(READY_MAX, async {
             loop {
-                if let Some(address) = self.said_ready() {
-                    return Ok(address);
+                if let Some(rest) = self.said(beginning) {
+                    return Ok(rest);
                 }
                 self.check()?;
                 tokio::time::sleep(LOOK_EVERY).await;
@@ -140,12 +145,12 @@ impl Process {
         })
     }
 
-    fn said_ready(&self) -> Option<String> {
+    fn said(&self, beginning: &str) -> Option<String> {
         let bytes = self.log();
         let text = String::from_utf8_lossy(bytes.get(self.log_start..).unwrap_or_default());
         // A line counts when it is whole.
         let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-        lines.find_map(|line| line.strip_prefix(READY)).map(str::to_owned)
+        lines.find_map(|line| line.strip_prefix(beginning)).map(str::to_owned)
     }
 
     /// Sees that it has not ended by itself.

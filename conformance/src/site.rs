@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use sindri_cluster::Sim;
 use tempfile::TempDir;
@@ -120,19 +121,27 @@ impl Site {
     /// Starts the agent of a cluster.
     pub fn start_agent(&self, name: &str, key: &str, broker: &str, kubeconfig: &Path) -> Result<Process, SiteError> {
         let interval = POLLING_INTERVAL_SECS.to_string();
-        let flags = [
-            "--name",
-            name,
-            "--cluster",
-            name,
-            "--broker",
-            broker,
-            "--polling-interval",
-            &interval,
-            "--identity",
-            name,
-        ];
-        let arguments = flags.map(OsString::from).into_iter().chain(["--kubeconfig".into(), kubeconfig.into()]);
+        self.launch_agent(name, key, kubeconfig, &["--broker", broker, "--polling-interval", &interval])
+    }
+
+    /// Starts the agent of a cluster with this polling interval; it answers probes, and says where.
+    pub fn start_answering_agent(
+        &self,
+        name: &str,
+        key: &str,
+        broker: &str,
+        kubeconfig: &Path,
+        interval: Duration,
+    ) -> Result<Process, SiteError> {
+        let interval = interval.as_secs().to_string();
+        let flags = ["--broker", broker, "--polling-interval", &interval, "--listen", LISTEN_FREE];
+        self.launch_agent(name, key, kubeconfig, &flags)
+    }
+
+    fn launch_agent(&self, name: &str, key: &str, kubeconfig: &Path, flags: &[&str]) -> Result<Process, SiteError> {
+        let own = ["--name", name, "--cluster", name, "--identity", name];
+        let arguments = own.iter().chain(flags).map(OsString::from);
+        let arguments = arguments.chain(["--kubeconfig".into(), kubeconfig.into()]);
         let mut launch = self.launch(name, &self.binaries.agent, arguments.collect());
         launch.environment.push(("SINDRI__AGENT__PAK", key.to_owned()));
         Ok(Process::start(launch)?)

@@ -26,6 +26,7 @@ fn run(area: &str, file: &Path) -> Result<u8, String> {
     match area {
         "sim" => return Run::built("sindri-sim").args(["bench", "--json"]).arg(file).code(),
         "cluster" => return Run::built("sindri-record").args(["bench", "--json"]).arg(file).code(),
+        "agent" => return Run::built("sindri-conformance").args(["bench-agent", "--json"]).arg(file).code(),
         _ => {}
     }
     let run = Run::built("sindri-conformance").args(["bench-broker", "--json"]).arg(file);

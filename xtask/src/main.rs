@@ -70,7 +70,7 @@ enum Task {
 }
 
 /// Areas of figures.
-const AREAS: [&str; 3] = ["sim", "broker", "cluster"];
+const AREAS: [&str; 4] = ["sim", "broker", "agent", "cluster"];
 /// For mistakes of the user.
 const EXIT_USAGE: u8 = 2;
 
@@ -132,7 +132,7 @@ fn bench(area: Option<&str>, json: Option<&str>) -> Result<u8, String> {
         return Err(format!("there are no figures for {unknown:?}; areas: {}", AREAS.join(", ")));
     }
     tools::require_compiler()?;
-    process::build(&["sindri-sim", "sindri-broker", "sindri-conformance", "sindri-record"])?;
+    process::build(&[&["sindri-sim", "sindri-record"], &REAL_BINARIES[..]].concat())?;
     figures::measure(
         &AREAS.into_iter().filter(|known| area.is_none_or(|area| area == *known)).collect::<Vec<_>>(),
         json,

@@ -1,7 +1,9 @@
-//! The broker's figures: the real binary under load, each as a ratio to something bare in the same run.
+//! The broker's figures: the real binary under load, each as a ratio to something bare in the same run. The agent's are in
+//! `agent`.
 //!
 //! It prepares data over the broker's own API, asks with raw connections, and prints what falls short.
 
+pub mod agent;
 mod idle;
 mod load;
 mod polls;
@@ -11,9 +13,12 @@ mod waiting;
 mod writes;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sindri_figures::Sheet;
+
+use crate::waiter::Waiter;
 
 pub use server::{Bench, serve_bare};
 
@@ -29,27 +34,27 @@ pub fn memory_directory() -> std::io::Result<tempfile::TempDir> {
 
 /// Measures everything. What could not be measured is counted in the sheet; an error is an interruption.
 pub fn measure(bench: &Bench, sheet: &mut Sheet) -> Result<(), String> {
-    let limit = raise_file_limit();
-    note(bench, sheet, "idle broker", |sheet| idle::measure(bench, sheet))?;
+    let (waiter, limit) = (&bench.waiter, raise_file_limit());
+    note(waiter, sheet, "idle broker", |sheet| idle::measure(bench, sheet))?;
     let mut large = None;
-    note(bench, sheet, "polls", |sheet| polls::measure(bench, sheet).map(|measured| large = Some(measured)))?;
-    note(bench, sheet, "agents that wait", |sheet| {
+    note(waiter, sheet, "polls", |sheet| polls::measure(bench, sheet).map(|measured| large = Some(measured)))?;
+    note(waiter, sheet, "agents that wait", |sheet| {
         limit?;
         waiting::measure(bench, large.as_ref().ok_or("there is no broker with many agents")?, sheet)
     })?;
     drop(large);
-    note(bench, sheet, "accepted objects, SQLite", |sheet| writes::measure_sqlite(bench, sheet))?;
-    note(bench, sheet, "accepted objects, PostgreSQL", |sheet| writes::measure_postgres(bench, sheet))
+    note(waiter, sheet, "accepted objects, SQLite", |sheet| writes::measure_sqlite(bench, sheet))?;
+    note(waiter, sheet, "accepted objects, PostgreSQL", |sheet| writes::measure_postgres(bench, sheet))
 }
 
 fn note(
-    bench: &Bench,
+    waiter: &Waiter,
     sheet: &mut Sheet,
     name: &str,
     part: impl FnOnce(&mut Sheet) -> Result<(), String>,
 ) -> Result<(), String> {
     let measured = part(sheet);
-    bench.go_on()?;
+    waiter.pause(Duration::ZERO).map_err(|cut| cut.to_string())?;
     if let Err(reason) = measured {
         sheet.add_missing(name, &reason);
     }

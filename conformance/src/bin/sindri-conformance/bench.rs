@@ -1,13 +1,15 @@
-//! `bench-broker`: measures the broker and prints every figure.
+//! `bench-broker` and `bench-agent`: measure the broker or the agent and print every figure.
 
 use std::path::Path;
 
-use sindri_conformance::bench::{Bench, measure, memory_directory};
+use sindri_cluster::ProviderName;
+use sindri_conformance::bench::{Bench, agent, measure, memory_directory};
 use sindri_conformance::waiter::Waiter;
 use sindri_figures::Sheet;
 
 use crate::output::say;
-use crate::{BenchFlags, Failure};
+use crate::run::{parse_provider, provider};
+use crate::{BenchAgentFlags, BenchFlags, Failure, prepare};
 
 pub fn bench(flags: &BenchFlags) -> Result<(), Failure> {
     let broken = |error: std::io::Error| Failure::Broken(error.to_string());
@@ -33,8 +35,42 @@ pub fn bench(flags: &BenchFlags) -> Result<(), Failure> {
         return Err(Failure::Interrupted(code));
     }
     measured.map_err(Failure::Broken)?;
+    finish(sheet, flags.json.as_deref())
+}
+
+/// Clusters on which the agent is measured: the simulated one, and the real one that needs nothing installed.
+const CLUSTERS: [ProviderName; 2] = [ProviderName::Sim, ProviderName::Local];
+
+pub fn bench_agent(flags: &BenchAgentFlags) -> Result<(), Failure> {
+    let names = match &flags.cluster {
+        Some(name) => vec![parse_provider(name)?],
+        None => CLUSTERS.to_vec(),
+    };
+    if !agent::has_part(&flags.filter) {
+        return Err(Failure::Mistake(format!("no part of the agent's figures has {:?} in its name", flags.filter)));
+    }
+    let (binaries, waiter) = prepare()?;
+    let providers = names.into_iter().map(|name| provider(name, &binaries)).collect::<Result<Vec<_>, _>>()?;
+    let place = |provider| agent::Place { provider, binaries: &binaries, waiter: &waiter, tell };
+    let places: Vec<_> = providers.iter().map(|provider| place(&**provider)).collect();
+    let mut sheet = Sheet::new("agent", say);
+    let measured = agent::measure(&places, &flags.filter, &mut sheet);
+    if let Some(code) = waiter.interrupted() {
+        return Err(Failure::Interrupted(code));
+    }
+    measured.map_err(Failure::Broken)?;
+    finish(sheet, flags.json.as_deref())
+}
+
+/// For who waits; the table is elsewhere.
+fn tell(words: &str) {
+    eprintln!("{words}");
+}
+
+/// Writes the figures if that is wanted. What falls short is shown; what could not be measured is a failure.
+fn finish(sheet: Sheet, json: Option<&Path>) -> Result<(), Failure> {
     let missing = sheet.missing();
-    if let Some(file) = &flags.json {
+    if let Some(file) = json {
         let unwritable = |error| Failure::Mistake(format!("{} cannot be written: {error}", file.display()));
         std::fs::write(file, format!("{:#}\n", sheet.to_json())).map_err(unwritable)?;
     }

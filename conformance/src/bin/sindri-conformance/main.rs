@@ -38,6 +38,8 @@ enum Command {
     Demo(DemoFlags),
     /// Measures the broker.
     BenchBroker(BenchFlags),
+    /// Measures the agent.
+    BenchAgent(BenchAgentFlags),
     /// Serves what the broker is compared with.
     #[command(hide = true)]
     BareServer,
@@ -85,6 +87,19 @@ struct BenchFlags {
     postgres_url: Option<String>,
 }
 
+#[derive(Args)]
+struct BenchAgentFlags {
+    /// Write the figures as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Only on this kind of cluster [default: sim, then local].
+    #[arg(long)]
+    cluster: Option<String>,
+    /// Only the parts with this text in their name: idle, changed stack, first apply, reaction, memory.
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    filter: String,
+}
+
 /// Why the program ends without success.
 #[derive(Debug)]
 enum Failure {
@@ -108,6 +123,7 @@ fn main() -> ExitCode {
         Command::Run(flags) => run::run(&flags),
         Command::Demo(flags) => demo::demo(&flags),
         Command::BenchBroker(flags) => bench::bench(&flags),
+        Command::BenchAgent(flags) => bench::bench_agent(&flags),
         Command::BareServer => serve_bare().map_err(|error| Failure::Broken(error.to_string())),
     };
     let (code, message) = match done {

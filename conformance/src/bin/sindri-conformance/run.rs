@@ -54,11 +54,17 @@ fn nothing_chosen(flags: &RunFlags) -> Failure {
 }
 
 fn provider_name(wanted: Option<&str>) -> Result<ProviderName, Failure> {
-    let name = wanted.map_or(Ok(ProviderName::Sim), str::parse);
+    wanted.map_or(Ok(ProviderName::Sim), parse_provider)
+}
+
+/// The kind of cluster that a user names.
+pub fn parse_provider(wanted: &str) -> Result<ProviderName, Failure> {
+    let name = wanted.parse::<ProviderName>();
     name.map_err(|unknown| Failure::Mistake(unknown.to_string()))
 }
 
-fn provider(name: ProviderName, binaries: &Binaries) -> Result<Box<dyn Provider>, Failure> {
+/// Where clusters of a kind come from.
+pub fn provider(name: ProviderName, binaries: &Binaries) -> Result<Box<dyn Provider>, Failure> {
     match name {
         ProviderName::Sim => Ok(Box::new(Sim::new(&binaries.api_server))),
         ProviderName::Local => Ok(Box::new(Local::new(Home::of_user()))),

@@ -1,0 +1,156 @@
+//! What a measurement does: declares stacks at the broker, asks the cluster, and looks at what the agent counts.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::time::Duration;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use http::{Method, Request};
+use serde_json::Value;
+use sindri_client::Client;
+use sindri_model::wire::{EventStatus, NewStack};
+use sindri_model::{AgentId, GeneratorId, RevisionId, StackId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::counts::Counts;
+
+/// How often something is looked at whose moment does not matter much.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const JSON: &str = "application/json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// Clients of everything that runs.
+pub struct Hands {
+    /// The broker, as its administrator.
+    pub broker: Client,
+    /// The cluster, with the rights of the agent.
+    pub cluster: kube::Client,
+    /// The cluster, as someone else.
+    pub someone: kube::Client,
+    /// Who the agent is.
+    pub agent: AgentId,
+    /// Whose stacks it gets.
+    pub generator: GeneratorId,
+    /// Where the agent answers.
+    pub probes: String,
+    /// Where the broker answers.
+    pub broker_address: String,
+}
+
+impl Hands {
+    /// A new stack for the agent, with its first revision.
+    pub async fn declare(&self, name: &str, bundle: &str) -> Result<(StackId, RevisionId), String> {
+        let stack = NewStack { name: name.to_owned(), description: None, generator_id: self.generator };
+        let stack = self.broker.create_stack(&stack).await.map_err(words)?.id;
+        let revision = self.submit(stack, bundle).await?;
+        self.broker.add_target(self.agent, stack).await.map_err(words)?;
+        Ok((stack, revision))
+    }
+
+    /// A further revision.
+    pub async fn submit(&self, stack: StackId, bundle: &str) -> Result<RevisionId, String> {
+        self.broker.submit(stack, bundle).await.map(|revision| revision.id).map_err(words)
+    }
+
+    /// Waits until the agent has told that it applied all of these.
+    pub async fn until_applied(&self, revisions: &[RevisionId]) -> Result<(), String> {
+        loop {
+            let outcomes = self.broker.outcomes(self.agent).await.map_err(words)?;
+            let mut applied = BTreeSet::new();
+            for outcome in outcomes.iter().filter(|outcome| revisions.contains(&outcome.deployment_object_id)) {
+                match outcome.status {
+                    EventStatus::Success => applied.insert(outcome.deployment_object_id),
+                    EventStatus::Failure | EventStatus::Other(_) => {
+                        return Err(format!("a stack was not applied: {:?}", outcome.message));
+                    }
+                };
+            }
+            if applied.len() == revisions.len() {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits until the agent has polled so many times more, each without anything new.
+    pub async fn until_polled(&self, times: u64) -> Result<Counts, String> {
+        let before = self.counts().await?.idle_polls();
+        loop {
+            let counts = self.counts().await?;
+            if counts.idle_polls() >= before + times {
+                return Ok(counts);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// What the agent has counted so far.
+    pub async fn counts(&self) -> Result<Counts, String> {
+        Ok(Counts::new(&page(&self.probes, "/metrics").await?))
+    }
+
+    /// What the broker has counted so far.
+    pub async fn broker_counts(&self) -> Result<Counts, String> {
+        Ok(Counts::new(&page(&self.broker_address, "/metrics").await?))
+    }
+}
+
+/// Reads a page over a connection of its own.
+async fn page(address: &str, path: &str) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("http://{address}{path}: {error}");
+    let mut stream = TcpStream::connect(address).await.map_err(failed)?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(failed)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.map_err(failed)?;
+    match answer.split_once("\r\n\r\n") {
+        Some((head, body)) if head.starts_with("HTTP/1.1 200 ") => Ok(body.to_owned()),
+        _ => Err(format!("http://{address}{path}: {}", answer.lines().next().unwrap_or_default())),
+    }
+}
+
+/// Server-side apply.
+pub async fn apply(client: &kube::Client, path: &str, query: &str, object: &Value) -> Result<Value, String> {
+    let target = format!("{path}?fieldManager=bare&force=true{query}");
+    ask(client, Method::PATCH, &target, APPLY, object.to_string()).await
+}
+
+/// Makes an object.
+pub async fn create(client: &kube::Client, path: &str, object: &Value) -> Result<Value, String> {
+    ask(client, Method::POST, path, JSON, object.to_string()).await
+}
+
+/// Deletes an object.
+pub async fn delete(client: &kube::Client, path: &str) -> Result<Value, String> {
+    ask(client, Method::DELETE, path, JSON, String::new()).await
+}
+
+/// Reads an object; nothing if it is not there.
+pub async fn read(client: &kube::Client, path: &str) -> Result<Option<Value>, String> {
+    let request = Request::get(path).body(Vec::new()).map_err(words)?;
+    match client.request::<Value>(request).await {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(format!("GET {path}: {error}")),
+    }
+}
+
+async fn ask(client: &kube::Client, method: Method, path: &str, kind: &str, body: String) -> Result<Value, String> {
+    let what = format!("{method} {path}");
+    let request = Request::builder().method(method).uri(path).header("content-type", kind);
+    let request = request.body(body.into_bytes()).map_err(words)?;
+    client.request::<Value>(request).await.map_err(|error| format!("{what}: {error}"))
+}
+
+/// Does all of it, so much at once; the first error ends it.
+pub async fn all<F: Future<Output = Result<Value, String>>>(
+    number: usize,
+    work: impl Iterator<Item = F>,
+) -> Result<(), String> {
+    stream::iter(work).buffer_unordered(number).try_for_each(async |_| Ok(())).await
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
