@@ -51,8 +51,13 @@ pub(crate) fn wanted_path(options: &Options) -> Result<PathBuf, ClusterError> {
 
 /// A path that nobody else has.
 fn fresh_path() -> PathBuf {
+    std::env::temp_dir().join(fresh_name())
+}
+
+/// A name that nobody else has.
+pub(crate) fn fresh_name() -> String {
     let random = RandomState::new().hash_one(std::process::id());
-    std::env::temp_dir().join(format!("sindri-cluster-{}-{random:016x}", std::process::id()))
+    format!("sindri-cluster-{}-{random:016x}", std::process::id())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! container.
 
 mod archive;
+mod broom;
 mod image;
 mod leash;
 mod run;

@@ -1,6 +1,7 @@
 //! One container: started, held, and gone.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,10 +17,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::access::Secret;
 use crate::binaries::Binaries;
+use crate::directory;
 use crate::error::{ClusterError, Failure};
 use crate::plane::{Ready, Said};
 use crate::provider::Options;
 
+use super::broom::Broom;
 use super::{Running, image, leash};
 
 /// The ports inside: of the API server, and of the leash.
@@ -47,8 +50,15 @@ pub(super) async fn run(
     mut released: oneshot::Receiver<()>,
     tell: &Tell,
 ) {
-    let said = Lines::default();
-    let (container, mut connection) = match start(binaries, options, token, said.clone()).await {
+    let (said, name) = (Lines::default(), directory::fresh_name());
+    let broom = match Broom::new(&name) {
+        Ok(broom) => broom,
+        Err(error) => {
+            let _unheard = tell.send(Err(ClusterError::file(Path::new("/bin/sh"), &error)));
+            return;
+        }
+    };
+    let (container, mut connection) = match start(binaries, options, token, &name, said.clone()).await {
         Ok(started) => started,
         Err(error) => {
             let _unheard = tell.send(Err(error));
@@ -67,7 +77,9 @@ pub(super) async fn run(
         }
     }
     drop(connection);
-    let _late = timeout(END_MAX, gone(container)).await;
+    if timeout(END_MAX, gone(container)).await.is_ok() {
+        broom.put_away();
+    }
 }
 
 /// The leash is cut, and the container ends by itself; the engine removes it. It is told so as well.
@@ -86,10 +98,11 @@ async fn start(
     binaries: &Binaries,
     options: &Options,
     token: &Secret,
+    name: &str,
     said: Lines,
 ) -> Result<(ContainerAsync<GenericImage>, tokio::net::TcpStream), ClusterError> {
     let tag = image::prepare(binaries).await?;
-    let request = request(&tag, options, token).with_log_consumer(said.clone());
+    let request = request(&tag, options, token).with_container_name(name).with_log_consumer(said.clone());
     let container = request.start().await.map_err(|error| refused(&error.to_string(), options))?;
     let port = container.get_host_port_ipv4(LEASH_PORT).await.map_err(|error| failed(error.to_string(), &said))?;
     match leash::hold(port).await {

@@ -99,6 +99,14 @@ fn a_program_that_is_killed_leaves_no_container() {
     let mut holder = place.hold("container");
     end(&mut holder, Signal::KILL);
     until("the container to be gone", || containers().unwrap().stdout.is_empty());
+    // And at other moments: before the container is there, while it is made, and before it runs.
+    for milliseconds in (0..1_500).step_by(100) {
+        let mut command = place.command(&["hold", "--cluster", "container"]);
+        let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        end(&mut holder, Signal::KILL);
+    }
+    until("every container to be gone", || containers().unwrap().stdout.is_empty());
     place.assert_left_clean();
 }
 
