@@ -56,7 +56,12 @@ impl Sheet {
     /// Adds what was measured.
     pub fn add(&mut self, name: &str, value: f64, unit: &str, bar: Bar) {
         let holds = bar.holds(value);
-        let (shown, verdict) = (format!("{} {unit}", digits(value)), if holds { "holds" } else { "FALLS SHORT" });
+        let shown = format!("{} {unit}", digits(value));
+        let verdict = match (bar, holds) {
+            (Bar::None, _) => "-",
+            (Bar::AtLeast(_) | Bar::AtMost(_), true) => "holds",
+            (Bar::AtLeast(_) | Bar::AtMost(_), false) => "FALLS SHORT",
+        };
         (self.say)(format!("{name:<58} {shown:>12} {:>12}  {verdict}", bar.shown()));
         let bar = bar.number();
         let area = self.area;

@@ -169,18 +169,12 @@ pub fn replica_name(agent: &str, index: usize) -> String {
 }
 
 /// The production agent; `identity` is the name of this process of it.
-pub fn agent(
-    seed: u64,
-    name: &str,
-    identity: &str,
-    key: String,
-    polling_interval: Duration,
-    brokers: usize,
-) -> Program {
+pub fn agent(seed: u64, settings: Settings, identity: &str, key: String, brokers: usize) -> Program {
     let entropy = entropy_source(seed, identity);
-    let (name, identity) = (name.to_owned(), identity.to_owned());
+    let identity = identity.to_owned();
     Box::new(move |port| {
-        let (entropy, name, identity, key) = (entropy(), name.clone(), identity.clone(), key.clone());
+        let (entropy, settings, identity, key) = (entropy(), settings.clone(), identity.clone(), key.clone());
+        let name = settings.name.clone();
         Box::pin(async move {
             let api: http::Uri = format!("http://{name}-api").parse().expect("names of hosts are valid");
             let client = kube_client(&kube::Config::new(api), port.connector()).expect("plain HTTP needs no files");
@@ -188,11 +182,11 @@ pub fn agent(
             let agent = Agent {
                 broker: Client::new(Brokers::new(port.connector(), brokers, name.len()), broker, &key)
                     .expect("the address and the key are well formed"),
-                cluster: Cluster::new(client, RetryPolicy::default()),
+                cluster: Cluster::new(client, RetryPolicy::default()).within(settings.namespace.clone()),
                 clock: Clock::new(wall_time),
                 entropy,
                 identity,
-                settings: Settings { polling_interval, ..Settings::new(name.clone(), name) },
+                settings,
                 metrics: Arc::default(),
                 readiness: Arc::default(),
             };

@@ -82,13 +82,13 @@ pub fn describe(write: &Write) -> String {
 fn is_inventory(key: &ObjectKey) -> bool {
     let of_core = key.group.is_empty();
     (of_core && key.kind == "Namespace" && key.name == INVENTORY_NAMESPACE)
-        || (of_core && key.kind == "ConfigMap" && key.namespace.as_deref() == Some(INVENTORY_NAMESPACE))
+        || (of_core && key.kind == "ConfigMap" && key.name.starts_with("inventory-"))
         || is_lease(key)
 }
 
 /// By which one process says that it acts: written again and again, whatever happens.
 pub fn is_lease(key: &ObjectKey) -> bool {
-    key.kind == "Lease" && key.namespace.as_deref() == Some(INVENTORY_NAMESPACE) && key.name == LEASE_NAME
+    key.kind == "Lease" && key.name == LEASE_NAME
 }
 
 impl Watchman {

@@ -79,6 +79,7 @@ fn play(order: &Order<'_>) -> (Duration, u64, Result<(), Trouble>) {
         seed: order.seed,
         agents: order.scenario.fleet.agents.clone(),
         replicas: order.scenario.fleet.replicas,
+        namespace: order.scenario.fleet.namespace.clone(),
         brokers: order.scenario.fleet.brokers,
         polling_interval: POLLING_INTERVAL,
         kill_at: order.kill_at,

@@ -105,15 +105,17 @@ impl Worker<'_> {
     ) -> Result<(), ClientError> {
         let outcome = known.outcome(&passed);
         let is_removed = object.is_deletion_marker && outcome == Some(Outcome::success());
+        if let (Some(outcome), Some(reporter)) = (outcome, &mut known.reporter) {
+            reporter.report(&self.agent.broker, outcome).await?;
+        }
         if !is_removed {
             let interval = self.agent.settings.polling_interval;
-            self.tell_conditions(object, known.conditions(object, &passed, interval), known).await?;
-            self.tell_health(object, known).await?;
+            let conditions = known.conditions(object, &passed, interval);
+            // Another broker may know of events only.
+            absent_is_fine(self.tell_conditions(object, conditions, known).await)?;
+            absent_is_fine(self.tell_health(object, known).await)?;
         }
-        match (outcome, &mut known.reporter) {
-            (Some(outcome), Some(reporter)) => reporter.report(&self.agent.broker, outcome).await,
-            (None, _) | (_, None) => Ok(()),
-        }
+        Ok(())
     }
 
     async fn tell_conditions(
@@ -146,6 +148,13 @@ impl Worker<'_> {
         self.agent.broker.report_health(self.id, update).await?;
         known.told_health = Some(told);
         Ok(())
+    }
+}
+
+fn absent_is_fine(told: Result<(), ClientError>) -> Result<(), ClientError> {
+    match told {
+        Err(error) if error.is_not_found() => Ok(()),
+        told => told,
     }
 }
 

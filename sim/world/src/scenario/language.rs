@@ -78,6 +78,8 @@ pub struct Fleet {
     /// Processes of each agent: `east`, `east-2` and so on, of which one acts.
     #[serde(default = "one")]
     pub replicas: usize,
+    /// The one namespace that the agents may touch; without it, the whole cluster.
+    pub namespace: Option<String>,
     /// Brokers on one database: `broker`, `broker-2` and so on.
     #[serde(default = "one")]
     pub brokers: usize,

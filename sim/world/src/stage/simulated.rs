@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::Value;
+use sindri_agent::Settings;
 use sindri_apiserver::{ApiServer, Fault, Request, SharedServer, Write};
 use sindri_model::Pak;
 use tokio::sync::mpsc;
@@ -42,6 +43,8 @@ pub struct Options {
     pub agents: Vec<String>,
     /// Processes of each agent.
     pub replicas: usize,
+    /// The one namespace that the agents may touch.
+    pub namespace: Option<String>,
     /// Brokers on one database.
     pub brokers: usize,
     /// How often they poll.
@@ -141,8 +144,10 @@ impl SimulatedStage {
         let gate = Arc::new(Gate::new(api_name.clone()));
         let api = self.engine.add_host(&api_name, hosts::api_server(server.clone(), gate.clone()));
         let Options { seed, polling_interval, brokers, replicas, .. } = self.options;
+        let namespace = self.options.namespace.clone();
+        let settings = Settings { polling_interval, namespace, ..Settings::new(name.to_owned(), name.to_owned()) };
         for identity in (0..replicas).map(|index| hosts::replica_name(name, index)) {
-            let agent = hosts::agent(seed, name, &identity, key.clone(), polling_interval, brokers);
+            let agent = hosts::agent(seed, settings.clone(), &identity, key.clone(), brokers);
             let agent = self.engine.add_host(&identity, agent);
             self.hosts.insert(identity, agent);
         }

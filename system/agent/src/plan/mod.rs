@@ -146,7 +146,8 @@ fn decide_writes(desired: &Desired, objects: &[DesiredObject], observed: Observe
         if is_settled(known, found) {
             continue;
         }
-        let has_drifted = is_applied && (found.is_none() || known.is_some());
+        let is_looked_at = drift != DriftMode::Off;
+        let has_drifted = is_looked_at && is_applied && (found.is_none() || known.is_some());
         let write = Write { stage: Stage::of(&object.key), object: object.clone() };
         if has_drifted {
             drifted.push(object.key.clone());

@@ -248,7 +248,7 @@ fn drift_is_put_right_or_told_or_not_looked_at() {
     let (all, gone) = (Some(&settled), LiveSet::new());
     assert_eq!(steps(all, &edited, DriftMode::Correct), (1, 0, 1));
     assert_eq!(steps(all, &edited, DriftMode::Detect), (0, 0, 1));
-    assert_eq!(steps(all, &edited, DriftMode::Off), (0, 0, 1));
+    assert_eq!(steps(all, &edited, DriftMode::Off), (0, 0, 0), "nobody looks");
     assert_eq!(steps(all, &gone, DriftMode::Detect), (0, 0, 1), "what is gone has drifted");
     assert_eq!(steps(None, &edited, DriftMode::Correct), (1, 0, 0), "a fresh process cannot tell, and applies");
     assert_eq!(steps(None, &edited, DriftMode::Detect), (0, 1, 0), "or compares");

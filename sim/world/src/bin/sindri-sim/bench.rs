@@ -89,6 +89,7 @@ fn live(arm: Arm, agents: usize, lasts: Duration, tell: &mpsc::Sender<()>) -> Re
         seed: SEED,
         agents: agents.clone(),
         replicas: 1,
+        namespace: None,
         brokers: 1,
         polling_interval: POLLING_INTERVAL,
         kill_at: None,
@@ -99,8 +100,10 @@ fn live(arm: Arm, agents: usize, lasts: Duration, tell: &mpsc::Sender<()>) -> Re
     signal()?;
     let end = stage.now() + lasts;
     for revision in 0.. {
-        let scenario =
-            Scenario::of_steps(Fleet { agents: agents.clone(), replicas: 1, brokers: 1 }, vec![submit(revision)]);
+        let scenario = Scenario::of_steps(
+            Fleet { agents: agents.clone(), replicas: 1, namespace: None, brokers: 1 },
+            vec![submit(revision)],
+        );
         let library = Library::empty();
         Play::new(&mut stage, &library, &scenario, ledger.clone(), Duration::ZERO).steps()?;
         let left = end.saturating_sub(stage.now());
