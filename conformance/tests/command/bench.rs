@@ -1,4 +1,5 @@
-//! The broker's figures: what is needed for them, what the broker is compared with, and how they are interrupted.
+//! The figures of the broker and of the agent: what is needed for them, what the broker is compared with, and how they are
+//! interrupted.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -47,4 +48,31 @@ fn ctrl_c_ends_every_server_that_is_measured() {
     });
     assert_eq!(status.unwrap().code(), Some(130));
     place.assert_left_clean();
+}
+
+#[test]
+fn a_part_of_the_agents_figures_is_measured_shown_and_written() {
+    let place = Place::new();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("figures.json");
+    let arguments = ["bench-agent", "--cluster", "sim", "--filter", "changed stack", "--json", file.to_str().unwrap()];
+    let output = place.run(&arguments);
+    let (table, progress) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{table}{progress}");
+    assert_eq!(progress, "measuring sim: changed stack\n");
+    let figures: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(figures.as_array().map(Vec::len), Some(1), "{figures}");
+    assert_eq!(figures[0]["area"], "agent");
+    assert_eq!(figures[0]["name"], "sim: a stack of 100 changed, calls");
+    // A dry run and an apply of each at least: fewer would not have been counted.
+    assert!(figures[0]["value"].as_f64().is_some_and(|calls| calls >= 200.0), "{figures}");
+    assert!(table.contains("sim: a stack of 100 changed, calls "), "{table}");
+    place.assert_left_clean();
+}
+
+#[test]
+fn a_part_of_the_agents_figures_that_does_not_exist_is_a_mistake() {
+    let output = Place::new().run(&["bench-agent", "--filter", "nonsense"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("no part of the agent's figures has \"nonsense\" in its name"));
 }

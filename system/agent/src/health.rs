@@ -1,6 +1,6 @@
 //! Whether what was applied works. Objects are read only when they have changed, or are not ready yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sindri_health::{Assessed, State, Status, Summary, pods_of, summarise};
 use sindri_model::ObjectKey;
@@ -43,7 +43,8 @@ struct Looked {
 impl Health {
     /// Looks at what has changed since the last time, and at the pods of what is not ready.
     pub async fn look(&mut self, cluster: &Cluster, present: &[Present]) {
-        self.objects.retain(|key, _| present.iter().any(|present| present.key == *key));
+        let there: BTreeSet<&ObjectKey> = present.iter().map(|present| &present.key).collect();
+        self.objects.retain(|key, _| there.contains(key));
         for present in present {
             if let Some(assessed) = &present.assessed {
                 let looked = Looked { version: present.version.clone(), assessed: assessed.clone() };

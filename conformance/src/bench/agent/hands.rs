@@ -15,8 +15,8 @@ use tokio::net::TcpStream;
 
 use super::counts::Counts;
 
-/// How often something is looked at whose moment does not matter much.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often the agent or the broker is looked at: nothing is timed by it, and it must cost them little.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -43,9 +43,8 @@ impl Hands {
     pub async fn declare(&self, name: &str, bundle: &str) -> Result<(StackId, RevisionId), String> {
         let stack = NewStack { name: name.to_owned(), description: None, generator_id: self.generator };
         let stack = self.broker.create_stack(&stack).await.map_err(words)?.id;
-        let revision = self.submit(stack, bundle).await?;
         self.broker.add_target(self.agent, stack).await.map_err(words)?;
-        Ok((stack, revision))
+        Ok((stack, self.submit(stack, bundle).await?))
     }
 
     /// A further revision.
@@ -71,6 +70,16 @@ impl Hands {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// How long it took the agent to apply a revision: from when the broker took it in to when it knew, by its own clock.
+    pub async fn time_to_apply(&self, revision: RevisionId) -> Result<Duration, String> {
+        self.until_applied(&[revision]).await?;
+        let outcomes = self.broker.outcomes(self.agent).await.map_err(words)?;
+        let outcome = outcomes.iter().find(|outcome| outcome.deployment_object_id == revision);
+        let applied = outcome.ok_or("an outcome is gone again")?.created_at;
+        let submitted = self.broker.revision(revision).await.map_err(words)?.created_at;
+        Duration::try_from(applied.duration_since(submitted)).map_err(words)
     }
 
     /// Waits until the agent has polled so many times more, each without anything new.
