@@ -1,9 +1,8 @@
 //! A large stack that is applied for the first time, over a bare client that does the same: a dry run of each object, then
-//! an apply of each, as many at once as the agent has, of objects as large as the agent's.
+//! an apply of each, as many at once as the agent has. Its objects carry no marks: those are the agent's own.
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use sindri_figures::{Bar, Sheet};
 use tokio::time::{Instant, sleep};
 
@@ -54,22 +53,12 @@ async fn bare(hands: &Hands, prefix: &str) -> Result<Duration, String> {
     for query in ["&dryRun=All", ""] {
         let applying = (0..OBJECTS).map(|number| async move {
             let name = format!("{prefix}-{number}");
-            let object = marked(config_map(NAMESPACE, &name, "one"), prefix);
+            let object = config_map(NAMESPACE, &name, "one");
             hands::apply(&hands.cluster, &config_map_path(NAMESPACE, &name), query, &object).await
         });
         all(AT_ONCE, applying).await?;
     }
     Ok(began.elapsed())
-}
-
-/// What the agent sends is larger by its marks, and so is this: by a label and three annotations, which nobody selects by.
-fn marked(mut object: Value, owner: &str) -> Value {
-    let (owner, key) = (format!("{owner:-<36}a"), format!("ConfigMap {NAMESPACE}/{}", object["metadata"]["name"]));
-    object["metadata"]["labels"] = json!({"bare.example/owner": owner});
-    object["metadata"]["annotations"] = json!({
-        "bare.example/owner-id": owner, "bare.example/checksum": "0".repeat(64), "bare.example/object": key,
-    });
-    object
 }
 
 /// From when the broker has the revision until it knows that it is applied.
