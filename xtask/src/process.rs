@@ -21,6 +21,10 @@ pub fn target() -> PathBuf {
 /// Builds some binaries. The whole workspace is selected, so that the features of other people's crates, and with
 /// them what was compiled, are the same for every task.
 pub fn build(binaries: &[&str]) -> Result<(), String> {
+    // cargo is quiet here, because it has mostly nothing to do; the first time it takes long.
+    if binaries.iter().any(|binary| !target().join("release").join(binary).exists()) {
+        eprintln!("building {}; the first time takes some minutes", binaries.join(", "));
+    }
     let binaries = binaries.iter().flat_map(|binary| ["--bin", binary]);
     match Run::cargo().args(BUILD).args(binaries).code()? {
         0 => Ok(()),
