@@ -173,6 +173,12 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_in_lines_is_said_in_one_order() {
+        let found = normalised(&[json!({"message": "of a: errors:\n  .spec.b: no\n  .spec.a: no"})], "");
+        assert_eq!(found, [json!({"message": "of a: errors:\n  .spec.a: no\n  .spec.b: no"})]);
+    }
+
+    #[test]
     fn the_volume_of_a_token_has_a_generated_name() {
         let found = normalised(&[json!({"name": "kube-api-access-x7k2p"}), json!({"name": "kube-api-access-"})], "");
         assert_eq!(found, [json!({"name": "kube-api-access-generated-1"}), json!({"name": "kube-api-access-"})]);

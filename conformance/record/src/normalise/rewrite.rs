@@ -214,5 +214,13 @@ fn with_sorted_causes(message: &str, status: &Value) -> String {
     let mut parts: Vec<String> = causes.into_iter().flatten().map(said).collect();
     let whole = format!("[{}]", parts.join(", "));
     parts.sort();
-    message.replace(&whole, &format!("[{}]", parts.join(", ")))
+    with_sorted_lines(&message.replace(&whole, &format!("[{}]", parts.join(", "))))
+}
+
+/// The same for what is wrong with an applied object, which is said in a line each, in the order of a map.
+fn with_sorted_lines(message: &str) -> String {
+    let Some((before, lines)) = message.split_once("errors:\n") else { return message.to_owned() };
+    let mut lines: Vec<&str> = lines.split('\n').collect();
+    lines.sort_unstable();
+    format!("{before}errors:\n{}", lines.join("\n"))
 }

@@ -13,7 +13,7 @@ fn classic_discovery_lists_groups_and_resources() {
     assert_eq!(machine.get("/api").body["versions"], json!(["v1"]));
     let groups = machine.get("/apis").body;
     let names: Vec<&Value> = groups["groups"].as_array().expect("a list").iter().map(|group| &group["name"]).collect();
-    assert_eq!(names, ["apiextensions.k8s.io", "apps"]);
+    assert_eq!(names, ["apiextensions.k8s.io", "apps", "coordination.k8s.io"]);
     let resources = machine.get("/apis/apps/v1").body;
     assert_eq!(resources["groupVersion"], "apps/v1");
     assert_eq!(resources["resources"][0]["name"], "deployments");

@@ -22,7 +22,7 @@ fn what_is_missing_is_not_found() {
 #[test]
 fn an_unknown_path_is_plain_text() {
     let mut machine = Machine::new();
-    for target in ["/apis/nowhere/v1/things", "/api/v1/namespaces/default/pods", "/api/v1/configmaps/x", "/x"] {
+    for target in ["/apis/nowhere/v1/things", "/api/v1/namespaces/default/things", "/api/v1/configmaps/x", "/x"] {
         let answer = machine.get(target);
         assert_eq!((answer.status, &answer.body), (404, &json!("404 page not found\n")), "{target}");
     }

@@ -50,7 +50,7 @@ fn a_broken_file_is_refused_with_its_name_and_line() {
         ("  - advance: 1s\n  - advance: 10 minutes\n", "story.yaml:6: "),
         ("  - advance: 1s\n  - kill: nobody\n", "story.yaml:6: the fleet has no agent \"nobody\""),
         ("  - jump: 1s\n", "story.yaml:5: "),
-        ("  - await: {stack: a}\n", "story.yaml:5: await takes exactly one of applied, gone and failed"),
+        ("  - await: {stack: a}\n", "story.yaml:5: await takes exactly one of applied, gone, failed and condition"),
         ("  - submit: {stack: a, bundel: x}\n", "story.yaml:5: "),
         ("  - advance: [\n", "story.yaml:"),
     ];
