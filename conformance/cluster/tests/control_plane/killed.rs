@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use sindri_cluster::Options;
 
-use crate::support::{Place, text, until};
+use crate::support::{Place, pause, text, until};
 
 fn end(holder: &mut Child, signal: Signal) -> Option<i32> {
     kill_process(Pid::from_child(holder), signal).unwrap();
@@ -103,7 +103,7 @@ fn a_program_that_is_killed_leaves_no_container() {
     for milliseconds in (0..1_500).step_by(100) {
         let mut command = place.command(&["hold", "--cluster", "container"]);
         let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        pause(milliseconds);
         end(&mut holder, Signal::KILL);
     }
     until("every container to be gone", || containers().unwrap().stdout.is_empty());

@@ -127,14 +127,19 @@ pub fn refusal(started: Result<Box<dyn Cluster>, ClusterError>) -> String {
     started.err().expect("it must not start").to_string()
 }
 
-/// Looks every tenth of a second, a minute long.
+/// Lets real time pass.
 #[expect(clippy::disallowed_methods, reason = "a test of real processes waits in real time")]
+pub fn pause(milliseconds: u64) {
+    std::thread::sleep(Duration::from_millis(milliseconds));
+}
+
+/// Looks every tenth of a second, a minute long.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..600 {
         if holds() {
             return;
         }
-        std::thread::sleep(Duration::from_millis(100));
+        pause(100);
     }
     panic!("waited a minute for {what}");
 }
