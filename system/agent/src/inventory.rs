@@ -204,7 +204,6 @@ pub async fn save(
         ensure_namespace(cluster).await?;
     }
     for index in changed {
-        tracing::debug!("inventory {index} of stack {stack}: from {before:?} to {after:?}");
         let manifest = chunk_manifest(cluster.home(), stack, index, after);
         cluster.apply(&config_maps(), &chunk_key(cluster.home(), stack, index), &manifest, Mode::Real).await?;
     }

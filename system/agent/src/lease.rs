@@ -112,8 +112,17 @@ impl Lease<'_> {
         });
         match self.cluster.put(&leases(), &self.key(), &lease).await {
             Ok(_) => Ok(Tried::Held),
-            Err(error) if error.is_conflict() => Ok(Tried::Taken(found["spec"].clone())),
+            Err(error) if error.is_conflict() => self.who_was_faster(holder, error).await,
             Err(error) => Err(error),
+        }
+    }
+
+    /// It may have been ourselves: an earlier try whose answer was lost.
+    async fn who_was_faster(&self, holder: &str, conflict: ClusterError) -> Result<Tried, ClusterError> {
+        match self.cluster.read(&leases(), &self.key()).await? {
+            Some(now) if now["spec"]["holderIdentity"] == holder => Ok(Tried::Held),
+            Some(now) => Ok(Tried::Taken(now["spec"].clone())),
+            None => Err(conflict),
         }
     }
 

@@ -175,6 +175,25 @@ impl Agent {
         Ok(known)
     }
 
+    /// What of a plan waits for an approval.
+    pub(crate) async fn holds(
+        &self,
+        desired: &Desired,
+        inventory: &Inventory,
+        plan: &Plan,
+        policy: &Policy,
+    ) -> Vec<Hold> {
+        let mut found = Strangers::new();
+        let takes_along = |key: &ObjectKey| Stage::of(key).comes_before_validation();
+        for delete in plan.deletes.iter().filter(|delete| policy.brake.is_on && takes_along(&delete.entry.key)) {
+            // What cannot be seen now is looked at again before the delete, which then fails.
+            if let Ok(strangers) = strangers(&self.cluster, inventory, delete).await {
+                found.insert(delete.entry.key.clone(), strangers);
+            }
+        }
+        holds(plan, inventory, &desired.goal, &found, &policy.brake)
+    }
+
     /// Finds out whether the plan may be carried out.
     async fn hold_back(
         &self,
@@ -184,15 +203,7 @@ impl Agent {
         live: &LiveSet,
         plan: &Plan,
     ) -> Verdict {
-        let mut found = Strangers::new();
-        let takes_along = |key: &ObjectKey| Stage::of(key).comes_before_validation();
-        for delete in plan.deletes.iter().filter(|delete| turn.policy.brake.is_on && takes_along(&delete.entry.key)) {
-            // What cannot be seen now is looked at again before the delete, which then fails.
-            if let Ok(strangers) = strangers(&self.cluster, inventory, delete).await {
-                found.insert(delete.entry.key.clone(), strangers);
-            }
-        }
-        let holds: Vec<Hold> = holds(plan, inventory, &desired.goal, &found, &turn.policy.brake);
+        let holds = self.holds(desired, inventory, plan, turn.policy).await;
         if holds.is_empty() {
             return Verdict::Free;
         }

@@ -132,18 +132,14 @@ fn the_first_five_minutes() {
 #[test]
 fn status_follows_what_the_agent_is_told_and_what_it_says() {
     let broker = Broker::start();
-    let made = broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
-    let agent = Agent::new(&broker.address, made.rsplit(' ').next().unwrap().trim());
-    broker.ok(&["stack", "create", "web"]);
-    broker.ok(&["target", "web", "east"]);
-    let file = broker.file("web.yaml", BUNDLE);
-    broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
+    let agent = Agent::with_a_stack(&broker);
     let status = || cells(&broker.ok(&["status", "web"]))[0][2..].join(" ");
 
     agent.report(EventStatus::Failure, Some("no room\nfor it"));
     assert_eq!(status(), "east failed: no room for it");
     agent.report(EventStatus::Success, None);
     assert_eq!(status(), "east applied");
+    let file = broker.file("web.yaml", BUNDLE);
     broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
     assert_eq!(status(), "east pending");
     broker.ok(&["untarget", "web", "east"]);
@@ -167,6 +163,16 @@ struct Agent {
 }
 
 impl Agent {
+    /// An agent that is to have the stack `web`.
+    fn with_a_stack(broker: &Broker) -> Self {
+        let made = broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
+        broker.ok(&["stack", "create", "web"]);
+        broker.ok(&["target", "web", "east"]);
+        let file = broker.file("web.yaml", BUNDLE);
+        broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
+        Self::new(&broker.address, made.rsplit(' ').next().unwrap().trim())
+    }
+
     fn new(address: &str, key: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let client = Client::new(HttpConnector::new(), address.parse().unwrap(), key).unwrap();
@@ -219,12 +225,7 @@ impl Agent {
 #[test]
 fn conditions_and_approvals_are_shown_and_decided() {
     let broker = Broker::start();
-    let made = broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
-    let agent = Agent::new(&broker.address, made.rsplit(' ').next().unwrap().trim());
-    broker.ok(&["stack", "create", "web"]);
-    broker.ok(&["target", "web", "east"]);
-    let file = broker.file("web.yaml", BUNDLE);
-    broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
+    let agent = Agent::with_a_stack(&broker);
     assert_eq!(cells(&broker.ok(&["approvals"])).len(), 0);
     let approval = agent.hold_back("12 of 13 objects would go", "- delete ConfigMap b/a");
     let status = broker.ok(&["status", "web"]);

@@ -12,7 +12,7 @@ use crate::claims::{Claims, declared};
 use crate::inventory::{self, Position};
 use crate::observe;
 use crate::pass::PassError;
-use crate::plan::{Observed, Strangers, Write, holds, plan};
+use crate::plan::{Observed, Write, plan};
 use crate::policy::Policy;
 use crate::watches::Watches;
 
@@ -62,7 +62,7 @@ impl Agent {
             changes.push((write.object.key.clone(), lines));
         }
         plan.writes.retain(|write| changes.iter().any(|(key, lines)| *key == write.object.key && !lines.is_empty()));
-        let held = holds(&plan, &inventory, &desired.goal, &Strangers::new(), &policy.brake);
+        let held = self.holds(&desired, &inventory, &plan, policy).await;
         let mut text = String::new();
         for line in plan.shown(&inventory, &live, &held).lines() {
             text.push_str(&format!("{line}\n"));

@@ -3,6 +3,7 @@
 
 mod encrypted;
 mod key_file;
+mod looks;
 mod probes;
 mod settings;
 mod support;

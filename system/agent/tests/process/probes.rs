@@ -3,28 +3,20 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::client::legacy::connect::HttpConnector;
-use jiff::Timestamp;
 use serde_json::{Value, json};
-use sindri_agent::cluster::{Cluster, kube_client};
-use sindri_agent::{Agent, Probes, RetryPolicy, Settings};
-use sindri_client::Client;
-use sindri_model::Clock;
-use sindri_model::wire::{AgentStatus, CreateAgentRequest, NewGenerator, NewStack, UpdateAgentRequest};
+use sindri_agent::Probes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::support::{admin, agent, broker, client, cluster, counting_entropy, in_time, listener, serve};
+use crate::support::{admin, agent, agent_of, broker, client, cluster, declare, in_time, listener, serve};
 
 /// Short, so that three of them pass soon.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Between two questions.
 const PAUSE: Duration = Duration::from_millis(10);
-const BUNDLE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {x: '1'}\n";
 
 async fn ask(address: SocketAddr, method: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -58,19 +50,7 @@ fn missing(body: &str) -> Value {
 
 /// An agent with its probes on a port; both end when the set is dropped.
 async fn start(broker: SocketAddr, api: SocketAddr, key: &str) -> (JoinSet<()>, SocketAddr) {
-    let config = kube::Config::new(format!("http://{api}").parse().unwrap());
-    let metrics = Arc::default();
-    let cluster = Cluster::new(kube_client(&config, HttpConnector::new()).unwrap(), RetryPolicy::default());
-    let agent = Agent {
-        broker: client(broker, key),
-        cluster: cluster.counted(Arc::clone(&metrics)),
-        clock: Clock::new(|| Timestamp::UNIX_EPOCH),
-        entropy: counting_entropy(),
-        identity: "east".to_owned(),
-        settings: Settings { polling_interval: INTERVAL, ..Settings::new("east".to_owned(), "demo".to_owned()) },
-        metrics,
-        readiness: Arc::default(),
-    };
+    let agent = agent_of(broker, api, key, INTERVAL);
     let probes =
         Probes { metrics: agent.metrics.clone(), readiness: agent.readiness.clone(), polling_interval: INTERVAL };
     let (listener, address) = listener().await;
@@ -78,22 +58,6 @@ async fn start(broker: SocketAddr, api: SocketAddr, key: &str) -> (JoinSet<()>, 
     running.spawn(async move { agent.run(std::future::pending()).await.unwrap() });
     running.spawn(async move { match probes.serve(listener).await {} });
     (running, address)
-}
-
-/// An active agent's key at a broker that serves, and a stack with one object for it.
-async fn declare(admin: &Client) -> String {
-    let generator = admin.create_generator(&NewGenerator { name: "g".to_owned(), description: None }).await.unwrap();
-    let generator_id = generator.generator.id;
-    let (name, cluster_name) = ("east".to_owned(), "demo".to_owned());
-    let request = CreateAgentRequest { name, cluster_name, generator_ids: Some(vec![generator_id]) };
-    let made = admin.create_agent(&request).await.unwrap();
-    let active = UpdateAgentRequest { name: None, cluster_name: None, status: Some(AgentStatus::Active) };
-    admin.update_agent(made.agent.id, &active).await.unwrap();
-    let stack = NewStack { name: "web".to_owned(), description: None, generator_id };
-    let stack = admin.create_stack(&stack).await.unwrap();
-    admin.submit(stack.id, BUNDLE).await.unwrap();
-    admin.add_target(made.agent.id, stack.id).await.unwrap();
-    made.initial_pak
 }
 
 #[tokio::test]
@@ -105,7 +69,7 @@ async fn an_agent_is_ready_while_it_is_known_polls_and_its_cluster_answers() {
     // At another port: at its own nobody answers yet.
     let (elsewhere, elsewhere_address) = listener().await;
     let served = serve(&broker, elsewhere, None);
-    let key = declare(&client(elsewhere_address, &admin().reveal())).await;
+    let (key, _) = declare(&client(elsewhere_address, &admin().reveal())).await;
     drop(served);
     let (_agent, address) = start(broker_address, cluster_address, &key).await;
     let (status, body) = ask(address, "GET", "/readyz").await;
@@ -128,7 +92,7 @@ async fn what_the_agent_does_is_counted() {
     let (at_broker, broker_address) = listener().await;
     let (at_cluster, cluster_address) = listener().await;
     let (_api, _broker) = (cluster(at_cluster), serve(&broker().await, at_broker, None));
-    let key = declare(&client(broker_address, &admin().reveal())).await;
+    let (key, _) = declare(&client(broker_address, &admin().reveal())).await;
     let (_agent, address) = start(broker_address, cluster_address, &key).await;
     let counted = |text: &str, start: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(start).map(str::to_owned));

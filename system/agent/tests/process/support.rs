@@ -8,13 +8,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hyper_util::client::legacy::connect::HttpConnector;
+use sindri_agent::cluster::{Cluster, kube_client};
+use sindri_agent::{Agent, RetryPolicy, Settings};
 use sindri_apiserver::{ApiServer, OpenGate, SharedServer, Timestamp};
 use sindri_broker::{Broker, ServeOptions, SqliteStore, Tls, serve_with};
 use sindri_client::Client;
-use sindri_model::{Clock, Entropy, Pak};
+use sindri_model::wire::{AgentStatus, CreateAgentRequest, NewGenerator, NewStack, UpdateAgentRequest};
+use sindri_model::{Clock, Entropy, Pak, StackId};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+/// A stack of one object.
+pub const BUNDLE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {x: '1'}\n";
 /// What never happens in a test that passes.
 const FOREVER: Duration = Duration::from_secs(30);
 
@@ -98,4 +103,37 @@ pub fn cluster(listener: TcpListener) -> JoinSet<()> {
 /// A client of a broker that does not encrypt.
 pub fn client(address: SocketAddr, key: &str) -> Client {
     Client::new(HttpConnector::new(), format!("http://{address}").parse().unwrap(), key).unwrap()
+}
+
+/// The agent of a cluster, in this process.
+pub fn agent_of(broker: SocketAddr, api: SocketAddr, key: &str, polling_interval: Duration) -> Agent {
+    let config = kube::Config::new(format!("http://{api}").parse().unwrap());
+    let metrics = Arc::default();
+    let cluster = Cluster::new(kube_client(&config, HttpConnector::new()).unwrap(), RetryPolicy::default());
+    Agent {
+        broker: client(broker, key),
+        cluster: cluster.counted(Arc::clone(&metrics)),
+        clock: Clock::new(noon),
+        entropy: counting_entropy(),
+        identity: "east".to_owned(),
+        settings: Settings { polling_interval, ..Settings::new("east".to_owned(), "demo".to_owned()) },
+        metrics,
+        readiness: Arc::default(),
+    }
+}
+
+/// An active agent's key at a broker that serves, and a stack with one object for it.
+pub async fn declare(admin: &Client) -> (String, StackId) {
+    let generator = admin.create_generator(&NewGenerator { name: "g".to_owned(), description: None }).await.unwrap();
+    let generator_id = generator.generator.id;
+    let (name, cluster_name) = ("east".to_owned(), "demo".to_owned());
+    let request = CreateAgentRequest { name, cluster_name, generator_ids: Some(vec![generator_id]) };
+    let made = admin.create_agent(&request).await.unwrap();
+    let active = UpdateAgentRequest { name: None, cluster_name: None, status: Some(AgentStatus::Active) };
+    admin.update_agent(made.agent.id, &active).await.unwrap();
+    let stack = NewStack { name: "web".to_owned(), description: None, generator_id };
+    let stack = admin.create_stack(&stack).await.unwrap();
+    admin.submit(stack.id, BUNDLE).await.unwrap();
+    admin.add_target(made.agent.id, stack.id).await.unwrap();
+    (made.initial_pak, stack.id)
 }
