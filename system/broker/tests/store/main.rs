@@ -12,5 +12,6 @@ mod migrations;
 mod model;
 mod sequences;
 mod status;
+mod succession;
 mod support;
 mod targeting;

@@ -6,7 +6,7 @@ use sindri_model::{AgentId, GeneratorId};
 
 use super::announce::{Happening, announce};
 use super::session::{Row, Session, all, any, change, one, only, values};
-use super::{approvals, as_reference, audit, epoch, found, generators, keys, made, matching, once};
+use super::{approvals, as_reference, audit, epoch, found, generators, keys, made, matching, once, succession};
 use crate::store::{Heartbeat, KeyHolder, KeyRecord, Noun, Page, Stamp, StoreError};
 use crate::webhooks::subscription::EventType;
 
@@ -33,13 +33,18 @@ pub(crate) async fn create(
     generators: Vec<GeneratorId>,
 ) -> Result<(), StoreError> {
     once::refuse_again(session, &stamp, WHAT).await?;
+    let predecessor = succession::predecessor(session, &agent.name, &agent.cluster_name).await?;
     let sql = "INSERT INTO agents (id, created_at, updated_at, name, cluster_name, active)
                VALUES (?1, ?2, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     let active = agent.status == AgentStatus::Active;
     let row = values![agent.id, stamp.at, &agent.name, &agent.cluster_name, active];
     made(change(session, sql, row).await?, Noun::Agent, in_words(&agent.name, &agent.cluster_name))?;
     keys::create(session, &stamp, &key, KeyHolder::Agent(agent.id)).await?;
-    let details = json!({"name": agent.name, "cluster_name": agent.cluster_name});
+    let mut details = json!({"name": agent.name, "cluster_name": agent.cluster_name});
+    if let Some(predecessor) = predecessor {
+        let stacks = succession::take_over(session, &stamp, predecessor, &agent).await?;
+        details["took_over"] = json!({"agent_id": predecessor, "stacks": stacks});
+    }
     audit::record(session, &stamp, "agent.created", WHAT, Some(agent.id.to_string()), Some(details)).await?;
     once::remember(session, &stamp, WHAT, agent.id).await?;
     for generator in generators {

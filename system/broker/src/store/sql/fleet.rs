@@ -15,7 +15,7 @@ macro_rules! entries {
                (SELECT count(*) FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
                 WHERE assignments.agent_id = agents.id
                   AND (agents.deleted_at IS NULL OR received = 1) AND confirmed = 0
-                  AND (removal IS NOT NULL OR agents.deleted_at IS NOT NULL
+                  AND (removal IS NOT NULL OR wanted = 0
                        OR (wanted = 1 AND newest IS NOT NULL AND newest_is_marker = 0
                            AND NOT (reported IS NOT NULL AND reported = newest AND succeeded = 1)))),
                (SELECT count(*) FROM health JOIN revisions ON revisions.id = health.revision_id

@@ -124,6 +124,15 @@ async fn no_longer_wanted(session: &mut dyn Session, stamp: &Stamp, (agent, stac
         // The stack's own marker says the same; one is enough.
         return Ok(());
     }
+    tell_to_remove(session, stamp, (agent, stack)).await
+}
+
+/// An instruction for one agent.
+pub(super) async fn tell_to_remove(
+    session: &mut dyn Session,
+    stamp: &Stamp,
+    (agent, stack): Pair,
+) -> Result<(), StoreError> {
     let sequence = epoch::tick(session).await?;
     let id = RevisionId::mint_at(stamp.at, &stamp.entropy);
     let removal = NewRevision { id, stack, yaml_content: String::new(), is_deletion_marker: true };
@@ -137,16 +146,16 @@ async fn no_longer_wanted(session: &mut dyn Session, stamp: &Stamp, (agent, stac
 pub(super) async fn revisions_were_appended(
     session: &mut dyn Session,
     newest: &BTreeMap<StackId, Newest>,
-    wanted_by: &BTreeMap<StackId, Vec<AgentId>>,
+    concerned: &BTreeMap<StackId, Vec<AgentId>>,
 ) -> Result<(), StoreError> {
-    let concerned = newest.iter().filter(|(stack, _)| wanted_by.get(*stack).is_some_and(|agents| !agents.is_empty()));
-    let (markers, others): (Vec<_>, Vec<_>) = concerned.partition(|(_, newest)| newest.is_marker);
+    let telling = newest.iter().filter(|(stack, _)| concerned.get(*stack).is_some_and(|agents| !agents.is_empty()));
+    let (markers, others): (Vec<_>, Vec<_>) = telling.partition(|(_, newest)| newest.is_marker);
     let rows = |stacks: Vec<(&StackId, &Newest)>| {
         stacks.into_iter().map(|(stack, newest)| row![*stack, newest.sequence]).collect()
     };
     let sql = "WITH batch (stack_id, sequence) AS ({TEXT, BIGINT})
                UPDATE assignments SET removal = batch.sequence, confirmed = 0 FROM batch
-               WHERE assignments.stack_id = batch.stack_id AND wanted = 1 AND received = 1";
+               WHERE assignments.stack_id = batch.stack_id AND received = 1 AND (wanted = 1 OR removal IS NULL)";
     change_each(session, sql, rows(markers)).await?;
     let sql = "WITH batch (stack_id, sequence) AS ({TEXT, BIGINT})
                UPDATE assignments SET removal = NULL, confirmed = 0 FROM batch
@@ -154,7 +163,7 @@ pub(super) async fn revisions_were_appended(
     change_each(session, sql, rows(others)).await?;
     let mut versions = BTreeMap::new();
     for (stack, newest) in newest {
-        for agent in wanted_by.get(stack).into_iter().flatten() {
+        for agent in concerned.get(stack).into_iter().flatten() {
             versions
                 .entry(*agent)
                 .and_modify(|version| *version = newest.sequence.max(*version))
@@ -187,7 +196,7 @@ pub(super) async fn agent_was_deleted(session: &mut dyn Session, agent: AgentId)
     desired_set_changed(session, agent).await
 }
 
-async fn desired_set_changed(session: &mut dyn Session, agent: AgentId) -> Result<(), StoreError> {
+pub(super) async fn desired_set_changed(session: &mut dyn Session, agent: AgentId) -> Result<(), StoreError> {
     let version = epoch::tick(session).await?;
     epoch::desired_set_changed(session, agent, version).await
 }

@@ -27,6 +27,7 @@ pub(super) mod session;
 pub(super) mod stacks;
 pub(super) mod status;
 pub(super) mod submissions;
+mod succession;
 pub(super) mod target_state;
 pub(super) mod targets;
 pub(super) mod webhooks;

@@ -119,7 +119,8 @@ fn theirs(stamp: &Stamp, owner: GeneratorId) -> Result<GeneratorId, StoreError> 
 struct Stacks {
     /// The generators of those that live.
     owners: BTreeMap<StackId, GeneratorId>,
-    wanted_by: BTreeMap<StackId, Vec<AgentId>>,
+    /// The agents to which a new revision may matter.
+    concerned: BTreeMap<StackId, Vec<AgentId>>,
 }
 
 async fn stacks(session: &mut dyn Session, round: &[Submission]) -> Result<Stacks, StoreError> {
@@ -127,14 +128,15 @@ async fn stacks(session: &mut dyn Session, round: &[Submission]) -> Result<Stack
     let sql = "WITH batch (stack_id) AS ({TEXT})
                SELECT stacks.id, generator_id, agent_id FROM batch
                  JOIN stacks ON stacks.id = batch.stack_id AND deleted_at IS NULL
-                 LEFT JOIN assignments ON assignments.stack_id = batch.stack_id AND wanted = 1";
+                 LEFT JOIN assignments ON assignments.stack_id = batch.stack_id
+                   AND (wanted = 1 OR (received = 1 AND removal IS NULL))";
     let read = |row: &mut Row| Ok((row.take()?, row.take()?, row.take()?));
     let mut stacks = Stacks::default();
     let rows = all_of_each(session, sql, ids.into_iter().map(|stack| row![stack]).collect(), read).await?;
     for (stack, owner, agent) in rows {
         let agent: Option<AgentId> = agent;
         stacks.owners.insert(stack, owner);
-        stacks.wanted_by.entry(stack).or_default().extend(agent);
+        stacks.concerned.entry(stack).or_default().extend(agent);
     }
     Ok(stacks)
 }
@@ -157,7 +159,7 @@ async fn append_accepted(
     }
     let appended: Vec<Appended<'_>> = accepted.iter().map(|(appended, _)| *appended).collect();
     let objects = revisions::insert(session, &appended).await?;
-    matching::revisions_were_appended(session, &revisions::newest_of(&appended), &stacks.wanted_by).await?;
+    matching::revisions_were_appended(session, &revisions::newest_of(&appended), &stacks.concerned).await?;
     let made = appended.iter().map(|appended| (appended.stamp, appended.revision.id.to_string()));
     once::remember_all(session, WHAT, made.collect()).await?;
     let (mut entries, mut happenings) = (Vec::new(), Vec::new());

@@ -5,7 +5,7 @@ use sindri_model::wire::AgentTarget;
 use sindri_model::{AgentId, StackId};
 
 use super::session::{Row, Session, all, change, values};
-use super::{agents, audit, epoch, found, generators, made, matching, stacks};
+use super::{agents, audit, epoch, found, generators, made, matching, stacks, succession};
 use crate::store::{Noun, Page, Stamp, StoreError};
 
 pub(crate) async fn add(
@@ -38,9 +38,14 @@ pub(crate) async fn remove(
     epoch::tick(session).await?;
     agents::require(session, agent).await?;
     let sql = "DELETE FROM targets WHERE agent_id = ?1 AND stack_id = ?2";
-    let gone = change(session, sql, values![agent, stack]).await? > 0;
-    found(gone.then_some(()), Noun::Target, in_words(agent, stack))?;
-    matching::of_pair_changed(session, &stamp, agent, stack).await?;
+    if change(session, sql, values![agent, stack]).await? > 0 {
+        matching::of_pair_changed(session, &stamp, agent, stack).await?;
+    } else {
+        // What was taken over from another has no target, and can be taken away all the same.
+        let undecided = succession::is_undecided(session, agent, stack).await?;
+        found(undecided.then_some(()), Noun::Target, in_words(agent, stack))?;
+        matching::tell_to_remove(session, &stamp, (agent, stack)).await?;
+    }
     let details = json!({"stack_id": stack});
     audit::record(session, &stamp, "target.deleted", "agent", Some(agent.to_string()), Some(details)).await
 }
