@@ -124,6 +124,12 @@ impl Process {
         self.launch.arguments = arguments;
     }
 
+    /// Has another value in a variable of its environment from the next start on.
+    pub fn set_variable(&mut self, name: &'static str, value: String) {
+        self.launch.environment.retain(|(known, _)| *known != name);
+        self.launch.environment.push((name, value));
+    }
+
     /// Waits until it says that it is ready, and returns the address that it says.
     pub fn ready(&mut self, waiter: &Waiter) -> Result<String, ProcessError> {
         self.says(waiter, READY)

@@ -14,17 +14,30 @@ use crate::waiter::Waiter;
 
 /// What operators apply.
 const DOCUMENTED: &str = include_str!("../../fixtures/rbac/agent.yaml");
-/// Where a token of the account comes from.
-const TOKEN: &str = "/api/v1/namespaces/sindri-system/serviceaccounts/sindri-agent/token";
+/// The same for an agent of one namespace.
+const DOCUMENTED_FOR_ONE: &str = include_str!("../../fixtures/rbac/agent-in-one-namespace.yaml");
+/// The namespaces that these name.
+const HOME: &str = "sindri-system";
+const EXAMPLE: &str = "team";
 /// Longer than any story.
 const TOKEN_SECONDS: u64 = 3_600;
 
-/// Grants the rights and writes a kubeconfig that has them; `None` where nobody asks for rights.
-pub fn grant(waiter: &Waiter, access: &Access, directory: &Path, name: &str) -> Result<Option<PathBuf>, String> {
+/// Grants the rights, of one namespace or of all, and writes a kubeconfig that has them; `None` where nobody asks for rights.
+pub fn grant(
+    waiter: &Waiter,
+    access: &Access,
+    directory: &Path,
+    name: &str,
+    namespace: Option<&str>,
+) -> Result<Option<PathBuf>, String> {
     if access.token.is_none() {
         return Ok(None);
     }
-    let documents = yaml::parse_documents(DOCUMENTED).map_err(|errors| errors[0].to_string())?;
+    let documented = match namespace {
+        Some(namespace) => DOCUMENTED_FOR_ONE.replace(EXAMPLE, namespace),
+        None => DOCUMENTED.to_owned(),
+    };
+    let documents = yaml::parse_documents(&documented).map_err(|errors| errors[0].to_string())?;
     for document in documents {
         let target = format!("{}?fieldManager=operator&force=true", path(&document.value)?);
         let body = document.value.to_string().into_bytes();
@@ -32,7 +45,9 @@ pub fn grant(waiter: &Waiter, access: &Access, directory: &Path, name: &str) -> 
         call(waiter, access, ClusterCall { method: Method::PATCH, target, content_type, body })?;
     }
     let body = json!({"spec": {"expirationSeconds": TOKEN_SECONDS}}).to_string().into_bytes();
-    let request = ClusterCall { method: Method::POST, target: TOKEN.into(), content_type: "application/json", body };
+    let home = namespace.unwrap_or(HOME);
+    let target = format!("/api/v1/namespaces/{home}/serviceaccounts/sindri-agent/token");
+    let request = ClusterCall { method: Method::POST, target, content_type: "application/json", body };
     let answer = call(waiter, access, request)?;
     let token = answer["status"]["token"].as_str().ok_or("the answer has no token")?;
     write(access, &Secret::new(token), directory, name).map(Some).map_err(|error| error.to_string())

@@ -20,6 +20,8 @@ use crate::waiter::Waiter;
 
 /// Seconds between two polls of an agent: the shortest that it takes.
 pub const POLLING_INTERVAL_SECS: u64 = 1;
+/// The variable in which an agent finds its key.
+pub const AGENT_KEY: &str = "SINDRI__AGENT__PAK";
 /// Any free port.
 const LISTEN_FREE: &str = "127.0.0.1:0";
 
@@ -119,9 +121,18 @@ impl Site {
     }
 
     /// Starts the agent of a cluster.
-    pub fn start_agent(&self, name: &str, key: &str, broker: &str, kubeconfig: &Path) -> Result<Process, SiteError> {
+    pub fn start_agent(
+        &self,
+        name: &str,
+        key: &str,
+        broker: &str,
+        kubeconfig: &Path,
+        namespace: Option<&str>,
+    ) -> Result<Process, SiteError> {
         let interval = POLLING_INTERVAL_SECS.to_string();
-        self.launch_agent(name, key, kubeconfig, &["--broker", broker, "--polling-interval", &interval])
+        let mut flags = vec!["--broker", broker, "--polling-interval", &interval];
+        flags.extend(namespace.into_iter().flat_map(|namespace| ["--namespace", namespace]));
+        self.launch_agent(name, key, kubeconfig, &flags)
     }
 
     /// Starts the agent of a cluster with this polling interval; it answers probes, and says where.
@@ -143,7 +154,7 @@ impl Site {
         let arguments = own.iter().chain(flags).map(OsString::from);
         let arguments = arguments.chain(["--kubeconfig".into(), kubeconfig.into()]);
         let mut launch = self.launch(name, &self.binaries.agent, arguments.collect());
-        launch.environment.push(("SINDRI__AGENT__PAK", key.to_owned()));
+        launch.environment.push((AGENT_KEY, key.to_owned()));
         Ok(Process::start(launch)?)
     }
 }

@@ -13,14 +13,14 @@ use sindri_client::Client;
 use sindri_cluster::{Cluster, Options, Provider};
 use sindri_world::gate::Asked;
 use sindri_world::ledger::Ledger;
-use sindri_world::scenario::ClusterFault;
+use sindri_world::scenario::{ClusterFault, Fleet, Span};
 use sindri_world::stage::{ClusterCall, HostAction, Job, Stage, Trouble, enlist};
 use tokio::time::Instant;
 
 use crate::api;
 use crate::process::{Process, ProcessError};
 use crate::rights;
-use crate::site::{Broker, POLLING_INTERVAL_SECS, Site};
+use crate::site::{AGENT_KEY, Broker, POLLING_INTERVAL_SECS, Site};
 
 /// The longest that a job of the operator may take. Longer than it asks a broker that is away.
 const JOB_MAX: Duration = Duration::from_secs(150);
@@ -53,19 +53,32 @@ impl RealStage {
         Ok(Self { agents, broker, clusters, client, began: Instant::now(), site })
     }
 
-    /// Starts a cluster and an agent for each name.
+    /// Starts a cluster and an agent for each of a fleet.
     pub fn add_clusters(
         &mut self,
-        names: &[String],
+        fleet: &Fleet,
         provider: &dyn Provider,
         ledger: &RefCell<Ledger>,
     ) -> Result<(), Trouble> {
-        for agent in enlist(self, names, ledger)? {
+        if fleet.replicas > 1 || fleet.brokers > 1 {
+            return Err(Trouble::Unsupported("start several processes of one agent or broker"));
+        }
+        if fleet.clocks_ahead != Span::default() {
+            return Err(Trouble::Unsupported("change a clock"));
+        }
+        for agent in enlist(self, &fleet.agents, ledger)? {
             let cluster = provider.start(&Options::default()).map_err(broken)?;
             let access = cluster.access();
-            let granted = rights::grant(self.site.waiter(), access, self.site.path(), &agent.name);
+            let granted =
+                rights::grant(self.site.waiter(), access, self.site.path(), &agent.name, fleet.namespace.as_deref());
             let kubeconfig = granted.map_err(Trouble::Broken)?.unwrap_or_else(|| access.kubeconfig.clone());
-            let process = self.site.start_agent(&agent.name, &agent.key, &self.broker.url, &kubeconfig);
+            let process = self.site.start_agent(
+                &agent.name,
+                &agent.key,
+                &self.broker.url,
+                &kubeconfig,
+                fleet.namespace.as_deref(),
+            );
             self.agents.insert(agent.name.clone(), process.map_err(broken)?);
             self.clusters.insert(agent.name, cluster);
         }
@@ -154,6 +167,13 @@ impl Stage for RealStage {
             HostAction::Backup | HostAction::Restore { .. } => Err(Trouble::Unsupported("restore a backup")),
             HostAction::Stall(_) => Err(Trouble::Unsupported("stall a database")),
         }
+    }
+
+    fn give_key(&mut self, agent: &str, key: String) -> Result<(), Trouble> {
+        let process = self.process(agent)?;
+        process.kill();
+        process.set_variable(AGENT_KEY, key);
+        process.restart().map_err(broken)
     }
 
     fn fail_cluster(&mut self, _: &ClusterFault) -> Result<(), Trouble> {

@@ -100,7 +100,7 @@ fn stage(binaries: &Binaries, waiter: &Rc<Waiter>) -> Result<RealStage, Trouble>
 
 fn acts(stage: &mut RealStage, provider: &dyn Provider, scenario: &Scenario, library: &Library) -> Result<(), Trouble> {
     let ledger = Rc::new(RefCell::new(Ledger::default()));
-    stage.add_clusters(&scenario.fleet.agents, provider, &ledger)?;
+    stage.add_clusters(&scenario.fleet, provider, &ledger)?;
     Play::new(stage, library, scenario, ledger.clone(), PATIENCE).steps()?;
     stage.end_faults()?;
     let bound = scenario.converges_within.0.min(CONVERGE_MAX);

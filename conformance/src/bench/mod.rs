@@ -32,19 +32,44 @@ pub fn memory_directory() -> std::io::Result<tempfile::TempDir> {
     tempfile::tempdir_in(PathBuf::from(MEMORY)).or_else(|_| tempfile::tempdir())
 }
 
-/// Measures everything. What could not be measured is counted in the sheet; an error is an interruption.
-pub fn measure(bench: &Bench, sheet: &mut Sheet) -> Result<(), String> {
-    let (waiter, limit) = (&bench.waiter, raise_file_limit());
-    note(waiter, sheet, "idle broker", |sheet| idle::measure(bench, sheet))?;
-    let mut large = None;
-    note(waiter, sheet, "polls", |sheet| polls::measure(bench, sheet).map(|measured| large = Some(measured)))?;
-    note(waiter, sheet, "agents that wait", |sheet| {
+const IDLE: &str = "idle broker";
+const POLLS: &str = "polls";
+const WAITING: &str = "agents that wait";
+const SQLITE: &str = "accepted objects, SQLite";
+const POSTGRES: &str = "accepted objects, PostgreSQL";
+
+/// Whether some part has a text in its name.
+pub fn has_part(filter: &str) -> bool {
+    [IDLE, POLLS, WAITING, SQLITE, POSTGRES].iter().any(|name| name.contains(filter))
+}
+
+/// Measures the parts that have a text in their name. What could not be measured is counted in the sheet; an error is an
+/// interruption.
+pub fn measure(bench: &Bench, filter: &str, sheet: &mut Sheet) -> Result<(), String> {
+    let waiter = &bench.waiter;
+    if IDLE.contains(filter) {
+        note(waiter, sheet, IDLE, |sheet| idle::measure(bench, sheet))?;
+    }
+    // The broker with many agents is the same for both.
+    if POLLS.contains(filter) || WAITING.contains(filter) {
+        measure_many_agents(bench, sheet)?;
+    }
+    if SQLITE.contains(filter) {
+        note(waiter, sheet, SQLITE, |sheet| writes::measure_sqlite(bench, sheet))?;
+    }
+    if POSTGRES.contains(filter) {
+        note(waiter, sheet, POSTGRES, |sheet| writes::measure_postgres(bench, sheet))?;
+    }
+    Ok(())
+}
+
+fn measure_many_agents(bench: &Bench, sheet: &mut Sheet) -> Result<(), String> {
+    let (limit, mut large) = (raise_file_limit(), None);
+    note(&bench.waiter, sheet, POLLS, |sheet| polls::measure(bench, sheet).map(|measured| large = Some(measured)))?;
+    note(&bench.waiter, sheet, WAITING, |sheet| {
         limit?;
         waiting::measure(bench, large.as_ref().ok_or("there is no broker with many agents")?, sheet)
-    })?;
-    drop(large);
-    note(waiter, sheet, "accepted objects, SQLite", |sheet| writes::measure_sqlite(bench, sheet))?;
-    note(waiter, sheet, "accepted objects, PostgreSQL", |sheet| writes::measure_postgres(bench, sheet))
+    })
 }
 
 fn note(

@@ -48,6 +48,11 @@ impl FieldError {
         Self { reason: "FieldValueNotSupported", field: field.into(), message }
     }
 
+    pub(crate) fn too_long(field: impl Into<String>, bytes_max: usize) -> Self {
+        let message = format!("Too long: may not be more than {bytes_max} bytes");
+        Self { reason: "FieldValueTooLong", field: field.into(), message }
+    }
+
     pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
         Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
     }

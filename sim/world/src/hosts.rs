@@ -4,8 +4,8 @@
 use std::future::{Future, pending};
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -168,12 +168,46 @@ pub fn replica_name(agent: &str, index: usize) -> String {
     if index == 0 { agent.to_owned() } else { format!("{agent}-{}", index + 1) }
 }
 
+/// The key of an agent, which may become another while its host goes on.
+#[derive(Clone)]
+pub struct AgentKey(Arc<std::sync::Mutex<String>>);
+
+impl AgentKey {
+    /// This key.
+    pub fn new(key: String) -> Self {
+        Self(Arc::new(std::sync::Mutex::new(key)))
+    }
+
+    /// From the next start of a process on.
+    pub fn set(&self, key: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = key;
+    }
+
+    fn get(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What a process of an agent is started with.
+#[derive(Clone)]
+pub struct AgentSetup {
+    /// Its settings.
+    pub settings: Settings,
+    /// The key that it shows to the broker.
+    pub key: AgentKey,
+    /// How many brokers there are.
+    pub brokers: usize,
+    /// By how much its clock is ahead.
+    pub clocks_ahead: Duration,
+}
+
 /// The production agent; `identity` is the name of this process of it.
-pub fn agent(seed: u64, settings: Settings, identity: &str, key: String, brokers: usize) -> Program {
+pub fn agent(seed: u64, identity: &str, setup: AgentSetup) -> Program {
     let entropy = entropy_source(seed, identity);
     let identity = identity.to_owned();
     Box::new(move |port| {
-        let (entropy, settings, identity, key) = (entropy(), settings.clone(), identity.clone(), key.clone());
+        let (entropy, identity, key) = (entropy(), identity.clone(), setup.key.get());
+        let AgentSetup { settings, brokers, clocks_ahead, .. } = setup.clone();
         let name = settings.name.clone();
         Box::pin(async move {
             let api: http::Uri = format!("http://{name}-api").parse().expect("names of hosts are valid");
@@ -183,7 +217,7 @@ pub fn agent(seed: u64, settings: Settings, identity: &str, key: String, brokers
                 broker: Client::new(Brokers::new(port.connector(), brokers, name.len()), broker, &key)
                     .expect("the address and the key are well formed"),
                 cluster: Cluster::new(client, RetryPolicy::default()).within(settings.namespace.clone()),
-                clock: Clock::new(wall_time),
+                clock: Clock::new(move || wall_time() + clocks_ahead),
                 entropy,
                 identity,
                 settings,

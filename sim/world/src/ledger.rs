@@ -27,6 +27,8 @@ pub struct Declaration {
     pub checksum: Checksum,
     /// What it declares; nothing if the text is broken.
     pub objects: Vec<DeclaredObject>,
+    /// Where each of them goes, and whether it may be deleted and made anew.
+    places: BTreeMap<ObjectKey, bool>,
 }
 
 /// A stack as the operator knows it.
@@ -40,6 +42,8 @@ pub struct StackRecord {
     pub targets: BTreeSet<String>,
     /// Every agent that it ever went to.
     pub ever_targeted: BTreeSet<String>,
+    /// Agents whose predecessor had it, since when nobody has said what is to become of it.
+    pub undecided: BTreeSet<String>,
     /// Whether it was deleted.
     pub deleted: bool,
 }
@@ -53,9 +57,55 @@ impl StackRecord {
         })
     }
 
+    /// A stack of this id, of which nobody has asked anything.
+    pub fn new(id: StackId) -> Self {
+        Self {
+            id,
+            instructions: Vec::new(),
+            targets: BTreeSet::new(),
+            ever_targeted: BTreeSet::new(),
+            undecided: BTreeSet::new(),
+            deleted: false,
+        }
+    }
+
+    /// It goes to an agent.
+    pub fn target(&mut self, agent: &str) {
+        self.targets.insert(agent.to_owned());
+        self.ever_targeted.insert(agent.to_owned());
+        self.undecided.remove(agent);
+    }
+
+    /// It is taken away from an agent.
+    pub fn untarget(&mut self, agent: &str) {
+        self.instructions.push(Instruction::Remove { agent: Some(agent.to_owned()) });
+        self.targets.remove(agent);
+        self.undecided.remove(agent);
+    }
+
+    /// It is deleted.
+    pub fn delete(&mut self) {
+        self.instructions.push(Instruction::Remove { agent: None });
+        self.deleted = true;
+        self.undecided.clear();
+    }
+
+    /// An agent is dismissed: nobody says what is to become of what it has.
+    pub fn leave(&mut self, agent: &str) {
+        if self.targets.remove(agent) {
+            self.undecided.insert(agent.to_owned());
+        }
+    }
+
     /// What an agent's cluster should hold of it; `None` for nothing.
     pub fn wanted_at(&self, agent: &str) -> Option<&Declaration> {
         (!self.deleted && self.targets.contains(agent)).then(|| self.declarations().next_back()).flatten()
+    }
+
+    /// What an agent's cluster may hold of it: what it should, and what nobody has decided about.
+    pub fn kept_at(&self, agent: &str) -> Option<&Declaration> {
+        let left = || self.undecided.contains(agent).then(|| self.declarations().next_back()).flatten();
+        self.wanted_at(agent).or_else(left)
     }
 }
 
@@ -63,18 +113,20 @@ impl Declaration {
     /// Reads what a text declares.
     pub fn of(text: &str) -> Self {
         let objects = Bundle::parse(text).map(Bundle::into_objects).unwrap_or_default();
-        Self { revision: None, checksum: Checksum::of(text), objects }
+        let replace =
+            |object: &DeclaredObject| object.manifest["metadata"]["annotations"][REPLACE_ANNOTATION] == "true";
+        let places = objects.iter().map(|object| (placed(&object.key), replace(object))).collect();
+        Self { revision: None, checksum: Checksum::of(text), objects, places }
     }
 
     /// Whether an object of it may be deleted and made anew.
     pub fn replaces(&self, key: &ObjectKey) -> bool {
-        let meant = self.objects.iter().filter(|object| placed(&object.key) == *key);
-        meant.into_iter().any(|object| object.manifest["metadata"]["annotations"][REPLACE_ANNOTATION] == "true")
+        self.places.get(key) == Some(&true)
     }
 
     /// Whether it declares an object.
     pub fn declares(&self, key: &ObjectKey) -> bool {
-        self.objects.iter().any(|object| placed(&object.key) == *key)
+        self.places.contains_key(key)
     }
 }
 

@@ -195,12 +195,12 @@ impl Watchman {
                     let stack = object["metadata"]["labels"][INVENTORY_LABEL].as_str().unwrap_or_default();
                     let known = ledger.by_id(stack);
                     return key.kind == "ConfigMap"
-                        && known.is_some_and(|stack| stack.wanted_at(&self.cluster).is_none());
+                        && known.is_some_and(|stack| stack.kept_at(&self.cluster).is_none());
                 }
                 let wanted = ledger
                     .stacks
                     .values()
-                    .filter_map(|stack| stack.wanted_at(&self.cluster))
+                    .filter_map(|stack| stack.kept_at(&self.cluster))
                     .any(|declaration| declaration.declares(&key));
                 self.made.contains_key(&uid(object)) && !wanted
             })

@@ -81,6 +81,7 @@ fn play(order: &Order<'_>) -> (Duration, u64, Result<(), Trouble>) {
         replicas: order.scenario.fleet.replicas,
         namespace: order.scenario.fleet.namespace.clone(),
         brokers: order.scenario.fleet.brokers,
+        clocks_ahead: order.scenario.fleet.clocks_ahead.0,
         polling_interval: POLLING_INTERVAL,
         kill_at: order.kill_at,
         chaos: if order.is_explored() { order.scenario.explore.clone() } else { Vec::new() },

@@ -48,6 +48,11 @@ impl Client {
         self.fetch(call.with_json(changes), StatusCode::OK).await
     }
 
+    /// Deletes an agent: its key opens nothing any more, and its cluster stays as it is.
+    pub async fn delete_agent(&self, agent: AgentId) -> Result<(), ClientError> {
+        self.execute(Call::new(Method::DELETE, format!("/agents/{agent}"), format!("delete agent {agent}"))).await
+    }
+
     /// Says that the agent lives; returns its own status, if the broker says it.
     pub async fn heartbeat(
         &self,

@@ -58,7 +58,7 @@ impl Place<'_> {
     pub fn start(&self, interval: Duration) -> Result<Ground, String> {
         let site = Site::new(self.binaries.clone(), self.waiter.clone()).map_err(words)?;
         let cluster = self.provider.start(&Options::default()).map_err(words)?;
-        let granted = rights::grant(self.waiter, cluster.access(), site.path(), NAME)?;
+        let granted = rights::grant(self.waiter, cluster.access(), site.path(), NAME, None)?;
         let kubeconfig = granted.unwrap_or_else(|| cluster.access().kubeconfig.clone());
         let broker = site.start_broker().map_err(words)?;
         let enlisted = self.waiter.wait(ENLIST_MAX, enlist(&broker)).map_err(words)??;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sindri_cluster::ProviderName;
-use sindri_conformance::bench::{Bench, agent, measure, memory_directory};
+use sindri_conformance::bench::{Bench, agent, has_part, measure, memory_directory};
 use sindri_conformance::waiter::Waiter;
 use sindri_figures::Sheet;
 
@@ -12,6 +12,9 @@ use crate::run::{parse_provider, provider};
 use crate::{BenchAgentFlags, BenchFlags, Failure, prepare};
 
 pub fn bench(flags: &BenchFlags) -> Result<(), Failure> {
+    if !has_part(&flags.filter) {
+        return Err(Failure::Mistake(format!("no part of the broker's figures has {:?} in its name", flags.filter)));
+    }
     let broken = |error: std::io::Error| Failure::Broken(error.to_string());
     let own = std::env::current_exe().map_err(broken)?;
     let directory = own.parent().unwrap_or(Path::new("."));
@@ -30,7 +33,7 @@ pub fn bench(flags: &BenchFlags) -> Result<(), Failure> {
         waiter: Waiter::new().map_err(broken)?,
     };
     let mut sheet = Sheet::new("broker", say);
-    let measured = measure(&bench, &mut sheet);
+    let measured = measure(&bench, &flags.filter, &mut sheet);
     if let Some(code) = bench.waiter.interrupted() {
         return Err(Failure::Interrupted(code));
     }

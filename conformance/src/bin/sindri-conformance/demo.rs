@@ -114,7 +114,7 @@ impl Show {
         let made = self.sindri(&["agent", "create", NAME, "--cluster", NAME])?;
         let key = key_in(&made).ok_or_else(|| Failure::Broken("a new agent came without a key".to_owned()))?;
         self.sindri(&["agent", "activate", NAME])?;
-        let agent = self.site.start_agent(NAME, key, &self.broker.url, &self.cluster.access().kubeconfig);
+        let agent = self.site.start_agent(NAME, key, &self.broker.url, &self.cluster.access().kubeconfig, None);
         self.agent = Some(agent.map_err(broken)?);
         Ok(())
     }

@@ -85,6 +85,9 @@ struct BenchFlags {
     /// A PostgreSQL server where databases may be made and dropped, as postgres://USER@HOST:PORT/DATABASE.
     #[arg(long, value_name = "URL")]
     postgres_url: Option<String>,
+    /// Only the parts with this text in their name: idle broker, polls, agents that wait, accepted objects.
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    filter: String,
 }
 
 #[derive(Args)]

@@ -7,6 +7,9 @@ use crate::pointer::{list, text};
 
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
+/// The most that the values of a ConfigMap hold together.
+const CONFIG_BYTES_MAX: usize = 1024 * 1024;
+
 pub(super) fn validate(kind: &str, object: &Value) -> Vec<FieldError> {
     match kind {
         "ConfigMap" | "Secret" => keys(object),
@@ -41,7 +44,13 @@ fn keys(object: &Value) -> Vec<FieldError> {
     let data = object.pointer("/data").and_then(Value::as_object);
     let valid = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     let invalid = data.into_iter().flatten().filter(|(key, _)| !valid(key));
-    invalid.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), CONFIG_KEY)).collect()
+    let mut errors: Vec<FieldError> =
+        invalid.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), CONFIG_KEY)).collect();
+    let held = data.into_iter().flatten().map(|(_, value)| value.as_str().map_or(0, str::len));
+    if held.sum::<usize>() > CONFIG_BYTES_MAX {
+        errors.push(FieldError::too_long("[]", CONFIG_BYTES_MAX));
+    }
+    errors
 }
 
 fn deployment(object: &Value) -> Vec<FieldError> {

@@ -13,7 +13,7 @@ impl Play<'_> {
         let stacks: Vec<(String, StackRecord)> =
             self.ledger.borrow().stacks.iter().map(|(name, stack)| (name.clone(), stack.clone())).collect();
         for (name, stack) in &stacks {
-            for agent in &stack.ever_targeted {
+            for agent in stack.ever_targeted.difference(&stack.undecided) {
                 let missing = match stack.wanted_at(agent) {
                     Some(declaration) => self.not_in_place(name, agent, declaration)?,
                     None => self.not_gone(name, agent)?,

@@ -8,6 +8,7 @@ mod converge;
 mod expect;
 mod objects;
 mod operator;
+mod text;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -75,6 +76,8 @@ impl<'a> Play<'a> {
             Step::Approve(stack) => self.decide(&stack.stack, true),
             Step::Reject(stack) => self.decide(&stack.stack, false),
             Step::Activate(activation) => self.activate(activation),
+            Step::Dismiss(agent) => self.dismiss(&agent.agent),
+            Step::Enlist(agent) => self.enlist(&agent.agent),
             Step::Backup => self.stage.act_on_hosts(HostAction::Backup),
             Step::Restore(restore) => self.stage.act_on_hosts(HostAction::Restore { declared: restore.declared }),
             Step::Stall => self.stage.act_on_hosts(HostAction::Stall(true)),
@@ -94,7 +97,7 @@ impl<'a> Play<'a> {
             Step::Fail(fault) => self.stage.fail_cluster(fault),
             Step::Heal(cluster) => self.stage.heal_cluster(&cluster.cluster),
             Step::Create(create) => {
-                let text = self.with_ids(&create.yaml);
+                let text = self.written_out(&create.yaml)?;
                 self.create_object(&create.cluster, &text)
             }
             Step::Edit(change) => self.edit_object(change),

@@ -1,16 +1,16 @@
 //! What the operator does with the broker. A broker that is away is asked again: the story waits for it.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
 use sindri_client::{Client, ClientError};
+use sindri_model::GeneratorId;
 use sindri_model::wire::{AgentStatus, ApprovalState, NewStack, UpdateAgentRequest};
 
 use super::Play;
 use crate::ledger::{Declaration, Instruction, StackRecord};
 use crate::scenario::{Activation, Annotating, Labelling, Submit};
-use crate::stage::{Trouble, operate};
+use crate::stage::{Trouble, enlist_one, operate};
 
 /// How often the operator asks a broker that does not answer, and how long it waits in between.
 const TRIES_MAX: u32 = 120;
@@ -39,7 +39,7 @@ impl Play<'_> {
     pub(super) fn submit(&mut self, submit: &Submit) -> Result<(), Trouble> {
         let text = match (&submit.bundle, &submit.yaml) {
             (Some(bundle), _) => self.library.bundle(bundle).map_err(Trouble::Broken)?,
-            (None, Some(yaml)) => yaml.clone(),
+            (None, Some(yaml)) => self.written_out(yaml)?,
             (None, None) => return Err(Trouble::Broken("submit takes either a bundle or a yaml".to_owned())),
         };
         if !self.ledger.borrow().stacks.contains_key(&submit.stack) {
@@ -65,8 +65,7 @@ impl Play<'_> {
     }
 
     fn make_stack(&mut self, name: &str) -> Result<(), Trouble> {
-        let generator_id =
-            self.ledger.borrow().generator.ok_or_else(|| Trouble::Broken("there is no generator".to_owned()))?;
+        let generator_id = self.generator()?;
         let wanted = NewStack { name: name.to_owned(), description: None, generator_id };
         let stack = self.ask(move |client| {
             let wanted = wanted.clone();
@@ -79,50 +78,31 @@ impl Play<'_> {
                 }
             }
         })?;
-        let record = StackRecord {
-            id: stack.id,
-            instructions: Vec::new(),
-            targets: BTreeSet::new(),
-            ever_targeted: BTreeSet::new(),
-            deleted: false,
-        };
-        self.ledger.borrow_mut().stacks.insert(name.to_owned(), record);
+        self.ledger.borrow_mut().stacks.insert(name.to_owned(), StackRecord::new(stack.id));
         Ok(())
     }
 
     pub(super) fn delete(&mut self, name: &str) -> Result<(), Trouble> {
         let id = self.stack(name, |stack| stack.id)?;
-        self.note(name, |stack| {
-            stack.instructions.push(Instruction::Remove { agent: None });
-            stack.deleted = true;
-        })?;
+        self.note(name, StackRecord::delete)?;
         self.ask(move |client| async move { gone_is_fine(client.delete_stack(id).await) })
     }
 
     pub(super) fn target(&mut self, name: &str, agent: &str) -> Result<(), Trouble> {
         let (stack, id) = (self.stack(name, |stack| stack.id)?, self.agent(agent)?);
-        self.note(name, |stack| {
-            stack.targets.insert(agent.to_owned());
-            stack.ever_targeted.insert(agent.to_owned());
-        })?;
+        self.note(name, |stack| stack.target(agent))?;
         self.ask(move |client| async move { there_is_fine(client.add_target(id, stack).await.map(drop)) })
     }
 
     pub(super) fn untarget(&mut self, name: &str, agent: &str) -> Result<(), Trouble> {
         let (stack, id) = (self.stack(name, |stack| stack.id)?, self.agent(agent)?);
-        self.note(name, |stack| {
-            stack.instructions.push(Instruction::Remove { agent: Some(agent.to_owned()) });
-            stack.targets.remove(agent);
-        })?;
+        self.note(name, |stack| stack.untarget(agent))?;
         self.ask(move |client| async move { gone_is_fine(client.remove_target(id, stack).await) })
     }
 
     pub(super) fn label(&mut self, Labelling { stack: name, agent, label }: &Labelling) -> Result<(), Trouble> {
         let (stack, id) = (self.stack(name, |stack| stack.id)?, self.agent(agent)?);
-        self.note(name, |stack| {
-            stack.targets.insert(agent.to_owned());
-            stack.ever_targeted.insert(agent.to_owned());
-        })?;
+        self.note(name, |stack| stack.target(agent))?;
         let label = label.clone();
         self.ask(move |client| {
             let label = label.clone();
@@ -135,10 +115,7 @@ impl Play<'_> {
 
     pub(super) fn unlabel(&mut self, Labelling { stack: name, agent, label }: &Labelling) -> Result<(), Trouble> {
         let id = self.agent(agent)?;
-        self.note(name, |stack| {
-            stack.instructions.push(Instruction::Remove { agent: Some(agent.to_owned()) });
-            stack.targets.remove(agent);
-        })?;
+        self.note(name, |stack| stack.untarget(agent))?;
         let label = label.clone();
         self.ask(move |client| {
             let label = label.clone();
@@ -181,6 +158,35 @@ impl Play<'_> {
         Ok(())
     }
 
+    pub(super) fn dismiss(&mut self, name: &str) -> Result<(), Trouble> {
+        let id = self.agent(name)?;
+        self.ledger.borrow_mut().stacks.values_mut().for_each(|stack| stack.leave(name));
+        self.ask(move |client| async move { gone_is_fine(client.delete_agent(id).await) })
+    }
+
+    pub(super) fn enlist(&mut self, name: &str) -> Result<(), Trouble> {
+        let generator = self.generator()?;
+        let wanted = name.to_owned();
+        let made = self.ask(move |client| {
+            let wanted = wanted.clone();
+            async move {
+                // An earlier try may have been carried out although its answer, and with it the key, was lost.
+                match client.find_agent(&wanted, &wanted).await {
+                    Ok(found) => client.delete_agent(found.id).await?,
+                    Err(error) if error.is_not_found() => {}
+                    Err(error) => return Err(error),
+                }
+                enlist_one(&client, &wanted, generator).await
+            }
+        })?;
+        self.ledger.borrow_mut().agents.insert(name.to_owned(), made.agent.id);
+        self.stage.give_key(name, made.initial_pak)
+    }
+
+    fn generator(&self) -> Result<GeneratorId, Trouble> {
+        self.ledger.borrow().generator.ok_or_else(|| Trouble::Broken("there is no generator".to_owned()))
+    }
+
     pub(super) fn activate(&mut self, activation: &Activation) -> Result<(), Trouble> {
         let id = self.agent(&activation.agent)?;
         let status = if activation.active { AgentStatus::Active } else { AgentStatus::Inactive };
@@ -189,15 +195,6 @@ impl Play<'_> {
             let changes = changes.clone();
             async move { client.update_agent(id, &changes).await.map(drop) }
         })
-    }
-
-    /// A text with the ids of stacks in place of `${NAME}`.
-    pub(super) fn with_ids(&self, text: &str) -> String {
-        let ledger = self.ledger.borrow();
-        let put_in = |text: String, (name, stack): (&String, &StackRecord)| {
-            text.replace(&format!("${{{name}}}"), &stack.id.to_string())
-        };
-        ledger.stacks.iter().fold(text.to_owned(), put_in)
     }
 
     pub(crate) fn agent(&self, name: &str) -> Result<sindri_model::AgentId, Trouble> {

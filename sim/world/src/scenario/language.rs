@@ -83,6 +83,16 @@ pub struct Fleet {
     /// Brokers on one database: `broker`, `broker-2` and so on.
     #[serde(default = "one")]
     pub brokers: usize,
+    /// By how much the agents' clocks are ahead of everybody else's.
+    #[serde(default)]
+    pub clocks_ahead: Span,
+}
+
+impl Fleet {
+    /// Agents with one process each, right clocks and one broker.
+    pub fn of(agents: Vec<String>) -> Self {
+        Self { agents, replicas: one(), namespace: None, brokers: one(), clocks_ahead: Span::default() }
+    }
 }
 
 fn one() -> usize {
@@ -113,6 +123,10 @@ pub enum Step {
     Reject(StackRef),
     /// The operator lets an agent act, or rest.
     Activate(Activation),
+    /// The operator deletes an agent at the broker. Its process goes on, with a key that opens nothing.
+    Dismiss(AgentRef),
+    /// The operator makes it anew under the same name, and starts it with its new key.
+    Enlist(AgentRef),
     /// A copy of the broker's database is made.
     Backup,
     /// The copy is put in the place of the database, while the broker is down for a moment.
@@ -217,6 +231,14 @@ pub struct Activation {
     pub agent: String,
     /// It acts, or it rests.
     pub active: bool,
+}
+
+/// An agent by name.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentRef {
+    /// The agent.
+    pub agent: String,
 }
 
 /// A database that is restored from its backup.

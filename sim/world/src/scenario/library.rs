@@ -109,6 +109,7 @@ impl Library {
             },
             Step::Target(targeting) | Step::Untarget(targeting) => known(&targeting.agent),
             Step::Activate(activation) => known(&activation.agent),
+            Step::Dismiss(agent) | Step::Enlist(agent) => known(&agent.agent),
             Step::Label(labelling) | Step::Unlabel(labelling) => known(&labelling.agent),
             Step::Await(condition) => {
                 let given = usize::from(condition.applied.is_some())

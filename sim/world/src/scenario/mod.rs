@@ -9,7 +9,7 @@ mod library;
 
 pub use duration::Span;
 pub use language::{
-    Activation, Annotating, AskedCheck, Await, ChangeObject, ClusterFault, ClusterRef, ConditionCheck, Count,
+    Activation, AgentRef, Annotating, AskedCheck, Await, ChangeObject, ClusterFault, ClusterRef, ConditionCheck, Count,
     CreateObject, EventCheck, Expectation, Fleet, HeartbeatCheck, Labelling, Latency, Link, ObjectCheck, ObjectRef,
     Quiet, Restore, Retried, Said, Scenario, StackRef, StateCheck, Step, Submit, Targeting, Written,
 };

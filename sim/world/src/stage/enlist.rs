@@ -4,8 +4,9 @@
 
 use std::cell::RefCell;
 
-use sindri_client::ClientError;
-use sindri_model::wire::{AgentStatus, CreateAgentRequest, NewGenerator, UpdateAgentRequest};
+use sindri_client::{Client, ClientError};
+use sindri_model::GeneratorId;
+use sindri_model::wire::{AgentStatus, CreateAgentRequest, CreateAgentResponse, NewGenerator, UpdateAgentRequest};
 
 use super::{Stage, Trouble, operate};
 use crate::ledger::Ledger;
@@ -19,6 +20,20 @@ pub struct Enlisted {
     pub key: String,
 }
 
+/// Makes an agent, and lets it act.
+pub async fn enlist_one(
+    client: &Client,
+    name: &str,
+    generator: GeneratorId,
+) -> Result<CreateAgentResponse, ClientError> {
+    let (name, cluster_name) = (name.to_owned(), name.to_owned());
+    let created =
+        client.create_agent(&CreateAgentRequest { name, cluster_name, generator_ids: Some(vec![generator]) }).await?;
+    let active = UpdateAgentRequest { status: Some(AgentStatus::Active), ..UpdateAgentRequest::default() };
+    client.update_agent(created.agent.id, &active).await?;
+    Ok(created)
+}
+
 /// Makes the generator and the agents, and notes them in the ledger.
 pub fn enlist(stage: &mut dyn Stage, names: &[String], ledger: &RefCell<Ledger>) -> Result<Vec<Enlisted>, Trouble> {
     let names = names.to_vec();
@@ -26,12 +41,7 @@ pub fn enlist(stage: &mut dyn Stage, names: &[String], ledger: &RefCell<Ledger>)
         let generator = client.create_generator(&NewGenerator { name: "operator".into(), description: None }).await?;
         let mut agents = Vec::new();
         for name in names {
-            let generator_ids = Some(vec![generator.generator.id]);
-            let request = CreateAgentRequest { cluster_name: name.clone(), name, generator_ids };
-            let created = client.create_agent(&request).await?;
-            let active = UpdateAgentRequest { status: Some(AgentStatus::Active), ..UpdateAgentRequest::default() };
-            client.update_agent(created.agent.id, &active).await?;
-            agents.push(created);
+            agents.push(enlist_one(&client, &name, generator.generator.id).await?);
         }
         Ok((generator.generator.id, agents))
     })?;

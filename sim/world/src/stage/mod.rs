@@ -16,7 +16,7 @@ use crate::gate::Asked;
 use crate::oracle::Violation;
 use crate::scenario::ClusterFault;
 
-pub use enlist::{Enlisted, enlist};
+pub use enlist::{Enlisted, enlist, enlist_one};
 pub use simulated::{Options, SimulatedStage};
 
 /// Why a story did not go on.
@@ -99,6 +99,9 @@ pub trait Stage {
 
     /// Something happens to hosts or the network.
     fn act_on_hosts(&mut self, action: HostAction) -> Result<(), Trouble>;
+
+    /// Starts every process of an agent anew, with another key.
+    fn give_key(&mut self, agent: &str, key: String) -> Result<(), Trouble>;
 
     /// The API server of a cluster begins to fail.
     fn fail_cluster(&mut self, fault: &ClusterFault) -> Result<(), Trouble>;

@@ -47,6 +47,8 @@ pub struct Options {
     pub namespace: Option<String>,
     /// Brokers on one database.
     pub brokers: usize,
+    /// By how much the agents' clocks are ahead.
+    pub clocks_ahead: Duration,
     /// How often they poll.
     pub polling_interval: Duration,
     /// An agent dies at this event of the agents, counted from 1.
@@ -57,6 +59,8 @@ pub struct Options {
 
 struct Cluster {
     api: HostId,
+    /// The key of its agent.
+    key: hosts::AgentKey,
     server: SharedServer,
     gate: Arc<Gate>,
     watchman: Watchman,
@@ -143,17 +147,19 @@ impl SimulatedStage {
         let server = SharedServer::new(ApiServer::new(seed, hosts::wall_time()));
         let gate = Arc::new(Gate::new(api_name.clone()));
         let api = self.engine.add_host(&api_name, hosts::api_server(server.clone(), gate.clone()));
-        let Options { seed, polling_interval, brokers, replicas, .. } = self.options;
+        let Options { seed, polling_interval, brokers, replicas, clocks_ahead, .. } = self.options;
+        let key = hosts::AgentKey::new(key);
         let namespace = self.options.namespace.clone();
         let settings = Settings { polling_interval, namespace, ..Settings::new(name.to_owned(), name.to_owned()) };
         for identity in (0..replicas).map(|index| hosts::replica_name(name, index)) {
-            let agent = hosts::agent(seed, settings.clone(), &identity, key.clone(), brokers);
+            let setup = hosts::AgentSetup { settings: settings.clone(), key: key.clone(), brokers, clocks_ahead };
+            let agent = hosts::agent(seed, &identity, setup);
             let agent = self.engine.add_host(&identity, agent);
             self.hosts.insert(identity, agent);
         }
         self.hosts.insert(api_name, api);
         let watchman = Watchman::new(name);
-        self.clusters.insert(name.to_owned(), Cluster { api, server, gate, watchman, writes: Vec::new() });
+        self.clusters.insert(name.to_owned(), Cluster { api, key, server, gate, watchman, writes: Vec::new() });
     }
 
     fn begin_chaos(&mut self) {
@@ -431,6 +437,15 @@ impl Stage for SimulatedStage {
                 trace::record("world", if is_stalled { "~ stall" } else { "~ resume" });
                 self.database.is_stalled.store(is_stalled, Ordering::Relaxed);
             }
+        }
+        Ok(())
+    }
+
+    fn give_key(&mut self, agent: &str, key: String) -> Result<(), Trouble> {
+        self.cluster(agent)?.key.set(key);
+        for name in (0..self.options.replicas).map(|index| hosts::replica_name(agent, index)) {
+            self.act_on_hosts(HostAction::Kill(name.clone()))?;
+            self.act_on_hosts(HostAction::Restart(name))?;
         }
         Ok(())
     }

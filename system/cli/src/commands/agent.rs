@@ -1,4 +1,4 @@
-//! `sindri agent`: create, switch on and off, list.
+//! `sindri agent`: create, switch on and off, delete, list.
 
 use clap::Subcommand;
 use sindri_client::Client;
@@ -28,6 +28,12 @@ pub(crate) enum Command {
         /// Its name or id.
         agent: String,
     },
+    /// Deletes an agent: its key opens nothing any more. Its cluster stays as it is; the next agent of the same name
+    /// and cluster takes over what it left there.
+    Delete {
+        /// Its name or id.
+        agent: String,
+    },
     /// Lists the agents.
     List,
 }
@@ -37,6 +43,7 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
         Command::Create { name, cluster } => create(client, name, cluster).await,
         Command::Activate { agent } => switch(client, &agent, AgentStatus::Active).await,
         Command::Deactivate { agent } => switch(client, &agent, AgentStatus::Inactive).await,
+        Command::Delete { agent } => delete(client, &agent).await,
         Command::List => list(client).await,
     }
 }
@@ -53,6 +60,13 @@ async fn switch(client: &Client, agent: &str, status: AgentStatus) -> Result<(),
     let changes = UpdateAgentRequest { status: Some(status), ..UpdateAgentRequest::default() };
     let agent = client.update_agent(agent.id, &changes).await?;
     println!("agent {} is {}", agent.name, word(agent.status));
+    Ok(())
+}
+
+async fn delete(client: &Client, agent: &str) -> Result<(), Failure> {
+    let agent = names::agent(client, agent).await?;
+    client.delete_agent(agent.id).await?;
+    println!("agent {} of cluster {} is deleted; nothing in the cluster is", agent.name, agent.cluster_name);
     Ok(())
 }
 

@@ -91,6 +91,7 @@ fn live(arm: Arm, agents: usize, lasts: Duration, tell: &mpsc::Sender<()>) -> Re
         replicas: 1,
         namespace: None,
         brokers: 1,
+        clocks_ahead: Duration::ZERO,
         polling_interval: POLLING_INTERVAL,
         kill_at: None,
         chaos: Vec::new(),
@@ -100,10 +101,7 @@ fn live(arm: Arm, agents: usize, lasts: Duration, tell: &mpsc::Sender<()>) -> Re
     signal()?;
     let end = stage.now() + lasts;
     for revision in 0.. {
-        let scenario = Scenario::of_steps(
-            Fleet { agents: agents.clone(), replicas: 1, namespace: None, brokers: 1 },
-            vec![submit(revision)],
-        );
+        let scenario = Scenario::of_steps(Fleet::of(agents.clone()), vec![submit(revision)]);
         let library = Library::empty();
         Play::new(&mut stage, &library, &scenario, ledger.clone(), Duration::ZERO).steps()?;
         let left = end.saturating_sub(stage.now());

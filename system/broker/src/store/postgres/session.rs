@@ -10,12 +10,12 @@ use std::task::Poll;
 use bytes::BytesMut;
 use deadpool_postgres::{Client, GenericClient};
 use futures_util::TryFutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, try_join_all};
 use tokio_postgres::Statement;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::failed;
-use crate::store::sql::session::{Row, Session, Value, around_rows};
+use crate::store::sql::session::{Question, Row, Session, Value, around_rows};
 use crate::store::{Change, StoreError, Stored};
 
 /// Who listens hears that something changed; what it is they read.
@@ -119,13 +119,22 @@ impl<'c> PostgresSession<'c> {
         self.settle().await.err().unwrap_or_else(|| failed(&error))
     }
 
-    async fn rows_of_each(
-        &mut self,
-        sql: &'static str,
-        rows: Vec<Vec<Value>>,
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let found = self.prepare_each(sql, rows).await?.run(self.client).await?;
-        found.iter().map(owned).collect()
+    async fn rows_together(&mut self, questions: Vec<Question>) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
+        let client = self.client;
+        let mut asking: Vec<BoxFuture<'_, Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>>> = Vec::new();
+        for question in questions {
+            match question {
+                Question::Each(_, rows) if rows.is_empty() => asking.push(Box::pin(std::future::ready(Ok(Vec::new())))),
+                Question::Each(sql, rows) => asking.push(Box::pin(self.prepare_each(sql, rows).await?.run(client))),
+                Question::Once(sql, values) => {
+                    let statement = client.prepare_cached(&numbered(sql)).await?;
+                    asking.push(Box::pin(async move { client.query(&statement, &references(&values)).await }));
+                }
+            }
+        }
+        // Each is sent at the first look at it, which is in this order.
+        let answers = try_join_all(asking).await?;
+        answers.iter().map(|rows| rows.iter().map(owned).collect()).collect()
     }
 
     async fn send_each(&mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Result<(), tokio_postgres::Error> {
@@ -158,9 +167,9 @@ impl Session for PostgresSession<'_> {
         })
     }
 
-    fn query_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>> {
+    fn query_together<'a>(&'a mut self, questions: Vec<Question>) -> Stored<'a, Vec<Vec<Row>>> {
         Box::pin(async move {
-            match self.rows_of_each(sql, rows).await {
+            match self.rows_together(questions).await {
                 Ok(rows) => Ok(rows),
                 Err(error) => Err(self.reason(error).await),
             }

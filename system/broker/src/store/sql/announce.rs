@@ -5,7 +5,7 @@ use sindri_model::wire::WebhookFilters;
 use sindri_model::{AgentId, DeliveryId, EventId, StackId, WebhookId};
 
 use super::epoch;
-use super::session::{Row, Session, Value, all, change_each, row};
+use super::session::{Question, Row, Session, Value, all, change_each, read_all, row};
 use crate::store::{Stamp, StoreError};
 use crate::webhooks::subscription::{EventType, Patterns};
 
@@ -17,12 +17,15 @@ pub(super) struct Happening {
     pub data: Json,
 }
 
-struct Subscriber {
+/// Who is told of some happenings.
+pub(super) struct Subscriber {
     id: WebhookId,
     event_types: Vec<String>,
     filters: Option<WebhookFilters>,
     target_labels: Option<String>,
 }
+
+const SUBSCRIBERS: &str = "SELECT id, event_types, filters, target_labels FROM webhooks WHERE enabled = 1 ORDER BY id";
 
 pub(super) async fn announce(session: &mut dyn Session, stamp: &Stamp, happening: Happening) -> Result<(), StoreError> {
     announce_all(session, &[(stamp, happening)]).await
@@ -32,8 +35,25 @@ pub(super) async fn announce_all(
     session: &mut dyn Session,
     happenings: &[(&Stamp, Happening)],
 ) -> Result<(), StoreError> {
-    let sql = "SELECT id, event_types, filters, target_labels FROM webhooks WHERE enabled = 1 ORDER BY id";
-    let subscribers = all(session, sql, &[], read).await?;
+    let subscribers = all(session, SUBSCRIBERS, &[], read).await?;
+    announce_to(session, &subscribers, happenings).await
+}
+
+/// Asks who is told what.
+pub(super) fn ask_subscribers() -> Question {
+    Question::Once(SUBSCRIBERS, Vec::new())
+}
+
+pub(super) fn read_subscribers(rows: Vec<Row>) -> Result<Vec<Subscriber>, StoreError> {
+    read_all(rows, read)
+}
+
+/// The same, when it is known who is told.
+pub(super) async fn announce_to(
+    session: &mut dyn Session,
+    subscribers: &[Subscriber],
+    happenings: &[(&Stamp, Happening)],
+) -> Result<(), StoreError> {
     let mut messages = Vec::new();
     for (stamp, happening) in happenings {
         let mut wanted = subscribers.iter().filter(|subscriber| is_wanted(subscriber, happening)).peekable();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use sindri_model::{AgentId, Epoch, Sequence};
 
 use super::audit;
-use super::session::{Row, Session, all, any, change, change_each, failed, one, only, row, values};
+use super::session::{Question, Row, Session, all, any, change, change_each, failed, one, only, read_all, row, values};
 use crate::store::{Change, Era, News, Stamp, StoreError};
 
 const SECRET_BYTES: usize = 32;
@@ -19,15 +19,20 @@ pub(crate) async fn ping(session: &mut dyn Session) -> Result<(), StoreError> {
     any(session, "SELECT 1 FROM meta", &[]).await.map(drop)
 }
 
+const TICK: &str = "UPDATE meta SET value = value + ?1 WHERE name = 'tick' RETURNING value";
+
 /// The next number.
 pub(super) async fn tick(session: &mut dyn Session) -> Result<Sequence, StoreError> {
-    tick_by(session, 1).await
+    one(session, TICK, values![1], only).await?.ok_or_else(|| failed("the counter is missing"))
 }
 
-/// The last of the next numbers.
-pub(super) async fn tick_by(session: &mut dyn Session, count: i64) -> Result<Sequence, StoreError> {
-    let sql = "UPDATE meta SET value = value + ?1 WHERE name = 'tick' RETURNING value";
-    one(session, sql, values![count], only).await?.ok_or_else(|| failed("the counter is missing"))
+/// Asks for the last of the next numbers.
+pub(super) fn ask_ticks(count: i64) -> Question {
+    Question::Once(TICK, row![count])
+}
+
+pub(super) fn read_ticks(rows: Vec<Row>) -> Result<Sequence, StoreError> {
+    read_all(rows, only)?.pop().ok_or_else(|| failed("the counter is missing"))
 }
 
 pub(super) async fn current(session: &mut dyn Session) -> Result<Epoch, StoreError> {

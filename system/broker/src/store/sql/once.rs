@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::session::{Session, all_of_each, change_each, row};
+use super::session::{Question, Row, Session, change_each, read_all, row};
 use crate::store::{KeyHolder, Stamp, StoreError};
 
 /// Who asks with which key, if the request has one.
@@ -14,21 +14,23 @@ pub(super) async fn made_before(
     stamp: &Stamp,
     what: &'static str,
 ) -> Result<Option<String>, StoreError> {
-    let mut made = made_before_all(session, &[stamp]).await?;
+    let asked = session.query_together(vec![ask_made_before(&[stamp])]).await?;
+    let mut made = read_made_before(asked.into_iter().flatten().collect())?;
     mark(stamp).and_then(|mark| made.remove(&mark)).map(|resource| id_of(&resource, what)).transpose()
 }
 
-/// What earlier requests with the keys of these made.
-pub(super) async fn made_before_all(
-    session: &mut dyn Session,
-    stamps: &[&Stamp],
-) -> Result<BTreeMap<Mark, String>, StoreError> {
+/// Asks what earlier requests with the keys of these made.
+pub(super) fn ask_made_before(stamps: &[&Stamp]) -> Question {
     let sql = "WITH batch (actor, idempotency_key) AS ({TEXT, TEXT})
                SELECT requests.actor, requests.idempotency_key, requests.resource FROM batch
                  JOIN requests ON requests.actor = batch.actor
                    AND requests.idempotency_key = batch.idempotency_key";
     let rows = stamps.iter().filter_map(|stamp| mark(stamp)).map(|(actor, key)| row![actor, key]);
-    let made = all_of_each(session, sql, rows.collect(), |row| Ok(((row.take()?, row.take()?), row.take()?))).await?;
+    Question::Each(sql, rows.collect())
+}
+
+pub(super) fn read_made_before(rows: Vec<Row>) -> Result<BTreeMap<Mark, String>, StoreError> {
+    let made = read_all(rows, |row| Ok(((row.take()?, row.take()?), row.take()?)))?;
     Ok(made.into_iter().collect())
 }
 

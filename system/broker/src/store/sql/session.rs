@@ -26,14 +26,23 @@ pub(crate) trait Session: Send {
     fn query<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, Vec<Row>>;
     /// Carries a statement out; says how many rows it changed.
     fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, u64>;
-    /// Every row of a query for each of some rows. In the statement these are a part in braces that names the kinds of
-    /// their columns: `WITH batch (a, b) AS ({BIGINT, TEXT}) …`.
-    fn query_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>>;
-    /// Carries a statement out for each of some rows. Where a database answers later, nobody waits for that: if it
+    /// Every row of each of some questions, which are carried out in their order. Where a database answers later, none waits
+    /// for the answer to another.
+    fn query_together<'a>(&'a mut self, questions: Vec<Question>) -> Stored<'a, Vec<Vec<Row>>>;
+    /// Carries a statement out for each of some rows, which stand in it as in [`Question::Each`]. Where a database answers later, nobody waits for that: if it
     /// fails, the transaction does.
     fn execute_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, ()>;
     /// What the transaction changes that brokers remember; they hear of it when it is committed.
     fn changes(&mut self) -> &mut Vec<Change>;
+}
+
+/// A query that is asked together with others.
+pub(crate) enum Question {
+    /// As in [`Session::query`].
+    Once(&'static str, Vec<Value>),
+    /// For each of some rows; without rows nobody is asked. In the statement these are a part in braces that names the kinds
+    /// of their columns: `WITH batch (a, b) AS ({BIGINT, TEXT}) …`.
+    Each(&'static str, Vec<Vec<Value>>),
 }
 
 /// A value of a column.
@@ -285,17 +294,9 @@ pub(crate) async fn any(session: &mut dyn Session, sql: &'static str, values: &[
     Ok(!session.query(sql, values).await?.is_empty())
 }
 
-/// Everything that a query finds for each of some rows.
-pub(crate) async fn all_of_each<T>(
-    session: &mut dyn Session,
-    sql: &'static str,
-    rows: Vec<Vec<Value>>,
-    read: Reader<T>,
-) -> Result<Vec<T>, StoreError> {
-    if rows.is_empty() {
-        return Ok(Vec::new());
-    }
-    session.query_each(sql, rows).await?.iter_mut().map(read).collect()
+/// Everything that was found, read.
+pub(crate) fn read_all<T>(mut rows: Vec<Row>, read: Reader<T>) -> Result<Vec<T>, StoreError> {
+    rows.iter_mut().map(read).collect()
 }
 
 /// Carries a statement out for each of some rows.

@@ -9,10 +9,10 @@ use sindri_model::wire::DeploymentObject;
 use sindri_model::{AgentId, GeneratorId, Sequence, StackId};
 use tokio::sync::oneshot;
 
-use super::announce::{Happening, announce_all};
+use super::announce::{self, Happening, Subscriber};
 use super::audit::{self, Entry};
 use super::revisions::{self, Appended};
-use super::session::{Row, Session, all_of_each, failed, row};
+use super::session::{Question, Row, Session, failed, read_all, row};
 use super::{epoch, found, matching, once};
 use crate::store::{KeyHolder, NewRevision, Noun, Stamp, StoreError};
 use crate::webhooks::subscription::EventType;
@@ -80,12 +80,16 @@ fn without_repeated_key(submissions: &[Submission]) -> usize {
 }
 
 async fn append_round(session: &mut dyn Session, round: &[Submission]) -> Result<Vec<Outcome>, StoreError> {
-    // The counter first: whoever else changes something waits, and what is checked now stays so.
+    // The counter first: whoever else changes something waits, and what is read after it stays so.
     let count = i64::try_from(round.len()).map_err(failed)?;
-    let last = epoch::tick_by(session, count).await?;
     let stamps: Vec<&Stamp> = round.iter().map(|submission| &submission.stamp).collect();
-    let made = once::made_before_all(session, &stamps).await?;
-    let stacks = stacks(session, round).await?;
+    let questions =
+        vec![epoch::ask_ticks(count), once::ask_made_before(&stamps), ask_stacks(round), announce::ask_subscribers()];
+    let answers = session.query_together(questions).await?;
+    let [ticks, made, stacks, subscribers] =
+        <[_; 4]>::try_from(answers).map_err(|_| failed("a question has no answer"))?;
+    let (last, made) = (epoch::read_ticks(ticks)?, once::read_made_before(made)?);
+    let (stacks, subscribers) = (read_stacks(stacks)?, announce::read_subscribers(subscribers)?);
     let (mut settled, mut accepted) = (Vec::with_capacity(round.len()), Vec::with_capacity(round.len()));
     for (number, Submission { stamp, revision }) in (last.0 - count + 1..).zip(round) {
         let before = once::mark(stamp).and_then(|mark| made.get(&mark));
@@ -100,7 +104,7 @@ async fn append_round(session: &mut dyn Session, round: &[Submission]) -> Result
             }
         });
     }
-    let mut objects = append_accepted(session, &accepted, &stacks).await?.into_iter();
+    let mut objects = append_accepted(session, &accepted, &stacks, &subscribers).await?.into_iter();
     let missing = || Err(failed("an accepted submission has no object"));
     Ok(settled.into_iter().map(|outcome| outcome.unwrap_or_else(|| objects.next().map_or_else(missing, Ok))).collect())
 }
@@ -123,17 +127,19 @@ struct Stacks {
     concerned: BTreeMap<StackId, Vec<AgentId>>,
 }
 
-async fn stacks(session: &mut dyn Session, round: &[Submission]) -> Result<Stacks, StoreError> {
+fn ask_stacks(round: &[Submission]) -> Question {
     let ids: BTreeSet<StackId> = round.iter().map(|submission| submission.revision.stack).collect();
     let sql = "WITH batch (stack_id) AS ({TEXT})
                SELECT stacks.id, generator_id, agent_id FROM batch
                  JOIN stacks ON stacks.id = batch.stack_id AND deleted_at IS NULL
                  LEFT JOIN assignments ON assignments.stack_id = batch.stack_id
                    AND (wanted = 1 OR (received = 1 AND removal IS NULL))";
-    let read = |row: &mut Row| Ok((row.take()?, row.take()?, row.take()?));
+    Question::Each(sql, ids.into_iter().map(|stack| row![stack]).collect())
+}
+
+fn read_stacks(rows: Vec<Row>) -> Result<Stacks, StoreError> {
     let mut stacks = Stacks::default();
-    let rows = all_of_each(session, sql, ids.into_iter().map(|stack| row![stack]).collect(), read).await?;
-    for (stack, owner, agent) in rows {
+    for (stack, owner, agent) in read_all(rows, |row| Ok((row.take()?, row.take()?, row.take()?)))? {
         let agent: Option<AgentId> = agent;
         stacks.owners.insert(stack, owner);
         stacks.concerned.entry(stack).or_default().extend(agent);
@@ -153,6 +159,7 @@ async fn append_accepted(
     session: &mut dyn Session,
     accepted: &[(Appended<'_>, GeneratorId)],
     stacks: &Stacks,
+    subscribers: &[Subscriber],
 ) -> Result<Vec<DeploymentObject>, StoreError> {
     if accepted.is_empty() {
         return Ok(Vec::new());
@@ -172,7 +179,7 @@ async fn append_accepted(
         happenings.push((*stamp, Happening { event: EventType::DeploymentCreated, agent: None, stack, data }));
     }
     audit::record_all(session, entries).await?;
-    announce_all(session, &happenings).await?;
+    announce::announce_to(session, subscribers, &happenings).await?;
     Ok(objects)
 }
 

@@ -11,7 +11,7 @@ use super::session::{Session, all, any, change, one, only, values};
 use super::{epoch, matching};
 use crate::store::{Stamp, StoreError};
 
-/// The agent that was last deleted under this name in this cluster.
+/// The agent that was last deleted under this name in this cluster and left something.
 ///
 /// Taking over changes what is wanted of an agent, so the counter is taken if there is one.
 pub(super) async fn predecessor(
@@ -19,7 +19,8 @@ pub(super) async fn predecessor(
     name: &str,
     cluster_name: &str,
 ) -> Result<Option<AgentId>, StoreError> {
-    let sql = "SELECT id FROM agents WHERE name = ?1 AND cluster_name = ?2 AND deleted_at IS NOT NULL
+    let sql = "SELECT id FROM agents WHERE name = ?1 AND cluster_name = ?2 AND deleted_at IS NOT NULL AND EXISTS (
+                 SELECT 1 FROM assignments WHERE agent_id = agents.id AND received = 1 AND confirmed = 0)
                ORDER BY deleted_at DESC, id DESC LIMIT 1";
     let found = one(session, sql, values![name, cluster_name], only).await?;
     if found.is_some() {

@@ -4,7 +4,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, Statement, ToSql};
 
 use super::worker::Stopped;
-use crate::store::sql::session::{Row, Session, Value, around_rows};
+use crate::store::sql::session::{Question, Row, Session, Value, around_rows};
 use crate::store::{Change, StoreError, Stored};
 
 pub(super) struct SqliteSession<'c> {
@@ -61,9 +61,13 @@ impl Session for SqliteSession<'_> {
         Box::pin(std::future::ready(changed.map(|rows| rows as u64).map_err(failure)))
     }
 
-    fn query_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, Vec<Row>> {
-        let found = self.rows_of_each(sql, &rows).map_err(failure);
-        Box::pin(std::future::ready(found))
+    fn query_together<'a>(&'a mut self, questions: Vec<Question>) -> Stored<'a, Vec<Vec<Row>>> {
+        let answer = |question| match question {
+            Question::Once(sql, values) => self.rows(sql, &values),
+            Question::Each(sql, rows) => self.rows_of_each(sql, &rows),
+        };
+        let found: rusqlite::Result<_> = questions.into_iter().map(answer).collect();
+        Box::pin(std::future::ready(found.map_err(failure)))
     }
 
     fn execute_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, ()> {
