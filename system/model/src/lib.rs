@@ -5,6 +5,7 @@
 
 mod bundle;
 mod checksum;
+mod glance;
 mod handed;
 mod ids;
 mod pak;

@@ -8,6 +8,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::glance::is_harmless;
 use crate::unfold::Budget;
 
 /// The largest text that is parsed.
@@ -74,6 +75,18 @@ pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
         }
     }
     if errors.is_empty() { Ok(documents) } else { Err(errors) }
+}
+
+/// Whether a text holds a document, as far as that can be told; fails if it is beyond a limit. What else may be wrong with
+/// it is not looked for, and a text that is harmless at a glance is not even parsed.
+pub fn holds_a_document(text: &str) -> Result<bool, YamlError> {
+    if is_harmless(text) {
+        return Ok(true);
+    }
+    match parse_documents(text) {
+        Ok(documents) => Ok(!documents.is_empty()),
+        Err(errors) => errors.into_iter().find(|error| error.is_limit).map_or(Ok(true), Err),
+    }
 }
 
 /// Reads one document into a type of ours, for configuration and scenario files. A variant of an enum is

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::json;
 use sindri_model::wire::{CreateDeploymentObjectRequest, DeploymentObject};
-use sindri_model::yaml::parse_documents;
+use sindri_model::yaml::holds_a_document;
 use sindri_model::{RevisionId, StackId};
 
 use super::actor::Actor;
@@ -89,15 +89,10 @@ fn check(request: &CreateDeploymentObjectRequest) -> Result<(), Refusal> {
     if request.yaml_content.contains('\0') {
         return Err(Refusal::bad(INVALID, "the YAML holds a NUL character"));
     }
-    match parse_documents(&request.yaml_content) {
-        Ok(documents) if documents.is_empty() && !request.is_deletion_marker => {
-            Err(Refusal::bad(INVALID, "the YAML holds no document"))
-        }
+    match holds_a_document(&request.yaml_content) {
+        Ok(false) if !request.is_deletion_marker => Err(Refusal::bad(INVALID, "the YAML holds no document")),
         Ok(_) => Ok(()),
-        Err(errors) => match errors.iter().find(|error| error.is_limit) {
-            Some(error) => Err(Refusal::bad(INVALID, error.to_string())),
-            None => Ok(()),
-        },
+        Err(error) => Err(Refusal::bad(INVALID, error.to_string())),
     }
 }
 

@@ -12,7 +12,10 @@ const SQLITE: [&str; 2] = [
     include_str!("../../../../fixtures/databases/sqlite-schema-1.sql"),
     include_str!("../../../../fixtures/databases/sqlite-schema-2.sql"),
 ];
-const POSTGRES: [&str; 1] = [include_str!("../../../../fixtures/databases/postgres-schema-1.sql")];
+const POSTGRES: [&str; 2] = [
+    include_str!("../../../../fixtures/databases/postgres-schema-1.sql"),
+    include_str!("../../../../fixtures/databases/postgres-schema-2.sql"),
+];
 
 fn id(digit: u8) -> String {
     format!("{digit}0000000-0000-4000-8000-000000000000")
