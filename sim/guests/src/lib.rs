@@ -1,0 +1,12 @@
+//! Guests of the simulated world: controllers as other people write them, some right and some wrong on purpose.
+//!
+//! They know nothing of the simulation: each is handed a `kube::Client`, and a clock and entropy where it needs them.
+//! [`harness`] gives them machines, API servers and faults; the tests of this crate prove that the right ones are
+//! right, and that the world finds what is wrong with the others.
+
+pub mod client;
+pub mod database;
+pub mod follow;
+pub mod harness;
+pub mod queue;
+pub mod shapes;

@@ -1,0 +1,204 @@
+//! The Database controller under faults at any moment: those that the seed chooses, and each moment in turn. The right
+//! one ends with one set of children for each database; what is wrong with the others is found.
+
+use std::time::Duration;
+
+use sindri_apiserver::Fault;
+use sindri_guests::client::{is_deleting, name};
+use sindri_guests::database::{CHILDREN, DATABASE, Manner, Names, Reports, Updates};
+use sindri_guests::harness::{World, is_guests, play};
+use sindri_world::chaos::{ChaosKind, GateChoice};
+use sindri_world::dice::Dice;
+use sindri_world::engine::Arm;
+
+use crate::databases::{API, PLACE, add_judges, declare, managed, meddle, move_in, scale, settled};
+
+const FAULTS: [ChaosKind; 4] =
+    [ChaosKind::KillAgent, ChaosKind::ApiErrors, ChaosKind::DropResponse, ChaosKind::Partition];
+const NAMES: [&str; 3] = ["shop", "bank", "mill"];
+const SEEDS: u64 = 40;
+const MINUTE: Duration = Duration::from_secs(60);
+/// How long it may take until everything is well after the last fault.
+const CONVERGES_WITHIN: Duration = Duration::from_secs(6 * 60);
+
+/// Ends all faults, then tells everything that is wrong.
+fn verdict(world: &mut World) -> Vec<String> {
+    world.end_faults();
+    let is_settled = world.advance_until(CONVERGES_WITHIN, |world| settled(world).is_ok());
+    let mut wrong = world.violations().to_vec();
+    if !is_settled {
+        wrong.extend(settled(world).err());
+        return wrong;
+    }
+    let from = world.writes(API).len();
+    world.advance(10 * MINUTE);
+    wrong.extend(settled(world).err());
+    if world.writes(API)[from..].iter().any(is_guests) {
+        wrong.push("it does not come to rest".to_owned());
+    }
+    wrong
+}
+
+/// Something that people do.
+fn act(world: &mut World, dice: &mut Dice) {
+    let which = NAMES[dice.between(0, 2) as usize];
+    let there = world.get(API, DATABASE, PLACE, which).filter(|database| !is_deleting(database));
+    match (there.is_some(), dice.between(0, 9)) {
+        (false, _) => declare(world, which),
+        (true, 0..=1) => world.delete(API, DATABASE, PLACE, which),
+        (true, 2..=3) => {
+            let child = CHILDREN[dice.between(0, 2) as usize];
+            if let Some(object) = managed(world, child).first() {
+                world.delete(API, child.kind(), PLACE, name(object));
+            }
+        }
+        (true, _) => scale(world, which, dice.between(0, 5)),
+    }
+}
+
+/// A few minutes of people, faults and somebody else who writes at the worst moments.
+fn explore(arm: Arm, seed: u64, manner: Manner) -> Vec<String> {
+    play(arm, seed, |world| {
+        move_in(world, manner);
+        add_judges(world);
+        world.begin_faults(&FAULTS);
+        let mut dice = Dice::new(seed, "people");
+        let end = world.now() + 5 * MINUTE;
+        let (mut next, mut asked) = (world.now(), 0);
+        while world.now() < end {
+            if world.now() >= next {
+                act(world, &mut dice);
+                next = world.now() + Duration::from_millis(dice.between(100, 20_000));
+            }
+            world.step(next.min(end));
+            let count = world.asked(API, "").len();
+            if count > asked && dice.chance(1, 15) {
+                meddle(world, count as u64);
+            }
+            asked = count;
+        }
+        verdict(world)
+    })
+}
+
+/// What happens at one moment.
+#[derive(Clone, Copy, Debug)]
+enum Happening {
+    /// The controller dies before the request is carried out.
+    DiesBefore,
+    /// It dies after, without the answer.
+    DiesAfter,
+    /// The request is carried out, and the answer is lost.
+    AnswerLost,
+    /// The server has no time.
+    Unavailable,
+    /// Somebody else writes.
+    Meddled,
+}
+
+const HAPPENINGS: [Happening; 5] =
+    [Happening::DiesBefore, Happening::DiesAfter, Happening::AnswerLost, Happening::Unavailable, Happening::Meddled];
+
+fn prepare(world: &mut World, happening: Happening, number: usize) {
+    let choice = match happening {
+        Happening::DiesBefore => GateChoice { fault: Some(Fault::CutBeforeCommit), kill: true },
+        Happening::DiesAfter => GateChoice { fault: Some(Fault::LoseAnswer), kill: true },
+        Happening::AnswerLost => GateChoice { fault: Some(Fault::LoseAnswer), kill: false },
+        Happening::Unavailable => {
+            GateChoice { fault: Some(Fault::Refuse { status: 503, retry_after_secs: None }), kill: false }
+        }
+        Happening::Meddled => return,
+    };
+    world.strike_at(API, number, choice);
+}
+
+/// One database is made, changed and repaired; something happens at one request. Also tells how many requests there were.
+fn story(manner: Manner, happening: Happening, number: usize) -> (usize, Vec<String>) {
+    play(Arm::Fast, number as u64, |world| {
+        move_in(world, manner);
+        add_judges(world);
+        prepare(world, happening, number);
+        declare(world, "shop");
+        let mut acts = vec![(Duration::from_secs(60), 0), (Duration::from_secs(30), 2)];
+        let end = world.now() + Duration::from_secs(90);
+        let mut is_meddled = false;
+        while world.now() < end {
+            let next = acts.last().map_or(end, |(at, _)| *at);
+            world.step(next.min(end));
+            if matches!(happening, Happening::Meddled) && !is_meddled && world.asked(API, "").len() >= number {
+                is_meddled = true;
+                meddle(world, 1);
+            }
+            if let Some((_, replicas)) = acts.pop_if(|(at, _)| *at <= world.now()) {
+                scale(world, "shop", replicas);
+            }
+        }
+        let asked = world.asked(API, "").len();
+        (asked, verdict(world))
+    })
+}
+
+fn every_moment(manner: Manner) -> Vec<String> {
+    let (moments, mut wrong) = story(manner, Happening::Unavailable, usize::MAX);
+    for happening in HAPPENINGS {
+        for number in 1..=moments {
+            let found = story(manner, happening, number).1;
+            wrong.extend(found.into_iter().map(|found| format!("{happening:?} at request {number}: {found}")));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn whatever_happens_at_whichever_request_one_set_of_children_is_left() {
+    assert_eq!(every_moment(Manner::default()), Vec::<String>::new());
+}
+
+#[test]
+fn faults_of_any_seed_end_with_one_set_of_children_for_each_database() {
+    for seed in 1..=SEEDS {
+        assert_eq!(explore(Arm::Fast, seed, Manner::default()), Vec::<String>::new(), "seed {seed}");
+    }
+    for seed in 1..=2 {
+        assert_eq!(explore(Arm::Turmoil, seed, Manner::default()), Vec::<String>::new(), "turmoil, seed {seed}");
+    }
+}
+
+/// The first seed in which something like this is found, and the first moment.
+fn must_be_found(manner: Manner, what: &str) {
+    let by_seed = (1..=SEEDS).find(|seed| explore(Arm::Fast, *seed, manner).iter().any(|found| found.contains(what)));
+    assert!(by_seed.is_some(), "no seed found {what:?}");
+    let at_a_moment = every_moment(manner).into_iter().find(|found| found.contains(what));
+    assert!(at_a_moment.is_some(), "no moment shows {what:?}");
+    println!("{what}: seed {}, {}", by_seed.unwrap(), at_a_moment.unwrap());
+}
+
+#[test]
+fn a_controller_that_lets_the_server_choose_names_is_found_to_double_children() {
+    must_be_found(Manner { names: Names::Generated, ..Manner::default() }, "has 2 children");
+}
+
+#[test]
+fn a_controller_that_writes_blindly_is_found_to_lose_updates() {
+    must_be_found(Manner { updates: Updates::Blind, ..Manner::default() }, "lost update");
+}
+
+#[test]
+fn a_controller_that_reports_first_is_found_to_say_what_is_not_so() {
+    must_be_found(Manner { reports: Reports::First, ..Manner::default() }, "early status");
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let run = |seed| {
+        play(Arm::Fast, seed, |world| {
+            move_in(world, Manner::default());
+            world.begin_faults(&FAULTS);
+            NAMES.iter().for_each(|name| declare(world, name));
+            world.advance(3 * MINUTE);
+            sindri_world::trace::take().hash()
+        })
+    };
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7), run(8));
+}
