@@ -29,10 +29,14 @@ impl<K: Ord + Clone> Queue<K> {
         Self { due: BTreeMap::new(), failures: BTreeMap::new() }
     }
 
-    /// Adds a key; one that is due earlier stays so.
+    /// Adds a key; one that is due earlier stays so. One that waits after a failure goes on waiting: a change that
+    /// it made itself before it failed is no reason to hurry.
     pub fn add(&mut self, key: K, at: Instant) {
+        let has_failed = self.failures.contains_key(&key);
         let due = self.due.entry(key).or_insert(at);
-        *due = (*due).min(at);
+        if !has_failed {
+            *due = (*due).min(at);
+        }
     }
 
     /// When the next one is due.
@@ -53,7 +57,7 @@ impl<K: Ord + Clone> Queue<K> {
         let failures = self.failures.entry(key.clone()).or_default();
         *failures = failures.saturating_add(1);
         let delay = backoff(*failures);
-        self.add(key, now + delay);
+        self.due.insert(key, now + delay);
         delay
     }
 
@@ -84,6 +88,8 @@ mod tests {
         let mut queue = Queue::new();
         let waits: Vec<u64> = (0..8).map(|_| queue.failed("a", now).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+        queue.add("a", now);
+        assert_eq!(queue.take_due(now), None, "a change does not shorten the wait");
         queue.settled(&"a");
         assert_eq!(queue.failed("a", now), BACKOFF_FIRST);
     }

@@ -1,6 +1,7 @@
 //! A guest's machine: what its program is handed each time it starts.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use http::Uri;
 use http::header::{HeaderValue, USER_AGENT};
@@ -37,17 +38,18 @@ impl World {
     /// Adds a machine whose program is begun now, and again after each kill.
     pub fn add_guest<F, R>(&mut self, name: &str, program: F)
     where
-        F: Fn(Process) -> R + 'static,
+        F: Fn(Process) -> R + Send + Sync + 'static,
         R: Future<Output = ()> + Send + 'static,
     {
         let entropy = entropy_source(self.seed, name);
-        let called = name.to_owned();
+        let (called, begin) = (name.to_owned(), Arc::new(program));
         let program = move |port| {
             let process = Process { port, name: called.clone(), clock: Clock::new(wall_time), entropy: entropy() };
-            let running = program(process);
-            // What ends by itself leaves an idle machine behind.
+            let begin = begin.clone();
             let staying = async move {
-                running.await;
+                // Begun in here, where the machine's runtime is: clients start tasks when they are made.
+                begin(process).await;
+                // What ends by itself leaves an idle machine behind.
                 std::future::pending::<()>().await;
             };
             Box::pin(staying) as std::pin::Pin<Box<dyn Future<Output = ()> + Send>>

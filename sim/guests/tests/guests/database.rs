@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sindri_apiserver::{Fault, Verb, Write};
 use sindri_guests::client::{name, uid};
-use sindri_guests::database::{APPLIED, CHILDREN, Child, DATABASE, MANAGER, MANAGER_LABEL, Manner, READY, condition};
+use sindri_guests::database::{APPLIED, CHILDREN, Child, DATABASE, MANAGER_LABEL, Manner, READY, condition};
 use sindri_guests::harness::{World, is_guests, play};
 use sindri_world::engine::Arm;
 
