@@ -115,6 +115,11 @@ impl Gate {
         std::mem::take(&mut self.state().agent_dies)
     }
 
+    /// How many requests of the client arrived so far.
+    pub fn asked_count(&self) -> usize {
+        self.state().asked.len()
+    }
+
     /// What the agent asked so far that has these words.
     pub fn asked(&self, words: &Words) -> Vec<Asked> {
         self.state().asked.iter().filter(|asked| words.match_line(&asked.line)).cloned().collect()

@@ -120,6 +120,11 @@ impl World {
         self.api(api).gate.asked(&Words::parse(words))
     }
 
+    /// How many requests guests made to an API server.
+    pub fn asked_count(&self, api: &str) -> usize {
+        self.api(api).gate.asked_count()
+    }
+
     /// Virtual time since the start.
     pub fn now(&self) -> Duration {
         self.engine.now()

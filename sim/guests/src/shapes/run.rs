@@ -44,7 +44,7 @@ impl Shapes {
         match self.sight {
             Sight::Always => self.look_always(changes).await,
             Sight::Once => {
-                self.insist(async || self.full_pass().await).await;
+                self.insist(Look::Everywhere).await;
                 self.look_at_changes(changes).await;
             }
             Sight::Events => self.look_at_changes(changes).await,
@@ -89,23 +89,31 @@ impl Shapes {
                 Change::Gone(declaration) => (vec![declaration], true),
             };
             for declaration in &declarations {
-                self.look_at(declaration, is_gone).await;
+                self.insist(Look::At(declaration, is_gone)).await;
             }
         }
     }
 
-    async fn look_at(&self, declaration: &Value, is_gone: bool) {
-        self.insist(async || self.narrow_pass(declaration, is_gone).await).await;
-    }
-
     /// Tries until it works, ever more slowly, and not for ever.
-    async fn insist(&self, pass: impl AsyncFn() -> Result<(), crate::client::Failure>) {
+    async fn insist(&self, look: Look<'_>) {
         for failures in 1..=TRIES_MAX {
-            match pass().await {
+            let passed = match look {
+                Look::Everywhere => self.full_pass().await,
+                Look::At(declaration, is_gone) => self.narrow_pass(declaration, is_gone).await,
+            };
+            match passed {
                 Ok(()) => return,
                 Err(failure) => tracing::info!("a pass failed: {failure}"),
             }
             sleep(backoff(failures)).await;
         }
     }
+}
+
+/// At what one pass looks.
+#[derive(Clone, Copy)]
+enum Look<'a> {
+    Everywhere,
+    /// At one declaration, which is there or gone.
+    At(&'a Value, bool),
 }

@@ -4,3 +4,6 @@
 mod database;
 mod database_anywhere;
 mod databases;
+mod shapes;
+mod shapes_anywhere;
+mod things;
