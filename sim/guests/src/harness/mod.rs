@@ -150,6 +150,15 @@ impl World {
         holds(self)
     }
 
+    /// The same for what can change only when something is written, which is looked at only then.
+    pub fn advance_until_written(&mut self, longest: Duration, mut holds: impl FnMut(&mut World) -> bool) -> bool {
+        let mut seen = None;
+        self.advance_until(longest, |world| {
+            let written = world.apis.values().map(|api| api.writes.len()).sum::<usize>();
+            seen.replace(written) != Some(written) && holds(world)
+        }) || holds(self)
+    }
+
     /// Lets the next thing happen, but nothing after `limit`.
     pub fn step(&mut self, limit: Duration) {
         let limit = self.next_fault().into_iter().fold(limit, Duration::min).max(self.now());

@@ -27,7 +27,7 @@ fn with_shop(world: &mut World) {
 }
 
 fn await_settled(world: &mut World) {
-    let is_settled = world.advance_until(10 * MINUTE, |world| settled(world).is_ok());
+    let is_settled = world.advance_until_written(10 * MINUTE, |world| settled(world).is_ok());
     assert!(is_settled, "{:?}", settled(world));
     assert!(world.violations().is_empty(), "{:?}", world.violations());
 }

@@ -17,7 +17,7 @@ use crate::databases::{API, PLACE, add_judges, declare, managed, meddle, move_in
 const FAULTS: [ChaosKind; 4] =
     [ChaosKind::KillAgent, ChaosKind::ApiErrors, ChaosKind::DropResponse, ChaosKind::Partition];
 const NAMES: [&str; 3] = ["shop", "bank", "mill"];
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 30;
 const MINUTE: Duration = Duration::from_secs(60);
 /// How long it may take until everything is well after the last fault.
 const CONVERGES_WITHIN: Duration = Duration::from_secs(6 * 60);
@@ -25,7 +25,7 @@ const CONVERGES_WITHIN: Duration = Duration::from_secs(6 * 60);
 /// Ends all faults, then tells everything that is wrong.
 fn verdict(world: &mut World) -> Vec<String> {
     world.end_faults();
-    let is_settled = world.advance_until(CONVERGES_WITHIN, |world| settled(world).is_ok());
+    let is_settled = world.advance_until_written(CONVERGES_WITHIN, |world| settled(world).is_ok());
     let mut wrong = world.violations().to_vec();
     if !is_settled {
         wrong.extend(settled(world).err());

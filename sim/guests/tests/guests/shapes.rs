@@ -35,11 +35,7 @@ fn holds_for_every_scheme(property: Property) {
 }
 
 fn settle(place: &mut Place<'_>) -> Result<(), String> {
-    let end = place.world.now() + LONG_ENOUGH;
-    while place.settled().is_err() && place.world.now() < end {
-        place.world.step(end);
-    }
-    place.settled()
+    place.settle(LONG_ENOUGH)
 }
 
 /// Two things that are as declared, and every event about them has been heard.

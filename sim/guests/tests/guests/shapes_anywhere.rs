@@ -52,9 +52,8 @@ fn explore(arm: Arm, seed: u64, candidate: &Candidate) -> Vec<String> {
             place.world.advance(Duration::from_millis(dice.between(100, 20_000)));
         }
         place.world.end_faults();
-        let end = place.world.now() + CONVERGES_WITHIN;
-        while place.settled().is_err() && place.world.now() < end {
-            place.world.step(end);
+        if let Err(wrong) = place.settle(CONVERGES_WITHIN) {
+            return place.world.violations().iter().cloned().chain([wrong]).collect();
         }
         place.world.advance(2 * MINUTE);
         let mut wrong = place.world.violations().to_vec();

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sindri_guests::client::{is_deleting, name, uid};
@@ -121,6 +122,20 @@ impl<'a> Place<'a> {
         let made = self.made.borrow().clone();
         let things = self.world.list(CLOUD, THING).into_iter().filter(|thing| made.contains(uid(thing)));
         things.map(|thing| (name(&thing).to_owned(), thing)).collect()
+    }
+
+    /// Lets time pass until there is exactly what is declared; if that takes too long, what is wrong.
+    pub fn settle(&mut self, longest: Duration) -> Result<(), String> {
+        let end = self.world.now() + longest;
+        let mut seen = None;
+        while self.world.now() < end {
+            let written = self.world.writes(CLUSTER).len() + self.world.writes(CLOUD).len();
+            if seen.replace(written) != Some(written) && self.settled().is_ok() {
+                break;
+            }
+            self.world.step(end);
+        }
+        self.settled()
     }
 
     /// Whether there is exactly what is declared; if not, why not.
