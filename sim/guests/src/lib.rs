@@ -10,3 +10,8 @@ pub mod follow;
 pub mod harness;
 pub mod queue;
 pub mod shapes;
+
+/// The page for authors, whose example is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guests.md")]
+mod page {}

@@ -14,12 +14,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sindri_apiserver::{Actor, ApiServer, SharedServer, StoredKey, Write};
-use sindri_world::engine::{Arm, Engine, HostId};
+pub use sindri_world::engine::Arm;
+use sindri_world::engine::{Engine, HostId};
 use sindri_world::gate::{Asked, Gate, Words};
 use sindri_world::{api_server, dice::Dice, isolate, trace, wall_time};
 
 use faults::Relief;
 pub use process::Process;
+pub use sindri_apiserver::Fault;
+pub use sindri_world::chaos::{ChaosKind, GateChoice};
 
 /// How every guest introduces itself; what follows is its name.
 pub const GUEST: &str = "guest/";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sindri_apiserver::Fault;
 use sindri_guests::client::{is_deleting, name};
-use sindri_guests::database::{CHILDREN, DATABASE, Manner, Names, Reports, Updates};
+use sindri_guests::database::{CHILDREN, Child, DATABASE, Manner, Names, Reports, Updates};
 use sindri_guests::harness::{World, is_guests, play};
 use sindri_world::chaos::{ChaosKind, GateChoice};
 use sindri_world::dice::Dice;
@@ -48,10 +48,7 @@ fn act(world: &mut World, dice: &mut Dice) {
         (false, _) => declare(world, which),
         (true, 0..=1) => world.delete(API, DATABASE, PLACE, which),
         (true, 2..=3) => {
-            let child = CHILDREN[dice.between(0, 2) as usize];
-            if let Some(object) = managed(world, child).first() {
-                world.delete(API, child.kind(), PLACE, name(object));
-            }
+            remove(world, CHILDREN[dice.between(0, 2) as usize]);
         }
         (true, _) => scale(world, which, dice.between(0, 5)),
     }
@@ -113,29 +110,41 @@ fn prepare(world: &mut World, happening: Happening, number: usize) {
     world.strike_at(API, number, choice);
 }
 
-/// One database is made, changed and repaired; something happens at one request. Also tells how many requests there were.
+/// What people do in the story, and when.
+const STORY: [(u64, fn(&mut World)); 5] = [
+    (1, |world| declare(world, "shop")),
+    (10, |world| declare(world, "mill")),
+    (30, |world| scale(world, "shop", 2)),
+    (50, |world| remove(world, Child::Service)),
+    (70, |world| world.delete(API, DATABASE, PLACE, "mill")),
+];
+
+/// Somebody deletes the first child of a kind, if there is one.
+fn remove(world: &mut World, child: Child) {
+    if let Some(object) = managed(world, child).first() {
+        world.delete(API, child.kind(), PLACE, name(object));
+    }
+}
+
+/// Databases are made, changed, damaged and deleted; something happens at one request. Also tells how many there were.
 fn story(manner: Manner, happening: Happening, number: usize) -> (usize, Vec<String>) {
     play(Arm::Fast, number as u64, |world| {
         move_in(world, manner);
         add_judges(world);
         prepare(world, happening, number);
-        declare(world, "shop");
-        let mut acts = vec![(Duration::from_secs(60), 0), (Duration::from_secs(30), 2)];
-        let end = world.now() + Duration::from_secs(90);
-        let mut is_meddled = false;
-        while world.now() < end {
-            let next = acts.last().map_or(end, |(at, _)| *at);
-            world.step(next.min(end));
-            if matches!(happening, Happening::Meddled) && !is_meddled && world.asked_count(API) >= number {
-                is_meddled = true;
-                meddle(world, 1);
+        let mut is_meddled = !matches!(happening, Happening::Meddled);
+        for (at, act) in STORY {
+            while world.now() < Duration::from_secs(at) {
+                world.step(Duration::from_secs(at));
+                if !is_meddled && world.asked_count(API) >= number {
+                    is_meddled = true;
+                    meddle(world, 1);
+                }
             }
-            if let Some((_, replicas)) = acts.pop_if(|(at, _)| *at <= world.now()) {
-                scale(world, "shop", replicas);
-            }
+            act(world);
         }
-        let asked = world.asked_count(API);
-        (asked, verdict(world))
+        world.advance(MINUTE / 3);
+        (world.asked_count(API), verdict(world))
     })
 }
 
