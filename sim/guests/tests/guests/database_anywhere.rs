@@ -17,7 +17,7 @@ use crate::databases::{API, PLACE, add_judges, declare, managed, meddle, move_in
 const FAULTS: [ChaosKind; 4] =
     [ChaosKind::KillAgent, ChaosKind::ApiErrors, ChaosKind::DropResponse, ChaosKind::Partition];
 const NAMES: [&str; 3] = ["shop", "bank", "mill"];
-const SEEDS: u64 = 30;
+const SEEDS: u64 = 20;
 const MINUTE: Duration = Duration::from_secs(60);
 /// How long it may take until everything is well after the last fault.
 const CONVERGES_WITHIN: Duration = Duration::from_secs(6 * 60);
@@ -32,7 +32,7 @@ fn verdict(world: &mut World) -> Vec<String> {
         return wrong;
     }
     let from = world.writes(API).len();
-    world.advance(10 * MINUTE);
+    world.advance(6 * MINUTE);
     wrong.extend(settled(world).err());
     if world.writes(API)[from..].iter().any(is_guests) {
         wrong.push("it does not come to rest".to_owned());
@@ -95,7 +95,7 @@ enum Happening {
 }
 
 const HAPPENINGS: [Happening; 5] =
-    [Happening::DiesBefore, Happening::DiesAfter, Happening::AnswerLost, Happening::Unavailable, Happening::Meddled];
+    [Happening::Meddled, Happening::AnswerLost, Happening::DiesBefore, Happening::DiesAfter, Happening::Unavailable];
 
 fn prepare(world: &mut World, happening: Happening, number: usize) {
     let choice = match happening {
@@ -110,8 +110,10 @@ fn prepare(world: &mut World, happening: Happening, number: usize) {
     world.strike_at(API, number, choice);
 }
 
-/// What people do in the story, and when.
-const STORY: [(u64, fn(&mut World)); 5] = [
+type Act = fn(&mut World);
+
+/// What people do in the story, and at which second.
+const STORY: [(u64, Act); 5] = [
     (1, |world| declare(world, "shop")),
     (10, |world| declare(world, "mill")),
     (30, |world| scale(world, "shop", 2)),
