@@ -46,6 +46,8 @@ impl Reconciler {
         for _ in 0..ROUNDS_MAX {
             match self.round(namespace, of).await {
                 Err(failure) if failure.is_stale() => last = failure,
+                // Not even reporting it is allowed: what is left is the log.
+                Err(Failure::Permanent(words)) => return Ok(Outcome::Refused(words)),
                 ended => return ended,
             }
         }
@@ -57,17 +59,23 @@ impl Reconciler {
         if is_deleting(&parent) {
             return Ok(Outcome::NothingToDo);
         }
-        let mut observed = self.observe(&parent).await?;
-        if self.manner.reports == Reports::First {
-            parent = self.report(&parent, &observed, None).await?;
-        }
-        let refused = match self.carry_out(&parent, &mut observed).await {
+        let mut observed = Observed::new();
+        let refused = match self.look_and_act(&mut parent, &mut observed).await {
             Ok(()) => None,
             Err(Failure::Permanent(words)) => Some(words),
             Err(failure) => return Err(failure),
         };
         self.report(&parent, &observed, refused.as_deref()).await?;
         Ok(refused.map_or(Outcome::Applied, Outcome::Refused))
+    }
+
+    async fn look_and_act(&self, parent: &mut Value, observed: &mut Observed) -> Result<(), Failure> {
+        *observed = self.observe(parent).await?;
+        match self.manner.reports {
+            Reports::Last => {}
+            Reports::First => *parent = self.report(parent, observed, None).await?,
+        }
+        self.carry_out(parent, observed).await
     }
 
     fn parents(&self, namespace: &str) -> Objects {

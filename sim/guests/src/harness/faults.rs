@@ -60,7 +60,16 @@ impl World {
         self.api(api).gate.clear_rules();
     }
 
-    /// Decides about the request of this number, counted from 1, that guests make to an API server.
+    /// Makes an API server forget its history, so that a watch that is behind ends and has to begin anew.
+    pub fn forget_history(&mut self, api: &str) {
+        trace::record("world", &format!("~ {api} forgets its history"));
+        let (server, host) = (self.api(api).server.clone(), self.api(api).host);
+        server.with(sindri_apiserver::ApiServer::compact);
+        self.engine.wake(host);
+    }
+
+    /// Decides about the request of this number, counted from 1, that guests make to an API server. A death is that of
+    /// every guest: the API server does not know whose request it was.
     pub fn strike_at(&mut self, api: &str, number: usize, choice: GateChoice) {
         self.api(api).gate.strike_at(number, choice);
     }

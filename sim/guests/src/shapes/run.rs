@@ -58,25 +58,15 @@ impl Shapes {
                 biased; // a pass that is due has seen what changed before it
                 () = sleep_until(next) => {
                     while changes.try_recv().is_ok() {}
-                    let wait = match self.full_pass().await {
-                        Ok(()) => {
-                            failures = 0;
-                            RESYNC
-                        }
-                        Err(failure) => {
-                            failures += 1;
-                            tracing::info!("a pass failed: {failure}");
-                            backoff(failures)
-                        }
-                    };
-                    next = Instant::now() + wait;
-                }
-                Some(_) = changes.recv() => {
-                    // After a failure its wait stands: a change is no reason to hurry.
-                    if failures == 0 {
-                        next = Instant::now();
+                    let passed = self.full_pass().await;
+                    failures = if passed.is_ok() { 0 } else { failures + 1 };
+                    if let Err(failure) = passed {
+                        tracing::info!("a pass failed: {failure}");
                     }
+                    next = Instant::now() + if failures == 0 { RESYNC } else { backoff(failures) };
                 }
+                // After a failure its wait stands: a change is no reason to hurry.
+                Some(_) = changes.recv() => if failures == 0 { next = Instant::now() },
             }
         }
     }

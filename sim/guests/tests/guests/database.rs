@@ -9,6 +9,7 @@ use sindri_guests::client::{name, uid};
 use sindri_guests::database::{APPLIED, CHILDREN, Child, DATABASE, MANAGER_LABEL, Manner, READY, condition};
 use sindri_guests::harness::{World, is_guests, play};
 use sindri_world::engine::Arm;
+use sindri_world::trace;
 
 use crate::databases::{
     API, GUEST, PLACE, add_judges, child_of, database, declare, managed, meddle, move_in, reconciler, scale, settled,
@@ -136,6 +137,27 @@ fn a_create_whose_answer_was_lost_leaves_one_child() {
 }
 
 #[test]
+fn the_password_stays_until_somebody_removes_it_and_is_told_to_nobody() {
+    play(Arm::Fast, 13, |world| {
+        with_shop(world);
+        let password = |world: &mut World| {
+            child_of(world, Child::Secret, "shop")["data"]["password"].as_str().unwrap_or_default().to_owned()
+        };
+        let first = password(world);
+        scale(world, "shop", 2);
+        await_settled(world);
+        assert_eq!(password(world), first);
+        world.change(API, Child::Secret.kind(), PLACE, "shop-credentials", |secret| secret["data"] = json!({}));
+        world.advance(SOON);
+        let second = password(world);
+        assert_eq!((second.len(), second == first), (first.len(), false));
+        let trace = trace::take();
+        assert!(trace.lines().len() > 50);
+        assert!(!trace.lines().iter().any(|line| line.contains(&first) || line.contains(&second)));
+    });
+}
+
+#[test]
 fn when_the_second_child_fails_the_first_is_left_as_it_is() {
     play(Arm::Fast, 5, |world| {
         move_in(world, Manner::default());
@@ -215,7 +237,11 @@ fn a_permanent_error_is_reported_and_not_tried_hot() {
         assert!(told["status"]["conditions"][0]["message"].as_str().unwrap().contains("(403)"), "{told}");
         let tries = world.asked(API, "POST deployments").len();
         assert!((1..=4).contains(&tries), "{tries} tries in four minutes");
-        // It is not given up either.
+        // It is not given up either, and neither is one who may not even look.
+        world.fail(API, "GET secrets/", Fault::Refuse { status: 403, retry_after_secs: None }, None);
+        scale(world, "shop", 4);
+        world.advance(4 * MINUTE);
+        assert!(world.asked(API, "GET secrets/").len() <= tries + 4);
         world.heal(API);
         await_settled(world);
     });

@@ -46,7 +46,8 @@ fn act(world: &mut World, dice: &mut Dice) {
     let there = world.get(API, DATABASE, PLACE, which).filter(|database| !is_deleting(database));
     match (there.is_some(), dice.between(0, 9)) {
         (false, _) => declare(world, which),
-        (true, 0..=1) => world.delete(API, DATABASE, PLACE, which),
+        (true, 0) => world.forget_history(API),
+        (true, 1) => world.delete(API, DATABASE, PLACE, which),
         (true, 2..=3) => {
             remove(world, CHILDREN[dice.between(0, 2) as usize]);
         }
