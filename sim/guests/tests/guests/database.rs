@@ -247,20 +247,44 @@ fn a_permanent_error_is_reported_and_not_tried_hot() {
     });
 }
 
+/// A Service that somebody else made, with the name of a child.
+fn foreign_service(world: &mut World) -> Value {
+    let metadata = json!({"name": "shop", "namespace": PLACE});
+    let spec = json!({"ports": [{"port": 80}]});
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec});
+    world.create(API, Child::Service.kind(), &service)
+}
+
+fn assert_foreign_service_is_reported(world: &mut World, foreign: &Value) {
+    world.advance(4 * MINUTE);
+    assert_eq!(version(&child_of(world, Child::Service, "shop")), version(foreign));
+    let told = database(world, "shop");
+    assert_eq!(condition(&told, APPLIED), "False");
+    assert!(told.to_string().contains("Service shop exists and does not belong to this database"), "{told}");
+}
+
 #[test]
 fn a_child_that_belongs_to_someone_else_is_reported_and_left_alone() {
     play(Arm::Fast, 10, |world| {
         move_in(world, Manner::default());
-        let metadata = json!({"name": "shop", "namespace": PLACE});
-        let spec = json!({"ports": [{"port": 80}]});
-        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec});
-        let foreign = world.create(API, Child::Service.kind(), &service);
+        let foreign = foreign_service(world);
         declare(world, "shop");
-        world.advance(4 * MINUTE);
-        assert_eq!(version(&child_of(world, Child::Service, "shop")), version(&foreign));
-        let told = database(world, "shop");
-        assert_eq!(condition(&told, APPLIED), "False");
-        assert!(told.to_string().contains("Service shop exists and does not belong to this database"), "{told}");
+        assert_foreign_service_is_reported(world, &foreign);
+    });
+}
+
+#[test]
+fn what_appears_between_looking_and_creating_is_looked_at_again() {
+    play(Arm::Fast, 14, |world| {
+        move_in(world, Manner::default());
+        add_judges(world);
+        declare(world, "shop");
+        let has_looked = |world: &mut World| !world.asked(API, "GET services/shop").is_empty();
+        assert!(world.advance_until(SOON, has_looked));
+        let foreign = foreign_service(world);
+        assert_foreign_service_is_reported(world, &foreign);
+        assert_eq!(world.asked(API, "POST services").len(), 1, "the create was refused, once");
+        assert!(world.violations().is_empty(), "{:?}", world.violations());
     });
 }
 
