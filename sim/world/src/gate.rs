@@ -1,5 +1,5 @@
 //! What stands before a simulated API server: the faults of a story, the faults of an exploration, and a record
-//! of what the agent asked.
+//! of what its client asked: the agent, or the controller of a guest.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sindri_apiserver::{Admission, Fault, Request, Response};
 
-use crate::chaos::GateChaos;
+use crate::chaos::{GateChaos, GateChoice};
 use crate::{shim, trace};
 
 /// How the agent introduces itself.
@@ -56,6 +56,8 @@ pub struct Asked {
 struct State {
     rules: Vec<Rule>,
     chaos: Option<GateChaos>,
+    /// What happens to the request of this number, counted from 1.
+    strike: Option<(usize, GateChoice)>,
     asked: Vec<Asked>,
     agent_dies: bool,
 }
@@ -63,13 +65,20 @@ struct State {
 /// The gate of one cluster.
 pub struct Gate {
     host: String,
+    /// How the client introduces itself that this is about; everybody else passes.
+    client: String,
     state: Mutex<State>,
 }
 
 impl Gate {
-    /// An open gate before the API server on this host.
+    /// An open gate before the API server on this host, which looks at the agent.
     pub fn new(host: String) -> Self {
-        Self { host, state: Mutex::default() }
+        Self::for_client(host, AGENT)
+    }
+
+    /// The same for any other client whose user agent begins like this.
+    pub fn for_client(host: String, client: &str) -> Self {
+        Self { host, client: client.to_owned(), state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -91,6 +100,11 @@ impl Gate {
         self.state().chaos = chaos;
     }
 
+    /// Decides about the request of this number, counted from 1: for those who try one after the other.
+    pub fn strike_at(&self, number: usize, choice: GateChoice) {
+        self.state().strike = Some((number, choice));
+    }
+
     /// Adds a line to the trace of this API server.
     pub fn note(&self, text: &str) {
         trace::record(&self.host, text);
@@ -99,6 +113,11 @@ impl Gate {
     /// Whether the agent is to die, asked once.
     pub fn take_agent_dies(&self) -> bool {
         std::mem::take(&mut self.state().agent_dies)
+    }
+
+    /// How many requests of the client arrived so far.
+    pub fn asked_count(&self) -> usize {
+        self.state().asked.len()
     }
 
     /// What the agent asked so far that has these words.
@@ -114,7 +133,7 @@ fn line(request: &Request) -> String {
 
 impl sindri_apiserver::Gate for Gate {
     fn admit(&self, _: Timestamp, request: &Request) -> Admission {
-        if !request.headers.user_agent.starts_with(AGENT) {
+        if !request.headers.user_agent.starts_with(&self.client) {
             return Admission::default();
         }
         let line = line(request);
@@ -125,7 +144,11 @@ impl sindri_apiserver::Gate for Gate {
             rule.times = rule.times.map(|times| times - 1);
             rule.fault.clone()
         });
-        let choice = state.chaos.as_mut().map(GateChaos::choose).unwrap_or_default();
+        let mut choice = state.chaos.as_mut().map(GateChaos::choose).unwrap_or_default();
+        let number = state.asked.len();
+        if let Some((_, struck)) = state.strike.take_if(|(struck, _)| *struck == number) {
+            choice = struck;
+        }
         if choice.kill {
             state.agent_dies = true;
         }

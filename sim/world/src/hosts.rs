@@ -36,7 +36,7 @@ pub fn wall_time() -> Timestamp {
 }
 
 /// Fresh entropy for each process of a host.
-fn entropy_source(seed: u64, host: &str) -> impl Fn() -> Entropy + use<> {
+pub fn entropy_source(seed: u64, host: &str) -> impl Fn() -> Entropy + use<> {
     let (host, started) = (host.to_owned(), AtomicU64::new(0));
     move || {
         let process = started.fetch_add(1, Ordering::Relaxed);

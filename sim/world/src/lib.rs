@@ -21,4 +21,5 @@ pub mod shim;
 pub mod stage;
 pub mod trace;
 
+pub use hosts::{api_server, entropy_source, wall_time};
 pub use isolate::isolate;

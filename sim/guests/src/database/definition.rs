@@ -1,0 +1,38 @@
+//! The custom resource.
+
+use serde_json::{Value, json};
+
+use crate::client::Kind;
+
+/// The kind.
+pub const DATABASE: Kind = Kind { group: "guests.example.com", version: "v1", kind: "Database", plural: "databases" };
+
+/// Its definition.
+pub fn definition() -> Value {
+    let spec = json!({
+        "type": "object",
+        "required": ["image", "replicas", "storage"],
+        "properties": {
+            "image": {"type": "string"},
+            "replicas": {"type": "integer", "minimum": 0},
+            "storage": {"type": "string"},
+        },
+    });
+    let status = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"type": "object", "properties": {"spec": spec, "status": status}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{}.{}", DATABASE.plural, DATABASE.group)},
+        "spec": {
+            "group": DATABASE.group,
+            "scope": "Namespaced",
+            "names": {"kind": DATABASE.kind, "plural": DATABASE.plural, "singular": "database"},
+            "versions": [{
+                "name": DATABASE.version, "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+                "subresources": {"status": {}},
+            }],
+        },
+    })
+}

@@ -1,0 +1,9 @@
+//! Guests in the simulated world, one binary.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod database;
+mod database_anywhere;
+mod databases;
+mod shapes;
+mod shapes_anywhere;
+mod things;
