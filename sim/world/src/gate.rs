@@ -43,7 +43,7 @@ pub struct Rule {
     pub times: Option<u32>,
 }
 
-/// A request of the agent that arrived.
+/// A request of the client that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// When.
@@ -110,7 +110,7 @@ impl Gate {
         trace::record(&self.host, text);
     }
 
-    /// Whether the agent is to die, asked once.
+    /// Whether the client is to die, asked once.
     pub fn take_agent_dies(&self) -> bool {
         std::mem::take(&mut self.state().agent_dies)
     }
@@ -120,7 +120,7 @@ impl Gate {
         self.state().asked.len()
     }
 
-    /// What the agent asked so far that has these words.
+    /// What the client asked so far that has these words.
     pub fn asked(&self, words: &Words) -> Vec<Asked> {
         self.state().asked.iter().filter(|asked| words.match_line(&asked.line)).cloned().collect()
     }

@@ -58,29 +58,33 @@ pub fn plan(scheme: &dyn Scheme, view: &View) -> Plan {
     for declaration in &view.declarations {
         let wanted = scheme.thing_name(declaration);
         let found = things.get(wanted.as_str()).copied();
-        let steps = if is_deleting(declaration) {
-            remove_held(scheme, view, declaration, found)
-        } else {
-            assert_there(scheme, view, declaration, found)
+        let is_held = scheme.holds() && has_finalizer(declaration);
+        let steps = match (is_deleting(declaration), is_held) {
+            (false, _) => assert_there(scheme, view, declaration, found),
+            (true, true) => let_go(scheme, view, found),
+            // What is left of it is nobody's any more.
+            (true, false) => continue,
         };
-        if !is_deleting(declaration) || (scheme.holds() && has_finalizer(declaration)) {
-            spoken_for.insert(wanted);
-        }
+        spoken_for.insert(wanted);
         plan.groups.push((Some(declaration.clone()), steps));
     }
-    let is_spare = |thing: &&Value| !spoken_for.contains(name(thing));
-    for thing in view.things.iter().filter(is_spare) {
+    sweep(scheme, view, &spoken_for, &mut plan);
+    plan
+}
+
+/// What nobody declares: ours goes, what only seems to be ours is reported, records of nothing are forgotten.
+fn sweep(scheme: &dyn Scheme, view: &View, spoken_for: &BTreeSet<String>, plan: &mut Plan) {
+    for thing in view.things.iter().filter(|thing| !spoken_for.contains(name(thing))) {
         if scheme.owns(thing, view) {
             plan.groups.push((None, with_record(view, name(thing), vec![Step::Remove(thing.clone())])));
         } else if !note_on(thing).is_empty() {
             plan.leaks.insert(name(thing).to_owned());
         }
     }
-    let is_idle = |thing: &&String| !things.contains_key(thing.as_str()) && !spoken_for.contains(*thing);
-    for thing in view.records.iter().filter(is_idle) {
+    let there: BTreeSet<&str> = view.things.iter().map(name).collect();
+    for thing in view.records.iter().filter(|thing| !there.contains(thing.as_str()) && !spoken_for.contains(*thing)) {
         plan.groups.push((None, vec![Step::Forget(record_name(thing))]));
     }
-    plan
 }
 
 fn with_record(view: &View, thing: &str, mut steps: Vec<Step>) -> Vec<Step> {
@@ -90,11 +94,8 @@ fn with_record(view: &View, thing: &str, mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// A declaration that is being deleted: one that we hold goes after its thing.
-fn remove_held(scheme: &dyn Scheme, view: &View, declaration: &Value, found: Option<&Value>) -> Vec<Step> {
-    if !scheme.holds() || !has_finalizer(declaration) {
-        return Vec::new();
-    }
+/// A declaration that is being deleted and that we hold: it goes after its thing.
+fn let_go(scheme: &dyn Scheme, view: &View, found: Option<&Value>) -> Vec<Step> {
     let ours = found.filter(|thing| scheme.owns(thing, view));
     ours.map(|thing| Step::Remove(thing.clone())).into_iter().chain([Step::Release]).collect()
 }
