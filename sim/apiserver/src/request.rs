@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::Method;
+use serde_json::Value;
+use sindri_merge::merge_patch;
 
 /// One request, reduced to what an API server looks at.
 #[derive(Clone, Debug)]
@@ -59,6 +61,12 @@ impl Request {
         Ok(Self { method, path, query: parameters, headers: Headers::default(), body: Bytes::new() })
     }
 
+    /// The same request with its body changed by a merge patch; what is no JSON stays as it is.
+    pub(crate) fn rewritten(&self, patch: &Value) -> Self {
+        let body = serde_json::from_slice(&self.body).map(|sent: Value| merge_patch(&sent, patch).to_string());
+        Self { body: body.map_or_else(|_| self.body.clone(), Bytes::from), ..self.clone() }
+    }
+
     /// The same request with a body.
     #[must_use]
     pub fn with_body(mut self, content_type: &str, body: impl Into<Bytes>) -> Self {
@@ -110,6 +118,8 @@ pub enum Fault {
     LoseAnswer,
     /// The connection breaks before anything is executed.
     CutBeforeCommit,
+    /// What is sent is changed by a merge patch on its way in, as a mutating webhook would change it.
+    Rewrite(Value),
 }
 
 #[cfg(test)]

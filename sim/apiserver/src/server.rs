@@ -120,6 +120,7 @@ impl ApiServer {
             None => self.answer(now, request),
             Some(Fault::Refuse { status, retry_after_secs }) => refusal(*status, *retry_after_secs),
             Some(Fault::CutBeforeCommit) => Response::Cut,
+            Some(Fault::Rewrite(patch)) => self.answer(now, &request.rewritten(patch)),
             Some(Fault::LoseAnswer) => {
                 if let Response::Watch(id) = self.answer(now, request) {
                     self.close_watch(id);

@@ -48,6 +48,12 @@ impl Standing<'_> {
                 let leaving: Vec<String> = leaving.iter().map(ToString::to_string).collect();
                 no(condition::APPLIED, "Progressing", &format!("being deleted: {}", leaving.join(", ")))
             }
+            Ok(Passed { rewritten, .. }) if !rewritten.is_empty() => {
+                let places: Vec<String> = rewritten.iter().map(|(key, path)| format!("{key}: {path}")).collect();
+                let places = places.join(", ");
+                let message = format!("not as it was applied, because something in the cluster rewrites it: {places}");
+                yes(condition::APPLIED, "Rewritten", &message)
+            }
             Ok(_) => yes(condition::APPLIED, "Applied", ""),
         }
     }

@@ -60,6 +60,8 @@ pub(crate) struct Passed {
     pub held: Option<HeldBack>,
     /// What is there of what is declared.
     pub present: Vec<Present>,
+    /// Fields that something in the cluster rewrites whenever they are applied.
+    pub rewritten: Vec<(ObjectKey, String)>,
 }
 
 /// Why one pass of one stack did not reach its goal.
@@ -146,7 +148,8 @@ impl Agent {
             }
             Goal::Removed => {}
         }
-        Ok(Passed { leaving: done.leaving, drifted, held, present })
+        let rewritten = stack.settled.iter().flat_map(rewritten).collect();
+        Ok(Passed { leaving: done.leaving, drifted, held, present, rewritten })
     }
 
     /// Reads what is ours and what is wanted, unless both are known.
@@ -235,6 +238,11 @@ fn present(desired: &Desired, live: &LiveSet, applied: &BTreeMap<ObjectKey, Appl
         Some(Present { key: object.key.clone(), resource: object.resource.clone(), version, assessed })
     });
     there.collect()
+}
+
+/// Where what is in place is not what was applied.
+fn rewritten(settled: &Settled) -> impl Iterator<Item = (ObjectKey, String)> {
+    settled.objects.iter().filter_map(|(key, applied)| Some((key.clone(), applied.rewritten.clone()?)))
 }
 
 /// What is in place now: what was written in this pass, and what was found settled.

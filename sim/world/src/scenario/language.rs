@@ -324,7 +324,7 @@ pub struct Latency {
     pub max: Span,
 }
 
-/// What goes wrong with requests of the agent: a status, or `lose_answer`, or `cut`.
+/// What goes wrong with requests of the agent: a status, or `lose_answer`, or `cut`, or `rewrite`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterFault {
@@ -343,6 +343,8 @@ pub struct ClusterFault {
     /// Neither carried out nor answered.
     #[serde(default)]
     pub cut: bool,
+    /// What is sent is changed by this merge patch, as a webhook of the cluster would.
+    pub rewrite: Option<Value>,
     /// How often; until it is healed if left out.
     pub times: Option<u32>,
 }

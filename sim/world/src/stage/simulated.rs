@@ -451,11 +451,15 @@ impl Stage for SimulatedStage {
     }
 
     fn fail_cluster(&mut self, fault: &ClusterFault) -> Result<(), Trouble> {
-        let kind = match (fault.status, fault.lose_answer, fault.cut) {
-            (Some(status), false, false) => Fault::Refuse { status, retry_after_secs: fault.retry_after },
-            (None, true, false) => Fault::LoseAnswer,
-            (None, false, true) => Fault::CutBeforeCommit,
-            _ => return Err(Trouble::Broken("fail takes exactly one of status, lose_answer and cut".to_owned())),
+        let kind = match (fault.status, fault.lose_answer, fault.cut, &fault.rewrite) {
+            (Some(status), false, false, None) => Fault::Refuse { status, retry_after_secs: fault.retry_after },
+            (None, true, false, None) => Fault::LoseAnswer,
+            (None, false, true, None) => Fault::CutBeforeCommit,
+            (None, false, false, Some(patch)) => Fault::Rewrite(patch.clone()),
+            _ => {
+                let reason = "fail takes exactly one of status, lose_answer, cut and rewrite";
+                return Err(Trouble::Broken(reason.to_owned()));
+            }
         };
         trace::record("world", &format!("~ fail {} {:?} {kind:?}", fault.cluster, fault.requests));
         let words = Words::parse(&fault.requests);

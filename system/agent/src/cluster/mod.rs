@@ -5,6 +5,7 @@ mod connect;
 mod discovery;
 mod error;
 mod objects;
+mod rewritten;
 mod watch;
 
 pub use call::Cluster;

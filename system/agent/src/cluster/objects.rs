@@ -10,6 +10,7 @@ use sindri_model::{Checksum, ObjectKey, StackId};
 use super::call::{Answer, Call, Cluster, JSON};
 use super::discovery::Resource;
 use super::error::ClusterError;
+use super::rewritten::rewritten;
 use crate::ignore::Ignored;
 use crate::marks::{Marks, STACK_LABEL};
 
@@ -87,6 +88,8 @@ pub struct Applied {
     pub assessed: Assessed,
     /// Whether this very call made it.
     pub created: bool,
+    /// The first field that has another value than was applied.
+    pub rewritten: Option<String>,
 }
 
 /// What a delete came to.
@@ -183,7 +186,8 @@ impl Cluster {
         let (status, call, object) = self.apply_for_object(resource, key, manifest, mode).await?;
         let (uid, metadata) = (identity(&call, &object, mode)?, &object["metadata"]);
         let (version, ours, assessed) = (version(metadata), Fingerprint::of(metadata), Assessed::of(&object, &[]));
-        Ok(Applied { uid, version, ours, assessed, created: status == StatusCode::CREATED })
+        let (created, rewritten) = (status == StatusCode::CREATED, rewritten(manifest, &object));
+        Ok(Applied { uid, version, ours, assessed, created, rewritten })
     }
 
     /// The object as an apply would leave it.

@@ -151,6 +151,7 @@ fn what_is_settled_is_not_written_again_and_what_changed_is() {
         ours: ours("1"),
         assessed: assessed.clone(),
         created: false,
+        rewritten: None,
     };
     let objects = BTreeMap::from([(a.clone(), applied("7")), (b.clone(), applied("8"))]);
     let settled = Settled { revision: revision('1'), objects };
@@ -238,7 +239,8 @@ fn drift_is_put_right_or_told_or_not_looked_at() {
     let mut known = inventory([entry("ConfigMap", "a", Some("7"))]);
     known.applied = Some(desired.position);
     let assessed = sindri_health::Assessed::of(&json!({}), &[]);
-    let applied = Applied { uid: "7".into(), version: "1".into(), ours: ours("1"), assessed, created: false };
+    let (ours_now, rewritten) = (ours("1"), None);
+    let applied = Applied { uid: "7".into(), version: "1".into(), ours: ours_now, assessed, created: false, rewritten };
     let settled = Settled { revision: revision('1'), objects: BTreeMap::from([(a.clone(), applied)]) };
     let edited = live([LiveObject { ours: ours("9"), ..living(a.clone(), "7", marks_of('1', &a)) }]);
     let steps = |settled, live: &LiveSet, drift| {
