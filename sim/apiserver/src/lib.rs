@@ -35,8 +35,8 @@ mod yaml;
 
 pub use jiff::Timestamp;
 pub use journal::{Actor, StoredKey, Verb, Write};
-pub use request::{Fault, Headers, Request, RequestError};
-pub use response::Response;
+pub use request::{Credentials, Fault, Headers, Impersonation, Request, RequestError};
+pub use response::{Response, watch_headers};
 pub use serve::{Admission, Clock, Gate, OpenGate, serve};
 pub use server::{ApiServer, BODY_BYTES_MAX, Lags};
 pub use shared::SharedServer;

@@ -23,6 +23,12 @@ pub enum Response {
     Cut,
 }
 
+/// The headers of a stream of events.
+#[must_use]
+pub fn watch_headers() -> Vec<(&'static str, String)> {
+    vec![("content-type", "application/json".to_owned())]
+}
+
 impl Response {
     /// An answer in JSON.
     pub(crate) fn json(status: u16, body: &Value) -> Self {

@@ -27,6 +27,20 @@ pub(crate) enum Task {
     FinishDeletion(StoredKey),
 }
 
+impl Task {
+    /// Whether the API server itself does it, and not one of the controllers beside it.
+    pub(crate) fn is_of_the_server(&self) -> bool {
+        match self {
+            Self::EstablishDefinition(_) | Self::ServeDefinition(_) | Self::FinalizeDefinition(_) => true,
+            Self::FurnishNamespace(_)
+            | Self::TerminateNamespace(_)
+            | Self::CollectDependents(_)
+            | Self::CheckOwners(_)
+            | Self::FinishDeletion(_) => false,
+        }
+    }
+}
+
 /// Tasks in the order of their time, and among equal times in the order in which they were added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {

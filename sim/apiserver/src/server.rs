@@ -73,6 +73,8 @@ pub struct ApiServer {
     journaling: bool,
     /// How many cluster addresses were given to services.
     pub(crate) addresses: u32,
+    /// Whether the controllers of a whole control plane run.
+    controllers: bool,
 }
 
 impl ApiServer {
@@ -96,6 +98,7 @@ impl ApiServer {
             journal: Vec::new(),
             journaling: true,
             addresses: 0,
+            controllers: true,
         };
         for name in ["default", "kube-public", "kube-system"] {
             server.create_namespace(now, name);
@@ -109,6 +112,14 @@ impl ApiServer {
     pub fn without_journal(mut self) -> Self {
         self.journal.clear();
         self.journaling = false;
+        self
+    }
+
+    /// The same server without what runs beside an API server: namespaces are not furnished or emptied, and no garbage
+    /// is collected. Definitions are still served, which the API server itself does.
+    #[must_use]
+    pub fn without_controllers(mut self) -> Self {
+        self.controllers = false;
         self
     }
 
@@ -287,6 +298,9 @@ impl ApiServer {
     }
 
     pub(crate) fn schedule_after(&mut self, now: Timestamp, lag: SignedDuration, task: Task) {
+        if !self.controllers && !task.is_of_the_server() {
+            return;
+        }
         self.schedule.add(later(now, lag), task);
     }
 
