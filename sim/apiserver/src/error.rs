@@ -158,9 +158,30 @@ impl ApiError {
         Self::new(500, "", message, None)
     }
 
-    pub(crate) fn method_not_allowed(resource: &Resource, verb: &str) -> Self {
+    /// A version or a resource of a known group that is not there.
+    pub(crate) fn no_such_resource() -> Self {
+        Self::new(404, "NotFound", "the server could not find the requested resource", Some(json!({})))
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message, Some(json!({})))
+    }
+
+    /// Instances of definitions say more.
+    pub(crate) fn custom_method_not_allowed(resource: &Resource, verb: &str) -> Self {
         let message = format!("{verb} is not supported on resources of kind {:?}", resource.qualified());
         Self::new(405, "MethodNotAllowed", message, Some(details("", &resource.group, &resource.plural)))
+    }
+
+    /// A patch in a form that no patch has.
+    pub(crate) fn unsupported_patch() -> Self {
+        Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type", Some(json!({})))
+    }
+
+    /// Something about a patch that is only known once it was applied.
+    pub(crate) fn invalid_patch(shown: &str, why: &str) -> Self {
+        Self::invalid_kind("", "", "", &[FieldError::invalid("patch", &json!(shown), why)])
     }
 
     pub(crate) fn unsupported_media(accepted: &[&str]) -> Self {
@@ -171,8 +192,15 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message, None)
     }
 
-    pub(crate) fn not_acceptable() -> Self {
-        let message = "only the following media types are accepted: application/json, application/yaml";
+    /// No clause of the Accept header names a form that the server has.
+    pub(crate) fn not_acceptable(available: &[&str]) -> Self {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {}", available.join(", "));
+        Self::new(406, "NotAcceptable", message, Some(json!({})))
+    }
+
+    /// A form that the server has, but not of this.
+    pub(crate) fn not_convertible(available: &[&str]) -> Self {
+        let message = format!("only the following media types are accepted: {}", available.join(", "));
         Self::new(406, "NotAcceptable", message, None)
     }
 

@@ -21,7 +21,7 @@ use crate::route::{Route, route};
 use crate::schedule::{Schedule, Task};
 use crate::store::{Event, Store};
 use crate::watch::{Watch, WatchId};
-use crate::{discovery, media, openapi};
+use crate::{discovery, health, media, openapi};
 
 /// The largest body that is read, as in the real server.
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -222,32 +222,51 @@ impl ApiServer {
             Route::Objects(objects) => self.answer_objects(now, request, objects),
             other => self.answer_document(request, &other),
         };
-        answered.unwrap_or_else(ApiError::into_response)
+        let response = answered.unwrap_or_else(ApiError::into_response);
+        if request.method == Method::HEAD { response.without_body() } else { response.in_form(request) }
     }
 
     /// Answers what is not about objects. All of it is read-only.
     fn answer_document(&self, request: &Request, route: &Route) -> Result<Response, ApiError> {
-        if request.method != Method::GET {
-            return Err(ApiError::NoSuchPath);
-        }
         let found = |document: Option<Value>| {
             document.map(|document| Response::json(200, &document)).ok_or(ApiError::NoSuchPath)
         };
+        match route {
+            Route::Nowhere => return Err(ApiError::NoSuchPath),
+            Route::NoResource => return Err(ApiError::no_such_resource()),
+            _ if request.method != Method::GET => return Err(ApiError::method_not_allowed()),
+            _ => {}
+        }
         let aggregated = media::wants_aggregated_discovery(request);
         let tag = &request.headers.if_none_match;
         match route {
             Route::Version => found(Some(discovery::version())),
-            Route::Health => Ok(Response::text(200, "ok")),
+            Route::Health { endpoint, check } => health::answer(request, endpoint, check),
+            Route::Root => found(Some(discovery::paths(&self.registry))),
+            Route::Keys => Ok(Response::json(200, &discovery::keys())
+                .with_header("content-type", "application/jwk-set+json".to_owned())),
+            Route::Issuer => found(Some(discovery::issuer())),
             Route::Core if aggregated => Ok(discovery::tagged(&discovery::aggregated(&self.registry, true), tag)),
             Route::Groups if aggregated => Ok(discovery::tagged(&discovery::aggregated(&self.registry, false), tag)),
             Route::Core => found(Some(discovery::core())),
             Route::Groups => found(Some(discovery::groups(&self.registry))),
             Route::Group(group) => found(discovery::group(&self.registry, group)),
-            Route::Resources { group, version } => found(discovery::resources(&self.registry, group, version)),
-            Route::OpenApi2 => found(Some(openapi::version_2())),
-            Route::OpenApi3Index => found(Some(openapi::index(&self.registry))),
-            Route::OpenApi3 { group, version } => found(openapi::document(&self.registry, group, version)),
-            Route::Objects(_) | Route::Nowhere => Err(ApiError::NoSuchPath),
+            Route::Resources { group, version } => match discovery::resources(&self.registry, group, version) {
+                None if self.registry.has_group(group) => Err(ApiError::no_such_resource()),
+                document => found(document),
+            },
+            Route::OpenApi2 => Ok(openapi::answer(&openapi::version_2(), tag, true)),
+            Route::OpenApi3Index => Ok(Response::json(200, &openapi::index(&self.registry))
+                .with_header("content-type", "text/plain; charset=utf-8".to_owned())),
+            Route::OpenApi3 { group, version } => match openapi::document(&self.registry, group, version) {
+                Some(document) => Ok(openapi::answer(&document, tag, false)),
+                None => Ok(Response::Full {
+                    status: 404,
+                    headers: vec![("content-type", "application/json".to_owned())],
+                    body: Bytes::new(),
+                }),
+            },
+            Route::Objects(_) | Route::NoResource | Route::Nowhere => Err(ApiError::NoSuchPath),
         }
     }
 

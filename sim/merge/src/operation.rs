@@ -179,7 +179,8 @@ pub fn apply(
 
 /// Tracks a write that is not an apply: the writer owns what it changed, and others lose it.
 ///
-/// `updated` is the object as it will be stored, `live` as it was. An empty list of managers in `updated` asks for
+/// `updated` is the object as it will be stored, `live` as it was; of a new object, what its type has in it always,
+/// which nobody comes to own by making it. An empty list of managers in `updated` asks for
 /// tracking to start again.
 ///
 /// # Errors
@@ -201,14 +202,12 @@ pub fn track_update(
     let blank = Value::Object(serde_json::Map::new());
     let changes = compare(shape, live.unwrap_or(&blank), updated);
     let changed = ownable(&changes.modified.union(&changes.added));
-    // A type has its named structures always: creating an object takes what is in them, not the structures.
-    let taken = if live.is_none() { without_structures(shape, &changed) } else { changed.clone() };
     for manager in managers.values_mut() {
         manager.fields = manager.fields.difference(&changes.removed).difference(&changed);
     }
-    if !taken.is_empty() {
+    if !changed.is_empty() {
         let key = writer.key(Operation::Update);
-        let fields = managers.get(&key).map_or_else(|| taken.clone(), |previous| previous.fields.union(&taken));
+        let fields = managers.get(&key).map_or_else(|| changed.clone(), |previous| previous.fields.union(&changed));
         managers.insert(key, writer.manager(fields));
     }
     let mut object = updated.clone();
@@ -216,28 +215,15 @@ pub fn track_update(
     Ok(object)
 }
 
-/// The declaration without nulls and without what belongs to the server.
+/// The declaration without what belongs to the server.
 fn declaration(applied: &Value) -> Value {
-    let mut declared = without_nulls(applied);
+    let mut declared = applied.clone();
     if let Some(metadata) = managers::metadata_mut(&mut declared) {
         for name in SERVER_METADATA {
             metadata.remove(name);
         }
     }
     declared
-}
-
-fn without_nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => Value::Object(
-            map.iter()
-                .filter(|(_, value)| !value.is_null())
-                .map(|(name, value)| (name.clone(), without_nulls(value)))
-                .collect(),
-        ),
-        Value::Array(list) => Value::Array(list.iter().map(without_nulls).collect()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
-    }
 }
 
 /// The set without what nobody owns: identity, and what the server writes.
@@ -256,20 +242,6 @@ fn ownable(fields: &FieldSet) -> FieldSet {
         }
     }
     ownable
-}
-
-/// Drops the structures at the top of a built-in type from a set that was made by comparing with nothing.
-fn without_structures(shape: &Shape, fields: &FieldSet) -> FieldSet {
-    let mut kept = fields.clone();
-    for (element, node) in &mut kept.nodes {
-        if let PathElement::Field(name) = element
-            && matches!(shape.field(name), Shape::Struct(_))
-            && !node.below.is_empty()
-        {
-            node.member = false;
-        }
-    }
-    kept
 }
 
 fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Conflict> {

@@ -6,7 +6,7 @@ mod namespace;
 
 pub(crate) use definition::set_condition;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sindri_merge::{Shape, Writer, track_update};
 
 use crate::journal::StoredKey;
@@ -14,6 +14,7 @@ use crate::pointer::{finalizers, is_deleting, list, stamp, text, uid};
 use crate::schedule::Task;
 use crate::server::{ApiServer, Authorship};
 use crate::store::Event;
+use crate::types::encode;
 use crate::verbs::{FOREGROUND, ORPHAN};
 
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
@@ -115,14 +116,14 @@ impl ApiServer {
     /// Writes an object as a controller does: tracked under its name, and only when something changed.
     fn write_as(&mut self, now: Timestamp, who: &Authorship, manager: &str, key: &StoredKey, object: &Value) {
         let live = self.stored(key).cloned();
-        let shape = self
-            .registry
-            .preferred(&key.group, &key.plural)
-            .map_or_else(Shape::object, |target| target.version.shape.clone());
+        let target = self.registry.preferred(&key.group, &key.plural);
+        let shape = target.as_ref().map_or_else(Shape::object, |target| target.version.shape.clone());
         let (api_version, at) = (text(object, "/apiVersion").to_owned(), stamp(now));
         let writer = Writer { manager, api_version: &api_version, subresource: who.subresource, now: &at };
         // A client cannot store managers that are not understood, so that tracking cannot fail here.
-        let tracked = track_update(&shape, live.as_deref(), object, &writer).unwrap_or_else(|_| object.clone());
+        let skeleton = target.and_then(|target| target.version.typed).map_or_else(|| json!({}), encode::skeleton);
+        let before = live.as_deref().unwrap_or(&skeleton);
+        let tracked = track_update(&shape, Some(before), object, &writer).unwrap_or_else(|_| object.clone());
         if live.is_none_or(|live| *live != tracked) {
             self.commit(now, who, key.clone(), tracked);
         }

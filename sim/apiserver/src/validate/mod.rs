@@ -7,7 +7,6 @@ mod builtin;
 mod definition;
 mod names;
 pub(crate) mod schema;
-pub(crate) mod types;
 
 use serde_json::{Value, json};
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
+use super::body::Understood;
+use super::refine::skeleton;
 use super::{Call, Options, Written};
 use crate::error::ApiError;
 use crate::journal::Verb;
@@ -17,11 +19,11 @@ const GENERATED_NAME_TRIES: usize = 8;
 impl ApiServer {
     pub(super) fn post(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
         let options = call.options("CreateOptions")?;
-        let object = call.body_object()?;
+        let Understood { object, warnings } = call.body_object(&options)?;
         if !text(&object, "/metadata/resourceVersion").is_empty() {
             return Err(ApiError::unknown("resourceVersion should not be set on objects to be created"));
         }
-        self.create(call, &options, object, Verb::Create)
+        self.create(call, &options, object, Verb::Create, warnings)
     }
 
     /// Creates an object. One that was applied brings its managers along; any other belongs to its creator.
@@ -31,6 +33,7 @@ impl ApiServer {
         options: &Options,
         mut object: Value,
         verb: Verb,
+        warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
         let name = self.choose_name(call, &object);
         self.check_namespace(call, &name)?;
@@ -55,14 +58,14 @@ impl ApiServer {
         if call.target.resource.generation {
             fields.insert("generation".to_owned(), json!(1));
         }
-        let warnings = self.refine(call, options, None, &mut object)?;
+        self.refine(call, None, &mut object)?;
         if self.exists(call, &name) {
             return Err(ApiError::already_exists(&call.target.resource, &name));
         }
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
             let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "", now: &now };
-            object = track_update(&call.target.version.shape, None, &object, &writer)
+            object = track_update(&call.target.version.shape, Some(&skeleton(call)), &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
         object["apiVersion"] = json!(call.target.storage_api_version());

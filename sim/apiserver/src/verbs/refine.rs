@@ -1,40 +1,25 @@
-//! What every written object goes through before it is compared with what is stored: types, pruning, defaults, rules.
+//! What every written object goes through before it is compared with what is stored: its form, defaults, rules.
 
 use serde_json::{Value, json};
 
-use super::{Call, FieldValidation, Options};
+use super::Call;
 use crate::defaults;
 use crate::error::ApiError;
 use crate::pointer::{metadata, name};
 use crate::server::ApiServer;
+use crate::types::encode;
 use crate::validate::{self, schema};
 
 impl ApiServer {
-    /// Makes an object fit to be stored, and says what the client should be warned of.
-    pub(super) fn refine(
-        &mut self,
-        call: &Call<'_>,
-        options: &Options,
-        live: Option<&Value>,
-        object: &mut Value,
-    ) -> Result<Vec<String>, ApiError> {
+    /// Makes an object fit to be stored.
+    pub(super) fn refine(&mut self, call: &Call<'_>, live: Option<&Value>, object: &mut Value) -> Result<(), ApiError> {
         let target = &call.target;
+        if let Some(typed) = target.version.typed {
+            encode::encode(typed, object);
+        }
         object["apiVersion"] = json!(target.api_version());
         object["kind"] = json!(target.resource.kind);
-        validate::types::check(&target.resource.kind, !target.resource.custom, object).map_err(|why| {
-            let (kind, version) = (&target.resource.kind, &target.version.name);
-            ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
-        })?;
-        let mut warnings = Vec::new();
-        if let (true, Some(rules)) = (target.resource.custom, &target.version.schema) {
-            let unknown = schema::prune(rules, object);
-            if options.validation == FieldValidation::Strict && !unknown.is_empty() {
-                let listed: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-                return Err(ApiError::bad_request(format!("strict decoding error: {}", listed.join(", "))));
-            }
-            if options.validation == FieldValidation::Warn {
-                warnings = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-            }
+        if let Some(rules) = &target.version.schema {
             schema::fill_defaults(rules, object);
         }
         if !target.resource.custom {
@@ -49,7 +34,7 @@ impl ApiServer {
         if let Some(live) = live {
             errors.extend(validate::validate_change(target, live, object));
         }
-        if errors.is_empty() { Ok(warnings) } else { Err(ApiError::invalid(&target.resource, name(object), &errors)) }
+        if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&target.resource, name(object), &errors)) }
     }
 
     fn give_address(&mut self, service: &mut Value) {
@@ -61,4 +46,9 @@ impl ApiServer {
             service["spec"]["clusterIP"] = address;
         }
     }
+}
+
+/// An object of the kind before anything was said about it: what nobody comes to own by creating it.
+pub(super) fn skeleton(call: &Call<'_>) -> Value {
+    call.target.version.typed.map_or_else(|| json!({}), encode::skeleton)
 }

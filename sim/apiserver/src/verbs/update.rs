@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
+use super::body::Understood;
 use super::{Call, Options, Written};
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
@@ -19,9 +20,19 @@ const KEPT_METADATA: [&str; 7] =
 impl ApiServer {
     pub(super) fn put(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
         let options = call.options("UpdateOptions")?;
-        let object = call.body_object()?;
-        let live = self.live(call).cloned().ok_or_else(|| call.not_found())?;
-        self.update(call, &options, &live, object, Verb::Update)
+        let Understood { mut object, warnings } = call.body_object(&options)?;
+        let Some(live) = self.live(call).cloned() else {
+            if !call.target.resource.created_by_update || !call.subresource.is_empty() {
+                return Err(call.not_found());
+            }
+            check_stored_uid(call, &object, "")?;
+            metadata(&mut object).remove("resourceVersion");
+            return self.create(call, &options, object, Verb::Update, warnings);
+        };
+        check_stored_uid(call, &object, uid(&live))?;
+        let mut written = self.update(call, &options, &live, object, Verb::Update)?;
+        written.warnings.splice(0..0, warnings);
+        Ok(written)
     }
 
     /// Replaces a live object. One that was applied brings its managers along; otherwise the writer takes what it changed.
@@ -43,14 +54,15 @@ impl ApiServer {
                 None => drop(fields.remove(*kept)),
             }
         }
-        let warnings = self.refine(call, options, Some(&live), &mut object)?;
+        self.refine(call, Some(&live), &mut object)?;
+        let warnings = Vec::new();
         if call.target.resource.generation && desire(call, &object) != desire(call, &live) {
             let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
-            let subresource = call.subresource();
+            let subresource = call.subresource;
             let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now };
             object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
@@ -91,26 +103,36 @@ fn differs_in_times_only(stored: &Value, object: &Value) -> bool {
 
 fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
     let resource = &call.target.resource;
-    let (asked, found) = (uid(object), uid(live));
-    if !asked.is_empty() && asked != found {
-        let why = format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}");
-        return Err(ApiError::conflict(resource, name(live), &why));
-    }
     let asked = resource_version(object);
+    if asked.parse::<u64>().is_err() && !asked.is_empty() {
+        return Err(ApiError::unknown(format!("strconv.ParseUint: parsing {asked:?}: invalid syntax")));
+    }
     if !asked.is_empty() && asked != "0" && asked != resource_version(live) {
         return Err(ApiError::modified(resource, name(live)));
     }
     // Patches start from the live object, so that only a replacement can come without a version.
     let replaces = call.request.method == http::Method::PUT;
-    if asked.is_empty() && replaces && (resource.custom || resource.is_definition()) {
-        let error = FieldError {
-            reason: "FieldValueInvalid",
-            field: "metadata.resourceVersion".to_owned(),
-            message: "Invalid value: 0x0: must be specified for an update".to_owned(),
-        };
-        return Err(ApiError::invalid(resource, name(live), &[error]));
+    if matches!(asked, "" | "0") && replaces && resource.needs_version() {
+        let error = FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+        return Err(ApiError::invalid_kind(&resource.group, &resource.plural, name(live), &[error]));
     }
     Ok(())
+}
+
+/// A replacement may name the identity of what it replaces; the store itself compares it.
+fn check_stored_uid(call: &Call<'_>, object: &Value, found: &str) -> Result<(), ApiError> {
+    let asked = uid(object);
+    if asked.is_empty() || asked == found {
+        return Ok(());
+    }
+    let resource = &call.target.resource;
+    let group = if resource.custom { format!("{}/", resource.group) } else { String::new() };
+    let namespace = call.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    let key = format!("/registry/{group}{}/{namespace}{}", resource.plural, call.name);
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+    );
+    Err(ApiError::conflict(resource, &call.name, &why))
 }
 
 /// A write to `/status` changes nothing else, and any other write does not change the status.
@@ -118,7 +140,7 @@ fn keep_the_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
     if !call.target.version.status {
         return;
     }
-    let (status, mut kept) = if call.status {
+    let (status, mut kept) = if call.status() {
         let managed = object.pointer("/metadata/managedFields").cloned();
         let mut kept = live.clone();
         if let Some(managed) = managed {
