@@ -17,6 +17,7 @@ mod kinds;
 mod media;
 mod openapi;
 mod pointer;
+mod prepare;
 mod registry;
 mod render;
 mod request;

@@ -73,6 +73,8 @@ pub struct ApiServer {
     journaling: bool,
     /// How many cluster addresses were given to services.
     pub(crate) addresses: u32,
+    /// How many ports on nodes were given to services.
+    pub(crate) node_ports: u32,
     /// Whether the controllers of a whole control plane run.
     controllers: bool,
 }
@@ -98,6 +100,7 @@ impl ApiServer {
             journal: Vec::new(),
             journaling: true,
             addresses: 0,
+            node_ports: 0,
             controllers: true,
         };
         for name in ["default", "kube-public", "kube-system"] {

@@ -26,7 +26,11 @@ impl ApiServer {
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "uid": self.ids.uid(), "creationTimestamp": stamp(now)},
         });
-        crate::defaults::fill("Namespace", None, &mut namespace);
+        if let Some(of) = crate::types::types().of_kind("", "v1", "Namespace") {
+            crate::defaults::fill(of, &mut namespace);
+        }
+        namespace["spec"] = json!({"finalizers": ["kubernetes"]});
+        namespace["status"] = json!({"phase": "Active"});
         let who = Authorship::controller("kube-apiserver", Verb::Create);
         self.write_as(now, &who, "kube-apiserver", &core_key("Namespace", "namespaces", None, name), &namespace);
     }

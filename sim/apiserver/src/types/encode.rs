@@ -55,6 +55,14 @@ const ZERO_IS_ABSENT: [&str; 42] = [
     "preserveUnknownFields",
 ];
 
+/// Optional lists that are written even when there is nothing in them.
+const ALWAYS_THERE: [(&str, &str); 4] = [
+    ("ClusterRole", "rules"),
+    ("EndpointSlice", "ports"),
+    ("HorizontalPodAutoscalerStatus", "currentMetrics"),
+    ("Role", "rules"),
+];
+
 /// An object of a type before anything was said about it.
 pub(crate) fn skeleton(of: Type<'_>) -> Value {
     let mut value = Value::Object(Map::new());
@@ -83,12 +91,17 @@ pub(crate) fn encode(of: Type<'_>, value: &mut Value) {
 fn encode_struct(of: Type<'_>, map: &mut Map<String, Value>) {
     for (name, schema) in of.properties().into_iter().flatten() {
         let field = Type::new(schema);
-        let required = of.requires(name);
+        let required = of.requires(name) || ALWAYS_THERE.contains(&(of.short_name(), name.as_str()));
         if map.get(name).is_some_and(|value| !required && is_absent(field, name, of, value)) {
             map.remove(name);
         }
         if let Some(value) = map.get_mut(name) {
             encode(field, value);
+            continue;
+        }
+        let is_count = field.sort() == Sort::Integer && schema.get("default") == Some(&Value::from(0));
+        if is_count && !required {
+            map.insert(name.clone(), Value::from(0));
             continue;
         }
         let is_value = schema.get("default").is_some_and(Value::is_object) && field.sort() == Sort::Struct;
@@ -98,7 +111,9 @@ fn encode_struct(of: Type<'_>, map: &mut Map<String, Value>) {
             map.insert(name.clone(), zero(field, schema));
         }
     }
-    map.retain(|name, value| !value.is_null() || of.requires(name));
+    map.retain(|name, value| {
+        !value.is_null() || of.requires(name) || ALWAYS_THERE.contains(&(of.short_name(), name.as_str()))
+    });
 }
 
 /// What a required field is when it was not given. A pointer and what has no zero are null.

@@ -57,6 +57,30 @@ fn prune_below(schema: &Value, value: &mut Value, path: &str, root: bool, unknow
     }
 }
 
+/// Removes the nulls of fields that cannot be null.
+pub(crate) fn drop_nulls(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let keeps = |name: &str| {
+                property(schema, name).is_some_and(|rules| rules.get("nullable") == Some(&json!(true)))
+                    || property(schema, name).is_none() && keeps_unknown(schema)
+            };
+            map.retain(|name, value| !value.is_null() || keeps(name));
+            for (name, child) in map.iter_mut() {
+                if let Some(rules) = property(schema, name).or_else(|| additional(schema)) {
+                    drop_nulls(rules, child);
+                }
+            }
+        }
+        Value::Array(list) => {
+            if let Some(items) = schema.get("items") {
+                list.iter_mut().for_each(|item| drop_nulls(items, item));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// Sets the fields that are not there and have a default.
 pub(crate) fn fill_defaults(schema: &Value, value: &mut Value) {
     match value {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::body::Understood;
-use super::refine::skeleton;
+use super::refine::{check, complete, skeleton};
 use super::{Call, Options, Written};
 use crate::error::ApiError;
 use crate::journal::Verb;
@@ -38,9 +38,7 @@ impl ApiServer {
         let name = self.choose_name(call, &object);
         self.check_namespace(call, &name)?;
         self.check_definition(call, &name)?;
-        if call.target.version.status
-            && let Some(map) = object.as_object_mut()
-        {
+        if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
             map.remove("status");
         }
         let uid = self.ids.uid();
@@ -58,15 +56,18 @@ impl ApiServer {
         if call.target.resource.generation {
             fields.insert("generation".to_owned(), json!(1));
         }
-        self.refine(call, None, &mut object)?;
-        if self.exists(call, &name) {
-            return Err(ApiError::already_exists(&call.target.resource, &name));
-        }
+        complete(call, &mut object);
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
             let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "", now: &now };
             object = track_update(&call.target.version.shape, Some(&skeleton(call)), &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        }
+        let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
+        self.prepare_new(call.now, &call.target.resource, &mut object).map_err(refused)?;
+        check(call, None, &object)?;
+        if self.exists(call, &name) {
+            return Err(ApiError::already_exists(&call.target.resource, &name));
         }
         object["apiVersion"] = json!(call.target.storage_api_version());
         let object = if options.dry_run {

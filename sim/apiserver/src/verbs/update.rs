@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::body::Understood;
+use super::refine::{check, complete};
 use super::{Call, Options, Written};
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
@@ -54,12 +55,8 @@ impl ApiServer {
                 None => drop(fields.remove(*kept)),
             }
         }
-        self.refine(call, Some(&live), &mut object)?;
+        complete(call, &mut object);
         let warnings = Vec::new();
-        if call.target.resource.generation && desire(call, &object) != desire(call, &live) {
-            let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
-            metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
-        }
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
             let subresource = call.subresource;
@@ -67,6 +64,12 @@ impl ApiServer {
             object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
+        self.prepare_change(&call.target.resource, &live, &mut object);
+        if call.target.resource.generation && desire(call, &object) != desire(call, &live) {
+            let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
+            metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
+        }
+        check(call, Some(&live), &object)?;
         object["apiVersion"] = json!(call.target.storage_api_version());
         if differs_in_times_only(stored, &object) {
             return Ok(Written { object: stored.clone(), created: false, warnings });
