@@ -7,6 +7,8 @@ use serde_json::Value;
 
 /// How wide a column is.
 const WIDTH: usize = 70;
+/// How many lines of one value are shown.
+const LINES_MAX: usize = 12;
 /// How many places of one step are shown.
 const PLACES_MAX: usize = 40;
 
@@ -61,7 +63,11 @@ fn one_or_both(real: Option<&Value>, simulated: Option<&Value>, place: &str, pla
 /// A value in lines that fit into a column. What is not there is an empty column.
 fn wrapped(value: &Option<Value>) -> Vec<String> {
     let text: Vec<char> = value.as_ref().map(ToString::to_string).unwrap_or_default().chars().collect();
-    text.chunks(WIDTH).map(|line| line.iter().collect()).collect()
+    let mut lines: Vec<String> = text.chunks(WIDTH).take(LINES_MAX).map(|line| line.iter().collect()).collect();
+    if text.len() > WIDTH * LINES_MAX {
+        lines.push(format!("… and {} more characters", text.len() - WIDTH * LINES_MAX));
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -83,5 +89,6 @@ mod tests {
     fn a_long_value_takes_more_than_one_line() {
         let lines = columns(&json!("x".repeat(WIDTH + 1)), &json!(1));
         assert_eq!(lines.len(), 4);
+        assert_eq!(columns(&json!("x".repeat(WIDTH * 100)), &json!(1)).len(), 2 + LINES_MAX + 1);
     }
 }

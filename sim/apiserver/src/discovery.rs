@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::kinds;
 use crate::pointer::api_version;
@@ -80,6 +81,11 @@ pub(crate) fn groups(registry: &Registry) -> Value {
     document
 }
 
+/// Whether a group is one that only definitions have.
+pub(crate) fn is_custom(group: &str) -> bool {
+    !group.is_empty() && recorded(&format!("/apis/{group}")).is_none()
+}
+
 /// The groups that only definitions have.
 fn custom_groups(registry: &Registry) -> impl Iterator<Item = (&str, Vec<&str>)> {
     registry
@@ -116,7 +122,7 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
         let mut entry = json!({
             "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
             "kind": resource.kind, "verbs": resource.verbs,
-            "storageVersionHash": STANDARD.encode(&fingerprint(resource.kind.as_bytes()).to_be_bytes()),
+            "storageVersionHash": storage_hash(&resource),
         });
         put_names(&mut entry, &resource);
         resources.push(entry);
@@ -139,6 +145,12 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
             "groupVersion": api_version(group, version), "resources": resources,
         })
     })
+}
+
+/// How the server tells versions in which objects are stored apart.
+fn storage_hash(resource: &Resource) -> String {
+    let stored = format!("{}/{}/{}", resource.group, resource.storage, resource.kind);
+    STANDARD.encode(&Sha256::digest(stored.as_bytes())[..8])
 }
 
 fn put_names(entry: &mut Value, resource: &Resource) {
@@ -165,7 +177,7 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
                 json!({"version": version, "resources": resources, "freshness": "Current"})
             })
             .collect();
-        items.push(json!({"metadata": {"name": group, "creationTimestamp": null}, "versions": versions}));
+        items.push(json!({"metadata": {"name": group}, "versions": versions}));
     }
     document
 }

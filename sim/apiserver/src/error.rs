@@ -77,8 +77,9 @@ impl ApiError {
         Self::new(404, "NotFound", message, Some(details(name, "", "namespaces")))
     }
 
-    pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
-        let message = format!("{} {name:?} already exists", resource.qualified());
+    pub(crate) fn already_exists(resource: &Resource, name: &str, deleting: bool) -> Self {
+        let prefix = if deleting { "object is being deleted: " } else { "" };
+        let message = format!("{prefix}{} {name:?} already exists", resource.qualified());
         Self::new(409, "AlreadyExists", message, Some(details(name, &resource.group, &resource.plural)))
     }
 
@@ -119,7 +120,13 @@ impl ApiError {
 
     pub(crate) fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let texts: Vec<String> = errors.iter().map(FieldError::full).collect();
+        // What is said twice is one mistake in the message, and two causes.
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(FieldError::full) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let text = match texts.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),

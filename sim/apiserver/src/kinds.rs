@@ -56,6 +56,12 @@ const CREATED_BY_UPDATE: [&str; 9] = [
     "Service",
 ];
 
+/// Kinds whose users are warned.
+const DEPRECATED: [(&str, &str); 2] = [
+    ("ComponentStatus", "v1 ComponentStatus is deprecated in v1.19+"),
+    ("Endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+];
+
 /// What a real server said about itself.
 pub(crate) fn recorded() -> &'static Value {
     static READ: OnceLock<Value> = OnceLock::new();
@@ -117,12 +123,13 @@ fn read_version(group: &str, version: &str, kind: &str, entry: &Value) -> Versio
         name: version.to_owned(),
         status: subresources.contains_key("status"),
         schema: None,
+        declared: None,
         typed,
         shape,
         columns: Vec::new(),
         subresources,
         scale: None,
-        deprecation: None,
+        deprecation: DEPRECATED.iter().find(|(of, _)| *of == kind).map(|(_, warning)| (*warning).to_owned()),
     }
 }
 

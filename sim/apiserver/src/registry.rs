@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sindri_merge::Shape;
 
 use crate::kinds::built_in;
@@ -45,6 +45,8 @@ pub(crate) struct Version {
     pub(crate) status: bool,
     /// The schema of a custom resource.
     pub(crate) schema: Option<Value>,
+    /// The schema of a custom resource as an apply sees it: with metadata.
+    pub(crate) declared: Option<Value>,
     /// The type of a built-in kind.
     pub(crate) typed: Option<Type<'static>>,
     pub(crate) shape: Shape,
@@ -135,6 +137,7 @@ fn read_version(definition: &Value, version: &Value) -> Version {
         name: text(version, "/name").to_owned(),
         status: has("status"),
         shape: schema.as_ref().map_or_else(Shape::object, Shape::from_schema),
+        declared: schema.as_ref().map(declared),
         schema,
         typed: None,
         columns: list(version, "/additionalPrinterColumns").to_vec(),
@@ -150,6 +153,18 @@ fn read_version(definition: &Value, version: &Value) -> Version {
             }
         }),
     }
+}
+
+/// A schema with the fields that every object has.
+fn declared(schema: &Value) -> Value {
+    let mut declared = schema.clone();
+    if let Some(properties) = declared.get_mut("properties").and_then(Value::as_object_mut) {
+        let metadata = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+        properties.insert("metadata".to_owned(), json!({ "$ref": metadata }));
+        properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
+        properties.insert("kind".to_owned(), json!({"type": "string"}));
+    }
+    declared
 }
 
 /// How versions are preferred: general availability before beta before alpha before anything else, newer before older.

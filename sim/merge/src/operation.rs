@@ -32,6 +32,8 @@ pub struct Writer<'a> {
     pub subresource: &'a str,
     /// The time as objects carry it, RFC 3339 in whole seconds.
     pub now: &'a str,
+    /// An object of the type before anything was said about it: what nobody comes to own by making one.
+    pub blank: &'a Value,
 }
 
 impl Writer<'_> {
@@ -139,7 +141,7 @@ pub fn apply(
     let mut managers = live.map_or_else(|| Ok(Managers::new()), managers::read)?;
     if let Some(live) = live.filter(|_| managers.is_empty()) {
         let before = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
-        let fields = ownable(&shape.fields_of(live));
+        let fields = ownable(&compare(shape, writer.blank, live).added);
         managers.insert(before.key(Operation::Update), before.manager(fields));
     }
     let key = writer.key(Operation::Apply);
@@ -166,11 +168,12 @@ pub fn apply(
     if let Some(previous) = &previous {
         prune(shape, &mut object, &previous.fields, &kept);
     }
-    let manager = match previous {
-        Some(previous) if previous.fields == owned && content(&object) == content(live) => {
-            Manager { api_version: writer.api_version.to_owned(), ..previous }
-        }
-        _ => writer.manager(owned),
+    // Who only becomes an owner of what is there already has no time of its own, or that of before.
+    let manager = if content(&object) == content(live) {
+        let time = previous.map(|previous| previous.time).unwrap_or_default();
+        Manager { api_version: writer.api_version.to_owned(), time, fields: owned }
+    } else {
+        writer.manager(owned)
     };
     managers.insert(key, manager);
     managers::write(&mut object, managers);
@@ -179,8 +182,7 @@ pub fn apply(
 
 /// Tracks a write that is not an apply: the writer owns what it changed, and others lose it.
 ///
-/// `updated` is the object as it will be stored, `live` as it was; of a new object, what its type has in it always,
-/// which nobody comes to own by making it. An empty list of managers in `updated` asks for
+/// `updated` is the object as it will be stored, `live` as it was. An empty list of managers in `updated` asks for
 /// tracking to start again.
 ///
 /// # Errors
@@ -199,8 +201,7 @@ pub fn track_update(
         Some(live) if !reset => managers::read(live)?,
         _ => Managers::new(),
     };
-    let blank = Value::Object(serde_json::Map::new());
-    let changes = compare(shape, live.unwrap_or(&blank), updated);
+    let changes = compare(shape, live.unwrap_or(writer.blank), updated);
     let changed = ownable(&changes.modified.union(&changes.added));
     for manager in managers.values_mut() {
         manager.fields = manager.fields.difference(&changes.removed).difference(&changed);

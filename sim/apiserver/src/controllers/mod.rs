@@ -119,11 +119,11 @@ impl ApiServer {
         let target = self.registry.preferred(&key.group, &key.plural);
         let shape = target.as_ref().map_or_else(Shape::object, |target| target.version.shape.clone());
         let (api_version, at) = (text(object, "/apiVersion").to_owned(), stamp(now));
-        let writer = Writer { manager, api_version: &api_version, subresource: who.subresource, now: &at };
+        let blank = target.and_then(|target| target.version.typed).map_or_else(|| json!({}), encode::skeleton);
+        let writer =
+            Writer { manager, api_version: &api_version, subresource: who.subresource, now: &at, blank: &blank };
         // A client cannot store managers that are not understood, so that tracking cannot fail here.
-        let skeleton = target.and_then(|target| target.version.typed).map_or_else(|| json!({}), encode::skeleton);
-        let before = live.as_deref().unwrap_or(&skeleton);
-        let tracked = track_update(&shape, Some(before), object, &writer).unwrap_or_else(|_| object.clone());
+        let tracked = track_update(&shape, live.as_deref(), object, &writer).unwrap_or_else(|_| object.clone());
         if live.is_none_or(|live| *live != tracked) {
             self.commit(now, who, key.clone(), tracked);
         }

@@ -67,6 +67,7 @@ impl Checking {
         for (name, value) in map {
             self.at(&format!(".{name}"), |checking| match of.property(name) {
                 Some(schema) => checking.value(Type::new(schema), value),
+                None if of.schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) => {}
                 None => checking.wrong("field not declared in schema"),
             });
         }

@@ -70,6 +70,16 @@ pub(crate) fn skeleton(of: Type<'_>) -> Value {
     value
 }
 
+/// The form in which an object comes back from where it is kept: lists that are always there are null when empty.
+pub(crate) fn settle(of: Option<Type<'_>>, object: &mut Value) {
+    let Some(of) = of else { return };
+    for (_, field) in ALWAYS_THERE.iter().filter(|(name, _)| *name == of.short_name()) {
+        if object.get(field).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            object[*field] = Value::Null;
+        }
+    }
+}
+
 /// Brings a decoded value into its form.
 pub(crate) fn encode(of: Type<'_>, value: &mut Value) {
     match (of.sort(), value) {

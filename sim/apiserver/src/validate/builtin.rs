@@ -9,7 +9,8 @@ const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric charac
 
 pub(super) fn validate(kind: &str, object: &Value) -> Vec<FieldError> {
     match kind {
-        "ConfigMap" | "Secret" => keys(object),
+        "ConfigMap" => keys(object),
+        "Secret" => [keys(object), secret(object)].concat(),
         "Deployment" => deployment(object),
         "Service" => service(object),
         _ => Vec::new(),
@@ -41,7 +42,30 @@ fn keys(object: &Value) -> Vec<FieldError> {
     let data = object.pointer("/data").and_then(Value::as_object);
     let valid = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     let invalid = data.into_iter().flatten().filter(|(key, _)| !valid(key));
-    invalid.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), CONFIG_KEY)).collect()
+    let mut errors: Vec<FieldError> =
+        invalid.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), CONFIG_KEY)).collect();
+    let size: usize = data.into_iter().flatten().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
+    if size > DATA_BYTES_MAX {
+        let message = format!("Too long: may not be more than {DATA_BYTES_MAX} bytes");
+        errors.push(FieldError { reason: "FieldValueTooLong", field: "[]".to_owned(), message });
+    }
+    errors
+}
+
+/// How much a config map or a secret may hold.
+const DATA_BYTES_MAX: usize = 1024 * 1024;
+
+/// What a secret of a certain type must have.
+fn secret(object: &Value) -> Vec<FieldError> {
+    let needed: &[&str] = match text(object, "/type") {
+        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
+        "kubernetes.io/dockercfg" => &[".dockercfg"],
+        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
+        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
+        _ => &[],
+    };
+    let missing = needed.iter().filter(|key| object["data"].get(**key).is_none());
+    missing.map(|key| FieldError::required(format!("data[{key}]"), "")).collect()
 }
 
 fn deployment(object: &Value) -> Vec<FieldError> {

@@ -8,7 +8,7 @@ mod definition;
 mod names;
 pub(crate) mod schema;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::FieldError;
 use crate::pointer::{finalizers, is_deleting};
@@ -49,11 +49,14 @@ pub(crate) fn validate_change(target: &Target, live: &Value, object: &Value) -> 
         let known = finalizers(live);
         let added: Vec<&str> = finalizers(object).into_iter().filter(|finalizer| !known.contains(finalizer)).collect();
         if !added.is_empty() {
+            let added: Vec<String> = added.iter().map(|finalizer| format!("{finalizer:?}")).collect();
             let why = format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers {}",
-                json!(added)
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
             );
-            errors.push(FieldError::forbidden("metadata.finalizers", &why));
+            // The real server looks twice.
+            let error = FieldError::forbidden("metadata.finalizers", &why);
+            errors.extend([error.clone(), error]);
         }
     }
     if !target.resource.custom {

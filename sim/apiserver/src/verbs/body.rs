@@ -1,10 +1,10 @@
 //! Reading the body of a write: its form, its kind, its fields.
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Call, FieldValidation, Options};
-use crate::error::ApiError;
+use crate::error::{ApiError, FieldError};
 use crate::pointer::{group_version, text};
 use crate::types::{Type, decode, types};
 use crate::validate::schema;
@@ -161,9 +161,9 @@ impl Call<'_> {
             return Err(missing("apiVersion"));
         }
         if kind != expected {
-            let short = group_version(version).1;
-            let message = format!("{kind} in version {short:?} cannot be handled as a {expected}");
-            return Err(ApiError::bad_request(message));
+            let error = FieldError::invalid("kind", &json!(kind), &format!("must be {expected}"));
+            let name = text(object, "/metadata/name");
+            return Err(ApiError::invalid_kind(&self.target.resource.group, kind, name, &[error]));
         }
         if version != expected_version {
             return Err(ApiError::bad_request(format!(

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::body::Understood;
-use super::refine::{check, complete, skeleton};
+use super::refine::{check_new, complete, skeleton};
 use super::{Call, Options, Written};
 use crate::error::ApiError;
 use crate::journal::Verb;
 use crate::pointer::{is_deleting, metadata, text};
 use crate::server::ApiServer;
+use crate::types::encode;
 
 /// How often a generated name is tried.
 const GENERATED_NAME_TRIES: usize = 8;
@@ -43,7 +44,7 @@ impl ApiServer {
         }
         let uid = self.ids.uid();
         let fields = metadata(&mut object);
-        for server_owned in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+        for server_owned in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             fields.remove(server_owned);
         }
         fields.insert("name".to_owned(), json!(name));
@@ -57,17 +58,31 @@ impl ApiServer {
             fields.insert("generation".to_owned(), json!(1));
         }
         complete(call, &mut object);
+        let blank = skeleton(call);
+        if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
+            match blank.get("status") {
+                Some(status) => drop(map.insert("status".to_owned(), status.clone())),
+                None => drop(map.remove("status")),
+            }
+        }
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
-            let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "", now: &now };
-            object = track_update(&call.target.version.shape, Some(&skeleton(call)), &object, &writer)
+            let writer = Writer {
+                manager: &options.manager,
+                api_version: &api_version,
+                subresource: "",
+                now: &now,
+                blank: &blank,
+            };
+            object = track_update(&call.target.version.shape, None, &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
         let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
         self.prepare_new(call.now, &call.target.resource, &mut object).map_err(refused)?;
-        check(call, None, &object)?;
-        if self.exists(call, &name) {
-            return Err(ApiError::already_exists(&call.target.resource, &name));
+        encode::settle(call.target.version.typed, &mut object);
+        check_new(call, &object)?;
+        if let Some(found) = self.existing(call, &name) {
+            return Err(ApiError::already_exists(&call.target.resource, &name, is_deleting(found)));
         }
         object["apiVersion"] = json!(call.target.storage_api_version());
         let object = if options.dry_run {
@@ -78,9 +93,9 @@ impl ApiServer {
         Ok(Written { object, created: true, warnings })
     }
 
-    fn exists(&self, call: &Call<'_>, name: &str) -> bool {
+    fn existing(&self, call: &Call<'_>, name: &str) -> Option<&Arc<Value>> {
         let resource = &call.target.resource;
-        self.get(&resource.group, &resource.plural, call.namespace.as_deref(), name).is_some()
+        self.get(&resource.group, &resource.plural, call.namespace.as_deref(), name)
     }
 
     fn choose_name(&mut self, call: &Call<'_>, object: &Value) -> String {
@@ -91,7 +106,7 @@ impl ApiServer {
         let mut name = String::new();
         for _ in 0..GENERATED_NAME_TRIES {
             name = format!("{}{}", prefix.chars().take(58).collect::<String>(), self.ids.name_suffix());
-            if !self.exists(call, &name) {
+            if self.existing(call, &name).is_none() {
                 break;
             }
         }

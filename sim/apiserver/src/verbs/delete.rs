@@ -27,6 +27,17 @@ pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// The namespaces that a cluster cannot do without.
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
+/// Kinds whose deletion is answered with the object.
+const RETURNED: [&str; 7] = [
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodTemplate",
+    "ResourceQuota",
+    "Service",
+    "ServiceAccount",
+];
+
 /// What becomes of the dependents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
@@ -51,7 +62,7 @@ impl ApiServer {
         if resource.is_namespace() && IMMORTAL.contains(&call.name.as_str()) {
             return Err(ApiError::forbidden(resource, &call.name, "this namespace may not be deleted"));
         }
-        check_preconditions(call, &asked, &live)?;
+        check_preconditions(call, &call.name, &asked, &live)?;
         let key = call.key(&call.name);
         let authorship = call.authorship(&asked.options, Verb::Delete);
         let left = match self.deletion_of(call.now, resource, &live, asked.propagation) {
@@ -66,6 +77,14 @@ impl ApiServer {
             Deletion::Marked(object) => Some(self.commit(call.now, &authorship, key, object)),
         };
         Ok(match left {
+            None if RETURNED.contains(&resource.kind.as_str()) && !resource.custom => {
+                let mut last = Value::clone(&live);
+                if resource.is("", "pods") {
+                    metadata(&mut last).insert("deletionTimestamp".to_owned(), json!(stamp(call.now)));
+                    metadata(&mut last).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+                }
+                Response::json(200, &render::object(&call.target, call.form, call.now, &Arc::new(last)))
+            }
             None => Response::json(200, &success(resource, &live)),
             Some(object) => {
                 let status = if asked.propagation == Propagation::Foreground { 202 } else { 200 };
@@ -84,13 +103,16 @@ impl ApiServer {
         let selected: Vec<(Arc<StoredKey>, Arc<Value>)> =
             selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
         let authorship = call.authorship(&asked.options, Verb::Delete);
+        let metadata = json!({ "resourceVersion": self.store.revision().to_string() });
+        for (key, live) in &selected {
+            check_preconditions(call, &key.name, &asked, live)?;
+        }
         if !asked.options.dry_run {
             for (key, _) in &selected {
                 self.delete_key(call.now, &authorship, key, asked.propagation);
             }
         }
         let objects: Vec<Arc<Value>> = selected.into_iter().map(|(_, object)| object).collect();
-        let metadata = json!({ "resourceVersion": self.store.revision().to_string() });
         Ok(Response::json(200, &render::list(&call.target, call.form, call.now, &objects, metadata)))
     }
 
@@ -151,7 +173,7 @@ impl ApiServer {
         if !resource.is_namespace() {
             fields.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
         }
-        if resource.generation {
+        if resource.generation && !resource.is_definition() {
             let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             fields.insert("generation".to_owned(), json!(generation + 1));
         }
@@ -203,8 +225,8 @@ fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
     })
 }
 
-fn check_preconditions(call: &Call<'_>, asked: &DeleteOptions, live: &Value) -> Result<(), ApiError> {
-    let refuse = |why: &str| Err(ApiError::precondition(&call.target.resource, &call.name, why));
+fn check_preconditions(call: &Call<'_>, name: &str, asked: &DeleteOptions, live: &Value) -> Result<(), ApiError> {
+    let refuse = |why: &str| Err(ApiError::precondition(&call.target.resource, name, why));
     if let Some(asked) = asked.uid.as_deref().filter(|asked| *asked != uid(live)) {
         return refuse(&format!(
             "the UID in the precondition ({asked}) does not match the UID in record ({}). The object might have been deleted and then recreated",

@@ -21,7 +21,7 @@ use crate::journal::{Actor, StoredKey, Verb};
 use crate::media::{self, Form};
 use crate::pointer::stamp;
 use crate::registry::Target;
-use crate::render;
+use crate::{discovery, render};
 use crate::request::Request;
 use crate::response::Response;
 use crate::route::Objects;
@@ -76,7 +76,8 @@ impl ApiServer {
         if !self.registry.has_group(&path.group) {
             return Err(ApiError::NoSuchPath);
         }
-        let missing = ApiError::no_such_resource;
+        let is_custom = discovery::is_custom(&path.group);
+        let missing = || if is_custom { ApiError::NoSuchPath } else { ApiError::no_such_resource() };
         let target = self.registry.target(&path.group, &path.version, &path.plural).ok_or_else(missing)?;
         let misplaced = match (target.resource.namespaced, &path.namespace, &path.name) {
             (true, None, name) => name.is_some(),
@@ -103,7 +104,11 @@ impl ApiServer {
         let form = media::form(request, of_list)?;
         let call = Call { now, request, target, namespace: path.namespace, name, subresource, form };
         call.check_metadata_form(of_list)?;
-        self.dispatch(&call)
+        let response = self.dispatch(&call)?;
+        Ok(match &call.target.version.deprecation {
+            Some(warning) => response.with_header("warning", warning_header(warning)),
+            None => response,
+        })
     }
 
     fn dispatch(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
@@ -149,7 +154,7 @@ fn check_verb(
         (&Method::POST, false) if !subresource.is_empty() => "create",
         (&Method::PUT, false) => "update",
         (&Method::PATCH, false) => "patch",
-        (&Method::DELETE, true) => "deletecollection",
+        (&Method::DELETE, true) if namespace.is_some() || !target.resource.namespaced => "deletecollection",
         (&Method::DELETE, false) => "delete",
         _ => "",
     };
@@ -226,11 +231,11 @@ impl Call<'_> {
     /// The options of a write, from the query.
     pub(crate) fn options(&self, kind: &str) -> Result<Options, ApiError> {
         let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", kind, "", &[error]));
-        let dry_run = match self.request.parameter("dryRun") {
+        let dry_run = match self.request.query.get("dryRun").map(String::as_str) {
             None => false,
             Some("All") => true,
             Some(other) => {
-                return refuse(FieldError::unsupported("dryRun", &json!(other), &["\"All\"".to_owned()]));
+                return refuse(FieldError::unsupported("dryRun", &json!([other]), &["\"All\"".to_owned()]));
             }
         };
         let validation = match self.request.parameter("fieldValidation") {
@@ -257,7 +262,7 @@ impl Call<'_> {
     /// The field manager of a client that names none: its user agent up to the first slash.
     fn agent_name(&self) -> String {
         let agent = self.request.headers.user_agent.split('/').next().unwrap_or_default();
-        let name: String = agent.chars().filter(|character| !character.is_control()).take(32).collect();
+        let name: String = agent.chars().filter(|character| !character.is_control()).take(MANAGER_BYTES_MAX).collect();
         if name.is_empty() { "unknown".to_owned() } else { name }
     }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, strategic_patch};
 
+use super::refine::skeleton;
 use super::{Call, FieldValidation, Options, Written, json_patch};
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
 use crate::pointer::{group_version, metadata, text, uid};
 use crate::render::convert;
 use crate::server::ApiServer;
-use crate::types::{applied as typed_merge, decode};
+use crate::types::{Type, applied as typed_merge, decode};
 use crate::yaml;
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -95,7 +96,9 @@ impl ApiServer {
         let force = call.request.flag("force");
         let (api_version, now) = (call.target.api_version(), call.stamp());
         let subresource = call.subresource;
-        let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now };
+        let blank = skeleton(call);
+        let writer =
+            Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
         let merged =
             apply(&call.target.version.shape, live.as_deref(), &applied, &writer, force).map_err(
                 |error| match error {
@@ -227,7 +230,8 @@ fn read_applied(body: &[u8]) -> Result<Value, ApiError> {
 
 /// A declaration of the wrong type is an error that the real server does not expect: a 500 without a reason.
 fn check_typed_patch(call: &Call<'_>, applied: &Value) -> Result<(), ApiError> {
-    let Some(typed) = call.target.version.typed else { return Ok(()) };
+    let declared = call.target.version.declared.as_ref().map(|schema| Type { name: "", schema });
+    let Some(typed) = call.target.version.typed.or(declared) else { return Ok(()) };
     let mistakes = typed_merge::mistakes(typed, applied);
     if mistakes.is_empty() {
         return Ok(());

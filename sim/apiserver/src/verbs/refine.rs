@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use crate::defaults;
-use crate::error::ApiError;
+use crate::error::{ApiError, FieldError};
 use crate::pointer::{metadata, name};
 use crate::types::encode;
 use crate::validate::{self, schema};
@@ -25,9 +25,19 @@ pub(super) fn complete(call: &Call<'_>, object: &mut Value) {
     metadata(object).retain(|_, value| !value.is_null() && !value.as_object().is_some_and(serde_json::Map::is_empty));
 }
 
-/// Whether an object may be stored.
-pub(super) fn check(call: &Call<'_>, live: Option<&Value>, object: &Value) -> Result<(), ApiError> {
-    let mut errors = live.map(|live| validate::validate_change(&call.target, live, object)).unwrap_or_default();
+/// Whether a new object may be stored.
+pub(super) fn check_new(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
+    check(call, None, object, Vec::new())
+}
+
+/// Whether an object may be stored; `errors` is what is known to be wrong already.
+pub(super) fn check(
+    call: &Call<'_>,
+    live: Option<&Value>,
+    object: &Value,
+    mut errors: Vec<FieldError>,
+) -> Result<(), ApiError> {
+    errors.extend(live.map(|live| validate::validate_change(&call.target, live, object)).unwrap_or_default());
     errors.extend(validate::validate(&call.target, object));
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&call.target.resource, name(object), &errors)) }
 }

@@ -13,6 +13,7 @@ use crate::journal::Verb;
 use crate::pointer::{finalizers, is_deleting, list, metadata, name, resource_version, uid};
 use crate::render::convert;
 use crate::server::ApiServer;
+use crate::types::encode;
 
 /// What an update cannot change.
 const KEPT_METADATA: [&str; 7] =
@@ -47,6 +48,8 @@ impl ApiServer {
     ) -> Result<Written, ApiError> {
         let live = convert(&call.target, stored);
         check_preconditions(call, &live, &object)?;
+        let immutable = changed_identity(&live, &object);
+        let reset = asks_for_reset(&object);
         keep_the_other_part(call, &live, &mut object);
         let fields = metadata(&mut object);
         for kept in KEPT_METADATA.iter().chain(&["resourceVersion"]) {
@@ -56,11 +59,16 @@ impl ApiServer {
             }
         }
         complete(call, &mut object);
+        if reset {
+            metadata(&mut object).insert("managedFields".to_owned(), json!([]));
+        }
         let warnings = Vec::new();
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
             let subresource = call.subresource;
-            let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now };
+            let blank = Value::Null;
+            let writer =
+                Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
             object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
@@ -69,7 +77,8 @@ impl ApiServer {
             let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
-        check(call, Some(&live), &object)?;
+        encode::settle(call.target.version.typed, &mut object);
+        check(call, Some(&live), &object, immutable)?;
         object["apiVersion"] = json!(call.target.storage_api_version());
         if differs_in_times_only(stored, &object) {
             return Ok(Written { object: stored.clone(), created: false, warnings });
@@ -82,12 +91,33 @@ impl ApiServer {
         let hollow = !call.target.resource.is_namespace() || list(&object, "/spec/finalizers").is_empty();
         let released = is_deleting(&object) && finalizers(&object).is_empty() && hollow;
         let object = if released {
-            self.expunge(call.now, &authorship, &key).unwrap_or_else(|| Arc::new(object))
+            // The answer is the object as it would have been stored, in the version of before.
+            self.expunge(call.now, &authorship, &key);
+            Arc::new(object)
         } else {
             self.commit(call.now, &authorship, key, object)
         };
         Ok(Written { object, created: false, warnings })
     }
+}
+
+/// Whether the managers should be forgotten.
+fn asks_for_reset(object: &Value) -> bool {
+    let managers = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    managers.is_some_and(|list| list.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty)))
+}
+
+/// What no update may change. The real server looks twice, and says everything twice.
+fn changed_identity(live: &Value, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for field in ["uid", "deletionTimestamp"] {
+        let (known, asked) = (live["metadata"].get(field), object["metadata"].get(field));
+        if let Some(asked) = asked.filter(|asked| asked.is_string() && *asked != "" && Some(*asked) != known) {
+            let error = FieldError::invalid(format!("metadata.{field}"), asked, "field is immutable");
+            errors.extend([error.clone(), error]);
+        }
+    }
+    errors
 }
 
 /// Whether nothing changed but, at most, the times of managers: defaults and normalization undo some changes only after
