@@ -38,6 +38,11 @@ impl FieldError {
         Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
     }
 
+    /// A value that is written in another way than JSON writes it here.
+    pub(crate) fn invalid_text(field: impl Into<String>, value: &str, why: &str) -> Self {
+        Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
+    }
+
     pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
         let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
         Self { reason: "FieldValueRequired", field: field.into(), message }
@@ -216,6 +221,13 @@ impl ApiError {
         Self::new(413, "RequestEntityTooLarge", message, None)
     }
 
+    /// A version that the server has not reached.
+    pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let causes = json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
+        Self::new(504, "Timeout", message, Some(json!({"causes": causes, "retryAfterSeconds": 1})))
+    }
+
     pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message, None)
     }
@@ -255,7 +267,13 @@ impl ApiError {
     pub(crate) fn into_response(self) -> Response {
         match &self {
             Self::NoSuchPath => Response::text(404, "404 page not found\n"),
-            Self::Status(status) => Response::json(status.code, &self.to_value()),
+            Self::Status(status) => {
+                let response = Response::json(status.code, &self.to_value());
+                match status.details.as_ref().and_then(|details| details.get("retryAfterSeconds")) {
+                    Some(seconds) => response.with_header("retry-after", seconds.to_string()),
+                    None => response,
+                }
+            }
         }
     }
 }

@@ -201,6 +201,12 @@ pub fn track_update(
         Some(live) if !reset => managers::read(live)?,
         _ => Managers::new(),
     };
+    // Whoever took the managers of an object away wanted no more of them.
+    if managers.is_empty() && live.is_some() {
+        let mut object = updated.clone();
+        managers::write(&mut object, managers);
+        return Ok(object);
+    }
     let changes = compare(shape, live.unwrap_or(writer.blank), updated);
     let changed = ownable(&changes.modified.union(&changes.added));
     for manager in managers.values_mut() {

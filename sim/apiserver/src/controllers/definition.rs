@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::DEFINITIONS;
 use crate::journal::{StoredKey, Verb};
 use crate::pointer::{finalizers, is_deleting, list, set_finalizers, stamp, text};
+use crate::discovery;
 use crate::registry::Resource;
+use crate::route::Objects;
 use crate::schedule::Task;
 use crate::server::{ApiServer, Authorship};
 use crate::verbs::{CLEANUP, Propagation};
@@ -72,6 +74,13 @@ impl ApiServer {
                 && text(&other.object, "/status/acceptedNames/kind") == kind
         });
         taken || self.registry.by_kind(group, kind).is_some_and(|resource| !resource.custom)
+    }
+
+    /// A create waits for a kind that is established and not served yet, as in the real server; nothing else does.
+    pub(crate) fn await_definition(&mut self, path: &Objects) {
+        if discovery::is_custom(&path.group) && self.registry.resource(&path.group, &path.plural).is_none() {
+            self.serve_definition(&format!("{}.{}", path.plural, path.group));
+        }
     }
 
     /// From now on the kind is in discovery and can be asked for.

@@ -44,6 +44,10 @@ fn keys(object: &Value) -> Vec<FieldError> {
     let invalid = data.into_iter().flatten().filter(|(key, _)| !valid(key));
     let mut errors: Vec<FieldError> =
         invalid.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), CONFIG_KEY)).collect();
+    let binary = object.pointer("/binaryData").and_then(Value::as_object);
+    let twice = data.into_iter().flatten().filter(|(key, _)| binary.is_some_and(|binary| binary.contains_key(*key)));
+    let why = "duplicate of key present in binaryData";
+    errors.extend(twice.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), why)));
     let size: usize = data.into_iter().flatten().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if size > DATA_BYTES_MAX {
         let message = format!("Too long: may not be more than {DATA_BYTES_MAX} bytes");

@@ -5,7 +5,8 @@
 
 mod builtin;
 mod definition;
-mod names;
+mod metadata;
+pub(crate) mod names;
 pub(crate) mod schema;
 
 use serde_json::Value;
@@ -14,22 +15,10 @@ use crate::error::FieldError;
 use crate::pointer::{finalizers, is_deleting};
 use crate::registry::Target;
 
-/// The annotations of an object may be this large together.
-const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
-
 /// Everything that is wrong with an object.
 pub(crate) fn validate(target: &Target, object: &Value) -> Vec<FieldError> {
     let mut errors = names::validate(&target.resource, object);
-    let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
-    let size: usize =
-        annotations.into_iter().flatten().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
-    if size > ANNOTATIONS_BYTES_MAX {
-        errors.push(FieldError {
-            reason: "FieldValueTooLong",
-            field: "metadata.annotations".to_owned(),
-            message: format!("Too long: may not be more than {ANNOTATIONS_BYTES_MAX} bytes"),
-        });
-    }
+    errors.extend(metadata::validate(&target.resource, object));
     if target.resource.custom {
         if let Some(rules) = &target.version.schema {
             errors.extend(schema::validate(rules, object));

@@ -10,6 +10,60 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
+const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const PART_LENGTH_MAX: usize = 63;
+
+/// What is wrong with a name that may have a domain before it, such as the key of a label.
+pub(crate) fn qualified_mistakes(name: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    let parts: Vec<&str> = name.split('/').collect();
+    let part = match parts.as_slice() {
+        [part] => part,
+        [prefix, part] => {
+            if prefix.is_empty() {
+                errors.push("prefix part must be non-empty".to_owned());
+            } else if !prefix.split('.').all(is_label) {
+                errors.push(format!("prefix part {SUBDOMAIN}"));
+            }
+            part
+        }
+        _ => {
+            return vec![format!(
+                "a valid label key {NAME_PART} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+    };
+    if part.is_empty() {
+        errors.push("name part must be non-empty".to_owned());
+    } else if part.len() > PART_LENGTH_MAX {
+        errors.push(format!("name part must be no more than {PART_LENGTH_MAX} characters"));
+    }
+    if !part.is_empty() && !is_word(part) {
+        errors.push(format!("name part {NAME_PART}"));
+    }
+    errors
+}
+
+/// What is wrong with the value of a label.
+pub(crate) fn value_mistakes(value: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if value.len() > PART_LENGTH_MAX {
+        errors.push(format!("must be no more than {PART_LENGTH_MAX} characters"));
+    }
+    if !value.is_empty() && !is_word(value) {
+        errors.push(LABEL_VALUE.to_owned());
+    }
+    errors
+}
+
+fn is_word(text: &str) -> bool {
+    let outer = |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
+    outer(text.chars().next())
+        && outer(text.chars().next_back())
+        && text.chars().all(|character| character.is_ascii_alphanumeric() || "-_.".contains(character))
+}
+
 /// Kinds whose names are only parts of paths.
 const PATH_NAMES: [&str; 6] =
     ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "CertificateSigningRequest", "PodTemplate"];

@@ -40,7 +40,9 @@ impl Call<'_> {
             return Err(refuse(format!("strict decoding error: {}", complaints.join(", "))));
         }
         self.check_place(&object)?;
-        let warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
+        let mut warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
+        let mut object = object;
+        warnings.extend(without_equal_owners(&mut object));
         Ok(Understood { object, warnings })
     }
 
@@ -193,6 +195,26 @@ impl Call<'_> {
         }
         Ok(())
     }
+}
+
+/// Removes owners that are there twice, and says so.
+pub(super) fn without_equal_owners(object: &mut Value) -> Option<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut)?;
+    let (mut kept, mut twice): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
+    for owner in std::mem::take(owners) {
+        if kept.contains(&owner) {
+            twice.push(text(&owner, "/uid").to_owned());
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
 }
 
 fn duplicate(field: &str) -> String {

@@ -4,6 +4,7 @@ mod body;
 mod create;
 mod delete;
 mod json_patch;
+mod list_options;
 mod part;
 mod patch;
 mod read;
@@ -73,6 +74,9 @@ impl ApiServer {
         request: &Request,
         path: Objects,
     ) -> Result<Response, ApiError> {
+        if request.method == Method::POST {
+            self.await_definition(&path);
+        }
         if !self.registry.has_group(&path.group) {
             return Err(ApiError::NoSuchPath);
         }
