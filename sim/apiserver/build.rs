@@ -38,6 +38,7 @@ fn main() {
     println!("cargo::rerun-if-changed={RECORD}/openapi");
     println!("cargo::rerun-if-changed={RECORD}/discovery");
     println!("cargo::rerun-if-changed={RECORD}/version.json");
+    println!("cargo::rerun-if-changed={RECORD}/exchanges/tables.json");
     let record = Path::new(RECORD);
     write("types.json", &Value::Object(types(&record.join("openapi/v3")).into_iter().collect()));
     let document = |name: &str| read(&record.join("discovery").join(name));
@@ -46,6 +47,33 @@ fn main() {
         "classic": document("classic.json"), "version": read(&record.join("version.json")),
     });
     write("discovery.json", &discovery);
+    write("columns.json", &columns(record));
+}
+
+/// The columns of tables, by group and resource, from the exchange that is about them.
+fn columns(record: &Path) -> Value {
+    let exchange = read(&record.join("exchanges/tables.json"));
+    let mut columns = Map::new();
+    for step in exchange["steps"].as_array().into_iter().flatten() {
+        let body = &step["response"]["body"];
+        let found = body.get("columnDefinitions").or_else(|| body.get("/columnDefinitions"));
+        let path = step["request"]["path"].as_str().unwrap_or_default().split('?').next().unwrap_or_default();
+        let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        let (group, rest) = match parts.as_slice() {
+            ["api", _, rest @ ..] => ("", rest),
+            ["apis", group, _, rest @ ..] => (*group, rest),
+            _ => continue,
+        };
+        let plural = match rest {
+            ["namespaces", _, plural, ..] => plural,
+            [plural, ..] => plural,
+            [] => continue,
+        };
+        if let Some(found) = found.filter(|found| found.is_array()) {
+            columns.entry(format!("{group}/{plural}")).or_insert_with(|| found.clone());
+        }
+    }
+    Value::Object(columns)
 }
 
 fn types(directory: &Path) -> BTreeMap<String, Value> {

@@ -2,6 +2,7 @@
 
 use crate::error::ApiError;
 use crate::request::Request;
+use crate::table::Include;
 
 /// How objects are represented in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub(crate) enum Form {
     /// Their metadata only.
     Metadata,
     /// Rows for people.
-    Table,
+    Table(Include),
 }
 
 /// The clauses of an Accept header: the media type and its parameters, all without spaces.
@@ -49,7 +50,7 @@ pub(crate) fn form(request: &Request, of_list: bool) -> Result<Form, ApiError> {
         let of_meta_v1 = has(&parameters, &["g=meta.k8s.io", "v=v1"]);
         match parameters.iter().find_map(|parameter| parameter.strip_prefix("as=")) {
             None => return Ok(Form::Object),
-            Some("Table") if of_meta_v1 => return Ok(Form::Table),
+            Some("Table") if of_meta_v1 => return included(request).map(Form::Table),
             Some("PartialObjectMetadata" | "PartialObjectMetadataList") if of_meta_v1 => return Ok(Form::Metadata),
             Some(_) => {}
         }
@@ -60,6 +61,18 @@ pub(crate) fn form(request: &Request, of_list: bool) -> Result<Form, ApiError> {
     } else {
         ApiError::not_acceptable(&[&FORMS, streams].concat())
     })
+}
+
+/// What the rows of a table hold.
+fn included(request: &Request) -> Result<Include, ApiError> {
+    match request.parameter("includeObject") {
+        None | Some("Metadata") => Ok(Include::Metadata),
+        Some("None") => Ok(Include::None),
+        Some("Object") => Ok(Include::Object),
+        Some(other) => Err(ApiError::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+        ))),
+    }
 }
 
 /// Whether metadata is asked for in the form of one object or of a list.
@@ -105,7 +118,7 @@ mod tests {
     #[test]
     fn the_first_form_that_we_have_wins() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        assert_eq!(form(&asking(kubectl), false), Ok(Form::Table));
+        assert_eq!(form(&asking(kubectl), false), Ok(Form::Table(Include::Metadata)));
         assert_eq!(form(&asking("application/vnd.kubernetes.protobuf, application/json"), false), Ok(Form::Object));
         assert_eq!(
             form(&asking("application/json; as=PartialObjectMetadataList; g=meta.k8s.io; v=v1"), true),

@@ -32,9 +32,9 @@ pub(crate) fn object(target: &Target, form: Form, now: Timestamp, object: &Arc<V
     match form {
         Form::Object => Value::clone(&convert(target, object)),
         Form::Metadata => partial(object),
-        Form::Table => {
+        Form::Table(include) => {
             let version = object.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
-            table::table(target, now, std::slice::from_ref(object), json!({ "resourceVersion": version }))
+            table::table(target, include, now, std::slice::from_ref(object), json!({ "resourceVersion": version }))
         }
     }
 }
@@ -57,7 +57,7 @@ pub(crate) fn list(target: &Target, form: Form, now: Timestamp, objects: &[Arc<V
             let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
             json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items})
         }
-        Form::Table => table::table(target, now, objects, metadata),
+        Form::Table(include) => table::table(target, include, now, objects, metadata),
     }
 }
 

@@ -156,7 +156,7 @@ impl Watch {
             Form::Object => {
                 json!({"kind": target.resource.kind, "apiVersion": target.api_version(), "metadata": metadata})
             }
-            Form::Table => crate::table::table(target, Timestamp::UNIX_EPOCH, &[], metadata),
+            Form::Table(include) => crate::table::table(target, include, Timestamp::UNIX_EPOCH, &[], metadata),
         };
         encode("BOOKMARK", &object)
     }

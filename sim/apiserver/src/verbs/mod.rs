@@ -9,6 +9,7 @@ mod part;
 mod patch;
 mod read;
 mod refine;
+mod scale;
 mod update;
 
 pub(crate) use delete::{CLEANUP, FOREGROUND, ORPHAN, Propagation};
