@@ -39,7 +39,7 @@ impl Simulated {
     #[must_use]
     pub fn new(controllers: bool) -> Self {
         let now = Timestamp::from_second(BEGIN).expect("a moment of this century");
-        let machine = ApiServer::new(0, now).without_journal();
+        let machine = ApiServer::new(0, now).without_journal().with_administrator(TOKEN);
         let machine = if controllers { machine } else { machine.without_controllers() };
         Self { machine, now }
     }

@@ -15,7 +15,8 @@ use crate::ids::Ids;
 use crate::journal::{Actor, StoredKey, Verb, Write};
 use crate::pointer::{later, uid};
 use crate::registry::Registry;
-use crate::request::{Fault, Request};
+use crate::access::Issued;
+use crate::request::{Credentials, Fault, Request};
 use crate::response::Response;
 use crate::route::{Route, route};
 use crate::schedule::{Schedule, Task};
@@ -77,6 +78,10 @@ pub struct ApiServer {
     pub(crate) node_ports: u32,
     /// Whether the controllers of a whole control plane run.
     controllers: bool,
+    /// The administrator's token; without one everybody is the administrator.
+    pub(crate) administrator: Option<Credentials>,
+    /// The tokens that accounts got.
+    pub(crate) tokens: BTreeMap<String, Issued>,
 }
 
 impl ApiServer {
@@ -102,6 +107,8 @@ impl ApiServer {
             addresses: 0,
             node_ports: 0,
             controllers: true,
+            administrator: None,
+            tokens: BTreeMap::new(),
         };
         for name in ["default", "kube-public", "kube-system"] {
             server.create_namespace(now, name);
@@ -221,9 +228,11 @@ impl ApiServer {
         if request.body.len() > BODY_BYTES_MAX {
             return ApiError::too_large(BODY_BYTES_MAX).into_response();
         }
-        let answered = match route(&request.path) {
-            Route::Objects(objects) => self.answer_objects(now, request, objects),
-            other => self.answer_document(request, &other),
+        let route = route(&request.path);
+        let answered = match (self.admit(request, &route), route) {
+            (Err(refused), _) => Err(refused),
+            (Ok(user), Route::Objects(objects)) => self.answer_objects(now, request, user, objects),
+            (Ok(_), other) => self.answer_document(request, &other),
         };
         let response = answered.unwrap_or_else(ApiError::into_response);
         if request.method == Method::HEAD { response.without_body() } else { response.in_form(request) }

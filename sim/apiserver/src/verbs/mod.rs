@@ -18,6 +18,7 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::access::{User, Wish};
 use crate::error::{ApiError, FieldError};
 use crate::journal::{Actor, StoredKey, Verb};
 use crate::media::{self, Form};
@@ -36,6 +37,7 @@ const MANAGER_BYTES_MAX: usize = 128;
 pub(crate) struct Call<'a> {
     pub(crate) now: Timestamp,
     pub(crate) request: &'a Request,
+    pub(crate) user: User,
     pub(crate) target: Target,
     pub(crate) namespace: Option<String>,
     /// Empty for collections.
@@ -73,6 +75,7 @@ impl ApiServer {
         &mut self,
         now: Timestamp,
         request: &Request,
+        user: User,
         path: Objects,
     ) -> Result<Response, ApiError> {
         if request.method == Method::POST {
@@ -107,7 +110,7 @@ impl ApiServer {
         check_verb(request, &target, &path.namespace, &name, subresource)?;
         let of_list = name.is_empty() && request.method == Method::GET;
         let form = media::form(request, of_list)?;
-        let call = Call { now, request, target, namespace: path.namespace, name, subresource, form };
+        let call = Call { now, request, user, target, namespace: path.namespace, name, subresource, form };
         call.check_metadata_form(of_list)?;
         let response = self.dispatch(&call)?;
         Ok(match &call.target.version.deprecation {
@@ -177,6 +180,19 @@ fn check_verb(
 impl Call<'_> {
     pub(crate) fn stamp(&self) -> String {
         stamp(self.now)
+    }
+
+    /// This call as a wish with another verb.
+    pub(crate) fn wish(&self, verb: &str) -> Wish {
+        Wish {
+            verb: verb.to_owned(),
+            group: self.target.resource.group.clone(),
+            resource: self.target.resource.plural.clone(),
+            subresource: self.subresource.to_owned(),
+            namespace: self.namespace.clone().unwrap_or_default(),
+            name: self.name.clone(),
+            path: None,
+        }
     }
 
     /// Whether the `/status` of the object is meant.

@@ -93,6 +93,10 @@ impl ApiServer {
             );
             return Err(ApiError::conflict(&call.target.resource, &call.name, &why));
         }
+        if live.is_none() {
+            // Only now it is known that something would be created.
+            self.require(&call.user, &call.wish("create"))?;
+        }
         let force = call.request.flag("force");
         let (api_version, now) = (call.target.api_version(), call.stamp());
         let subresource = call.subresource;

@@ -54,7 +54,7 @@ impl ApiServer {
     }
 
     /// The stored object that the call names.
-    pub(super) fn live(&self, call: &Call<'_>) -> Option<&Arc<Value>> {
+    pub(crate) fn live(&self, call: &Call<'_>) -> Option<&Arc<Value>> {
         let resource = &call.target.resource;
         self.get(&resource.group, &resource.plural, call.namespace.as_deref(), &call.name)
     }
