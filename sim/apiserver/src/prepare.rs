@@ -51,7 +51,7 @@ impl ApiServer {
             "CustomResourceDefinition" => {
                 let stored = storage_versions(object);
                 object["status"] =
-                    json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
+                    json!({"conditions": [], "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
             }
             _ => {}
         }

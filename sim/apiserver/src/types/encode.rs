@@ -114,6 +114,10 @@ fn encode_struct(of: Type<'_>, map: &mut Map<String, Value>) {
             map.insert(name.clone(), Value::from(0));
             continue;
         }
+        if field.sort() == Sort::Time && of.short_name().ends_with("Condition") && !required {
+            map.insert(name.clone(), Value::Null);
+            continue;
+        }
         let is_value = schema.get("default").is_some_and(Value::is_object) && field.sort() == Sort::Struct;
         if is_value {
             map.insert(name.clone(), skeleton(field));
@@ -121,8 +125,9 @@ fn encode_struct(of: Type<'_>, map: &mut Map<String, Value>) {
             map.insert(name.clone(), zero(field, schema));
         }
     }
+    let is_condition = of.short_name().ends_with("Condition");
     map.retain(|name, value| {
-        !value.is_null() || of.requires(name) || ALWAYS_THERE.contains(&(of.short_name(), name.as_str()))
+        !value.is_null() || is_condition && name.starts_with("last") || of.requires(name) || ALWAYS_THERE.contains(&(of.short_name(), name.as_str()))
     });
 }
 

@@ -11,7 +11,8 @@ pub(super) fn validate(kind: &str, object: &Value) -> Vec<FieldError> {
     match kind {
         "ConfigMap" => keys(object),
         "Secret" => [keys(object), secret(object)].concat(),
-        "Deployment" => deployment(object),
+        "Deployment" => [deployment(object), counts(object)].concat(),
+        "Lease" => lease(object),
         "Service" => service(object),
         _ => Vec::new(),
     }
@@ -105,6 +106,29 @@ fn deployment(object: &Value) -> Vec<FieldError> {
             if text(container, &format!("/{field}")).is_empty() {
                 errors.push(FieldError::required(format!("spec.template.spec.containers[{index}].{field}"), ""));
             }
+        }
+    }
+    errors
+}
+
+fn lease(object: &Value) -> Vec<FieldError> {
+    let seconds = object.pointer("/spec/leaseDurationSeconds");
+    let wrong = seconds.filter(|seconds| seconds.as_i64().is_some_and(|seconds| seconds <= 0));
+    wrong.map(|seconds| FieldError::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")).into_iter().collect()
+}
+
+/// The counts in the status of a Deployment.
+fn counts(object: &Value) -> Vec<FieldError> {
+    let count = |name: &str| object["status"].get(name).and_then(Value::as_i64).unwrap_or_default();
+    let all = count("replicas");
+    let mut errors = Vec::new();
+    for name in ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"] {
+        let (value, field) = (count(name), format!("status.{name}"));
+        if value < 0 {
+            errors.push(FieldError::invalid(&field, &json!(value), "must be greater than or equal to 0"));
+        }
+        if value > all && !matches!(name, "replicas" | "unavailableReplicas") {
+            errors.push(FieldError::invalid(&field, &json!(value), "cannot be greater than status.replicas"));
         }
     }
     errors

@@ -90,7 +90,7 @@ impl ApiServer {
         } else {
             self.commit(call.now, &call.authorship(options, verb), call.key(&name), object)
         };
-        Ok(Written { object, created: true, warnings })
+        Ok(Written { object: as_first_shown(call, object), created: true, warnings })
     }
 
     fn existing(&self, call: &Call<'_>, name: &str) -> Option<&Arc<Value>> {
@@ -139,4 +139,14 @@ impl ApiServer {
         }
         Ok(())
     }
+}
+
+/// The answer to a new definition comes before there is a list of its conditions.
+fn as_first_shown(call: &Call<'_>, object: Arc<Value>) -> Arc<Value> {
+    if !call.target.resource.is_definition() {
+        return object;
+    }
+    let mut shown = Value::clone(&object);
+    shown["status"]["conditions"] = Value::Null;
+    Arc::new(shown)
 }

@@ -73,7 +73,7 @@ impl ApiServer {
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
         self.prepare_change(&call.target.resource, &live, &mut object);
-        if call.target.resource.generation && desire(call, &object) != desire(call, &live) {
+        if call.target.resource.generation && !call.status() && desire(call, &object) != desire(call, &live) {
             let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
@@ -174,10 +174,23 @@ fn keep_the_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
         return;
     }
     let (status, mut kept) = if call.status() {
-        let managed = object.pointer("/metadata/managedFields").cloned();
         let mut kept = live.clone();
-        if let Some(managed) = managed {
-            metadata(&mut kept).insert("managedFields".to_owned(), managed);
+        let custom = call.target.resource.custom;
+        // The status of a built-in kind takes metadata too; that of a Deployment no labels.
+        let labels = !custom && call.target.resource.kind != "Deployment";
+        let taken = [
+            ("managedFields", true),
+            ("annotations", !custom),
+            ("finalizers", !custom),
+            ("ownerReferences", !custom),
+            ("labels", labels),
+        ];
+        for (field, _) in taken.into_iter().filter(|(_, taken)| *taken) {
+            match object["metadata"].get(field).cloned() {
+                Some(value) => drop(metadata(&mut kept).insert(field.to_owned(), value)),
+                None if field == "managedFields" => {}
+                None => drop(metadata(&mut kept).remove(field)),
+            }
         }
         (object.get("status").cloned(), kept)
     } else {
@@ -195,7 +208,11 @@ fn keep_the_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
 /// The part of an object whose changes count as generations.
 fn desire(call: &Call<'_>, object: &Value) -> Value {
     if !call.target.resource.custom {
-        return object.get("spec").cloned().unwrap_or_default();
+        let spec = object.get("spec").cloned().unwrap_or_default();
+        // Annotations of a Deployment are copied to what it makes, and count.
+        let counts = call.target.resource.kind == "Deployment";
+        let annotations = object.pointer("/metadata/annotations").filter(|_| counts).cloned().unwrap_or_default();
+        return json!([spec, annotations]);
     }
     let mut desire = object.clone();
     if let Some(map) = desire.as_object_mut() {
