@@ -53,6 +53,14 @@ impl FieldError {
         Self { reason: "FieldValueNotSupported", field: field.into(), message }
     }
 
+    pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Self {
+        Self { reason: "FieldValueNotFound", field: field.into(), message: format!("Not found: {value}") }
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: &str) -> Self {
+        Self { reason: "FieldValueDuplicate", field: field.into(), message: format!("Duplicate value: {value}") }
+    }
+
     pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
         Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
     }

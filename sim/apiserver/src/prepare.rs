@@ -21,7 +21,11 @@ impl ApiServer {
         }
         match resource.kind.as_str() {
             "Namespace" => {
-                object["spec"] = json!({"finalizers": ["kubernetes"]});
+                let mut own = list(object, "/spec/finalizers").to_vec();
+                if !own.iter().any(|finalizer| finalizer == "kubernetes") {
+                    own.push(json!("kubernetes"));
+                }
+                object["spec"] = json!({ "finalizers": own });
                 object["status"] = json!({"phase": "Active"});
             }
             "Pod" => {

@@ -126,6 +126,13 @@ impl Request {
         self
     }
 
+    /// The same request as a watch.
+    pub(crate) fn as_watch(&self) -> Self {
+        let mut watch = self.clone();
+        watch.query.insert("watch".to_owned(), "true".to_owned());
+        watch
+    }
+
     /// The value of a query parameter that is there and not empty.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())

@@ -29,6 +29,8 @@ pub(crate) enum Route {
     Keys,
     /// `/.well-known/openid-configuration`
     Issuer,
+    /// A watch of what another path names.
+    Watch(Box<Route>),
     /// Below a group, but no path of a resource.
     NoResource,
     /// Nothing.
@@ -74,6 +76,9 @@ pub(crate) fn route(path: &str) -> Route {
         }
         ["api", version] => Route::Resources { group: String::new(), version: (*version).to_owned() },
         ["apis", group, version] => Route::Resources { group: (*group).to_owned(), version: (*version).to_owned() },
+        // The old way to ask for a watch.
+        ["api", version, "watch", rest @ ..] => Route::Watch(Box::new(objects("", version, rest))),
+        ["apis", group, version, "watch", rest @ ..] => Route::Watch(Box::new(objects(group, version, rest))),
         ["api", version, rest @ ..] => objects("", version, rest),
         ["apis", group, version, rest @ ..] => objects(group, version, rest),
         _ => Route::Nowhere,

@@ -110,7 +110,7 @@ impl ApiServer {
             administrator: None,
             tokens: BTreeMap::new(),
         };
-        for name in ["default", "kube-public", "kube-system"] {
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             server.create_namespace(now, name);
         }
         server.journal.clear();
@@ -228,7 +228,10 @@ impl ApiServer {
         if request.body.len() > BODY_BYTES_MAX {
             return ApiError::too_large(BODY_BYTES_MAX).into_response();
         }
-        let route = route(&request.path);
+        let (request, route) = match route(&request.path) {
+            Route::Watch(inner) => (&request.as_watch(), *inner),
+            other => (request, other),
+        };
         let answered = match (self.admit(request, &route), route) {
             (Err(refused), _) => Err(refused),
             (Ok(user), Route::Objects(objects)) => self.answer_objects(now, request, user, objects),
@@ -278,7 +281,7 @@ impl ApiServer {
                     body: Bytes::new(),
                 }),
             },
-            Route::Objects(_) | Route::NoResource | Route::Nowhere => Err(ApiError::NoSuchPath),
+            Route::Objects(_) | Route::Watch(_) | Route::NoResource | Route::Nowhere => Err(ApiError::NoSuchPath),
         }
     }
 

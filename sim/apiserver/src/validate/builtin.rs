@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::{rest, workloads};
 use crate::error::FieldError;
 use crate::pointer::{list, text};
 
@@ -11,9 +12,22 @@ pub(super) fn validate(kind: &str, object: &Value) -> Vec<FieldError> {
     match kind {
         "ConfigMap" => keys(object),
         "Secret" => [keys(object), secret(object)].concat(),
-        "Deployment" => [deployment(object), counts(object)].concat(),
+        "Deployment" => [workloads::deployment(object), counts(object)].concat(),
+        "Job" => workloads::job(object),
+        "CronJob" => workloads::cron_job(object),
+        "Pod" => {
+            let spec = object.get("spec").cloned().unwrap_or_default();
+            workloads::pod_spec(&spec, "spec", &workloads::ANY_RESTART)
+        }
         "Lease" => lease(object),
         "Service" => service(object),
+        "RoleBinding" | "ClusterRoleBinding" => rest::binding(object),
+        "Role" | "ClusterRole" => rest::role(object),
+        "PersistentVolumeClaim" => rest::claim(object),
+        "Ingress" => rest::ingress(object),
+        "HorizontalPodAutoscaler" => rest::autoscaler(object),
+        "PodDisruptionBudget" => rest::budget(object),
+        "Namespace" => rest::namespace(object),
         _ => Vec::new(),
     }
 }
@@ -24,7 +38,15 @@ pub(super) fn validate_change(kind: &str, live: &Value, object: &Value) -> Vec<F
         let value = object.pointer(pointer).cloned().unwrap_or_default();
         FieldError::invalid(field, &value, "field is immutable")
     };
-    let mut errors = Vec::new();
+    let mut errors = match kind {
+        "Pod" => workloads::pod_change(live, object),
+        "StatefulSet" => workloads::stateful_set_change(live, object),
+        "Job" => rest::job_change(live, object),
+        "PersistentVolumeClaim" => rest::claim_change(live, object),
+        "RoleBinding" | "ClusterRoleBinding" => rest::binding_change(live, object),
+        "Service" => rest::service_change(live, object),
+        _ => Vec::new(),
+    };
     match kind {
         "Deployment" if changed("/spec/selector") => errors.push(immutable("spec.selector", "/spec/selector")),
         "Secret" if changed("/type") => errors.push(immutable("type", "/type")),
@@ -71,44 +93,6 @@ fn secret(object: &Value) -> Vec<FieldError> {
     };
     let missing = needed.iter().filter(|key| object["data"].get(**key).is_none());
     missing.map(|key| FieldError::required(format!("data[{key}]"), "")).collect()
-}
-
-fn deployment(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let selector = object.pointer("/spec/selector").filter(|selector| !selector.is_null());
-    let labels = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or_else(|| json!({}));
-    match selector {
-        None => errors.push(FieldError::required("spec.selector", "")),
-        Some(selector) => {
-            let wanted = selector.get("matchLabels").and_then(Value::as_object);
-            let has_none =
-                wanted.is_none_or(serde_json::Map::is_empty) && list(selector, "/matchExpressions").is_empty();
-            if has_none {
-                let why = "empty selector is invalid for deployment";
-                errors.push(FieldError::invalid("spec.selector", selector, why));
-            }
-            if wanted.into_iter().flatten().any(|(key, value)| labels.get(key) != Some(value)) {
-                let why = "`selector` does not match template `labels`";
-                errors.push(FieldError::invalid("spec.template.metadata.labels", &labels, why));
-            }
-        }
-    }
-    if object.pointer("/spec/replicas").and_then(Value::as_i64).is_some_and(|replicas| replicas < 0) {
-        let why = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid("spec.replicas", &object["spec"]["replicas"], why));
-    }
-    let containers = list(object, "/spec/template/spec/containers");
-    if containers.is_empty() {
-        errors.push(FieldError::required("spec.template.spec.containers", ""));
-    }
-    for (index, container) in containers.iter().enumerate() {
-        for field in ["name", "image"] {
-            if text(container, &format!("/{field}")).is_empty() {
-                errors.push(FieldError::required(format!("spec.template.spec.containers[{index}].{field}"), ""));
-            }
-        }
-    }
-    errors
 }
 
 fn lease(object: &Value) -> Vec<FieldError> {

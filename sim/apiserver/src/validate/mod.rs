@@ -7,7 +7,9 @@ mod builtin;
 mod definition;
 mod metadata;
 pub(crate) mod names;
+mod rest;
 pub(crate) mod schema;
+mod workloads;
 
 use serde_json::Value;
 

@@ -227,7 +227,7 @@ pub(super) fn object_metadata() -> Option<Type<'static>> {
 }
 
 /// The beginning of a body: as text if it looks like JSON, else in hexadecimal digits.
-pub(super) fn shown(body: &Bytes) -> String {
+fn shown(body: &Bytes) -> String {
     if body.is_empty() {
         return "<empty>".to_owned();
     }

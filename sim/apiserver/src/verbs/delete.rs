@@ -278,9 +278,8 @@ fn read_body(call: &Call<'_>) -> Result<Value, ApiError> {
         return Ok(json!({}));
     }
     let read = yaml::read_yaml(body).ok().filter(Value::is_object).ok_or_else(|| {
-        let shown = super::body::shown(body);
         let why = yaml::read_json(body).err().unwrap_or_default();
-        ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why} ({shown})"))
+        ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
     })?;
     let (kind, version) = (text(&read, "/kind"), text(&read, "/apiVersion"));
     if !kind.is_empty() && kind != "DeleteOptions" {
