@@ -126,7 +126,7 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
         });
         put_names(&mut entry, &resource);
         resources.push(entry);
-        for (name, verbs) in &version.subresources {
+        for (name, verbs) in version.subresources.iter().rev() {
             let mut part = json!({
                 "name": format!("{}/{name}", resource.plural), "singularName": "", "namespaced": resource.namespaced,
                 "kind": resource.kind, "verbs": verbs,
@@ -197,7 +197,7 @@ fn aggregated_resource(target: &Target) -> Value {
         json!({"subresource": name, "responseKind": kind, "verbs": verbs})
     };
     if !version.subresources.is_empty() {
-        entry["subresources"] = version.subresources.iter().map(part).collect();
+        entry["subresources"] = version.subresources.iter().rev().map(part).collect();
     }
     entry
 }

@@ -70,6 +70,19 @@ impl FieldError {
         Self { reason: "FieldValueTypeInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
     }
 
+    /// Whether other rules are not looked at while this is wrong.
+    pub(crate) fn is_blocking(&self) -> bool {
+        matches!(
+            self.reason,
+            "FieldValueRequired"
+                | "FieldValueNotSupported"
+                | "FieldValueTooLong"
+                | "FieldValueTooMany"
+                | "FieldValueDuplicate"
+                | "FieldValueTypeInvalid"
+        )
+    }
+
     fn full(&self) -> String {
         format!("{}: {}", self.field, self.message)
     }

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::error::FieldError;
 use crate::pointer::{is_deleting, list, metadata, name, stamp, text, uid};
 use crate::registry::Resource;
 use crate::server::ApiServer;
@@ -91,6 +92,14 @@ impl ApiServer {
             return;
         }
         if kind == "ExternalName" {
+            if live.is_some_and(|live| text(live, "/spec/type") != "ExternalName") {
+                let spec = service["spec"].as_object_mut();
+                for spec in spec {
+                    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+                        spec.remove(field);
+                    }
+                }
+            }
             return;
         }
         // A client that replaces the object need not know its address.
@@ -114,11 +123,53 @@ impl ApiServer {
             self.give_ports(live, spec);
         }
         if kind == "ClusterIP" {
+            if let Some(spec) = spec.as_object_mut() {
+                spec.remove("externalTrafficPolicy");
+            }
             let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
             for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
                 port.remove("nodePort");
             }
         }
+    }
+
+    /// What is wrong with the addresses and ports that a service asks for.
+    pub(crate) fn allocation_mistakes(&self, resource: &Resource, service: &Value) -> Vec<FieldError> {
+        if !resource.is("", "services") {
+            return Vec::new();
+        }
+        let own = uid(service);
+        let shelf = self.store.shelf("", "services").into_iter().flat_map(|shelf| shelf.values());
+        let others: Vec<&Value> = shelf.map(|entry| &*entry.object).filter(|other| uid(other) != own).collect();
+        let mut errors = Vec::new();
+        let address = text(service, "/spec/clusterIP");
+        if let Ok(parsed) = address.parse::<std::net::Ipv4Addr>() {
+            let [first, second, ..] = parsed.octets();
+            let taken = others.iter().any(|other| text(other, "/spec/clusterIP") == address);
+            let why = if first != 10 || !(96..112).contains(&second) {
+                Some("the provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/12")
+            } else {
+                taken.then_some("provided IP is already allocated")
+            };
+            if let Some(why) = why {
+                let why = format!("failed to allocate IP {address}: {why}");
+                errors.push(FieldError::invalid("spec.clusterIPs", &json!([address]), &why));
+            }
+        }
+        for (index, port) in list(service, "/spec/ports").iter().enumerate() {
+            let Some(number) = port.get("nodePort").and_then(Value::as_u64) else { continue };
+            let (first, last) = (u64::from(FIRST_NODE_PORT), u64::from(FIRST_NODE_PORT + NODE_PORTS - 1));
+            let is_taken = |other: &&Value| list(other, "/spec/ports").iter().any(|other| other["nodePort"] == number);
+            let why = if (first..=last).contains(&number) {
+                others.iter().any(|other| is_taken(other)).then(|| "provided port is already allocated".to_owned())
+            } else {
+                Some(format!("provided port is not in the valid range. The range of valid ports is {first}-{last}"))
+            };
+            if let Some(why) = why {
+                errors.push(FieldError::invalid(format!("spec.ports[{index}].nodePort"), &json!(number), &why));
+            }
+        }
+        errors
     }
 
     fn give_ports(&mut self, live: Option<&Value>, spec: &mut Value) {

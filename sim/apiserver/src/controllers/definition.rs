@@ -35,15 +35,10 @@ impl ApiServer {
         let taken = self.kind_is_taken(name, &live);
         let at = stamp(now);
         if taken {
-            let kind = text(&live, "/spec/names/kind");
-            set_condition(
-                &mut object,
-                &at,
-                "NamesAccepted",
-                false,
-                "KindConflict",
-                &format!("{kind:?} is already in use"),
-            );
+            let names = &live["spec"]["names"];
+            object["status"]["acceptedNames"] = json!({"plural": names["plural"], "singular": names["singular"], "kind": ""});
+            let taken = format!("{} is already in use", names["listKind"]);
+            set_condition(&mut object, &at, "NamesAccepted", false, "ListKindConflict", &taken);
             set_condition(&mut object, &at, "Established", false, "NotAccepted", "not all names are accepted");
         } else {
             object["status"]["acceptedNames"] = live["spec"]["names"].clone();

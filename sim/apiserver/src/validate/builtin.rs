@@ -139,6 +139,9 @@ fn service(object: &Value) -> Vec<FieldError> {
         }
     }
     for (index, port) in ports.iter().enumerate() {
+        if ports.len() > 1 && text(port, "/name").is_empty() {
+            errors.push(FieldError::required(format!("spec.ports[{index}].name"), ""));
+        }
         let number = port.get("port").cloned().unwrap_or(json!(0));
         if !number.as_i64().is_some_and(|number| (1..=65_535).contains(&number)) {
             let why = "must be between 1 and 65535, inclusive";

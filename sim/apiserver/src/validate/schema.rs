@@ -117,7 +117,60 @@ pub(crate) fn validate(schema: &Value, object: &Value) -> Vec<FieldError> {
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     check(schema, &Value::Object(content), "", &mut errors);
+    if errors.iter().any(FieldError::is_blocking) && has_rules(schema) {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+        errors.push(FieldError::invalid("<nil>", &Value::Null, why));
+    }
+    if !errors.iter().any(FieldError::is_blocking) {
+        duplicates(schema, &Value::Object(map.clone()), "", &mut errors);
+    }
     errors
+}
+
+/// Whether a schema has rules anywhere.
+fn has_rules(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.contains_key("x-kubernetes-validations") || map.values().any(has_rules),
+        Value::Array(list) => list.iter().any(has_rules),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Elements that are twice in a set, or have a key that another has.
+fn duplicates(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Object(map) => {
+            for (name, child) in map {
+                if let Some(rules) = property(schema, name).or_else(|| additional(schema)) {
+                    duplicates(rules, child, &join(path, name), errors);
+                }
+            }
+        }
+        Value::Array(list) => {
+            let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+            let mut seen: Vec<Value> = Vec::new();
+            for (index, item) in list.iter().enumerate() {
+                let identity = match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
+                    Some("set") => item.clone(),
+                    Some("map") => {
+                        let names = keys.into_iter().flatten().filter_map(Value::as_str);
+                        names.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
+                    }
+                    _ => break,
+                };
+                if seen.contains(&identity) {
+                    errors.push(FieldError::duplicate(format!("{path}[{index}]"), &identity.to_string()));
+                }
+                seen.push(identity);
+            }
+            if let Some(items) = schema.get("items") {
+                for (index, item) in list.iter().enumerate() {
+                    duplicates(items, item, &format!("{path}[{index}]"), errors);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -125,7 +178,9 @@ fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>
         return;
     }
     if !path.is_empty() && !has_type(schema, value) {
-        let wanted = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+        let either = schema.get("x-kubernetes-int-or-string") == Some(&json!(true));
+        let wanted =
+            if either { "integer,string" } else { schema.get("type").and_then(Value::as_str).unwrap_or_default() };
         let found = type_name(value);
         let why = format!("{path} in body must be of type {wanted}: {found:?}");
         errors.push(FieldError::type_invalid(path, &json!(found), &why));
@@ -136,8 +191,18 @@ fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>
         errors.push(FieldError::unsupported(path, value, &supported));
     }
     bounds(schema, value, path, errors);
+    if schema.get("format") == Some(&json!("date-time"))
+        && value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_err())
+    {
+        let why = format!("{path} in body must be of type date-time: {value}");
+        errors.push(FieldError::type_invalid(path, value, &why));
+    }
     match value {
         Value::Object(map) => {
+            if schema.get("x-kubernetes-embedded-resource") == Some(&json!(true)) {
+                let missing = ["apiVersion", "kind"].into_iter().filter(|name| !map.contains_key(*name));
+                errors.extend(missing.map(|name| FieldError::required(join(path, name), "")));
+            }
             let required =
                 schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
             for name in required.filter(|name| !(map.contains_key(*name) || path.is_empty() && ENVELOPE.contains(name)))
@@ -193,7 +258,8 @@ fn bounds(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError
             refuse(format!("have at least {} items", shown("minItems")));
         }
         if limit("maxItems").is_some_and(|maximum| size(list.len()) > maximum) {
-            refuse(format!("have at most {} items", shown("maxItems")));
+            let message = format!("Too many: {}: must have at most {} items", list.len(), shown("maxItems"));
+            errors.push(FieldError { reason: "FieldValueTooMany", field: path.to_owned(), message });
         }
     }
 }

@@ -28,9 +28,6 @@ impl Call<'_> {
         let kind = &self.target.resource.kind;
         let refuse = |why: String| {
             let version = self.version_in(&object);
-            if self.target.resource.custom {
-                return ApiError::bad_request(why);
-            }
             ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
         };
         let mut complaints: Vec<String> = duplicates.iter().map(|field| duplicate(field)).collect();
@@ -70,7 +67,6 @@ impl Call<'_> {
         if let Some(rules) = &self.target.version.schema {
             unknown.extend(schema::prune(rules, &mut decoded));
         }
-        unknown.sort();
         Ok((decoded, unknown))
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::body::Understood;
-use super::refine::{check_new, complete, skeleton};
+use super::refine::{check, complete, skeleton};
 use super::{Call, Options, Written};
 use crate::error::ApiError;
 use crate::journal::Verb;
@@ -80,7 +80,8 @@ impl ApiServer {
         let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
         self.prepare_new(call.now, &call.target.resource, &mut object).map_err(refused)?;
         encode::settle(call.target.version.typed, &mut object);
-        check_new(call, &object)?;
+        let wrong = self.allocation_mistakes(&call.target.resource, &object);
+        check(call, None, &object, wrong)?;
         if let Some(found) = self.existing(call, &name) {
             return Err(ApiError::already_exists(&call.target.resource, &name, is_deleting(found)));
         }

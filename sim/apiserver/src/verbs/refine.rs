@@ -25,11 +25,6 @@ pub(super) fn complete(call: &Call<'_>, object: &mut Value) {
     metadata(object).retain(|_, value| !value.is_null() && !value.as_object().is_some_and(serde_json::Map::is_empty));
 }
 
-/// Whether a new object may be stored.
-pub(super) fn check_new(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
-    check(call, None, object, Vec::new())
-}
-
 /// Whether an object may be stored; `errors` is what is known to be wrong already.
 pub(super) fn check(
     call: &Call<'_>,

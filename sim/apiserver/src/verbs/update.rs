@@ -50,6 +50,7 @@ impl ApiServer {
         check_preconditions(call, &live, &object)?;
         let immutable = changed_identity(&live, &object);
         let reset = asks_for_reset(&object);
+        let ignored = ignored_by_status(call, &object);
         keep_the_other_part(call, &live, &mut object);
         let fields = metadata(&mut object);
         for kept in KEPT_METADATA.iter().chain(&["resourceVersion"]) {
@@ -69,8 +70,9 @@ impl ApiServer {
             let blank = Value::Null;
             let writer =
                 Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
-            object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
+            let tracked = track_update(&call.target.version.shape, Some(&live), &with(&object, &ignored), &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
+            object = with(&tracked, &restored(&object, &ignored));
         }
         self.prepare_change(&call.target.resource, &live, &mut object);
         if call.target.resource.generation && !call.status() && desire(call, &object) != desire(call, &live) {
@@ -78,7 +80,8 @@ impl ApiServer {
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
         encode::settle(call.target.version.typed, &mut object);
-        check(call, Some(&live), &object, immutable)?;
+        let wrong = [immutable, self.allocation_mistakes(&call.target.resource, &object)].concat();
+        check(call, Some(&live), &object, wrong)?;
         object["apiVersion"] = json!(call.target.storage_api_version());
         if differs_in_times_only(stored, &object) {
             return Ok(Written { object: stored.clone(), created: false, warnings });
@@ -99,6 +102,31 @@ impl ApiServer {
         };
         Ok(Written { object, created: false, warnings })
     }
+}
+
+/// Metadata that the status of an instance does not take, though its manager comes to own it, as in the real server.
+fn ignored_by_status(call: &Call<'_>, object: &Value) -> Vec<(&'static str, Option<Value>)> {
+    if !call.target.resource.custom || !call.status() {
+        return Vec::new();
+    }
+    ["annotations", "labels"].map(|field| (field, object["metadata"].get(field).cloned())).to_vec()
+}
+
+/// An object with some of its metadata replaced.
+fn with(object: &Value, fields: &[(&'static str, Option<Value>)]) -> Value {
+    let mut changed = object.clone();
+    for (field, value) in fields {
+        match value {
+            Some(value) => drop(metadata(&mut changed).insert((*field).to_owned(), value.clone())),
+            None => drop(metadata(&mut changed).remove(*field)),
+        }
+    }
+    changed
+}
+
+/// The same metadata as an object has it.
+fn restored(object: &Value, fields: &[(&'static str, Option<Value>)]) -> Vec<(&'static str, Option<Value>)> {
+    fields.iter().map(|(field, _)| (*field, object["metadata"].get(*field).cloned())).collect()
 }
 
 /// Whether the managers should be forgotten.

@@ -281,7 +281,8 @@ fn unknown_fields_of_custom_resources_are_pruned_warned_of_or_refused() {
     machine.define_gadgets();
     let body = gadget("g", &json!({"size": 1, "shape": "round"}));
     let strict = machine.post(&format!("{GADGETS}?fieldValidation=Strict"), &body);
-    assert_eq!(strict.failure(), (400, "BadRequest", "strict decoding error: unknown field \"spec.shape\""));
+    let message = "Gadget in version \"v1\" cannot be handled as a Gadget: strict decoding error: unknown field \"spec.shape\"";
+    assert_eq!(strict.failure(), (400, "BadRequest", message));
     let request = machine.request(Method::POST, GADGETS, "application/json", &body);
     let response = machine.server.handle(machine.now, &request, None);
     assert_eq!(response.header("warning"), Some("299 - \"unknown field \\\"spec.shape\\\"\""));
