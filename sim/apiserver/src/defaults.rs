@@ -213,6 +213,9 @@ fn service(spec: &mut Value) {
     if text(spec, "/sessionAffinity") == "ClientIP" {
         default(spec, "sessionAffinityConfig", json!({"clientIP": {"timeoutSeconds": 10_800}}));
     }
+    if let (true, Some(spec)) = (text(spec, "/sessionAffinity") == "None", spec.as_object_mut()) {
+        spec.remove("sessionAffinityConfig");
+    }
     let kind = text(spec, "/type").to_owned();
     if kind != "ExternalName" {
         default(spec, "internalTrafficPolicy", json!("Cluster"));

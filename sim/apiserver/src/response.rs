@@ -5,7 +5,9 @@ use std::io::Write;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::media;
 use crate::request::Request;
+use crate::verbs::yaml_form;
 use crate::watch::WatchId;
 
 /// Smaller answers are not worth compressing.
@@ -82,7 +84,7 @@ impl Response {
 
     /// The answer in the encoding that the client takes.
     pub(crate) fn in_form(self, request: &Request) -> Self {
-        match self {
+        match self.in_yaml(request) {
             Self::Full { status, mut headers, body } if body.len() >= COMPRESS_BYTES_MIN => {
                 let takes = request.headers.accept_encoding.split(',').any(|encoding| encoding.trim() == "gzip");
                 if !takes {
@@ -93,6 +95,19 @@ impl Response {
                 Self::Full { status, headers, body: compressed(&body) }
             }
             other => other,
+        }
+    }
+
+    /// An answer of JSON as YAML, where the client prefers that.
+    fn in_yaml(self, request: &Request) -> Self {
+        let is_json = self.header("content-type") == Some("application/json");
+        let document = if is_json && media::wants_yaml(request) { self.body_json() } else { None };
+        match (self, document) {
+            (Self::Full { status, .. }, Some(document)) => {
+                let headers = vec![("content-type", "application/yaml".to_owned())];
+                Self::Full { status, headers, body: yaml_form::write(&document).into() }
+            }
+            (other, _) => other,
         }
     }
 

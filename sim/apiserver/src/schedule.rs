@@ -25,6 +25,8 @@ pub(crate) enum Task {
     CheckOwners(StoredKey),
     /// An object waits for its dependents to go, or to be let go.
     FinishDeletion(StoredKey),
+    /// A quota or a budget is counted again.
+    Count(StoredKey),
 }
 
 impl Task {
@@ -36,7 +38,8 @@ impl Task {
             | Self::TerminateNamespace(_)
             | Self::CollectDependents(_)
             | Self::CheckOwners(_)
-            | Self::FinishDeletion(_) => false,
+            | Self::FinishDeletion(_)
+            | Self::Count(_) => false,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the control plane does by itself. Each change is noticed here, and its consequences follow later, by `tick`.
 
+mod counting;
 mod definition;
 mod garbage;
 mod namespace;
@@ -31,6 +32,7 @@ impl ApiServer {
             Task::CollectDependents(uid) => self.collect_dependents(now, &uid),
             Task::CheckOwners(key) => self.check_owners(now, &key),
             Task::FinishDeletion(key) => self.finish_deletion(now, &key),
+            Task::Count(key) => self.count(now, &key),
         }
     }
 
@@ -41,6 +43,9 @@ impl ApiServer {
             ("", "namespaces") => self.react_to_namespace(now, event),
             DEFINITIONS => self.react_to_definition(now, event),
             _ => {}
+        }
+        if let Some(namespace) = &key.namespace {
+            self.plan_counting(now, namespace);
         }
         if event.gone {
             self.react_to_absence(now, event);

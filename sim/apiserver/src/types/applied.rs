@@ -11,7 +11,7 @@ const MISTAKES_MAX: usize = 100;
 
 /// Everything that is wrong with a declaration. Empty when it fits.
 pub(crate) fn mistakes(of: Type<'_>, applied: &Value) -> Vec<String> {
-    let mut checking = Checking { found: Vec::new(), place: String::new() };
+    let mut checking = Checking { found: Vec::new(), place: String::new(), custom: of.name.is_empty() };
     checking.value(of, applied);
     checking.found
 }
@@ -27,6 +27,8 @@ pub(crate) fn told(mistakes: &[String]) -> String {
 struct Checking {
     found: Vec<String>,
     place: String,
+    /// The keys of instances are left to the validation of their schema.
+    custom: bool,
 }
 
 impl Checking {
@@ -88,15 +90,12 @@ impl Checking {
             match identity {
                 Ok(Some(part)) => {
                     if !seen.insert(part.clone()) {
-                        let what = if of.text("x-kubernetes-list-type") == "set" { "set" } else { "key" };
-                        match what {
-                            "set" => self.wrong("set list may not contain duplicate entries"),
-                            _ => self.wrong(&format!("duplicate entries for key {part}")),
-                        }
+                        self.wrong(&format!("duplicate entries for key {part}"));
                     }
                     self.at(&part, |checking| checking.value(items, value));
                 }
                 Ok(None) => self.at(&format!("[{index}]"), |checking| checking.value(items, value)),
+                Err(_) if self.custom => {}
                 Err(why) => {
                     let place = format!(": element {index}");
                     self.at(&place, |checking| checking.wrong(&why));

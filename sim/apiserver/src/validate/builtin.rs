@@ -28,6 +28,7 @@ pub(super) fn validate(kind: &str, object: &Value) -> Vec<FieldError> {
         "HorizontalPodAutoscaler" => rest::autoscaler(object),
         "PodDisruptionBudget" => rest::budget(object),
         "Namespace" => rest::namespace(object),
+        "Event" => rest::event(object),
         _ => Vec::new(),
     }
 }

@@ -114,6 +114,14 @@ pub(super) fn namespace(object: &Value) -> Vec<FieldError> {
     Vec::new()
 }
 
+pub(super) fn event(object: &Value) -> Vec<FieldError> {
+    let (own, about) = (text(object, "/metadata/namespace"), text(object, "/involvedObject/namespace"));
+    if object.get("involvedObject").is_none() || own == about || about.is_empty() && own == "default" {
+        return Vec::new();
+    }
+    vec![FieldError::invalid("involvedObject.namespace", &json!(about), "does not match event.namespace")]
+}
+
 pub(super) fn service_change(live: &Value, object: &Value) -> Vec<FieldError> {
     let addresses = |service: &Value| service.pointer("/spec/clusterIPs").cloned().unwrap_or_default();
     let is_external = |service: &Value| text(service, "/spec/type") == "ExternalName";

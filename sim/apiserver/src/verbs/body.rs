@@ -58,9 +58,7 @@ impl Call<'_> {
         let mut decoded = object.clone();
         if let (Some(metadata), Some(of)) = (object.get("metadata"), object_metadata()) {
             let mut extra = Vec::new();
-            // The words are those of any kind that is known only by its definition.
-            let read = decode::decode(of, metadata, &mut extra)
-                .map_err(|why| why.replace("ObjectMeta.", "ObjectMeta.metadata."))?;
+            let read = decode::decode(of, metadata, &mut extra)?;
             decoded["metadata"] = read;
             unknown.extend(extra.into_iter().map(|field| format!("metadata.{field}")));
         }

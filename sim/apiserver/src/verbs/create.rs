@@ -80,6 +80,14 @@ impl ApiServer {
         let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
         self.prepare_new(call.now, &call.target.resource, &mut object).map_err(refused)?;
         encode::settle(call.target.version.typed, &mut object);
+        let resource = &call.target.resource;
+        let namespace = call.namespace.as_deref().unwrap_or_default();
+        if let Some(why) = self.over_limits(namespace, resource, &mut object) {
+            return Err(refused(why));
+        }
+        if let Some(why) = self.over_quota(namespace, &resource.group, &resource.plural, &object) {
+            return Err(refused(why));
+        }
         let wrong = self.allocation_mistakes(&call.target.resource, &object);
         check(call, None, &object, wrong)?;
         if let Some(found) = self.existing(call, &name) {

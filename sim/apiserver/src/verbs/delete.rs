@@ -68,9 +68,11 @@ impl ApiServer {
         check_preconditions(call, &call.name, &asked, &live)?;
         let key = call.key(&call.name);
         let authorship = call.authorship(&asked.options, Verb::Delete);
+        let mut last = None;
         let left = match self.deletion_of(call.now, resource, &live, asked.propagation, asked.grace) {
             Deletion::Gone => {
                 if !asked.options.dry_run {
+                    last = self.expunge_scheduled(call, &authorship, &live).or(last);
                     self.expunge(call.now, &authorship, &key);
                 }
                 None
@@ -81,7 +83,7 @@ impl ApiServer {
         };
         Ok(match left {
             None if RETURNED.contains(&resource.kind.as_str()) && !resource.custom => {
-                let mut last = Value::clone(&live);
+                let mut last = last.unwrap_or_else(|| Value::clone(&live));
                 if resource.is("", "pods") {
                     metadata(&mut last).insert("deletionTimestamp".to_owned(), json!(stamp(call.now)));
                     metadata(&mut last).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
@@ -91,6 +93,23 @@ impl ApiServer {
             None => Response::json(200, &success(resource, &live)),
             Some(object) => Response::json(200, &render::object(&call.target, call.form, call.now, &object)),
         })
+    }
+
+    /// A pod that has a node is marked before it goes, even if at once; its last state has the version of its end.
+    fn expunge_scheduled(&mut self, call: &Call<'_>, who: &Authorship, live: &Value) -> Option<Value> {
+        let scheduled = call.target.resource.is("", "pods") && !text(live, "/spec/nodeName").is_empty();
+        if !scheduled || is_deleting(live) {
+            return None;
+        }
+        let mut marked = live.clone();
+        let fields = metadata(&mut marked);
+        fields.insert("deletionTimestamp".to_owned(), json!(call.stamp()));
+        fields.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+        let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
+        fields.insert("generation".to_owned(), json!(generation + 1));
+        let key = call.key(&call.name);
+        self.commit(call.now, who, key.clone(), marked);
+        self.expunge(call.now, who, &key).map(|last| Value::clone(&last))
     }
 
     pub(super) fn delete_collection(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {

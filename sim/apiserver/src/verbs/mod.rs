@@ -11,6 +11,7 @@ mod read;
 mod refine;
 mod scale;
 mod update;
+pub(crate) mod yaml_form;
 
 pub(crate) use delete::{CLEANUP, FOREGROUND, ORPHAN, Propagation};
 

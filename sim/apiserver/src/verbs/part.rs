@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Call;
+use super::{Call, Propagation};
 use crate::error::ApiError;
 use crate::journal::Verb;
 use crate::pointer::{finalizers, is_deleting, list, text};
@@ -17,6 +17,7 @@ impl ApiServer {
         match call.subresource {
             "scale" => self.answer_scale(call),
             "binding" => self.bind(call),
+            "eviction" => self.evict(call),
             "finalize" => self.finalize(call),
             "token" => {
                 let options = call.options("CreateOptions")?;
@@ -49,6 +50,33 @@ impl ApiServer {
         }
         if !options.dry_run {
             self.commit(call.now, &call.authorship(&options, Verb::Create), call.key(&call.name), pod);
+        }
+        let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+        Ok(Response::json(201, &done))
+    }
+
+    /// Deletes a pod unless a budget forbids it.
+    fn evict(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
+        let options = call.options("CreateOptions")?;
+        let asked = yaml::read_json(&call.request.body).map_err(ApiError::bad_request)?;
+        if text(&asked, "/metadata/name") != call.name {
+            return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
+        }
+        let live = self.live(call).cloned().ok_or_else(|| call.not_found())?;
+        let namespace = call.namespace.as_deref().unwrap_or_default();
+        if let Some((budget, spare)) = self.budget_against(namespace, &live) {
+            let why = format!(
+                "The disruption budget {budget} needs {} healthy pods and has {} currently",
+                spare.desired, spare.healthy
+            );
+            let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+            let causes = json!({"causes": [{"reason": "DisruptionBudget", "message": why}]});
+            return Err(ApiError::new(429, "TooManyRequests", message, Some(causes)));
+        }
+        let dry = options.dry_run || list(&asked, "/deleteOptions/dryRun").iter().any(|stage| stage == "All");
+        if !dry {
+            let authorship = call.authorship(&options, Verb::Delete);
+            self.delete_key(call.now, &authorship, &call.key(&call.name), Propagation::Background);
         }
         let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
         Ok(Response::json(201, &done))

@@ -201,7 +201,13 @@ fn in_order_of_go(object: &Value) -> String {
         .map(|(name, value)| {
             let text = match (name.as_str(), value) {
                 ("metadata", Value::Object(fields)) => {
-                    let field = |name: &&str| Some(format!("{:?}:{}", name, fields.get(*name)?));
+                    let field = |name: &&str| match (*name, fields.get(*name)?) {
+                        ("managedFields", Value::Array(managers)) => {
+                            let managers: Vec<String> = managers.iter().map(in_order_of_managers).collect();
+                            Some(format!("{name:?}:[{}]", managers.join(",")))
+                        }
+                        (_, value) => Some(format!("{name:?}:{value}")),
+                    };
                     format!("{{{}}}", METADATA_ORDER.iter().filter_map(field).collect::<Vec<_>>().join(","))
                 }
                 (_, value) => value.to_string(),
@@ -210,6 +216,13 @@ fn in_order_of_go(object: &Value) -> String {
         })
         .collect();
     format!("{{{}}}", parts.join(","))
+}
+
+/// A manager in the order in which Go writes it.
+fn in_order_of_managers(manager: &Value) -> String {
+    let order = ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
+    let fields = order.iter().filter_map(|name| Some(format!("{name:?}:{}", manager.get(name)?)));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 /// A strategic patch is converted field by field, which says less than the decoder.
