@@ -141,7 +141,9 @@ fn default(map: &mut Value, name: &str, value: Value) {
 /// Defaults that depend on other fields.
 fn computed(of: &str, value: &mut Value) {
     match of {
-        "Container" | "EphemeralContainer" => default(value, "imagePullPolicy", json!(pull_policy(text(value, "/image")))),
+        "Container" | "EphemeralContainer" => {
+            default(value, "imagePullPolicy", json!(pull_policy(text(value, "/image"))))
+        }
         "Volume" if value.as_object().is_some_and(|map| map.len() == 1 && map.contains_key("name")) => {
             default(value, "emptyDir", json!({}));
         }

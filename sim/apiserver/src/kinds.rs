@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sindri_merge::Shape;
 
 use crate::pointer::{list, text};
 use crate::registry::{Resource, Version};
-use crate::types::types;
+use crate::types::{encode, types};
 
 const DISCOVERY: &str = include_str!(concat!(env!("OUT_DIR"), "/discovery.json"));
 
@@ -124,6 +124,7 @@ fn read_version(group: &str, version: &str, kind: &str, entry: &Value) -> Versio
         status: subresources.contains_key("status"),
         schema: None,
         declared: None,
+        blank: typed.map_or_else(|| json!({}), encode::skeleton),
         typed,
         shape,
         columns: Vec::new(),

@@ -3,7 +3,7 @@
 //! The machine ([`ApiServer`]) has no clock, no sockets, no threads and no entropy of its own; faults arrive as inputs.
 //! The same seed and the same inputs give the same bytes. [`serve()`] puts it behind HTTP.
 //!
-//! Left out on purpose: admission webhooks and policies, everything that runs pods, protobuf, and the hand-written
+//! Left out on purpose: admission webhooks, everything that runs pods, protobuf, and the hand-written
 //! validation of most built-in fields. Every request is allowed unless the server was given an administrator.
 
 mod access;
@@ -18,12 +18,14 @@ mod kinds;
 mod media;
 mod openapi;
 mod pointer;
+mod policy;
 mod prepare;
 mod registry;
 mod render;
 mod request;
 mod response;
 mod route;
+mod rule;
 mod schedule;
 mod selector;
 mod serve;

@@ -17,7 +17,12 @@ const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 impl ApiServer {
     /// Prepares a new object. The error says why admission refuses it.
-    pub(crate) fn prepare_new(&mut self, now: jiff::Timestamp, resource: &Resource, object: &mut Value) -> Result<(), String> {
+    pub(crate) fn prepare_new(
+        &mut self,
+        now: jiff::Timestamp,
+        resource: &Resource,
+        object: &mut Value,
+    ) -> Result<(), String> {
         if resource.custom {
             return Ok(());
         }
@@ -105,7 +110,9 @@ impl ApiServer {
         }
         // A client that replaces the object need not know its address.
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
-            if let (true, Some(known)) = (service["spec"].get(field).is_none(), live.and_then(|live| live["spec"].get(field))) {
+            if let (true, Some(known)) =
+                (service["spec"].get(field).is_none(), live.and_then(|live| live["spec"].get(field)))
+            {
                 service["spec"][field] = known.clone();
             }
         }
@@ -114,7 +121,11 @@ impl ApiServer {
         }
         let address = service["spec"]["clusterIP"].clone();
         let spec = &mut service["spec"];
-        let defaults = [("clusterIPs", json!([address])), ("ipFamilies", json!(["IPv4"])), ("ipFamilyPolicy", json!("SingleStack"))];
+        let defaults = [
+            ("clusterIPs", json!([address])),
+            ("ipFamilies", json!(["IPv4"])),
+            ("ipFamilyPolicy", json!("SingleStack")),
+        ];
         for (field, value) in defaults {
             if spec.get(field).is_none_or(Value::is_null) {
                 spec[field] = value;
@@ -202,7 +213,8 @@ impl ApiServer {
         let known: Vec<Value> = live.map(|live| list(live, "/spec/ports").to_vec()).unwrap_or_default();
         let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
         for port in ports.into_iter().flatten().filter(|port| port.get("nodePort").is_none()) {
-            let same = known.iter().find(|other| other["port"] == port["port"] && other["protocol"] == port["protocol"]);
+            let same =
+                known.iter().find(|other| other["port"] == port["port"] && other["protocol"] == port["protocol"]);
             let given = same.and_then(|same| same.get("nodePort")).cloned();
             port["nodePort"] = given.unwrap_or_else(|| {
                 self.node_ports += 1;
@@ -228,7 +240,9 @@ impl ApiServer {
             account => account.to_owned(),
         };
         if self.get("", "serviceaccounts", Some(&namespace), &account).is_none() {
-            return Err(format!("error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"));
+            return Err(format!(
+                "error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"
+            ));
         }
         spec["serviceAccountName"] = json!(account);
         spec["serviceAccount"] = json!(account);
@@ -242,8 +256,7 @@ impl ApiServer {
             mount_token(spec, &format!("kube-api-access-{suffix}"));
         }
         for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-            let toleration =
-                json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300});
+            let toleration = json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300});
             let known = list(spec, "/tolerations").iter().any(|known| text(known, "/key") == key);
             if !known {
                 push(spec, "tolerations", toleration);
@@ -313,10 +326,12 @@ fn mount_token(spec: &mut Value, volume: &str) {
 fn quality(pod: &Value) -> &'static str {
     let containers = ["/spec/containers", "/spec/initContainers"].map(|pointer| list(pod, pointer)).concat();
     let amounts = |container: &Value, of: &str| -> Map<String, Value> {
-        let all = container.pointer(&format!("/resources/{of}")).and_then(Value::as_object).cloned().unwrap_or_default();
+        let all =
+            container.pointer(&format!("/resources/{of}")).and_then(Value::as_object).cloned().unwrap_or_default();
         all.into_iter().filter(|(name, amount)| matches!(name.as_str(), "cpu" | "memory") && amount != "0").collect()
     };
-    let nothing = |container: &Value| amounts(container, "limits").is_empty() && amounts(container, "requests").is_empty();
+    let nothing =
+        |container: &Value| amounts(container, "limits").is_empty() && amounts(container, "requests").is_empty();
     if containers.iter().all(nothing) {
         return "BestEffort";
     }
@@ -360,5 +375,9 @@ fn add_finalizer(object: &mut Value, finalizer: &str) {
 
 fn storage_versions(definition: &Value) -> Vec<Value> {
     let stored = |version: &&Value| version.get("storage") == Some(&json!(true));
-    list(definition, "/spec/versions").iter().filter(stored).filter_map(|version| version.get("name").cloned()).collect()
+    list(definition, "/spec/versions")
+        .iter()
+        .filter(stored)
+        .filter_map(|version| version.get("name").cloned())
+        .collect()
 }

@@ -49,6 +49,8 @@ pub(crate) struct Version {
     pub(crate) declared: Option<Value>,
     /// The type of a built-in kind.
     pub(crate) typed: Option<Type<'static>>,
+    /// An object of the version before anything was said about it.
+    pub(crate) blank: Value,
     pub(crate) shape: Shape,
     /// Additional printer columns of a custom resource.
     pub(crate) columns: Vec<Value>,
@@ -140,6 +142,7 @@ fn read_version(definition: &Value, version: &Value) -> Version {
         declared: schema.as_ref().map(declared),
         schema,
         typed: None,
+        blank: json!({}),
         columns: list(version, "/additionalPrinterColumns").to_vec(),
         subresources: subresources.map(|name| (name.to_owned(), PART_VERBS.map(str::to_owned).to_vec())).collect(),
         scale: version.pointer("/subresources/scale").cloned(),

@@ -10,12 +10,12 @@ use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::access::Issued;
 use crate::error::{ApiError, refusal};
 use crate::ids::Ids;
 use crate::journal::{Actor, StoredKey, Verb, Write};
 use crate::pointer::{later, uid};
 use crate::registry::Registry;
-use crate::access::Issued;
 use crate::request::{Credentials, Fault, Request};
 use crate::response::Response;
 use crate::route::{Route, route};

@@ -99,7 +99,8 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
     let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_object).map_or(0, Map::len);
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
     let said = |pointer: &str| json!(text(object, pointer));
-    let or_none = |pointer: &str| json!(Some(text(object, pointer)).filter(|text| !text.is_empty()).unwrap_or("<none>"));
+    let or_none =
+        |pointer: &str| json!(Some(text(object, pointer)).filter(|text| !text.is_empty()).unwrap_or("<none>"));
     match kind {
         "Namespace" => vec![said("/status/phase")],
         "ConfigMap" => vec![json!(count("/data") + count("/binaryData"))],
@@ -109,9 +110,9 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
             let ready = format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas"));
             vec![json!(ready), json!(number("/status/updatedReplicas")), json!(number("/status/availableReplicas"))]
         }
-        "ReplicaSet" | "ReplicationController" => {
-            ["/spec/replicas", "/status/replicas", "/status/readyReplicas"].map(|pointer| json!(number(pointer))).to_vec()
-        }
+        "ReplicaSet" | "ReplicationController" => ["/spec/replicas", "/status/replicas", "/status/readyReplicas"]
+            .map(|pointer| json!(number(pointer)))
+            .to_vec(),
         "StatefulSet" => vec![json!(format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas")))],
         "Pod" => {
             let statuses = list(object, "/status/containerStatuses");
@@ -140,9 +141,8 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
 /// What stands behind the age, for those who want to see more.
 fn more(kind: &str, object: &Value) -> Vec<Value> {
     let containers = list(object, "/spec/template/spec/containers");
-    let joined = |field: &str| {
-        json!(containers.iter().map(|container| text(container, field)).collect::<Vec<_>>().join(","))
-    };
+    let joined =
+        |field: &str| json!(containers.iter().map(|container| text(container, field)).collect::<Vec<_>>().join(","));
     match kind {
         "Deployment" | "ReplicaSet" | "DaemonSet" | "Job" | "CronJob" => {
             vec![joined("/name"), joined("/image"), json!(selector(object.pointer("/spec/selector")))]

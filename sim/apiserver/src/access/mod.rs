@@ -111,7 +111,11 @@ impl Wish {
 
     /// The resource with its part.
     fn full_resource(&self) -> String {
-        if self.subresource.is_empty() { self.resource.clone() } else { format!("{}/{}", self.resource, self.subresource) }
+        if self.subresource.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}/{}", self.resource, self.subresource)
+        }
     }
 
     /// The refusal of this wish.
@@ -123,8 +127,11 @@ impl Wish {
         }
         let qualified = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
         let object = if name.is_empty() { String::new() } else { format!(" {name:?}") };
-        let place =
-            if namespace.is_empty() { "at the cluster scope".to_owned() } else { format!("in the namespace {namespace:?}") };
+        let place = if namespace.is_empty() {
+            "at the cluster scope".to_owned()
+        } else {
+            format!("in the namespace {namespace:?}")
+        };
         let message = format!(
             "{qualified}{object} is forbidden: User {:?} cannot {verb} resource {:?} in API group {group:?} {place}",
             user.name,

@@ -147,13 +147,16 @@ fn permits(rule: &Value, wish: &Wish) -> bool {
         return false;
     }
     if let Some(path) = &wish.path {
-        return list(rule, "/nonResourceURLs").iter().filter_map(Value::as_str).any(|pattern| {
-            pattern == path || pattern.strip_suffix('*').is_some_and(|start| path.starts_with(start))
-        });
+        return list(rule, "/nonResourceURLs")
+            .iter()
+            .filter_map(Value::as_str)
+            .any(|pattern| pattern == path || pattern.strip_suffix('*').is_some_and(|start| path.starts_with(start)));
     }
     let any_parent = format!("*/{}", wish.subresource);
     let resource = has("/resources", &wish.full_resource())
         || !wish.subresource.is_empty() && list(rule, "/resources").iter().any(|value| *value == any_parent.as_str());
     let names = list(rule, "/resourceNames");
-    has("/apiGroups", &wish.group) && resource && (names.is_empty() || names.iter().any(|name| *name == wish.name.as_str()))
+    has("/apiGroups", &wish.group)
+        && resource
+        && (names.is_empty() || names.iter().any(|name| *name == wish.name.as_str()))
 }

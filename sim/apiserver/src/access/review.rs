@@ -36,7 +36,8 @@ impl ApiServer {
             }
             "SelfSubjectAccessReview" => object["status"] = self.verdict(&call.user, &object),
             "SubjectAccessReview" | "LocalSubjectAccessReview" => {
-                let groups = list(&object, "/spec/groups").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+                let groups =
+                    list(&object, "/spec/groups").iter().filter_map(Value::as_str).map(str::to_owned).collect();
                 let user = User { name: text(&object, "/spec/user").to_owned(), groups, ..User::default() };
                 object["status"] = self.verdict(&user, &object);
             }
@@ -55,7 +56,8 @@ impl ApiServer {
         let token = types().of_kind("authentication.k8s.io", "v1", text(&object, "/kind"));
         let Some(typed) = typed.or(token) else { return Ok(object) };
         let Some(shape) = types().shape(typed.name) else { return Ok(object) };
-        let (api_version, now, blank) = (text(&object, "/apiVersion").to_owned(), call.stamp(), encode::skeleton(typed));
+        let (api_version, now, blank) =
+            (text(&object, "/apiVersion").to_owned(), call.stamp(), encode::skeleton(typed));
         let writer = Writer { manager, api_version: &api_version, subresource: part, now: &now, blank: &blank };
         track_update(shape, None, &object, &writer).map_err(|error| ApiError::bad_request(error.to_string()))
     }
@@ -118,7 +120,8 @@ impl ApiServer {
         let id = self.ids.uid();
         let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let header = part(json!({"alg": "ES256", "kid": "simulated"}));
-        let claims = part(json!({"iss": ISSUER, "jti": id, "sub": format!("system:serviceaccount:{namespace}:{}", call.name)}));
+        let claims =
+            part(json!({"iss": ISSUER, "jti": id, "sub": format!("system:serviceaccount:{namespace}:{}", call.name)}));
         let token = format!("{header}.{claims}.{}", URL_SAFE_NO_PAD.encode(self.ids.uid()));
         let end = later(call.now, SignedDuration::from_secs(seconds.clamp(0, 1 << 32)));
         object["spec"] = json!({"audiences": [ISSUER], "boundObjectRef": null, "expirationSeconds": seconds});

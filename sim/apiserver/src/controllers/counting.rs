@@ -47,7 +47,9 @@ impl ApiServer {
             let at = stamp(now);
             let reason = if allowed > 0 { "SufficientPods" } else { "InsufficientPods" };
             set_condition(&mut object, &at, "DisruptionAllowed", allowed > 0, reason, "");
-            for condition in object.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+            for condition in
+                object.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten()
+            {
                 condition["observedGeneration"] = generation.clone();
             }
             object["status"]["currentHealthy"] = json!(spare.healthy);
@@ -65,10 +67,13 @@ impl ApiServer {
     fn used(&self, namespace: &str, hard: &Value) -> Value {
         let mut used = Map::new();
         for name in hard.as_object().into_iter().flatten().map(|(name, _)| name) {
-            let sum = self.store.all().filter(|entry| entry.key.namespace.as_deref() == Some(namespace)).fold(
-                Quantity::zero(),
-                |sum, entry| sum.plus(amount_of(name, &entry.key.group, &entry.key.plural, &entry.object)),
-            );
+            let sum = self
+                .store
+                .all()
+                .filter(|entry| entry.key.namespace.as_deref() == Some(namespace))
+                .fold(Quantity::zero(), |sum, entry| {
+                    sum.plus(amount_of(name, &entry.key.group, &entry.key.plural, &entry.object))
+                });
             used.insert(name.clone(), json!(sum.canonical()));
         }
         Value::Object(used)
@@ -148,7 +153,9 @@ impl ApiServer {
 }
 
 fn is_ready(pod: &Value) -> bool {
-    list(pod, "/status/conditions").iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    list(pod, "/status/conditions")
+        .iter()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
 /// How much of a limited resource an object takes.

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::DEFINITIONS;
+use crate::discovery;
 use crate::journal::{StoredKey, Verb};
 use crate::pointer::{finalizers, is_deleting, list, set_finalizers, stamp, text};
-use crate::discovery;
 use crate::registry::Resource;
 use crate::route::Objects;
 use crate::schedule::Task;
@@ -36,7 +36,8 @@ impl ApiServer {
         let at = stamp(now);
         if taken {
             let names = &live["spec"]["names"];
-            object["status"]["acceptedNames"] = json!({"plural": names["plural"], "singular": names["singular"], "kind": ""});
+            object["status"]["acceptedNames"] =
+                json!({"plural": names["plural"], "singular": names["singular"], "kind": ""});
             let taken = format!("{} is already in use", names["listKind"]);
             set_condition(&mut object, &at, "NamesAccepted", false, "ListKindConflict", &taken);
             set_condition(&mut object, &at, "Established", false, "NotAccepted", "not all names are accepted");

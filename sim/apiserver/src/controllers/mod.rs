@@ -15,7 +15,6 @@ use crate::pointer::{finalizers, is_deleting, list, stamp, text, uid};
 use crate::schedule::Task;
 use crate::server::{ApiServer, Authorship};
 use crate::store::Event;
-use crate::types::encode;
 use crate::verbs::{FOREGROUND, ORPHAN};
 
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
@@ -124,7 +123,7 @@ impl ApiServer {
         let target = self.registry.preferred(&key.group, &key.plural);
         let shape = target.as_ref().map_or_else(Shape::object, |target| target.version.shape.clone());
         let (api_version, at) = (text(object, "/apiVersion").to_owned(), stamp(now));
-        let blank = target.and_then(|target| target.version.typed).map_or_else(|| json!({}), encode::skeleton);
+        let blank = target.as_ref().map_or_else(|| json!({}), |target| target.version.blank.clone());
         let writer =
             Writer { manager, api_version: &api_version, subresource: who.subresource, now: &at, blank: &blank };
         // A client cannot store managers that are not understood, so that tracking cannot fail here.

@@ -116,7 +116,10 @@ fn encode_struct(of: Type<'_>, map: &mut Map<String, Value>) {
         }
         if of.short_name() == "Event" && !required {
             match name.as_str() {
-                "eventTime" | "firstTimestamp" | "lastTimestamp" | "deprecatedFirstTimestamp"
+                "eventTime"
+                | "firstTimestamp"
+                | "lastTimestamp"
+                | "deprecatedFirstTimestamp"
                 | "deprecatedLastTimestamp" => drop(map.insert(name.clone(), Value::Null)),
                 "reportingComponent" | "reportingInstance" if of.property("involvedObject").is_some() => {
                     map.insert(name.clone(), Value::from(""));
@@ -141,7 +144,10 @@ fn encode_struct(of: Type<'_>, map: &mut Map<String, Value>) {
     let has_times = of.short_name().ends_with("Condition") || of.short_name() == "Event";
     let is_time = |name: &str| name.starts_with("last") || name == "eventTime" || name.ends_with("Timestamp");
     map.retain(|name, value| {
-        !value.is_null() || has_times && is_time(name) || of.requires(name) || ALWAYS_THERE.contains(&(of.short_name(), name.as_str()))
+        !value.is_null()
+            || has_times && is_time(name)
+            || of.requires(name)
+            || ALWAYS_THERE.contains(&(of.short_name(), name.as_str()))
     });
 }
 

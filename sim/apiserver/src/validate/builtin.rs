@@ -72,7 +72,8 @@ fn keys(object: &Value) -> Vec<FieldError> {
     let twice = data.into_iter().flatten().filter(|(key, _)| binary.is_some_and(|binary| binary.contains_key(*key)));
     let why = "duplicate of key present in binaryData";
     errors.extend(twice.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), why)));
-    let size: usize = data.into_iter().flatten().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
+    let size: usize =
+        data.into_iter().flatten().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if size > DATA_BYTES_MAX {
         let message = format!("Too long: may not be more than {DATA_BYTES_MAX} bytes");
         errors.push(FieldError { reason: "FieldValueTooLong", field: "[]".to_owned(), message });
@@ -99,7 +100,10 @@ fn secret(object: &Value) -> Vec<FieldError> {
 fn lease(object: &Value) -> Vec<FieldError> {
     let seconds = object.pointer("/spec/leaseDurationSeconds");
     let wrong = seconds.filter(|seconds| seconds.as_i64().is_some_and(|seconds| seconds <= 0));
-    wrong.map(|seconds| FieldError::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")).into_iter().collect()
+    wrong
+        .map(|seconds| FieldError::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        .into_iter()
+        .collect()
 }
 
 /// The counts in the status of a Deployment.

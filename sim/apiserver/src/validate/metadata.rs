@@ -87,7 +87,8 @@ fn owners(object: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid_text("metadata.ownerReferences", &shown(owner), &why));
         }
     }
-    let controllers: Vec<&Value> = owners.iter().filter(|owner| owner.get("controller") == Some(&json!(true))).collect();
+    let controllers: Vec<&Value> =
+        owners.iter().filter(|owner| owner.get("controller") == Some(&json!(true))).collect();
     if let [first, second, ..] = controllers.as_slice() {
         let named = |owner: &Value| format!("{}/{}", text(owner, "/kind"), text(owner, "/name"));
         let why = format!(

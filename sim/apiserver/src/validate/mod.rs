@@ -18,12 +18,15 @@ use crate::pointer::{finalizers, is_deleting};
 use crate::registry::Target;
 
 /// Everything that is wrong with an object.
-pub(crate) fn validate(target: &Target, object: &Value) -> Vec<FieldError> {
+pub(crate) fn validate(target: &Target, live: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = names::validate(&target.resource, object);
     errors.extend(metadata::validate(&target.resource, object));
     if target.resource.custom {
         if let Some(rules) = &target.version.schema {
             errors.extend(schema::validate(rules, object));
+            if !errors.iter().any(FieldError::is_blocking) {
+                errors.extend(schema::check_rules(rules, live, object));
+            }
         }
     } else if target.resource.is_definition() {
         errors.extend(definition::validate(object));

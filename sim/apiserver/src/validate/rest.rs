@@ -60,7 +60,8 @@ pub(super) fn claim_change(live: &Value, object: &Value) -> Vec<FieldError> {
     if fixed(live) == fixed(object) {
         return Vec::new();
     }
-    let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+    let why =
+        "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
     vec![FieldError::forbidden("spec", why)]
 }
 

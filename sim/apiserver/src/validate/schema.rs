@@ -1,10 +1,11 @@
 //! Structural schemas of custom resources: pruning, defaults, and the rules on types and values.
 //!
-//! Left out on purpose: `pattern`, `format`, `oneOf` and its like, and CEL rules.
+//! Left out on purpose: `pattern`, formats other than times, `oneOf` and its like.
 
 use serde_json::{Map, Value, json};
 
 use crate::error::FieldError;
+use crate::rule::{Variables, evaluate};
 
 /// What is never subject to the schema of an object.
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -125,6 +126,67 @@ pub(crate) fn validate(schema: &Value, object: &Value) -> Vec<FieldError> {
         duplicates(schema, &Value::Object(map.clone()), "", &mut errors);
     }
     errors
+}
+
+/// What the rules of a schema say about an object that is otherwise right. Rules about a change need the live object.
+pub(crate) fn check_rules(schema: &Value, live: Option<&Value>, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if has_rules(schema) {
+        rules_below(schema, live, object, "", &mut errors);
+    }
+    errors
+}
+
+fn rules_below(schema: &Value, live: Option<&Value>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let own = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+    errors.extend(own.into_iter().flatten().filter_map(|rule| broken_rule(rule, live, value, path)));
+    match value {
+        Value::Object(map) => {
+            for (name, child) in map {
+                if let Some(rules) = property(schema, name).or_else(|| additional(schema)) {
+                    rules_below(rules, live.and_then(|live| live.get(name)), child, &join(path, name), errors);
+                }
+            }
+        }
+        Value::Array(list) => {
+            if let Some(items) = schema.get("items") {
+                for (index, item) in list.iter().enumerate() {
+                    rules_below(items, None, item, &format!("{path}[{index}]"), errors);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn broken_rule(rule: &Value, live: Option<&Value>, value: &Value, path: &str) -> Option<FieldError> {
+    let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
+    let mut variables = Variables::from([("self", value.clone())]);
+    if text("rule").contains("oldSelf") {
+        variables.insert("oldSelf", live?.clone());
+    }
+    if evaluate(text("rule"), &variables)? != json!(false) {
+        return None;
+    }
+    let said = evaluate(text("messageExpression"), &variables).and_then(|said| said.as_str().map(str::to_owned));
+    let why = match (said, text("message")) {
+        (Some(said), _) => said,
+        (None, "") => format!("failed rule: {}", text("rule")),
+        (None, message) => message.to_owned(),
+    };
+    let field = match (path, text("fieldPath")) {
+        ("", below) => below.trim_start_matches('.').to_owned(),
+        (path, below) => format!("{path}{below}"),
+    };
+    Some(match text("reason") {
+        "FieldValueForbidden" => FieldError::forbidden(field, &why),
+        "FieldValueRequired" => FieldError::required(field, &why),
+        // A structure is not shown.
+        _ if value.is_object() || value.is_array() => {
+            FieldError { reason: "FieldValueInvalid", field, message: format!("Invalid value: {why}") }
+        }
+        _ => FieldError::invalid(field, value, &why),
+    })
 }
 
 /// Whether a schema has rules anywhere.

@@ -147,7 +147,8 @@ pub(super) fn stateful_set_change(live: &Value, object: &Value) -> Vec<FieldErro
         return Vec::new();
     }
     let quoted: Vec<String> = STATEFUL_SET_CHANGES.iter().map(|field| format!("'{field}'")).collect();
-    let (last, others) = quoted.split_last().map(|(last, others)| (last.clone(), others.join(", "))).unwrap_or_default();
+    let (last, others) =
+        quoted.split_last().map(|(last, others)| (last.clone(), others.join(", "))).unwrap_or_default();
     let why = format!("updates to statefulset spec for fields other than {others} and {last} are forbidden");
     vec![FieldError::forbidden("spec", &why)]
 }

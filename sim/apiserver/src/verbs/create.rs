@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::body::Understood;
-use super::refine::{check, complete, skeleton};
+use super::refine::{check, complete};
 use super::{Call, Options, Written};
 use crate::error::ApiError;
 use crate::journal::Verb;
@@ -58,7 +58,7 @@ impl ApiServer {
             fields.insert("generation".to_owned(), json!(1));
         }
         complete(call, &mut object);
-        let blank = skeleton(call);
+        let blank = &call.target.version.blank;
         if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
             match blank.get("status") {
                 Some(status) => drop(map.insert("status".to_owned(), status.clone())),
@@ -67,13 +67,8 @@ impl ApiServer {
         }
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
-            let writer = Writer {
-                manager: &options.manager,
-                api_version: &api_version,
-                subresource: "",
-                now: &now,
-                blank: &blank,
-            };
+            let writer =
+                Writer { manager: &options.manager, api_version: &api_version, subresource: "", now: &now, blank };
             object = track_update(&call.target.version.shape, None, &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
@@ -90,6 +85,7 @@ impl ApiServer {
         }
         let wrong = self.allocation_mistakes(&call.target.resource, &object);
         check(call, None, &object, wrong)?;
+        self.enforce_policies(resource, call.namespace.as_deref(), None, &object)?;
         if let Some(found) = self.existing(call, &name) {
             return Err(ApiError::already_exists(&call.target.resource, &name, is_deleting(found)));
         }

@@ -28,15 +28,8 @@ pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// Kinds whose deletion is answered with the object.
-const RETURNED: [&str; 7] = [
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "Pod",
-    "PodTemplate",
-    "ResourceQuota",
-    "Service",
-    "ServiceAccount",
-];
+const RETURNED: [&str; 7] =
+    ["PersistentVolume", "PersistentVolumeClaim", "Pod", "PodTemplate", "ResourceQuota", "Service", "ServiceAccount"];
 
 /// What becomes of the dependents.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -275,12 +268,13 @@ fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
             return invalid(FieldError::unsupported("propagationPolicy", &json!(other), &supported));
         }
     };
-    let grace = match call.request.parameter("gracePeriodSeconds").filter(|_| call.request.body.is_empty()) {
-        None => body.get("gracePeriodSeconds").and_then(Value::as_i64),
-        Some(seconds) => Some(seconds.parse().map_err(|_| {
-            ApiError::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax"))
-        })?),
-    };
+    let grace =
+        match call.request.parameter("gracePeriodSeconds").filter(|_| call.request.body.is_empty()) {
+            None => body.get("gracePeriodSeconds").and_then(Value::as_i64),
+            Some(seconds) => Some(seconds.parse().map_err(|_| {
+                ApiError::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax"))
+            })?),
+        };
     let precondition = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Ok(DeleteOptions {
         options,

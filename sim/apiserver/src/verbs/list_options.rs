@@ -32,7 +32,8 @@ impl Call<'_> {
                 vec![forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")]
             }
             (true, rule) => {
-                let mut errors = vec![forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")];
+                let mut errors =
+                    vec![forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")];
                 if let Some(rule) = rule {
                     let supported = ["\"NotOlderThan\"".to_owned()];
                     errors.push(FieldError::unsupported(MATCH, &json!(rule), &supported));

@@ -25,11 +25,11 @@ use crate::journal::{Actor, StoredKey, Verb};
 use crate::media::{self, Form};
 use crate::pointer::stamp;
 use crate::registry::Target;
-use crate::{discovery, render};
 use crate::request::Request;
 use crate::response::Response;
 use crate::route::Objects;
 use crate::server::{ApiServer, Authorship};
+use crate::{discovery, render};
 
 /// The longest name of a manager.
 const MANAGER_BYTES_MAX: usize = 128;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, strategic_patch};
 
-use super::refine::skeleton;
 use super::{Call, FieldValidation, Options, Written, json_patch};
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
@@ -100,9 +99,8 @@ impl ApiServer {
         let force = call.request.flag("force");
         let (api_version, now) = (call.target.api_version(), call.stamp());
         let subresource = call.subresource;
-        let blank = skeleton(call);
-        let writer =
-            Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
+        let blank = &call.target.version.blank;
+        let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank };
         let merged =
             apply(&call.target.version.shape, live.as_deref(), &applied, &writer, force).map_err(
                 |error| match error {

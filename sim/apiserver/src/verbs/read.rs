@@ -26,7 +26,8 @@ struct Page {
 
 impl Page {
     fn read(token: &str) -> Result<Self, ApiError> {
-        let refuse = |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let refuse =
+            |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
         let decoded = URL_SAFE_NO_PAD.decode(token).map_err(|_| refuse("illegal base64 data at input byte 0"))?;
         let token = yaml::read_json(&decoded).map_err(|why| refuse(&why))?;
         let text = |name: &str| token.get(name).and_then(Value::as_str).map(str::to_owned);

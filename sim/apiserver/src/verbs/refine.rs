@@ -33,11 +33,6 @@ pub(super) fn check(
     mut errors: Vec<FieldError>,
 ) -> Result<(), ApiError> {
     errors.extend(live.map(|live| validate::validate_change(&call.target, live, object)).unwrap_or_default());
-    errors.extend(validate::validate(&call.target, object));
+    errors.extend(validate::validate(&call.target, live, object));
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&call.target.resource, name(object), &errors)) }
-}
-
-/// An object of the kind before anything was said about it: what nobody comes to own by creating it.
-pub(super) fn skeleton(call: &Call<'_>) -> Value {
-    call.target.version.typed.map_or_else(|| json!({}), encode::skeleton)
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, track_update};
 
-use super::refine::{check, skeleton};
+use super::refine::check;
 use super::{Call, Options};
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
@@ -76,7 +76,8 @@ fn scale_of(call: &Call<'_>, object: &Value) -> Value {
         }
         None => json!(selector(object.pointer("/spec/selector"))),
     };
-    let mut status = json!({"replicas": or_zero(at_path(object, &path_of(call, "statusReplicasPath", ".status.replicas")))});
+    let mut status =
+        json!({"replicas": or_zero(at_path(object, &path_of(call, "statusReplicasPath", ".status.replicas")))});
     if selected.as_str().is_some_and(|selected| !selected.is_empty()) {
         status["selector"] = selected;
     }
@@ -117,9 +118,8 @@ fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> 
     let mut object = live.clone();
     let desired = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
     set(&mut object, &path_of(call, "specReplicasPath", ".spec.replicas"), desired);
-    let (api_version, blank) = (call.target.api_version(), skeleton(call));
-    let writer =
-        Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank: &blank };
+    let (api_version, blank) = (call.target.api_version(), &call.target.version.blank);
+    let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank };
     track_update(&call.target.version.shape, Some(live), &object, &writer)
         .map_err(|error| ApiError::bad_request(error.to_string()))
 }
@@ -138,9 +138,8 @@ fn applied(call: &Call<'_>, options: &Options, live: &Value) -> Result<Value, Ap
     if let Some(desired) = declared.pointer("/spec/replicas") {
         set(&mut wanted, &path_of(call, "specReplicasPath", ".spec.replicas"), desired.clone());
     }
-    let (api_version, blank) = (call.target.api_version(), skeleton(call));
-    let writer =
-        Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank: &blank };
+    let (api_version, blank) = (call.target.api_version(), &call.target.version.blank);
+    let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank };
     let merged = apply(&call.target.version.shape, Some(live), &wanted, &writer, call.request.flag("force"));
     merged.map_err(|error| match error {
         ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),

@@ -82,6 +82,9 @@ impl ApiServer {
         encode::settle(call.target.version.typed, &mut object);
         let wrong = [immutable, self.allocation_mistakes(&call.target.resource, &object)].concat();
         check(call, Some(&live), &object, wrong)?;
+        if call.subresource.is_empty() {
+            self.enforce_policies(&call.target.resource, call.namespace.as_deref(), Some(&live), &object)?;
+        }
         object["apiVersion"] = json!(call.target.storage_api_version());
         if differs_in_times_only(stored, &object) {
             return Ok(Written { object: stored.clone(), created: false, warnings });

@@ -79,7 +79,10 @@ fn plain(text: &str) -> String {
     let looks_other = text.is_empty()
         || text.parse::<f64>().is_ok()
         || text.parse::<jiff::Timestamp>().is_ok()
-        || matches!(text.to_lowercase().as_str(), "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "~" | "y" | "n");
+        || matches!(
+            text.to_lowercase().as_str(),
+            "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "~" | "y" | "n"
+        );
     let starts_badly = text.starts_with(|c: char| " -?:,[]{}#&*!|>'\"%@`".contains(c)) && text != "-";
     if looks_other {
         return format!("{text:?}");
@@ -98,7 +101,8 @@ mod tests {
 
     #[test]
     fn documents_are_laid_out_as_go_does() {
-        let value = json!({"b": [{"x": 1, "a": {}}, "t"], "a": "2026-01-01T00:00:00Z", "c": {".": {}, "k:{\"a\":1}": "1"}});
+        let value =
+            json!({"b": [{"x": 1, "a": {}}, "t"], "a": "2026-01-01T00:00:00Z", "c": {".": {}, "k:{\"a\":1}": "1"}});
         let expected = "a: \"2026-01-01T00:00:00Z\"\nb:\n- a: {}\n  x: 1\n- t\nc:\n  .: {}\n  k:{\"a\":1}: \"1\"\n";
         assert_eq!(write(&value), expected);
         assert_eq!(serde_yaml::from_str::<Value>(&write(&value)).expect("YAML"), value);

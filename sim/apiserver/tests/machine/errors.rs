@@ -31,7 +31,8 @@ fn an_unknown_path_is_plain_text() {
 #[test]
 fn an_unknown_resource_of_a_known_group_is_a_status() {
     let mut machine = Machine::new();
-    for target in ["/api/v1/namespaces/default/things", "/api/v1/configmaps/x", "/apis/apps/v2", "/api/v1//namespaces"] {
+    for target in ["/api/v1/namespaces/default/things", "/api/v1/configmaps/x", "/apis/apps/v2", "/api/v1//namespaces"]
+    {
         let message = "the server could not find the requested resource";
         assert_eq!(machine.get(target).failure(), (404, "NotFound", message), "{target}");
     }
@@ -281,7 +282,8 @@ fn unknown_fields_of_custom_resources_are_pruned_warned_of_or_refused() {
     machine.define_gadgets();
     let body = gadget("g", &json!({"size": 1, "shape": "round"}));
     let strict = machine.post(&format!("{GADGETS}?fieldValidation=Strict"), &body);
-    let message = "Gadget in version \"v1\" cannot be handled as a Gadget: strict decoding error: unknown field \"spec.shape\"";
+    let message =
+        "Gadget in version \"v1\" cannot be handled as a Gadget: strict decoding error: unknown field \"spec.shape\"";
     assert_eq!(strict.failure(), (400, "BadRequest", message));
     let request = machine.request(Method::POST, GADGETS, "application/json", &body);
     let response = machine.server.handle(machine.now, &request, None);
