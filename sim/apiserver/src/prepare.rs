@@ -99,8 +99,7 @@ impl ApiServer {
         }
         if kind == "ExternalName" {
             if live.is_some_and(|live| text(live, "/spec/type") != "ExternalName") {
-                let spec = service["spec"].as_object_mut();
-                for spec in spec {
+                if let Some(spec) = service["spec"].as_object_mut() {
                     for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
                         spec.remove(field);
                     }

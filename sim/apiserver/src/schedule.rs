@@ -27,6 +27,8 @@ pub(crate) enum Task {
     FinishDeletion(StoredKey),
     /// A quota or a budget is counted again.
     Count(StoredKey),
+    /// A claim or a volume goes when nothing uses it.
+    Unprotect(StoredKey),
 }
 
 impl Task {
@@ -39,7 +41,8 @@ impl Task {
             | Self::CollectDependents(_)
             | Self::CheckOwners(_)
             | Self::FinishDeletion(_)
-            | Self::Count(_) => false,
+            | Self::Count(_)
+            | Self::Unprotect(_) => false,
         }
     }
 }

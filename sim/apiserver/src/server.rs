@@ -275,11 +275,7 @@ impl ApiServer {
                 .with_header("content-type", "text/plain; charset=utf-8".to_owned())),
             Route::OpenApi3 { group, version } => match openapi::document(&self.registry, group, version) {
                 Some(document) => Ok(openapi::answer(&document, tag, false)),
-                None => Ok(Response::Full {
-                    status: 404,
-                    headers: vec![("content-type", "application/json".to_owned())],
-                    body: Bytes::new(),
-                }),
+                None => Ok(Response::Full { status: 404, headers: Vec::new(), body: Bytes::new() }),
             },
             Route::Objects(_) | Route::Watch(_) | Route::NoResource | Route::Nowhere => Err(ApiError::NoSuchPath),
         }

@@ -4,6 +4,7 @@ mod counting;
 mod definition;
 mod garbage;
 mod namespace;
+mod protection;
 
 pub(crate) use definition::set_condition;
 use jiff::Timestamp;
@@ -32,6 +33,7 @@ impl ApiServer {
             Task::CheckOwners(key) => self.check_owners(now, &key),
             Task::FinishDeletion(key) => self.finish_deletion(now, &key),
             Task::Count(key) => self.count(now, &key),
+            Task::Unprotect(key) => self.unprotect(now, &key),
         }
     }
 
@@ -49,6 +51,7 @@ impl ApiServer {
         if event.gone {
             self.react_to_absence(now, event);
         } else {
+            self.plan_unprotecting(now, key, &event.object);
             self.react_to_presence(now, event);
         }
     }
@@ -84,6 +87,9 @@ impl ApiServer {
             if waits {
                 self.schedule_after(now, self.lags.garbage_collection, Task::FinishDeletion(owner));
             }
+        }
+        if let (Some(namespace), "", "pods") = (&key.namespace, key.group.as_str(), key.plural.as_str()) {
+            self.plan_unprotecting_claims(now, namespace);
         }
         if let Some(namespace) = &key.namespace {
             let terminating = self.get("", "namespaces", None, namespace).is_some_and(|found| is_deleting(found));

@@ -8,6 +8,9 @@ use crate::pointer::{finalizers, is_deleting, stamp};
 use crate::server::{ApiServer, Authorship};
 use crate::verbs::Propagation;
 
+/// What the certificate of a namespace says about itself.
+const CERTIFICATE_IS_FOR: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
+
 fn core_key(kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> StoredKey {
     StoredKey {
         group: String::new(),
@@ -61,6 +64,9 @@ impl ApiServer {
             object["metadata"] = json!({
                 "name": object_name, "namespace": name, "uid": self.ids.uid(), "creationTimestamp": stamp(now),
             });
+            if kind == "ConfigMap" {
+                object["metadata"]["annotations"] = json!({ "kubernetes.io/description": CERTIFICATE_IS_FOR });
+            }
             let who = Authorship::controller(controller, Verb::Create);
             self.write_as(now, &who, "kube-controller-manager", &key, &object);
         }

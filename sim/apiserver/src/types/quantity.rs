@@ -64,18 +64,10 @@ impl Quantity {
         Self { nanos: 0, form: Form::Decimal }
     }
 
-    pub(crate) fn is_negative(self) -> bool {
-        self.nanos < 0
-    }
-
     /// The sum, in the form of this one unless it is nothing.
     pub(crate) fn plus(self, other: Self) -> Self {
         let form = if self.nanos == 0 { other.form } else { self.form };
         Self { nanos: self.nanos.saturating_add(other.nanos), form }
-    }
-
-    pub(crate) fn minus(self, other: Self) -> Self {
-        Self { nanos: self.nanos.saturating_sub(other.nanos), form: self.form }
     }
 
     /// As the server writes it: the largest unit that needs no fraction.

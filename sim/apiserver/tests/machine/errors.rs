@@ -110,8 +110,8 @@ fn invalid_objects_are_refused_with_their_fields() {
             no_selector,
             422,
             "Invalid",
-            "Deployment.apps \"web\" is invalid: spec.selector: Required value",
-            vec!["spec.selector"],
+            "Deployment.apps \"web\" is invalid: [spec.selector: Required value",
+            vec!["spec.selector", "spec.template.metadata.labels"],
         ),
         (
             DEPLOYMENTS,

@@ -10,7 +10,7 @@ fn the_first_namespaces_are_there() {
     let list = machine.get("/api/v1/namespaces").body;
     let names: Vec<&Value> =
         list["items"].as_array().expect("a list").iter().map(|item| &item["metadata"]["name"]).collect();
-    assert_eq!(names, ["default", "kube-public", "kube-system"]);
+    assert_eq!(names, ["default", "kube-node-lease", "kube-public", "kube-system"]);
 }
 
 #[test]
