@@ -83,10 +83,8 @@ impl ApiServer {
                     known.extend(new);
                 }
             }
-            "Namespace" if !is_deleting(object) => {
-                if object.pointer("/spec/finalizers").is_none() {
-                    object["spec"] = live["spec"].clone();
-                }
+            "Namespace" if !is_deleting(object) && object.pointer("/spec/finalizers").is_none() => {
+                object["spec"] = live["spec"].clone();
             }
             _ => {}
         }
@@ -98,11 +96,10 @@ impl ApiServer {
             return;
         }
         if kind == "ExternalName" {
-            if live.is_some_and(|live| text(live, "/spec/type") != "ExternalName") {
-                if let Some(spec) = service["spec"].as_object_mut() {
-                    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
-                        spec.remove(field);
-                    }
+            let was_another = live.is_some_and(|live| text(live, "/spec/type") != "ExternalName");
+            if let (true, Some(spec)) = (was_another, service["spec"].as_object_mut()) {
+                for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+                    spec.remove(field);
                 }
             }
             return;
@@ -197,7 +194,7 @@ impl ApiServer {
             let (first, last) = (u64::from(FIRST_NODE_PORT), u64::from(FIRST_NODE_PORT + NODE_PORTS - 1));
             let is_taken = |other: &&Value| list(other, "/spec/ports").iter().any(|other| other["nodePort"] == number);
             let why = if (first..=last).contains(&number) {
-                others.iter().any(|other| is_taken(other)).then(|| "provided port is already allocated".to_owned())
+                others.iter().any(is_taken).then(|| "provided port is already allocated".to_owned())
             } else {
                 Some(format!("provided port is not in the valid range. The range of valid ports is {first}-{last}"))
             };

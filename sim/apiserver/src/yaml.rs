@@ -46,8 +46,11 @@ fn as_go(body: &[u8], error: &serde_json::Error) -> String {
         .map(<[u8]>::len)
         .sum::<usize>()
         + error.column().saturating_sub(1);
-    let rest = String::from_utf8_lossy(body.get(at..).unwrap_or_default()).into_owned();
-    let found = rest.chars().next().unwrap_or(' ');
+    let found = match body.get(at) {
+        Some(byte) if !byte.is_ascii() => format!("\\u{byte:04x}"),
+        Some(byte) => char::from(*byte).to_string(),
+        None => " ".to_owned(),
+    };
     let text = error.to_string();
     let place = if text.starts_with("trailing characters") {
         "after top-level value"

@@ -104,7 +104,8 @@ fn structural(schema: &Value, place: &str, root: bool) -> Vec<FieldError> {
     let flag = |name: &str| schema.get(name) == Some(&json!(true));
     let mut errors = Vec::new();
     let typed = !text(schema, "/type").is_empty() || flag("x-kubernetes-int-or-string");
-    if !typed && !(flag("x-kubernetes-preserve-unknown-fields") && !root) {
+    let anything = flag("x-kubernetes-preserve-unknown-fields") && !root;
+    if !(typed || anything) {
         let why = if root { "must not be empty at the root" } else { "must not be empty for specified object fields" };
         errors.push(FieldError::required(format!("{place}.type"), why));
     }

@@ -11,7 +11,7 @@ use crate::journal::Verb;
 use crate::pointer::{group_version, metadata, text, uid};
 use crate::render::convert;
 use crate::server::ApiServer;
-use crate::types::{Type, applied as typed_merge, decode};
+use crate::types::{Type, applied as typed_merge, decode, types};
 use crate::yaml;
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -46,7 +46,13 @@ impl ApiServer {
         if text(&patched, "/kind") != call.target.resource.kind {
             let (kind, expected) = (text(&patched, "/kind"), &call.target.resource.kind);
             let version = group_version(text(&patched, "/apiVersion")).1;
-            let why = format!("Unable to decode {kind:?} in version {version:?} as {expected:?}");
+            // It is read as what it says it is, before anybody asks whether that fits.
+            let group = group_version(text(&patched, "/apiVersion")).0;
+            let read = types().of_kind(group, version, kind).map(|of| decode::decode(of, &patched, &mut Vec::new()));
+            let why = match read {
+                Some(Err(why)) => why,
+                _ => format!("Unable to decode {kind:?} in version {version:?} as {expected:?}"),
+            };
             return Err(ApiError::invalid_patch(&shown(), &why));
         }
         let decoded = call.decode(&patched).map_err(|why| {
