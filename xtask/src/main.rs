@@ -55,6 +55,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Plays what was recorded to the simulated API server and lists every difference (`fidelity --help` for more).
+    #[command(disable_help_flag = true)]
+    Fidelity {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Measures every figure that the project claims.
     Bench {
         /// Only this area.
@@ -81,6 +87,7 @@ fn main() -> ExitCode {
         Task::Demo { args } => demo(&args),
         Task::Cluster { args } => cluster(&args),
         Task::Record { args } => record(&args),
+        Task::Fidelity { args } => fidelity(&args),
         Task::Bench { area, json } => bench(area.as_deref(), json.as_deref()),
         Task::Mutants => mutants::catch_all().map(|caught| u8::from(!caught)),
         Task::Test => suite::test(),
@@ -125,6 +132,12 @@ fn record(args: &[String]) -> Result<u8, String> {
     tools::require_compiler()?;
     process::build(&["sindri-record"])?;
     Run::built("sindri-record").args(["record", "--root"]).arg(root()).args(args).code()
+}
+
+fn fidelity(args: &[String]) -> Result<u8, String> {
+    tools::require_compiler()?;
+    process::build(&["sindri-fidelity"])?;
+    Run::built("sindri-fidelity").arg("--root").arg(root()).args(args).code()
 }
 
 fn bench(area: Option<&str>, json: Option<&str>) -> Result<u8, String> {

@@ -27,7 +27,7 @@ const TEST_POSTGRES: &str = "SINDRI_TEST_POSTGRES_URL";
 type Part = (&'static str, fn() -> Result<Counts, String>);
 
 /// Every part. The second of them builds what the others run.
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     ("format", || succeeds(Run::cargo().args(["fmt", "--all", "--check"]))),
     ("build", || build_everything().map(|()| Counts::of(true))),
     ("lints", || {
@@ -39,6 +39,7 @@ const PARTS: [Part; 11] = [
         cargo_test(Run::cargo().env(TEST_POSTGRES, postgres.url()), &["--workspace", "--bins", "--lib", "--tests"])
     }),
     ("doc tests", || cargo_test(Run::cargo(), &["--workspace", "--doc"])),
+    ("fidelity", || succeeds(Run::built("sindri-fidelity").arg("--root").arg(root()))),
     ("control plane", control_plane),
     ("simulation", || succeeds(Run::built("sindri-sim").args(["sim", "--root"]).arg(root()))),
     ("simulation on turmoil", || {
@@ -79,7 +80,7 @@ pub fn test() -> Result<u8, String> {
 
 fn build_everything() -> Result<(), String> {
     let mut binaries = REAL_BINARIES.to_vec();
-    binaries.extend(["sindri-cluster", "sindri-record", "sindri-sim"]);
+    binaries.extend(["sindri-cluster", "sindri-fidelity", "sindri-record", "sindri-sim"]);
     build(&binaries)
 }
 

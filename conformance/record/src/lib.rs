@@ -16,6 +16,7 @@ pub mod play;
 pub mod pointer;
 pub mod recording;
 pub mod script;
+pub mod server;
 pub mod session;
 pub mod target;
 pub mod template;

@@ -1,20 +1,21 @@
 //! Plays a script against an API server and keeps every request with its answer.
+//!
+//! Who answers is a [`Server`]: a real one behind connections, or one that is compared with it and has a clock of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, Request};
-use http_body_util::Full;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
-use tokio::time::{Instant, sleep};
 
 use crate::answer::{Answer, kept};
-use crate::connection::{Client, Connection, ConnectionError, Lines, whole};
+use crate::connection::ConnectionError;
 use crate::normalise::is_collection;
 use crate::pointer::find;
 use crate::script::{Action, Ask, Body, Script, Step};
+use crate::server::{Opened, Server};
 use crate::target::Target;
 use crate::template::{UnknownWord, Words, enlarge, expand, expand_value};
 
@@ -81,9 +82,23 @@ pub enum Reason {
     NoStream(String),
 }
 
+/// What becomes of a step that cannot take place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Impossible {
+    /// The exchange ends.
+    Fails,
+    /// It is written down, and the exchange goes on: the server is the one that is in question.
+    IsRecorded,
+}
+
 /// Plays a script, in a namespace of its own that is made first.
-pub async fn play(script: &Script, target: &Target) -> Result<Played, PlayError> {
-    let mut player = Player::new(script, target);
+pub async fn play<S: Server>(
+    script: &Script,
+    target: &Target,
+    server: S,
+    impossible: Impossible,
+) -> Result<Played, PlayError> {
+    let mut player = Player::new(script, target, server, impossible);
     let failed = |step: &str| {
         let (script, step) = (script.name.clone(), step.to_owned());
         move |reason| PlayError { script, step, reason }
@@ -95,16 +110,17 @@ pub async fn play(script: &Script, target: &Target) -> Result<Played, PlayError>
     Ok(player.played)
 }
 
-struct Player<'a> {
+struct Player<'a, S: Server> {
     target: &'a Target,
-    client: Client<'a>,
+    server: S,
+    impossible: Impossible,
     words: Words,
-    streams: BTreeMap<String, Lines>,
+    streams: BTreeMap<String, S::Stream>,
     played: Played,
 }
 
-impl<'a> Player<'a> {
-    fn new(script: &Script, target: &'a Target) -> Self {
+impl<'a, S: Server> Player<'a, S> {
+    fn new(script: &Script, target: &'a Target, server: S, impossible: Impossible) -> Self {
         let name = &script.name;
         let words = [
             ("namespace", name.clone()),
@@ -114,7 +130,8 @@ impl<'a> Player<'a> {
         ];
         Self {
             target,
-            client: Client::new(target),
+            server,
+            impossible,
             words: words.map(|(word, meaning)| (word.to_owned(), meaning)).into(),
             streams: BTreeMap::new(),
             played: Played::default(),
@@ -151,7 +168,7 @@ impl<'a> Player<'a> {
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), Reason> {
-        sleep(step.pause).await;
+        self.server.pass(step.pause).await;
         if step.each.is_empty() {
             return self.once(step, step.name.clone()).await;
         }
@@ -163,7 +180,17 @@ impl<'a> Player<'a> {
     }
 
     async fn once(&mut self, step: &Step, name: String) -> Result<(), Reason> {
-        let mut recorded = match &step.action {
+        let mut recorded = match self.act(step).await {
+            Err(reason) if self.impossible == Impossible::IsRecorded => json!({"impossible": reason.to_string()}),
+            done => done?,
+        };
+        recorded["about"] = json!(name);
+        self.played.steps.push(recorded);
+        Ok(())
+    }
+
+    async fn act(&mut self, step: &Step) -> Result<Value, Reason> {
+        Ok(match &step.action {
             Action::Send(ask) => {
                 let ask = self.written(ask)?;
                 let answer = self.ask(&ask).await?;
@@ -176,10 +203,7 @@ impl<'a> Player<'a> {
             }
             Action::Watch(stream, ask) => self.watch(stream, &self.written(ask)?).await?,
             Action::Read(stream, events) => self.read(step, stream, *events).await?,
-        };
-        recorded["about"] = json!(name);
-        self.played.steps.push(recorded);
-        Ok(())
+        })
     }
 
     fn noted(&mut self, step: &Step, answer: &Answer) -> Result<Value, Reason> {
@@ -195,11 +219,13 @@ impl<'a> Player<'a> {
 
     fn keep(&mut self, step: &Step, body: &Value, headers: &BTreeMap<&str, Value>) -> Result<(), Reason> {
         for (word, pointer) in &step.keep {
-            let absent = || Reason::Absent(pointer.clone());
             let found = if pointer.starts_with('/') { find(body, pointer) } else { headers.get(pointer.as_str()) };
-            let meaning = match found.ok_or_else(absent)? {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
+            let meaning = match found {
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+                // What needs the word cannot take place; the answer itself is recorded all the same.
+                None if self.impossible == Impossible::IsRecorded => continue,
+                None => return Err(Reason::Absent(pointer.clone())),
             };
             let holder = pointer.strip_suffix(VERSION).and_then(|holder| find(body, holder));
             if holder.is_some_and(is_collection) || is_bookmark(body, pointer) {
@@ -213,22 +239,21 @@ impl<'a> Player<'a> {
     }
 
     async fn watch(&mut self, stream: &str, ask: &WrittenAsk) -> Result<Value, Reason> {
-        let mut connection = Connection::open(self.target).await?;
-        let response = connection.begin(ask.request(self.target)?).await?;
-        if !response.status().is_success() {
-            let answer = whole(response).await?;
-            return Ok(json!({"request": ask.recorded(), "response": answer.recorded()}));
+        match self.server.open(ask.request(self.target)?).await? {
+            Opened::Refused(answer) => Ok(json!({"request": ask.recorded(), "response": answer.recorded()})),
+            Opened::Stream { status, headers, stream: lines } => {
+                let head = json!({"status": status.as_u16(), "headers": kept(&headers)});
+                self.streams.insert(stream.to_owned(), lines);
+                Ok(json!({"request": ask.recorded(), "watch": stream, "response": head}))
+            }
         }
-        let head = json!({"status": response.status().as_u16(), "headers": kept(response.headers())});
-        self.streams.insert(stream.to_owned(), Lines::new(connection, response.into_body()));
-        Ok(json!({"request": ask.recorded(), "watch": stream, "response": head}))
     }
 
     async fn read(&mut self, step: &Step, name: &str, wanted: Option<usize>) -> Result<Value, Reason> {
         let stream = self.streams.get_mut(name).ok_or_else(|| Reason::NoStream(name.to_owned()))?;
         let (mut events, mut ended) = (Vec::<Value>::new(), false);
         while wanted.is_none_or(|wanted| events.len() < wanted) {
-            match stream.next().await? {
+            match self.server.next(stream).await? {
                 Some(line) => events.push(serde_json::from_slice(&line).unwrap_or_default()),
                 None => {
                     ended = true;
@@ -245,21 +270,22 @@ impl<'a> Player<'a> {
     }
 
     async fn settled(&mut self, ask: &WrittenAsk, holds: &BTreeMap<String, Value>) -> Result<Answer, Reason> {
-        let end = Instant::now() + SETTLE_MAX;
+        let mut waited = Duration::ZERO;
         loop {
             let answer = self.ask(ask).await?;
             if holds_in(&answer, holds) {
                 return Ok(answer);
             }
-            if Instant::now() > end {
+            if waited >= SETTLE_MAX {
                 return Err(Reason::Unsettled(told(&answer)));
             }
-            sleep(LOOK_EVERY).await;
+            self.server.pass(LOOK_EVERY).await;
+            waited += LOOK_EVERY;
         }
     }
 
     async fn ask(&mut self, ask: &WrittenAsk) -> Result<Answer, Reason> {
-        Ok(self.client.send(ask.request(self.target)?).await?)
+        Ok(self.server.send(ask.request(self.target)?).await?)
     }
 
     fn written(&self, ask: &Ask) -> Result<WrittenAsk, Reason> {
@@ -293,7 +319,7 @@ struct WrittenAsk {
 }
 
 impl WrittenAsk {
-    fn request(&self, target: &Target) -> Result<Request<Full<Bytes>>, Reason> {
+    fn request(&self, target: &Target) -> Result<Request<Bytes>, Reason> {
         let path = enlarge(&self.path)?;
         let mut request = if self.headers.contains_key(AUTHORIZATION) {
             target.request(&self.method, &path)
@@ -310,7 +336,7 @@ impl WrittenAsk {
             Body::Json(value) => enlarge(&value.to_string())?.into(),
             Body::Text(text) => enlarge(text)?.into(),
         };
-        Ok(request.body(Full::new(body))?)
+        Ok(request.body(body)?)
     }
 
     fn recorded(&self) -> Value {

@@ -8,8 +8,9 @@ use crate::connection::{Connection, ConnectionError};
 use crate::documents::{DocumentError, documents};
 use crate::files::{Files, pretty};
 use crate::normalise::{Known, normalise};
-use crate::play::{PlayError, play};
+use crate::play::{Impossible, PlayError, Played, play};
 use crate::script::Script;
+use crate::server::Connected;
 use crate::target::Target;
 
 /// The file that says which version was recorded.
@@ -43,7 +44,14 @@ pub fn exchange_file(name: &str) -> String {
 
 /// One exchange, normalised.
 pub async fn record_exchange(script: &Script, target: &Target) -> Result<(String, String), RecordError> {
-    let played = play(script, target).await?;
+    let played = play(script, target, Connected::new(target), Impossible::Fails).await?;
+    let steps = normalised(script, target, &played);
+    let record = json!({"about": script.about, "controllers": script.controllers, "steps": steps});
+    Ok((exchange_file(&script.name), pretty(&record)))
+}
+
+/// The steps of an exchange as they are written down.
+pub fn normalised(script: &Script, target: &Target, played: &Played) -> Vec<Value> {
     let known = Known {
         script: &script.text,
         bodies: &played.bodies,
@@ -51,9 +59,7 @@ pub async fn record_exchange(script: &Script, target: &Target) -> Result<(String
         list_versions: &played.list_versions,
         authority: &target.authority,
     };
-    let steps = normalise(&played.steps, known);
-    let record = json!({"about": script.about, "controllers": script.controllers, "steps": steps});
-    Ok((exchange_file(&script.name), pretty(&record)))
+    normalise(&played.steps, known)
 }
 
 /// What the server calls itself, such as `v1.35.4`.

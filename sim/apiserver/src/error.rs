@@ -38,6 +38,11 @@ impl FieldError {
         Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
     }
 
+    /// A value that is written in another way than JSON writes it here.
+    pub(crate) fn invalid_text(field: impl Into<String>, value: &str, why: &str) -> Self {
+        Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
+    }
+
     pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
         let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
         Self { reason: "FieldValueRequired", field: field.into(), message }
@@ -53,6 +58,14 @@ impl FieldError {
         Self { reason: "FieldValueTooLong", field: field.into(), message }
     }
 
+    pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Self {
+        Self { reason: "FieldValueNotFound", field: field.into(), message: format!("Not found: {value}") }
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: &str) -> Self {
+        Self { reason: "FieldValueDuplicate", field: field.into(), message: format!("Duplicate value: {value}") }
+    }
+
     pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
         Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
     }
@@ -60,6 +73,19 @@ impl FieldError {
     /// A value of another type than the schema says.
     pub(crate) fn type_invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
         Self { reason: "FieldValueTypeInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
+    }
+
+    /// Whether other rules are not looked at while this is wrong.
+    pub(crate) fn is_blocking(&self) -> bool {
+        matches!(
+            self.reason,
+            "FieldValueRequired"
+                | "FieldValueNotSupported"
+                | "FieldValueTooLong"
+                | "FieldValueTooMany"
+                | "FieldValueDuplicate"
+                | "FieldValueTypeInvalid"
+        )
     }
 
     fn full(&self) -> String {
@@ -82,8 +108,9 @@ impl ApiError {
         Self::new(404, "NotFound", message, Some(details(name, "", "namespaces")))
     }
 
-    pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
-        let message = format!("{} {name:?} already exists", resource.qualified());
+    pub(crate) fn already_exists(resource: &Resource, name: &str, deleting: bool) -> Self {
+        let prefix = if deleting { "object is being deleted: " } else { "" };
+        let message = format!("{prefix}{} {name:?} already exists", resource.qualified());
         Self::new(409, "AlreadyExists", message, Some(details(name, &resource.group, &resource.plural)))
     }
 
@@ -124,7 +151,13 @@ impl ApiError {
 
     pub(crate) fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let texts: Vec<String> = errors.iter().map(FieldError::full).collect();
+        // What is said twice is one mistake in the message, and two causes.
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(FieldError::full) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let text = match texts.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -163,9 +196,30 @@ impl ApiError {
         Self::new(500, "", message, None)
     }
 
-    pub(crate) fn method_not_allowed(resource: &Resource, verb: &str) -> Self {
+    /// A version or a resource of a known group that is not there.
+    pub(crate) fn no_such_resource() -> Self {
+        Self::new(404, "NotFound", "the server could not find the requested resource", Some(json!({})))
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message, Some(json!({})))
+    }
+
+    /// Instances of definitions say more.
+    pub(crate) fn custom_method_not_allowed(resource: &Resource, verb: &str) -> Self {
         let message = format!("{verb} is not supported on resources of kind {:?}", resource.qualified());
         Self::new(405, "MethodNotAllowed", message, Some(details("", &resource.group, &resource.plural)))
+    }
+
+    /// A patch in a form that no patch has.
+    pub(crate) fn unsupported_patch() -> Self {
+        Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type", Some(json!({})))
+    }
+
+    /// Something about a patch that is only known once it was applied.
+    pub(crate) fn invalid_patch(shown: &str, why: &str) -> Self {
+        Self::invalid_kind("", "", "", &[FieldError::invalid("patch", &json!(shown), why)])
     }
 
     pub(crate) fn unsupported_media(accepted: &[&str]) -> Self {
@@ -176,14 +230,28 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message, None)
     }
 
-    pub(crate) fn not_acceptable() -> Self {
-        let message = "only the following media types are accepted: application/json, application/yaml";
+    /// No clause of the Accept header names a form that the server has.
+    pub(crate) fn not_acceptable(available: &[&str]) -> Self {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {}", available.join(", "));
+        Self::new(406, "NotAcceptable", message, Some(json!({})))
+    }
+
+    /// A form that the server has, but not of this.
+    pub(crate) fn not_convertible(available: &[&str]) -> Self {
+        let message = format!("only the following media types are accepted: {}", available.join(", "));
         Self::new(406, "NotAcceptable", message, None)
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
         Self::new(413, "RequestEntityTooLarge", message, None)
+    }
+
+    /// A version that the server has not reached.
+    pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let causes = json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
+        Self::new(504, "Timeout", message, Some(json!({"causes": causes, "retryAfterSeconds": 1})))
     }
 
     pub(crate) fn expired(message: impl Into<String>) -> Self {
@@ -225,7 +293,13 @@ impl ApiError {
     pub(crate) fn into_response(self) -> Response {
         match &self {
             Self::NoSuchPath => Response::text(404, "404 page not found\n"),
-            Self::Status(status) => Response::json(status.code, &self.to_value()),
+            Self::Status(status) => {
+                let response = Response::json(status.code, &self.to_value());
+                match status.details.as_ref().and_then(|details| details.get("retryAfterSeconds")) {
+                    Some(seconds) => response.with_header("retry-after", seconds.to_string()),
+                    None => response,
+                }
+            }
         }
     }
 }

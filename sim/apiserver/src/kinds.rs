@@ -1,106 +1,148 @@
-//! The table of built-in kinds.
+//! The built-in kinds: what a real server's discovery lists, and what it does not say about them.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
+use serde_json::{Value, json};
 use sindri_merge::Shape;
 
+use crate::pointer::{list, text};
 use crate::registry::{Resource, Version};
+use crate::types::{encode, types};
 
-/// One row of the table. All of them are served and stored in one version.
-struct BuiltIn {
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-    short_names: &'static [&'static str],
-    categories: &'static [&'static str],
-    namespaced: bool,
-    /// Whether the object's spec has a generation.
-    generation: bool,
-    /// Whether there is a `/status` to write to.
-    status: bool,
-}
+const DISCOVERY: &str = include_str!(concat!(env!("OUT_DIR"), "/discovery.json"));
 
-/// What most kinds are: in namespaces, without a generation, without a status.
-const PLAIN: BuiltIn = BuiltIn {
-    group: "",
-    version: "v1",
-    kind: "",
-    plural: "",
-    short_names: &[],
-    categories: &[],
-    namespaced: true,
-    generation: false,
-    status: false,
-};
-
-const BUILT_IN: [BuiltIn; 10] = [
-    BuiltIn { kind: "ConfigMap", plural: "configmaps", short_names: &["cm"], ..PLAIN },
-    BuiltIn { kind: "Namespace", plural: "namespaces", short_names: &["ns"], namespaced: false, status: true, ..PLAIN },
-    BuiltIn {
-        kind: "PersistentVolumeClaim",
-        plural: "persistentvolumeclaims",
-        short_names: &["pvc"],
-        status: true,
-        ..PLAIN
-    },
-    BuiltIn {
-        kind: "Pod",
-        plural: "pods",
-        short_names: &["po"],
-        categories: &["all"],
-        generation: true,
-        status: true,
-        ..PLAIN
-    },
-    BuiltIn { kind: "Secret", plural: "secrets", ..PLAIN },
-    BuiltIn { kind: "Service", plural: "services", short_names: &["svc"], categories: &["all"], status: true, ..PLAIN },
-    BuiltIn { kind: "ServiceAccount", plural: "serviceaccounts", short_names: &["sa"], ..PLAIN },
-    BuiltIn {
-        group: "apps",
-        kind: "Deployment",
-        plural: "deployments",
-        short_names: &["deploy"],
-        categories: &["all"],
-        generation: true,
-        status: true,
-        ..PLAIN
-    },
-    BuiltIn { group: "coordination.k8s.io", kind: "Lease", plural: "leases", ..PLAIN },
-    BuiltIn {
-        group: "apiextensions.k8s.io",
-        kind: "CustomResourceDefinition",
-        plural: "customresourcedefinitions",
-        short_names: &["crd", "crds"],
-        categories: &["api-extensions"],
-        namespaced: false,
-        generation: true,
-        status: true,
-        ..PLAIN
-    },
+/// Kinds whose objects count the generations of what is wanted. Discovery does not say it.
+const WITH_GENERATION: [&str; 27] = [
+    "CSIDriver",
+    "CronJob",
+    "CustomResourceDefinition",
+    "DaemonSet",
+    "Deployment",
+    "EndpointSlice",
+    "FlowSchema",
+    "Ingress",
+    "IngressClass",
+    "Job",
+    "MutatingWebhookConfiguration",
+    "NetworkPolicy",
+    "Pod",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "PriorityLevelConfiguration",
+    "ReplicaSet",
+    "ReplicationController",
+    "ResourceClaim",
+    "ResourceSlice",
+    "StatefulSet",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+    "DeviceClass",
+    "ServiceCIDR",
+    "IPAddress",
 ];
 
-/// The resources that every server has.
-pub(crate) fn built_in() -> impl Iterator<Item = Resource> {
-    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    BUILT_IN.iter().map(move |row| Resource {
-        group: row.group.to_owned(),
-        plural: row.plural.to_owned(),
-        singular: row.kind.to_lowercase(),
-        kind: row.kind.to_owned(),
-        list_kind: format!("{}List", row.kind),
-        short_names: owned(row.short_names),
-        categories: owned(row.categories),
-        namespaced: row.namespaced,
-        generation: row.generation,
-        custom: false,
-        storage: row.version.to_owned(),
-        versions: vec![Arc::new(Version {
-            name: row.version.to_owned(),
-            status: row.status,
-            schema: None,
-            shape: Shape::well_known(row.kind),
-            columns: Vec::new(),
-        })],
+/// Kinds that a PUT creates when they are missing.
+const CREATED_BY_UPDATE: [&str; 9] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Endpoints",
+    "Event",
+    "Lease",
+    "LimitRange",
+    "Role",
+    "RoleBinding",
+    "Service",
+];
+
+/// Kinds whose users are warned.
+const DEPRECATED: [(&str, &str); 2] = [
+    ("ComponentStatus", "v1 ComponentStatus is deprecated in v1.19+"),
+    ("Endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+];
+
+/// What a real server said about itself.
+pub(crate) fn recorded() -> &'static Value {
+    static READ: OnceLock<Value> = OnceLock::new();
+    READ.get_or_init(|| serde_json::from_str(DISCOVERY).unwrap_or_default())
+}
+
+/// The resources that every server has. Read once, shared by every server.
+pub(crate) fn built_in() -> &'static [Arc<Resource>] {
+    static READ: OnceLock<Vec<Arc<Resource>>> = OnceLock::new();
+    READ.get_or_init(|| {
+        let mut resources: BTreeMap<(String, String), Resource> = BTreeMap::new();
+        for document in ["/core/items", "/groups/items"] {
+            for item in list(recorded(), document) {
+                let group = text(item, "/metadata/name");
+                for version in list(item, "/versions") {
+                    for entry in list(version, "/resources") {
+                        add(&mut resources, group, text(version, "/version"), entry);
+                    }
+                }
+            }
+        }
+        resources.into_values().map(Arc::new).collect()
     })
+}
+
+fn add(resources: &mut BTreeMap<(String, String), Resource>, group: &str, version: &str, entry: &Value) {
+    let texts = |pointer: &str| list(entry, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let (plural, kind) = (text(entry, "/resource").to_owned(), text(entry, "/responseKind/kind").to_owned());
+    let built = read_version(group, version, &kind, entry);
+    let found = resources.entry((group.to_owned(), plural.clone())).or_insert_with(|| Resource {
+        group: group.to_owned(),
+        plural,
+        singular: text(entry, "/singularResource").to_owned(),
+        list_kind: format!("{kind}List"),
+        short_names: texts("/shortNames"),
+        categories: texts("/categories"),
+        namespaced: text(entry, "/scope") == "Namespaced",
+        generation: WITH_GENERATION.contains(&kind.as_str()),
+        created_by_update: CREATED_BY_UPDATE.contains(&kind.as_str()),
+        verbs: texts("/verbs"),
+        custom: false,
+        storage: version.to_owned(),
+        versions: Vec::new(),
+        kind,
+    });
+    found.versions.push(Arc::new(built));
+}
+
+fn read_version(group: &str, version: &str, kind: &str, entry: &Value) -> Version {
+    let typed = types().of_kind(group, version, kind);
+    let shape =
+        typed.and_then(|typed| types().shape(typed.name)).map_or_else(Shape::object, |shape| Shape::clone(shape));
+    let mut subresources = BTreeMap::new();
+    for subresource in list(entry, "/subresources") {
+        let verbs = list(subresource, "/verbs").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        subresources.insert(text(subresource, "/subresource").to_owned(), verbs);
+    }
+    Version {
+        name: version.to_owned(),
+        status: subresources.contains_key("status"),
+        schema: None,
+        declared: None,
+        blank: typed.map_or_else(|| json!({}), encode::skeleton),
+        typed,
+        shape,
+        columns: Vec::new(),
+        subresources,
+        scale: None,
+        deprecation: DEPRECATED.iter().find(|(of, _)| *of == kind).map(|(_, warning)| (*warning).to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_resource_of_the_recorded_discovery_is_served_with_its_type() {
+        assert!(built_in().len() > 60);
+        for resource in built_in() {
+            assert!(resource.versions.iter().all(|version| version.typed.is_some()), "{}", resource.qualified());
+        }
+    }
 }

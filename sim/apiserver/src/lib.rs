@@ -3,24 +3,29 @@
 //! The machine ([`ApiServer`]) has no clock, no sockets, no threads and no entropy of its own; faults arrive as inputs.
 //! The same seed and the same inputs give the same bytes. [`serve()`] puts it behind HTTP.
 //!
-//! Left out on purpose: authentication and authorization (every request is allowed), admission webhooks, pods and
-//! everything that runs them, protobuf, and the hand-written validation of most built-in fields.
+//! Left out on purpose: admission webhooks, everything that runs pods, protobuf, and the hand-written
+//! validation of most built-in fields. Every request is allowed unless the server was given an administrator.
 
+mod access;
 mod controllers;
 mod defaults;
 mod discovery;
 mod error;
+mod health;
 mod ids;
 mod journal;
 mod kinds;
 mod media;
 mod openapi;
 mod pointer;
+mod policy;
+mod prepare;
 mod registry;
 mod render;
 mod request;
 mod response;
 mod route;
+mod rule;
 mod schedule;
 mod selector;
 mod serve;
@@ -28,6 +33,7 @@ mod server;
 mod shared;
 mod store;
 mod table;
+mod types;
 mod validate;
 mod verbs;
 mod watch;
@@ -35,8 +41,8 @@ mod yaml;
 
 pub use jiff::Timestamp;
 pub use journal::{Actor, StoredKey, Verb, Write};
-pub use request::{Fault, Headers, Request, RequestError};
-pub use response::Response;
+pub use request::{Credentials, Fault, Headers, Impersonation, Request, RequestError};
+pub use response::{Response, watch_headers};
 pub use serve::{Admission, Clock, Gate, OpenGate, serve};
 pub use server::{ApiServer, BODY_BYTES_MAX, Lags};
 pub use shared::SharedServer;

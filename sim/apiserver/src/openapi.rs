@@ -5,8 +5,10 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::discovery::fingerprint;
 use crate::pointer::api_version;
 use crate::registry::{Registry, Target};
+use crate::response::Response;
 
 /// `/openapi/v3`
 pub(crate) fn index(registry: &Registry) -> Value {
@@ -41,6 +43,23 @@ pub(crate) fn document(registry: &Registry, group: &str, version: &str) -> Optio
 /// `/openapi/v2`
 pub(crate) fn version_2() -> Value {
     json!({"swagger": "2.0", "info": {"title": "Kubernetes", "version": "v1.35.4"}, "paths": {}, "definitions": {}})
+}
+
+/// A document with its tag; 304 when the client has it already.
+pub(crate) fn answer(document: &Value, if_none_match: &str, compressible: bool) -> Response {
+    let body = document.to_string();
+    let tag = format!("\"{:016X}\"", fingerprint(body.as_bytes()));
+    let unchanged = if_none_match == tag;
+    let mut headers = vec![("etag", tag)];
+    if compressible {
+        headers.push(("vary", "Accept-Encoding".to_owned()));
+    }
+    headers.push(("vary", "Accept".to_owned()));
+    if unchanged {
+        return Response::Full { status: 304, headers, body: bytes::Bytes::new() };
+    }
+    headers.push(("content-type", "application/json".to_owned()));
+    Response::Full { status: 200, headers, body: body.into() }
 }
 
 fn root(group: &str, version: &str) -> String {

@@ -3,11 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sindri_merge::Shape;
 
 use crate::kinds::built_in;
 use crate::pointer::{api_version, list, text};
+use crate::types::Type;
+
+/// What can be done with instances of a definition.
+const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+/// What can be done with a part of an object.
+pub(crate) const PART_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// One resource of the API in all its served versions.
 #[derive(Clone, Debug)]
@@ -21,6 +27,10 @@ pub(crate) struct Resource {
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
     pub(crate) generation: bool,
+    /// Whether an update makes what is missing.
+    pub(crate) created_by_update: bool,
+    /// What can be done with its objects, as discovery says it.
+    pub(crate) verbs: Vec<String>,
     pub(crate) custom: bool,
     /// The version in which objects are stored.
     pub(crate) storage: String,
@@ -33,10 +43,23 @@ pub(crate) struct Resource {
 pub(crate) struct Version {
     pub(crate) name: String,
     pub(crate) status: bool,
+    /// The schema of a custom resource.
     pub(crate) schema: Option<Value>,
+    /// The schema of a custom resource as an apply sees it: with metadata.
+    pub(crate) declared: Option<Value>,
+    /// The type of a built-in kind.
+    pub(crate) typed: Option<Type<'static>>,
+    /// An object of the version before anything was said about it.
+    pub(crate) blank: Value,
     pub(crate) shape: Shape,
     /// Additional printer columns of a custom resource.
     pub(crate) columns: Vec<Value>,
+    /// The subresources with their verbs.
+    pub(crate) subresources: BTreeMap<String, Vec<String>>,
+    /// Where the scale of a custom resource is.
+    pub(crate) scale: Option<Value>,
+    /// What whoever uses this version is warned of.
+    pub(crate) deprecation: Option<String>,
 }
 
 impl Resource {
@@ -62,6 +85,16 @@ impl Resource {
         self.is("apiextensions.k8s.io", "customresourcedefinitions")
     }
 
+    /// Whether an update must say which version it replaces.
+    pub(crate) fn needs_version(&self) -> bool {
+        self.custom || self.is_definition() || self.is("coordination.k8s.io", "leases")
+    }
+
+    /// Whether it only answers a question and keeps nothing.
+    pub(crate) fn is_review(&self) -> bool {
+        !self.custom && self.verbs == ["create"] && self.kind.ends_with("Review")
+    }
+
     /// The resource that a definition describes. `None` when it serves no version.
     pub(crate) fn from_definition(definition: &Value) -> Option<Self> {
         let names = definition.pointer("/spec/names")?;
@@ -71,7 +104,7 @@ impl Resource {
         let mut versions: Vec<Arc<Version>> = declared
             .iter()
             .filter(|version| flag(version, "served"))
-            .map(|version| Arc::new(read_version(version)))
+            .map(|version| Arc::new(read_version(definition, version)))
             .collect();
         versions.sort_by(|one, other| priority(&other.name).cmp(&priority(&one.name)).then(one.name.cmp(&other.name)));
         let storage = declared.iter().find(|version| flag(version, "storage"))?;
@@ -89,6 +122,8 @@ impl Resource {
             categories: owned("/categories"),
             namespaced: text(definition, "/spec/scope") == "Namespaced",
             generation: true,
+            created_by_update: false,
+            verbs: VERBS.map(str::to_owned).to_vec(),
             custom: true,
             storage: text(storage, "/name").to_owned(),
             versions,
@@ -96,15 +131,43 @@ impl Resource {
     }
 }
 
-fn read_version(version: &Value) -> Version {
+fn read_version(definition: &Value, version: &Value) -> Version {
     let schema = version.pointer("/schema/openAPIV3Schema").cloned();
+    let has = |name: &str| version.pointer(&format!("/subresources/{name}")).is_some_and(Value::is_object);
+    let subresources = ["scale", "status"].into_iter().filter(|name| has(name));
     Version {
         name: text(version, "/name").to_owned(),
-        status: version.pointer("/subresources/status").is_some_and(Value::is_object),
+        status: has("status"),
         shape: schema.as_ref().map_or_else(Shape::object, Shape::from_schema),
+        declared: schema.as_ref().map(declared),
         schema,
+        typed: None,
+        blank: json!({}),
         columns: list(version, "/additionalPrinterColumns").to_vec(),
+        subresources: subresources.map(|name| (name.to_owned(), PART_VERBS.map(str::to_owned).to_vec())).collect(),
+        scale: version.pointer("/subresources/scale").cloned(),
+        deprecation: version.get("deprecated").and_then(Value::as_bool).unwrap_or_default().then(|| {
+            let said = text(version, "/deprecationWarning");
+            let (group, kind) = (text(definition, "/spec/group"), text(definition, "/spec/names/kind"));
+            if said.is_empty() {
+                format!("{group}/{} {kind} is deprecated", text(version, "/name"))
+            } else {
+                said.to_owned()
+            }
+        }),
     }
+}
+
+/// A schema with the fields that every object has.
+fn declared(schema: &Value) -> Value {
+    let mut declared = schema.clone();
+    if let Some(properties) = declared.get_mut("properties").and_then(Value::as_object_mut) {
+        let metadata = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+        properties.insert("metadata".to_owned(), json!({ "$ref": metadata }));
+        properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
+        properties.insert("kind".to_owned(), json!({"type": "string"}));
+    }
+    declared
 }
 
 /// How versions are preferred: general availability before beta before alpha before anything else, newer before older.
@@ -149,7 +212,9 @@ pub(crate) struct Registry {
 impl Registry {
     pub(crate) fn new() -> Self {
         let mut registry = Self { resources: BTreeMap::new() };
-        built_in().for_each(|resource| registry.serve(resource));
+        for resource in built_in() {
+            registry.resources.insert((resource.group.clone(), resource.plural.clone()), resource.clone());
+        }
         registry
     }
 
@@ -179,6 +244,10 @@ impl Registry {
 
     pub(crate) fn by_kind(&self, group: &str, kind: &str) -> Option<&Arc<Resource>> {
         self.resources.values().find(|resource| resource.group == group && resource.kind == kind)
+    }
+
+    pub(crate) fn has_group(&self, group: &str) -> bool {
+        self.resources.keys().any(|(served, _)| served == group)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {

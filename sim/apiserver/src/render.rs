@@ -9,8 +9,10 @@ use crate::media::Form;
 use crate::pointer::text;
 use crate::registry::Target;
 use crate::table;
+use crate::validate::schema;
 
-/// A stored object in the version of the request. No conversion beyond the version's name, as with the strategy `None`.
+/// A stored object in the version of the request. Of an instance only what that version knows is shown, with its
+/// defaults, as with the strategy `None`.
 pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
     let wanted = target.api_version();
     if text(object, "/apiVersion") == wanted {
@@ -18,6 +20,10 @@ pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
     }
     let mut converted = Value::clone(object);
     converted["apiVersion"] = json!(wanted);
+    if let Some(rules) = &target.version.schema {
+        schema::prune(rules, &mut converted);
+        schema::fill_defaults(rules, &mut converted);
+    }
     Arc::new(converted)
 }
 
@@ -26,9 +32,9 @@ pub(crate) fn object(target: &Target, form: Form, now: Timestamp, object: &Arc<V
     match form {
         Form::Object => Value::clone(&convert(target, object)),
         Form::Metadata => partial(object),
-        Form::Table => {
+        Form::Table(include) => {
             let version = object.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
-            table::table(target, now, std::slice::from_ref(object), json!({ "resourceVersion": version }))
+            table::table(target, include, now, std::slice::from_ref(object), json!({ "resourceVersion": version }))
         }
     }
 }
@@ -39,6 +45,10 @@ pub(crate) fn list(target: &Target, form: Form, now: Timestamp, objects: &[Arc<V
         Form::Object => {
             let items: Vec<Value> = objects.iter().map(|object| list_item(target, object)).collect();
             let kind = &target.resource.list_kind;
+            let mut metadata = metadata;
+            if target.resource.custom && metadata.get("continue").is_none() {
+                metadata["continue"] = json!("");
+            }
             json!({"kind": kind, "apiVersion": target.api_version(), "metadata": metadata, "items": items})
         }
         Form::Metadata => {
@@ -47,7 +57,7 @@ pub(crate) fn list(target: &Target, form: Form, now: Timestamp, objects: &[Arc<V
             let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
             json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items})
         }
-        Form::Table => table::table(target, now, objects, metadata),
+        Form::Table(include) => table::table(target, include, now, objects, metadata),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What goes into the machine: requests, and the faults that a simulated world adds to them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use bytes::Bytes;
 use http::Method;
@@ -33,8 +34,66 @@ pub struct Headers {
     pub user_agent: String,
     /// Which version of a discovery document the client has.
     pub if_none_match: String,
-    /// Whether credentials came along. They are never kept.
-    pub authorized: bool,
+    /// Which encodings of the answer the client takes.
+    pub accept_encoding: String,
+    /// Who the client proves to be.
+    pub authorization: Credentials,
+    /// As whom the client wants to be treated.
+    pub impersonation: Impersonation,
+}
+
+/// The value of `Authorization`. It is in no Debug form.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials(pub String);
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.0.is_empty() { "none" } else { "hidden" })
+    }
+}
+
+/// The headers `Impersonate-…`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Impersonation {
+    /// The user, if one is named.
+    pub user: Option<String>,
+    /// The groups, in order.
+    pub groups: Vec<String>,
+    /// The user's identity.
+    pub uid: Option<String>,
+    /// Whether anything else about the user is said.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl Headers {
+    /// Reads the headers of a request.
+    #[must_use]
+    pub fn read(headers: &http::HeaderMap) -> Self {
+        let header = |name: &str| {
+            // Several lines of one header mean the same as one line with commas.
+            let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+            values.join(",")
+        };
+        let optional = |name: &str| headers.contains_key(name).then(|| header(name));
+        let all = |name: &http::HeaderName| -> Vec<String> {
+            headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
+        };
+        let extra = headers.keys().filter_map(|name| Some((name.as_str().strip_prefix("impersonate-extra-")?, name)));
+        Self {
+            accept: header("accept"),
+            content_type: header("content-type"),
+            user_agent: header("user-agent"),
+            if_none_match: header("if-none-match"),
+            accept_encoding: header("accept-encoding"),
+            authorization: Credentials(header("authorization")),
+            impersonation: Impersonation {
+                user: optional("impersonate-user"),
+                groups: all(&http::HeaderName::from_static("impersonate-group")),
+                uid: optional("impersonate-uid"),
+                extra: extra.map(|(key, name)| (key.to_owned(), all(name))).collect(),
+            },
+        }
+    }
 }
 
 /// A request target that is not one.
@@ -73,6 +132,13 @@ impl Request {
         content_type.clone_into(&mut self.headers.content_type);
         self.body = body.into();
         self
+    }
+
+    /// The same request as a watch.
+    pub(crate) fn as_watch(&self) -> Self {
+        let mut watch = self.clone();
+        watch.query.insert("watch".to_owned(), "true".to_owned());
+        watch
     }
 
     /// The value of a query parameter that is there and not empty.

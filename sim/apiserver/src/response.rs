@@ -1,9 +1,25 @@
 //! What comes out of the machine.
 
+use std::io::Write;
+
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::media;
+use crate::request::Request;
+use crate::verbs::yaml_form;
 use crate::watch::WatchId;
+
+/// Smaller answers are not worth compressing.
+const COMPRESS_BYTES_MIN: usize = 128 * 1024;
+
+/// Without a time or a name, so that the same answer is the same bytes.
+fn compressed(body: &Bytes) -> Bytes {
+    let mut encoder = flate2::GzBuilder::new().mtime(0).write(Vec::new(), flate2::Compression::fast());
+    // Writing into memory does not fail.
+    let written = encoder.write_all(body).and_then(|()| encoder.finish());
+    written.map_or_else(|_| body.clone(), Bytes::from)
+}
 
 /// The answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +37,12 @@ pub enum Response {
     Watch(WatchId),
     /// The connection must be cut without an answer.
     Cut,
+}
+
+/// The headers of a stream of events.
+#[must_use]
+pub fn watch_headers() -> Vec<(&'static str, String)> {
+    vec![("content-type", "application/json".to_owned())]
 }
 
 impl Response {
@@ -50,6 +72,43 @@ impl Response {
             headers.push((name, value));
         }
         self
+    }
+
+    /// The head of an answer alone.
+    pub(crate) fn without_body(mut self) -> Self {
+        if let Self::Full { body, .. } = &mut self {
+            *body = Bytes::new();
+        }
+        self
+    }
+
+    /// The answer in the encoding that the client takes.
+    pub(crate) fn in_form(self, request: &Request) -> Self {
+        match self.in_yaml(request) {
+            Self::Full { status, mut headers, body } if body.len() >= COMPRESS_BYTES_MIN => {
+                let takes = request.headers.accept_encoding.split(',').any(|encoding| encoding.trim() == "gzip");
+                if !takes {
+                    return Self::Full { status, headers, body };
+                }
+                headers.push(("content-encoding", "gzip".to_owned()));
+                headers.push(("vary", "Accept-Encoding".to_owned()));
+                Self::Full { status, headers, body: compressed(&body) }
+            }
+            other => other,
+        }
+    }
+
+    /// An answer of JSON as YAML, where the client prefers that.
+    fn in_yaml(self, request: &Request) -> Self {
+        let is_json = self.header("content-type") == Some("application/json");
+        let document = if is_json && media::wants_yaml(request) { self.body_json() } else { None };
+        match (self, document) {
+            (Self::Full { status, .. }, Some(document)) => {
+                let headers = vec![("content-type", "application/yaml".to_owned())];
+                Self::Full { status, headers, body: yaml_form::write(&document).into() }
+            }
+            (other, _) => other,
+        }
     }
 
     /// The status of a complete answer; a watch is 200.

@@ -5,8 +5,8 @@
 pub(crate) enum Route {
     /// `/version`
     Version,
-    /// `/healthz`, `/livez`, `/readyz`
-    Health,
+    /// `/healthz`, `/livez`, `/readyz`, and each check of them
+    Health { endpoint: String, check: String },
     /// `/api`
     Core,
     /// `/apis`
@@ -23,6 +23,16 @@ pub(crate) enum Route {
     OpenApi3 { group: String, version: String },
     /// A resource, one object of it, or a subresource of that.
     Objects(Objects),
+    /// `/`
+    Root,
+    /// `/openid/v1/jwks`
+    Keys,
+    /// `/.well-known/openid-configuration`
+    Issuer,
+    /// A watch of what another path names.
+    Watch(Box<Route>),
+    /// Below a group, but no path of a resource.
+    NoResource,
     /// Nothing.
     Nowhere,
 }
@@ -39,10 +49,22 @@ pub(crate) struct Objects {
 }
 
 pub(crate) fn route(path: &str) -> Route {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let inner = path.strip_prefix('/').unwrap_or(path);
+    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    let parts: Vec<&str> = if inner.is_empty() { Vec::new() } else { inner.split('/').collect() };
+    if parts.iter().any(|part| matches!(*part, "" | "." | "..")) {
+        return if matches!(parts.first(), Some(&"api" | &"apis")) { Route::NoResource } else { Route::Nowhere };
+    }
     match parts.as_slice() {
+        [] => Route::Root,
+        ["openid", "v1", "jwks"] => Route::Keys,
+        [".well-known", "openid-configuration"] => Route::Issuer,
         ["version"] => Route::Version,
-        ["healthz" | "livez" | "readyz", ..] => Route::Health,
+        [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..]
+            if check.len() <= 1 || check[0] == "poststarthook" =>
+        {
+            Route::Health { endpoint: (*endpoint).to_owned(), check: check.join("/") }
+        }
         ["api"] => Route::Core,
         ["apis"] => Route::Groups,
         ["apis", group] => Route::Group((*group).to_owned()),
@@ -54,6 +76,9 @@ pub(crate) fn route(path: &str) -> Route {
         }
         ["api", version] => Route::Resources { group: String::new(), version: (*version).to_owned() },
         ["apis", group, version] => Route::Resources { group: (*group).to_owned(), version: (*version).to_owned() },
+        // The old way to ask for a watch.
+        ["api", version, "watch", rest @ ..] => Route::Watch(Box::new(objects("", version, rest))),
+        ["apis", group, version, "watch", rest @ ..] => Route::Watch(Box::new(objects(group, version, rest))),
         ["api", version, rest @ ..] => objects("", version, rest),
         ["apis", group, version, rest @ ..] => objects(group, version, rest),
         _ => Route::Nowhere,
@@ -71,7 +96,7 @@ fn objects(group: &str, version: &str, rest: &[&str]) -> Route {
         [plural] => (plural, None, None),
         [plural, name] => (plural, Some(name), None),
         [plural, name, subresource] => (plural, Some(name), Some(subresource)),
-        _ => return Route::Nowhere,
+        _ => return Route::NoResource,
     };
     let owned = |text: Option<&&str>| text.map(|text| (*text).to_owned());
     Route::Objects(Objects {

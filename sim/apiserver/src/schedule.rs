@@ -25,6 +25,26 @@ pub(crate) enum Task {
     CheckOwners(StoredKey),
     /// An object waits for its dependents to go, or to be let go.
     FinishDeletion(StoredKey),
+    /// A quota or a budget is counted again.
+    Count(StoredKey),
+    /// A claim or a volume goes when nothing uses it.
+    Unprotect(StoredKey),
+}
+
+impl Task {
+    /// Whether the API server itself does it, and not one of the controllers beside it.
+    pub(crate) fn is_of_the_server(&self) -> bool {
+        match self {
+            Self::EstablishDefinition(_) | Self::ServeDefinition(_) | Self::FinalizeDefinition(_) => true,
+            Self::FurnishNamespace(_)
+            | Self::TerminateNamespace(_)
+            | Self::CollectDependents(_)
+            | Self::CheckOwners(_)
+            | Self::FinishDeletion(_)
+            | Self::Count(_)
+            | Self::Unprotect(_) => false,
+        }
+    }
 }
 
 /// Tasks in the order of their time, and among equal times in the order in which they were added.

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::error::ApiError;
 use crate::request::{Fault, Headers, Request};
-use crate::response::Response;
+use crate::response::{Response, watch_headers};
 use crate::server::BODY_BYTES_MAX;
 use crate::shared::SharedServer;
 use crate::watch::WatchId;
@@ -165,18 +165,7 @@ async fn read(request: http::Request<Incoming>) -> Result<Result<Request, Respon
         Ok(read) => read,
         Err(error) => return Ok(Err(ApiError::bad_request(error.to_string()).into_response())),
     };
-    let header = |name: http::HeaderName| {
-        // Several lines of one header mean the same as one line with commas.
-        let values: Vec<&str> = parts.headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
-        values.join(",")
-    };
-    read.headers = Headers {
-        accept: header(http::header::ACCEPT),
-        content_type: header(http::header::CONTENT_TYPE),
-        user_agent: header(http::header::USER_AGENT),
-        if_none_match: header(http::header::IF_NONE_MATCH),
-        authorized: parts.headers.contains_key(http::header::AUTHORIZATION),
-    };
+    read.headers = Headers::read(&parts.headers);
     match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(body) => {
             read.body = body.to_bytes();
@@ -193,10 +182,7 @@ fn answer(front: &Front, response: Response) -> Result<http::Response<Body>, Cut
     let (status, headers, body) = match response {
         Response::Cut => return Err(Cut),
         Response::Full { status, headers, body } => (status, headers, Full::new(body).boxed_unsync()),
-        Response::Watch(id) => {
-            let headers = vec![("content-type", "application/json".to_owned())];
-            (200, headers, StreamBody::new(events(front.clone(), id)).boxed_unsync())
-        }
+        Response::Watch(id) => (200, watch_headers(), StreamBody::new(events(front.clone(), id)).boxed_unsync()),
     };
     let mut answer = http::Response::new(body);
     *answer.status_mut() = http::StatusCode::from_u16(status).map_err(|_| Cut)?;

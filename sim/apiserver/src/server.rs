@@ -10,18 +10,19 @@ use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::access::Issued;
 use crate::error::{ApiError, refusal};
 use crate::ids::Ids;
 use crate::journal::{Actor, StoredKey, Verb, Write};
 use crate::pointer::{later, uid};
 use crate::registry::Registry;
-use crate::request::{Fault, Request};
+use crate::request::{Credentials, Fault, Request};
 use crate::response::Response;
 use crate::route::{Route, route};
 use crate::schedule::{Schedule, Task};
 use crate::store::{Event, Store};
 use crate::watch::{Watch, WatchId};
-use crate::{discovery, media, openapi};
+use crate::{discovery, health, media, openapi};
 
 /// The largest body that is read, as in the real server.
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -73,6 +74,14 @@ pub struct ApiServer {
     journaling: bool,
     /// How many cluster addresses were given to services.
     pub(crate) addresses: u32,
+    /// How many ports on nodes were given to services.
+    pub(crate) node_ports: u32,
+    /// Whether the controllers of a whole control plane run.
+    controllers: bool,
+    /// The administrator's token; without one everybody is the administrator.
+    pub(crate) administrator: Option<Credentials>,
+    /// The tokens that accounts got.
+    pub(crate) tokens: BTreeMap<String, Issued>,
 }
 
 impl ApiServer {
@@ -96,8 +105,12 @@ impl ApiServer {
             journal: Vec::new(),
             journaling: true,
             addresses: 0,
+            node_ports: 0,
+            controllers: true,
+            administrator: None,
+            tokens: BTreeMap::new(),
         };
-        for name in ["default", "kube-public", "kube-system"] {
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             server.create_namespace(now, name);
         }
         server.journal.clear();
@@ -109,6 +122,14 @@ impl ApiServer {
     pub fn without_journal(mut self) -> Self {
         self.journal.clear();
         self.journaling = false;
+        self
+    }
+
+    /// The same server without what runs beside an API server: namespaces are not furnished or emptied, and no garbage
+    /// is collected. Definitions are still served, which the API server itself does.
+    #[must_use]
+    pub fn without_controllers(mut self) -> Self {
+        self.controllers = false;
         self
     }
 
@@ -208,36 +229,56 @@ impl ApiServer {
         if request.body.len() > BODY_BYTES_MAX {
             return ApiError::too_large(BODY_BYTES_MAX).into_response();
         }
-        let answered = match route(&request.path) {
-            Route::Objects(objects) => self.answer_objects(now, request, objects),
-            other => self.answer_document(request, &other),
+        let (request, route) = match route(&request.path) {
+            Route::Watch(inner) => (&request.as_watch(), *inner),
+            other => (request, other),
         };
-        answered.unwrap_or_else(ApiError::into_response)
+        let answered = match (self.admit(request, &route), route) {
+            (Err(refused), _) => Err(refused),
+            (Ok(user), Route::Objects(objects)) => self.answer_objects(now, request, user, objects),
+            (Ok(_), other) => self.answer_document(request, &other),
+        };
+        let response = answered.unwrap_or_else(ApiError::into_response);
+        if request.method == Method::HEAD { response.without_body() } else { response.in_form(request) }
     }
 
     /// Answers what is not about objects. All of it is read-only.
     fn answer_document(&self, request: &Request, route: &Route) -> Result<Response, ApiError> {
-        if request.method != Method::GET {
-            return Err(ApiError::NoSuchPath);
-        }
         let found = |document: Option<Value>| {
             document.map(|document| Response::json(200, &document)).ok_or(ApiError::NoSuchPath)
         };
+        match route {
+            Route::Nowhere => return Err(ApiError::NoSuchPath),
+            Route::NoResource => return Err(ApiError::no_such_resource()),
+            _ if request.method != Method::GET => return Err(ApiError::method_not_allowed()),
+            _ => {}
+        }
         let aggregated = media::wants_aggregated_discovery(request);
         let tag = &request.headers.if_none_match;
         match route {
             Route::Version => found(Some(discovery::version())),
-            Route::Health => Ok(Response::text(200, "ok")),
+            Route::Health { endpoint, check } => health::answer(request, endpoint, check),
+            Route::Root => found(Some(discovery::paths(&self.registry))),
+            Route::Keys => Ok(Response::json(200, &discovery::keys())
+                .with_header("content-type", "application/jwk-set+json".to_owned())),
+            Route::Issuer => found(Some(discovery::issuer())),
             Route::Core if aggregated => Ok(discovery::tagged(&discovery::aggregated(&self.registry, true), tag)),
             Route::Groups if aggregated => Ok(discovery::tagged(&discovery::aggregated(&self.registry, false), tag)),
             Route::Core => found(Some(discovery::core())),
             Route::Groups => found(Some(discovery::groups(&self.registry))),
             Route::Group(group) => found(discovery::group(&self.registry, group)),
-            Route::Resources { group, version } => found(discovery::resources(&self.registry, group, version)),
-            Route::OpenApi2 => found(Some(openapi::version_2())),
-            Route::OpenApi3Index => found(Some(openapi::index(&self.registry))),
-            Route::OpenApi3 { group, version } => found(openapi::document(&self.registry, group, version)),
-            Route::Objects(_) | Route::Nowhere => Err(ApiError::NoSuchPath),
+            Route::Resources { group, version } => match discovery::resources(&self.registry, group, version) {
+                None if self.registry.has_group(group) => Err(ApiError::no_such_resource()),
+                document => found(document),
+            },
+            Route::OpenApi2 => Ok(openapi::answer(&openapi::version_2(), tag, true)),
+            Route::OpenApi3Index => Ok(Response::json(200, &openapi::index(&self.registry))
+                .with_header("content-type", "text/plain; charset=utf-8".to_owned())),
+            Route::OpenApi3 { group, version } => match openapi::document(&self.registry, group, version) {
+                Some(document) => Ok(openapi::answer(&document, tag, false)),
+                None => Ok(Response::Full { status: 404, headers: Vec::new(), body: Bytes::new() }),
+            },
+            Route::Objects(_) | Route::Watch(_) | Route::NoResource | Route::Nowhere => Err(ApiError::NoSuchPath),
         }
     }
 
@@ -288,6 +329,9 @@ impl ApiServer {
     }
 
     pub(crate) fn schedule_after(&mut self, now: Timestamp, lag: SignedDuration, task: Task) {
+        if !self.controllers && !task.is_of_the_server() {
+            return;
+        }
         self.schedule.add(later(now, lag), task);
     }
 

@@ -1,83 +1,223 @@
-//! Rows for people, as `kubectl get` prints them: a name, a few facts of the kind, and the age.
+//! Rows for people, as `kubectl get` prints them. The columns of built-in kinds are those that a real server was recorded
+//! with; what stands in them is written down here.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::pointer::{list, name, text};
 use crate::registry::Target;
-use crate::render::partial;
+use crate::render::{convert, partial};
 
-/// The columns between name and age.
-fn columns(target: &Target) -> Vec<(String, String)> {
-    let fixed: &[(&str, &str)] = match (target.resource.custom, target.resource.kind.as_str()) {
-        (false, "Namespace") => &[("Status", "string")],
-        (false, "ConfigMap") => &[("Data", "integer")],
-        (false, "Secret") => &[("Type", "string"), ("Data", "integer")],
-        (false, "Service") => &[("Type", "string"), ("Cluster-IP", "string"), ("Port(s)", "string")],
-        (false, "Deployment") => &[("Ready", "string"), ("Up-to-date", "integer"), ("Available", "integer")],
-        _ => &[],
-    };
-    let fixed = fixed.iter().map(|(title, kind)| ((*title).to_owned(), (*kind).to_owned()));
-    let extra = target.version.columns.iter().filter(|column| text(column, "/name") != "Age");
-    fixed.chain(extra.map(|column| (text(column, "/name").to_owned(), text(column, "/type").to_owned()))).collect()
+const COLUMNS: &str = include_str!(concat!(env!("OUT_DIR"), "/columns.json"));
+/// A kind that has only the columns that every kind has.
+const PLAIN: &str = "/limitranges";
+/// A kind whose last column is the age.
+const AGED: &str = "/serviceaccounts";
+
+/// What a row holds besides its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Include {
+    None,
+    Metadata,
+    Object,
 }
 
-fn facts(target: &Target, object: &Value) -> Vec<Value> {
-    let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len);
-    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
-    if target.resource.custom {
-        let columns = target.version.columns.iter().filter(|column| text(column, "/name") != "Age");
-        return columns.map(|column| at_path(object, text(column, "/jsonPath"))).collect();
+fn recorded() -> &'static Value {
+    static READ: OnceLock<Value> = OnceLock::new();
+    READ.get_or_init(|| serde_json::from_str(COLUMNS).unwrap_or_default())
+}
+
+fn key(target: &Target) -> String {
+    format!("{}/{}", target.resource.group, target.resource.plural)
+}
+
+fn is_plain(target: &Target) -> bool {
+    !target.resource.custom && recorded().get(key(target)).is_none_or(|columns| *columns == recorded()[PLAIN])
+}
+
+fn columns(target: &Target) -> Vec<Value> {
+    let of = |key: &str| recorded().get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    if !target.resource.custom {
+        let own = of(&key(target));
+        return if own.is_empty() { of(PLAIN) } else { own };
     }
-    match target.resource.kind.as_str() {
-        "Namespace" => vec![json!(text(object, "/status/phase"))],
+    let mut columns: Vec<Value> = of(AGED).into_iter().take(1).collect();
+    for column in &target.version.columns {
+        let said = |field: &str| column.get(field).cloned().unwrap_or_else(|| json!(""));
+        let priority = column.get("priority").cloned().unwrap_or_else(|| json!(0));
+        let path = text(column, "/jsonPath");
+        let description = match text(column, "/description") {
+            "" => json!(format!("Custom resource definition column (in JSONPath format): {path}")),
+            given => json!(given),
+        };
+        columns.push(json!({
+            "name": said("name"), "type": said("type"), "format": said("format"), "description": description,
+            "priority": priority,
+        }));
+    }
+    if target.version.columns.is_empty() {
+        columns.extend(of(AGED).into_iter().nth(1).map(|mut age| {
+            age["type"] = json!("date");
+            age
+        }));
+    }
+    columns
+}
+
+fn cells(target: &Target, now: Timestamp, object: &Value) -> Vec<Value> {
+    let own = json!(name(object));
+    let created = text(object, "/metadata/creationTimestamp");
+    if target.resource.custom {
+        let facts = target.version.columns.iter().map(|column| cell(now, column, object));
+        let age = target.version.columns.is_empty().then(|| json!(age(now, created)));
+        return std::iter::once(own).chain(facts).chain(age).collect();
+    }
+    if is_plain(target) {
+        return vec![own, json!(created)];
+    }
+    let mut cells = vec![own];
+    cells.extend(facts(&target.resource.kind, object));
+    cells.push(json!(age(now, created)));
+    cells.extend(more(&target.resource.kind, object));
+    cells
+}
+
+/// A column that a definition describes.
+fn cell(now: Timestamp, column: &Value, object: &Value) -> Value {
+    let found = at_path(object, text(column, "/jsonPath"));
+    match (text(column, "/type"), &found) {
+        ("date", Value::String(at)) => json!(age(now, at)),
+        ("string", Value::Number(_) | Value::Bool(_)) => json!(found.to_string()),
+        _ => found,
+    }
+}
+
+/// What stands between the name and the age.
+fn facts(kind: &str, object: &Value) -> Vec<Value> {
+    let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_object).map_or(0, Map::len);
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
+    let said = |pointer: &str| json!(text(object, pointer));
+    let or_none =
+        |pointer: &str| json!(Some(text(object, pointer)).filter(|text| !text.is_empty()).unwrap_or("<none>"));
+    match kind {
+        "Namespace" => vec![said("/status/phase")],
         "ConfigMap" => vec![json!(count("/data") + count("/binaryData"))],
-        "Secret" => vec![json!(text(object, "/type")), json!(count("/data"))],
-        "Service" => {
-            vec![json!(text(object, "/spec/type")), json!(text(object, "/spec/clusterIP")), json!(ports(object))]
-        }
+        "Secret" => vec![said("/type"), json!(count("/data"))],
+        "Service" => vec![said("/spec/type"), or_none("/spec/clusterIP"), json!("<none>"), json!(ports(object))],
         "Deployment" => {
             let ready = format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas"));
             vec![json!(ready), json!(number("/status/updatedReplicas")), json!(number("/status/availableReplicas"))]
         }
+        "ReplicaSet" | "ReplicationController" => ["/spec/replicas", "/status/replicas", "/status/readyReplicas"]
+            .map(|pointer| json!(number(pointer)))
+            .to_vec(),
+        "StatefulSet" => vec![json!(format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas")))],
+        "Pod" => {
+            let statuses = list(object, "/status/containerStatuses");
+            let ready = statuses.iter().filter(|status| status["ready"] == true).count();
+            let all = list(object, "/spec/containers").len();
+            let restarts: u64 = statuses.iter().filter_map(|status| status["restartCount"].as_u64()).sum();
+            vec![json!(format!("{ready}/{all}")), said("/status/phase"), json!(restarts.to_string())]
+        }
+        "PersistentVolumeClaim" => vec![
+            said("/status/phase"),
+            said("/spec/volumeName"),
+            said("/status/capacity/storage"),
+            json!(""),
+            said("/spec/storageClassName"),
+            json!("<unset>"),
+        ],
+        "Lease" => vec![said("/spec/holderIdentity")],
+        "RoleBinding" => vec![json!(format!("{}/{}", text(object, "/roleRef/kind"), text(object, "/roleRef/name")))],
+        "NetworkPolicy" => vec![json!(selector(object.pointer("/spec/podSelector")))],
+        "Ingress" => vec![or_none("/spec/ingressClassName"), json!("*"), json!(""), json!("80")],
+        "ResourceQuota" | "CronJob" | "Job" | "DaemonSet" | "Endpoints" => Vec::new(),
         _ => Vec::new(),
     }
+}
+
+/// What stands behind the age, for those who want to see more.
+fn more(kind: &str, object: &Value) -> Vec<Value> {
+    let containers = list(object, "/spec/template/spec/containers");
+    let joined =
+        |field: &str| json!(containers.iter().map(|container| text(container, field)).collect::<Vec<_>>().join(","));
+    match kind {
+        "Deployment" | "ReplicaSet" | "DaemonSet" | "Job" | "CronJob" => {
+            vec![joined("/name"), joined("/image"), json!(selector(object.pointer("/spec/selector")))]
+        }
+        "StatefulSet" => vec![joined("/name"), joined("/image")],
+        "Service" => {
+            let labels = json!({ "matchLabels": object.pointer("/spec/selector") });
+            vec![json!(selector(Some(&labels)))]
+        }
+        "Pod" => vec![json!("<none>"), json!("<none>"), json!("<none>"), json!("<none>")],
+        "PersistentVolumeClaim" => vec![json!(text(object, "/spec/volumeMode"))],
+        _ => Vec::new(),
+    }
+}
+
+/// A selector as people write it.
+pub(crate) fn selector(selector: Option<&Value>) -> String {
+    let labels = selector.and_then(|selector| selector.get("matchLabels")).and_then(Value::as_object);
+    let mut parts: Vec<String> = labels
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    for expression in selector.map(|selector| list(selector, "/matchExpressions")).unwrap_or_default() {
+        let key = text(expression, "/key");
+        let values: Vec<&str> = list(expression, "/values").iter().filter_map(Value::as_str).collect();
+        parts.push(match text(expression, "/operator") {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "Exists" => key.to_owned(),
+            _ => format!("!{key}"),
+        });
+    }
+    parts.sort();
+    if parts.is_empty() { "<none>".to_owned() } else { parts.join(",") }
 }
 
 fn ports(service: &Value) -> String {
     let port = |port: &Value| {
         let number = port.get("port").map(Value::to_string).unwrap_or_default();
-        format!("{number}/{}", text(port, "/protocol"))
+        let node = port.get("nodePort").map(|node| format!(":{node}")).unwrap_or_default();
+        format!("{number}{node}/{}", text(port, "/protocol"))
     };
     let ports: Vec<String> = list(service, "/spec/ports").iter().map(port).collect();
     if ports.is_empty() { "<none>".to_owned() } else { ports.join(",") }
 }
 
 /// A plain path such as `.spec.size`; filters and indices are left out.
-fn at_path(object: &Value, path: &str) -> Value {
+pub(crate) fn at_path(object: &Value, path: &str) -> Value {
     let found = path.split('.').filter(|part| !part.is_empty()).try_fold(object, |value, part| value.get(part));
     found.cloned().unwrap_or(Value::Null)
 }
 
-pub(crate) fn table(target: &Target, now: Timestamp, objects: &[Arc<Value>], metadata: Value) -> Value {
-    let column = |title: &str, kind: &str, format: &str| json!({"name": title, "type": kind, "format": format, "description": "", "priority": 0});
-    let mut definitions = vec![column("Name", "string", "name")];
-    definitions.extend(columns(target).iter().map(|(title, kind)| column(title, kind, "")));
-    definitions.push(column("Age", "string", ""));
+pub(crate) fn table(
+    target: &Target,
+    include: Include,
+    now: Timestamp,
+    objects: &[Arc<Value>],
+    metadata: Value,
+) -> Value {
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
-            let mut cells = vec![json!(name(object))];
-            cells.extend(facts(target, object));
-            cells.push(json!(age(now, text(object, "/metadata/creationTimestamp"))));
-            json!({"cells": cells, "object": partial(object)})
+            let held = match include {
+                Include::None => Value::Null,
+                Include::Metadata => partial(object),
+                Include::Object => Value::clone(&convert(target, object)),
+            };
+            json!({"cells": cells(target, now, object), "object": held})
         })
         .collect();
+    let rows = if rows.is_empty() && is_plain(target) { Value::Null } else { Value::Array(rows) };
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-        "columnDefinitions": definitions, "rows": rows,
+        "columnDefinitions": columns(target), "rows": rows,
     })
 }
 

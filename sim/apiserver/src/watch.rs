@@ -48,6 +48,8 @@ pub(crate) struct Watch {
     bookmark_at: Option<Timestamp>,
     ends_at: Option<Timestamp>,
     closed: bool,
+    /// Whether something was sent already.
+    began: bool,
 }
 
 impl Watch {
@@ -60,6 +62,7 @@ impl Watch {
             bookmark_at: bookmarks.then(|| later(now, BOOKMARK_INTERVAL)),
             ends_at: timeout.map(|timeout| later(now, timeout)),
             closed: false,
+            began: false,
         }
     }
 
@@ -117,7 +120,7 @@ impl Watch {
     }
 
     /// A change seen through the selection: an object that begins to match is added, one that ceases to is deleted.
-    fn see(&self, now: Timestamp, event: &Event) -> Option<Bytes> {
+    fn see(&mut self, now: Timestamp, event: &Event) -> Option<Bytes> {
         let resource = &self.scope.target.resource;
         if event.key.group != resource.group || event.key.plural != resource.plural {
             return None;
@@ -139,12 +142,17 @@ impl Watch {
         }
     }
 
-    fn line(&self, kind: &str, now: Timestamp, object: &Arc<Value>) -> Bytes {
-        encode(kind, &render::object(&self.scope.target, self.scope.form, now, object))
+    fn line(&mut self, kind: &str, now: Timestamp, object: &Arc<Value>) -> Bytes {
+        let mut shown = render::object(&self.scope.target, self.scope.form, now, object);
+        // A stream of tables says once what its columns are.
+        if matches!(self.scope.form, Form::Table(_)) && std::mem::replace(&mut self.began, true) {
+            shown["columnDefinitions"] = Value::Null;
+        }
+        encode(kind, &shown)
     }
 
     fn bookmark(&self, revision: u64, initial_events_end: bool) -> Bytes {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_events_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -156,7 +164,7 @@ impl Watch {
             Form::Object => {
                 json!({"kind": target.resource.kind, "apiVersion": target.api_version(), "metadata": metadata})
             }
-            Form::Table => crate::table::table(target, Timestamp::UNIX_EPOCH, &[], metadata),
+            Form::Table(include) => crate::table::table(target, include, Timestamp::UNIX_EPOCH, &[], metadata),
         };
         encode("BOOKMARK", &object)
     }

@@ -45,17 +45,29 @@ impl Walk {
     }
 
     fn both(&mut self, shape: &Shape, old: &Value, new: &Value) {
+        // A list or a map that is null is there, and has nothing in it.
+        let (no_map, no_list) = (Map::new(), Vec::new());
         match (old, new) {
-            (Value::Object(old), Value::Object(new)) if shape.is_granular_map() => self.maps(shape, old, new),
-            (Value::Array(old_list), Value::Array(new_list)) => {
-                if let (Some((old, item)), Some((new, _))) = (shape.items(old_list), shape.items(new_list)) {
-                    self.lists(item, &old, &new);
-                } else if old != new {
-                    self.result.modified.insert(&self.path);
-                }
+            (Value::Null, Value::Object(new)) if shape.is_granular_map() => self.maps(shape, &no_map, new),
+            (Value::Object(old), Value::Null) if shape.is_granular_map() => self.maps(shape, old, &no_map),
+            (Value::Null, Value::Array(list)) if shape.is_associative() => {
+                self.both_lists(shape, old, &no_list, new, list)
             }
+            (Value::Array(list), Value::Null) if shape.is_associative() => {
+                self.both_lists(shape, old, list, new, &no_list)
+            }
+            (Value::Object(old), Value::Object(new)) if shape.is_granular_map() => self.maps(shape, old, new),
+            (Value::Array(old_list), Value::Array(new_list)) => self.both_lists(shape, old, old_list, new, new_list),
             _ if old != new => self.result.modified.insert(&self.path),
             _ => {}
+        }
+    }
+
+    fn both_lists(&mut self, shape: &Shape, old: &Value, old_list: &[Value], new: &Value, new_list: &[Value]) {
+        if let (Some((old, item)), Some((new, _))) = (shape.items(old_list), shape.items(new_list)) {
+            self.lists(item, &old, &new);
+        } else if old != new {
+            self.result.modified.insert(&self.path);
         }
     }
 

@@ -169,7 +169,7 @@ impl FieldSet {
         Self { nodes: kept.filter(|(_, node)| !node.is_empty()).collect() }
     }
 
-    /// Every path, in order.
+    /// Every path: at each level first what is a member itself, then what is below, both in order.
     #[must_use]
     pub fn paths(&self) -> Vec<Vec<PathElement>> {
         let mut paths = Vec::new();
@@ -178,11 +178,13 @@ impl FieldSet {
     }
 
     fn collect_paths(&self, prefix: &mut Vec<PathElement>, paths: &mut Vec<Vec<PathElement>>) {
+        for (element, _) in self.nodes.iter().filter(|(_, node)| node.member) {
+            prefix.push(element.clone());
+            paths.push(prefix.clone());
+            prefix.pop();
+        }
         for (element, node) in &self.nodes {
             prefix.push(element.clone());
-            if node.member {
-                paths.push(prefix.clone());
-            }
             node.below.collect_paths(prefix, paths);
             prefix.pop();
         }

@@ -127,7 +127,9 @@ fn entry(key: &ManagerKey, manager: &Manager) -> Value {
     put("manager", &key.name);
     put("operation", key.operation.as_str());
     put("apiVersion", &manager.api_version);
-    put("time", &manager.time);
+    if !manager.time.is_empty() {
+        put("time", &manager.time);
+    }
     put("fieldsType", "FieldsV1");
     if !key.subresource.is_empty() {
         put("subresource", &key.subresource);

@@ -31,29 +31,32 @@ pub fn merge(shape: &Shape, live: &Value, applied: &Value) -> Value {
     }
 }
 
-/// Applied items come in the order in which they were applied; the others keep their place before the item that they
-/// preceded. Merging the result again changes nothing.
+/// Applied items keep the order in which they were applied; an item that only the live list has comes as early as it
+/// can between them. Merging the result again changes nothing.
 fn merge_items(item: &Shape, live: &[(PathElement, &Value)], applied: &[(PathElement, &Value)]) -> Vec<Value> {
-    let position: BTreeMap<&PathElement, usize> =
-        live.iter().enumerate().map(|(index, (key, _))| (key, index)).collect();
+    let known: BTreeMap<&PathElement, &Value> = live.iter().map(|(key, value)| (key, *value)).collect();
     let declared: BTreeSet<&PathElement> = applied.iter().map(|(key, _)| key).collect();
+    let mut shared = applied.iter().map(|(key, _)| key).filter(|key| known.contains_key(key)).peekable();
     let mut merged = Vec::with_capacity(live.len() + applied.len());
-    let mut next = 0;
+    let mut old = live.iter().peekable();
     for (key, value) in applied {
-        let Some(&index) = position.get(key) else {
-            merged.push((*value).clone());
-            continue;
-        };
-        while next < index {
-            let (key, undeclared) = &live[next];
-            if !declared.contains(key) {
+        // What is shared and not yet due is passed over, what only the live list has is taken on the way.
+        while let Some((found, undeclared)) = old.peek() {
+            if !declared.contains(found) {
                 merged.push((*undeclared).clone());
+            } else if shared.peek() == Some(&found) {
+                break;
             }
-            next += 1;
+            old.next();
         }
-        next = next.max(index + 1);
-        merged.push(merge(item, live[index].1, value));
+        if shared.peek() == Some(&key) {
+            shared.next();
+        }
+        if old.peek().is_some_and(|(found, _)| found == key) {
+            old.next();
+        }
+        merged.push(known.get(key).map_or_else(|| (*value).clone(), |live| merge(item, live, value)));
     }
-    merged.extend(live[next..].iter().filter(|(key, _)| !declared.contains(key)).map(|(_, value)| (*value).clone()));
+    merged.extend(old.filter(|(key, _)| !declared.contains(key)).map(|(_, value)| (*value).clone()));
     merged
 }

@@ -32,6 +32,8 @@ pub struct Writer<'a> {
     pub subresource: &'a str,
     /// The time as objects carry it, RFC 3339 in whole seconds.
     pub now: &'a str,
+    /// An object of the type before anything was said about it: what nobody comes to own by making one.
+    pub blank: &'a Value,
 }
 
 impl Writer<'_> {
@@ -139,7 +141,7 @@ pub fn apply(
     let mut managers = live.map_or_else(|| Ok(Managers::new()), managers::read)?;
     if let Some(live) = live.filter(|_| managers.is_empty()) {
         let before = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
-        let fields = ownable(&shape.fields_of(live));
+        let fields = ownable(&compare(shape, writer.blank, live).added);
         managers.insert(before.key(Operation::Update), before.manager(fields));
     }
     let key = writer.key(Operation::Apply);
@@ -166,11 +168,12 @@ pub fn apply(
     if let Some(previous) = &previous {
         prune(shape, &mut object, &previous.fields, &kept);
     }
-    let manager = match previous {
-        Some(previous) if previous.fields == owned && content(&object) == content(live) => {
-            Manager { api_version: writer.api_version.to_owned(), ..previous }
-        }
-        _ => writer.manager(owned),
+    // Who only becomes an owner of what is there already has no time of its own, or that of before.
+    let manager = if content(&object) == content(live) {
+        let time = previous.map(|previous| previous.time).unwrap_or_default();
+        Manager { api_version: writer.api_version.to_owned(), time, fields: owned }
+    } else {
+        writer.manager(owned)
     };
     managers.insert(key, manager);
     managers::write(&mut object, managers);
@@ -198,17 +201,20 @@ pub fn track_update(
         Some(live) if !reset => managers::read(live)?,
         _ => Managers::new(),
     };
-    let blank = Value::Object(serde_json::Map::new());
-    let changes = compare(shape, live.unwrap_or(&blank), updated);
+    // Whoever took the managers of an object away wanted no more of them.
+    if managers.is_empty() && live.is_some() {
+        let mut object = updated.clone();
+        managers::write(&mut object, managers);
+        return Ok(object);
+    }
+    let changes = compare(shape, live.unwrap_or(writer.blank), updated);
     let changed = ownable(&changes.modified.union(&changes.added));
-    // A type has its named structures always: creating an object takes what is in them, not the structures.
-    let taken = if live.is_none() { without_structures(shape, &changed) } else { changed.clone() };
     for manager in managers.values_mut() {
         manager.fields = manager.fields.difference(&changes.removed).difference(&changed);
     }
-    if !taken.is_empty() {
+    if !changed.is_empty() {
         let key = writer.key(Operation::Update);
-        let fields = managers.get(&key).map_or_else(|| taken.clone(), |previous| previous.fields.union(&taken));
+        let fields = managers.get(&key).map_or_else(|| changed.clone(), |previous| previous.fields.union(&changed));
         managers.insert(key, writer.manager(fields));
     }
     let mut object = updated.clone();
@@ -216,28 +222,15 @@ pub fn track_update(
     Ok(object)
 }
 
-/// The declaration without nulls and without what belongs to the server.
+/// The declaration without what belongs to the server.
 fn declaration(applied: &Value) -> Value {
-    let mut declared = without_nulls(applied);
+    let mut declared = applied.clone();
     if let Some(metadata) = managers::metadata_mut(&mut declared) {
         for name in SERVER_METADATA {
             metadata.remove(name);
         }
     }
     declared
-}
-
-fn without_nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => Value::Object(
-            map.iter()
-                .filter(|(_, value)| !value.is_null())
-                .map(|(name, value)| (name.clone(), without_nulls(value)))
-                .collect(),
-        ),
-        Value::Array(list) => Value::Array(list.iter().map(without_nulls).collect()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
-    }
 }
 
 /// The set without what nobody owns: identity, and what the server writes.
@@ -256,20 +249,6 @@ fn ownable(fields: &FieldSet) -> FieldSet {
         }
     }
     ownable
-}
-
-/// Drops the structures at the top of a built-in type from a set that was made by comparing with nothing.
-fn without_structures(shape: &Shape, fields: &FieldSet) -> FieldSet {
-    let mut kept = fields.clone();
-    for (element, node) in &mut kept.nodes {
-        if let PathElement::Field(name) = element
-            && matches!(shape.field(name), Shape::Struct(_))
-            && !node.below.is_empty()
-        {
-            node.member = false;
-        }
-    }
-    kept
 }
 
 fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Conflict> {

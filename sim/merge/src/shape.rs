@@ -119,6 +119,19 @@ impl Shape {
         }
     }
 
+    /// The shape of a field for a strategic patch, which merges maps that an apply takes as one piece.
+    pub(crate) fn patched_field(&self, name: &str) -> &Self {
+        self.field(name)
+    }
+
+    /// What a strategic patch knows an element of a list by.
+    pub(crate) fn patch_key<'a>(&self, element: &'a Value) -> Option<&'a Value> {
+        match self {
+            Self::Keyed { keys, .. } => element.get(&keys.first()?.name),
+            Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) | Self::Set => Some(element),
+        }
+    }
+
     /// Whether the type names this field, so that owning the field itself says nothing beyond owning what is in it.
     pub(crate) fn names(&self, field: &str) -> bool {
         matches!(self, Self::Struct(fields) if fields.contains_key(field))
@@ -129,6 +142,14 @@ impl Shape {
         match self {
             Self::Deduced | Self::Struct(_) | Self::Map(_) => true,
             Self::Atomic | Self::Set | Self::Keyed { .. } => false,
+        }
+    }
+
+    /// Whether lists of this shape merge item by item.
+    pub(crate) fn is_associative(&self) -> bool {
+        match self {
+            Self::Set | Self::Keyed { .. } => true,
+            Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) => false,
         }
     }
 

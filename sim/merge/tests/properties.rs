@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sindri_merge::{ApplyError, FieldSet, Shape, Writer, apply, track_update};
 
 fn writer<'a>(manager: &'a str, now: &'a str) -> Writer<'a> {
-    Writer { manager, api_version: "apps/v1", subresource: "", now }
+    Writer { manager, api_version: "apps/v1", subresource: "", now, blank: &Value::Null }
 }
 
 fn deployment() -> Shape {
@@ -141,7 +141,7 @@ fn apply_config_map(
     now: &str,
     force: bool,
 ) -> Result<Value, ApplyError> {
-    let writer = Writer { manager, api_version: "v1", subresource: "", now };
+    let writer = Writer { manager, api_version: "v1", subresource: "", now, blank: &Value::Null };
     apply(&Shape::well_known("ConfigMap"), live, &config_map(data), &writer, force)
 }
 
@@ -179,7 +179,7 @@ fn an_update_takes_what_it_changes_and_names_its_version_in_conflicts() {
     let live = apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
     let mut edited = live.clone();
     edited["data"]["a"] = json!("9");
-    let editor = Writer { manager: "kubectl-edit", api_version: "v1", subresource: "", now: "t2" };
+    let editor = Writer { manager: "kubectl-edit", api_version: "v1", subresource: "", now: "t2", blank: &Value::Null };
     let live = track_update(&shape, Some(&live), &edited, &editor).expect("tracked");
     assert_eq!(fields_of(&live, "kubectl-edit"), Some(json!({"f:data": {"f:a": {}}})));
     assert_eq!(fields_of(&live, "one"), Some(json!({"f:data": {"f:b": {}}})));
@@ -191,7 +191,7 @@ fn an_update_takes_what_it_changes_and_names_its_version_in_conflicts() {
 fn an_update_without_change_keeps_every_byte() {
     let shape = Shape::well_known("ConfigMap");
     let live = apply_config_map(None, json!({"a": "1"}), "one", "t1", false).expect("created");
-    let editor = Writer { manager: "kubectl-edit", api_version: "v1", subresource: "", now: "t2" };
+    let editor = Writer { manager: "kubectl-edit", api_version: "v1", subresource: "", now: "t2", blank: &Value::Null };
     assert_eq!(track_update(&shape, Some(&live), &live, &editor), Ok(live));
 }
 
@@ -210,15 +210,17 @@ fn the_eleventh_updater_makes_the_oldest_ancient() {
     let shape = Shape::well_known("ConfigMap");
     let mut live = config_map(json!({}));
     for number in 0..12 {
+        // An object is tracked from its creation on, or never.
+        let before = (number > 0).then_some(&live);
         let mut edited = live.clone();
         edited["data"][format!("k{number:02}")] = json!("v");
         let (manager, now) = (format!("m{number:02}"), format!("t{number:02}"));
-        let editor = Writer { manager: &manager, api_version: "v1", subresource: "", now: &now };
-        live = track_update(&shape, Some(&live), &edited, &editor).expect("tracked");
+        let editor = Writer { manager: &manager, api_version: "v1", subresource: "", now: &now, blank: &Value::Null };
+        live = track_update(&shape, before, &edited, &editor).expect("tracked");
     }
     let entries = live["metadata"]["managedFields"].as_array().expect("a list");
     assert_eq!(entries.len(), 10);
-    let ancient = json!({"f:data": {"f:k00": {}, "f:k01": {}, "f:k02": {}}});
+    let ancient = json!({"f:data": {".": {}, "f:k00": {}, "f:k01": {}, "f:k02": {}}});
     assert_eq!(fields_of(&live, "ancient-changes"), Some(ancient));
 }
 
@@ -233,5 +235,5 @@ fn custom_lists_follow_their_schema() {
     let live = apply(&shape, None, &part(json!({"parts": [{"id": "a"}], "plain": ["1"]})), &writer("one", "t1"), false);
     let live = live.expect("created");
     let live = apply(&shape, Some(&live), &part(json!({"parts": [{"id": "b"}]})), &writer("two", "t2"), false);
-    assert_eq!(live.expect("merged")["spec"], json!({"parts": [{"id": "b"}, {"id": "a"}], "plain": ["1"]}));
+    assert_eq!(live.expect("merged")["spec"], json!({"parts": [{"id": "a"}, {"id": "b"}], "plain": ["1"]}));
 }

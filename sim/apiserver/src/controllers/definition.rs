@@ -4,9 +4,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::DEFINITIONS;
+use crate::discovery;
 use crate::journal::{StoredKey, Verb};
 use crate::pointer::{finalizers, is_deleting, list, set_finalizers, stamp, text};
 use crate::registry::Resource;
+use crate::route::Objects;
 use crate::schedule::Task;
 use crate::server::{ApiServer, Authorship};
 use crate::verbs::{CLEANUP, Propagation};
@@ -33,15 +35,11 @@ impl ApiServer {
         let taken = self.kind_is_taken(name, &live);
         let at = stamp(now);
         if taken {
-            let kind = text(&live, "/spec/names/kind");
-            set_condition(
-                &mut object,
-                &at,
-                "NamesAccepted",
-                false,
-                "KindConflict",
-                &format!("{kind:?} is already in use"),
-            );
+            let names = &live["spec"]["names"];
+            object["status"]["acceptedNames"] =
+                json!({"plural": names["plural"], "singular": names["singular"], "kind": ""});
+            let taken = format!("{} is already in use", names["listKind"]);
+            set_condition(&mut object, &at, "NamesAccepted", false, "ListKindConflict", &taken);
             set_condition(&mut object, &at, "Established", false, "NotAccepted", "not all names are accepted");
         } else {
             object["status"]["acceptedNames"] = live["spec"]["names"].clone();
@@ -72,6 +70,13 @@ impl ApiServer {
                 && text(&other.object, "/status/acceptedNames/kind") == kind
         });
         taken || self.registry.by_kind(group, kind).is_some_and(|resource| !resource.custom)
+    }
+
+    /// A create waits for a kind that is established and not served yet, as in the real server; nothing else does.
+    pub(crate) fn await_definition(&mut self, path: &Objects) {
+        if discovery::is_custom(&path.group) && self.registry.resource(&path.group, &path.plural).is_none() {
+            self.serve_definition(&format!("{}.{}", path.plural, path.group));
+        }
     }
 
     /// From now on the kind is in discovery and can be asked for.

@@ -103,7 +103,11 @@ impl ApiServer {
         } else if waiting.contains(&FOREGROUND) {
             let who = Authorship::controller(COLLECTOR, Verb::Delete);
             for dependent in self.store.dependents(identity) {
-                self.delete_key(now, &who, &dependent, Propagation::Foreground);
+                // Only who has dependents of its own has something to wait for.
+                let identity = self.stored(&dependent).map(|found| uid(found).to_owned()).unwrap_or_default();
+                let alone = self.store.dependents(&identity).is_empty();
+                let policy = if alone { Propagation::Background } else { Propagation::Foreground };
+                self.delete_key(now, &who, &dependent, policy);
             }
             if !self.store.dependents(identity).is_empty() {
                 return;

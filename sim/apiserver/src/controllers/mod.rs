@@ -1,12 +1,14 @@
 //! What the control plane does by itself. Each change is noticed here, and its consequences follow later, by `tick`.
 
+mod counting;
 mod definition;
 mod garbage;
 mod namespace;
+mod protection;
 
 pub(crate) use definition::set_condition;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sindri_merge::{Shape, Writer, track_update};
 
 use crate::journal::StoredKey;
@@ -30,6 +32,8 @@ impl ApiServer {
             Task::CollectDependents(uid) => self.collect_dependents(now, &uid),
             Task::CheckOwners(key) => self.check_owners(now, &key),
             Task::FinishDeletion(key) => self.finish_deletion(now, &key),
+            Task::Count(key) => self.count(now, &key),
+            Task::Unprotect(key) => self.unprotect(now, &key),
         }
     }
 
@@ -41,9 +45,13 @@ impl ApiServer {
             DEFINITIONS => self.react_to_definition(now, event),
             _ => {}
         }
+        if let Some(namespace) = &key.namespace {
+            self.plan_counting(now, namespace);
+        }
         if event.gone {
             self.react_to_absence(now, event);
         } else {
+            self.plan_unprotecting(now, key, &event.object);
             self.react_to_presence(now, event);
         }
     }
@@ -80,6 +88,9 @@ impl ApiServer {
                 self.schedule_after(now, self.lags.garbage_collection, Task::FinishDeletion(owner));
             }
         }
+        if let (Some(namespace), "", "pods") = (&key.namespace, key.group.as_str(), key.plural.as_str()) {
+            self.plan_unprotecting_claims(now, namespace);
+        }
         if let Some(namespace) = &key.namespace {
             let terminating = self.get("", "namespaces", None, namespace).is_some_and(|found| is_deleting(found));
             let furniture = [("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")];
@@ -115,12 +126,12 @@ impl ApiServer {
     /// Writes an object as a controller does: tracked under its name, and only when something changed.
     fn write_as(&mut self, now: Timestamp, who: &Authorship, manager: &str, key: &StoredKey, object: &Value) {
         let live = self.stored(key).cloned();
-        let shape = self
-            .registry
-            .preferred(&key.group, &key.plural)
-            .map_or_else(Shape::object, |target| target.version.shape.clone());
+        let target = self.registry.preferred(&key.group, &key.plural);
+        let shape = target.as_ref().map_or_else(Shape::object, |target| target.version.shape.clone());
         let (api_version, at) = (text(object, "/apiVersion").to_owned(), stamp(now));
-        let writer = Writer { manager, api_version: &api_version, subresource: who.subresource, now: &at };
+        let blank = target.as_ref().map_or_else(|| json!({}), |target| target.version.blank.clone());
+        let writer =
+            Writer { manager, api_version: &api_version, subresource: who.subresource, now: &at, blank: &blank };
         // A client cannot store managers that are not understood, so that tracking cannot fail here.
         let tracked = track_update(&shape, live.as_deref(), object, &writer).unwrap_or_else(|_| object.clone());
         if live.is_none_or(|live| *live != tracked) {

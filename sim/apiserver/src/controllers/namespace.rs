@@ -1,5 +1,7 @@
 //! The life of a namespace: its furniture, and its end.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -7,6 +9,9 @@ use crate::journal::{StoredKey, Verb};
 use crate::pointer::{finalizers, is_deleting, stamp};
 use crate::server::{ApiServer, Authorship};
 use crate::verbs::Propagation;
+
+/// What the certificate of a namespace says about itself.
+const CERTIFICATE_IS_FOR: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
 fn core_key(kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> StoredKey {
     StoredKey {
@@ -26,7 +31,11 @@ impl ApiServer {
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "uid": self.ids.uid(), "creationTimestamp": stamp(now)},
         });
-        crate::defaults::fill("Namespace", None, &mut namespace);
+        if let Some(of) = crate::types::types().of_kind("", "v1", "Namespace") {
+            crate::defaults::fill(of, &mut namespace);
+        }
+        namespace["spec"] = json!({"finalizers": ["kubernetes"]});
+        namespace["status"] = json!({"phase": "Active"});
         let who = Authorship::controller("kube-apiserver", Verb::Create);
         self.write_as(now, &who, "kube-apiserver", &core_key("Namespace", "namespaces", None, name), &namespace);
     }
@@ -57,6 +66,9 @@ impl ApiServer {
             object["metadata"] = json!({
                 "name": object_name, "namespace": name, "uid": self.ids.uid(), "creationTimestamp": stamp(now),
             });
+            if kind == "ConfigMap" {
+                object["metadata"]["annotations"] = json!({ "kubernetes.io/description": CERTIFICATE_IS_FOR });
+            }
             let who = Authorship::controller(controller, Verb::Create);
             self.write_as(now, &who, "kube-controller-manager", &key, &object);
         }
@@ -72,10 +84,11 @@ impl ApiServer {
         for key in &content {
             self.delete_key(now, &who, key, Propagation::Background);
         }
+        let key = core_key("Namespace", "namespaces", None, name);
         if !self.keys_in(name).is_empty() {
+            self.tell_what_remains(now, &key, &namespace);
             return;
         }
-        let key = core_key("Namespace", "namespaces", None, name);
         if finalizers(&namespace).is_empty() {
             self.expunge(now, &who, &key);
         } else {
@@ -83,6 +96,43 @@ impl ApiServer {
             emptied["spec"] = json!({});
             self.write_as(now, &who, "kube-controller-manager", &key, &emptied);
         }
+    }
+
+    /// Says in the conditions of a namespace what keeps it.
+    fn tell_what_remains(&mut self, now: Timestamp, key: &StoredKey, namespace: &Value) {
+        let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+        let mut keepers: BTreeMap<String, usize> = BTreeMap::new();
+        for left in self.keys_in(&key.name) {
+            *kinds.entry(format!("{}.{}", left.plural, left.group)).or_default() += 1;
+            for finalizer in self.stored(&left).map(|object| finalizers(object)).unwrap_or_default() {
+                *keepers.entry(finalizer.to_owned()).or_default() += 1;
+            }
+        }
+        let told = |counts: &BTreeMap<String, usize>, verb: &str| -> String {
+            let parts: Vec<String> =
+                counts.iter().map(|(name, count)| format!("{name} {verb} {count} resource instances")).collect();
+            parts.join(", ")
+        };
+        let remaining = format!("Some resources are remaining: {}", told(&kinds, "has"));
+        let waiting = format!("Some content in the namespace has finalizers remaining: {}", told(&keepers, "in"));
+        let deleted = "All content successfully deleted, may be waiting on finalization";
+        let (discovered, parsed) =
+            ("All resources successfully discovered", "All legacy kube types successfully parsed");
+        let mut object = namespace.clone();
+        let at = stamp(now);
+        let conditions = [
+            ("NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered", discovered),
+            ("NamespaceDeletionGroupVersionParsingFailure", false, "ParsedGroupVersions", parsed),
+            ("NamespaceDeletionContentFailure", false, "ContentDeleted", deleted),
+            ("NamespaceContentRemaining", true, "SomeResourcesRemain", remaining.as_str()),
+            ("NamespaceFinalizersRemaining", true, "SomeFinalizersRemain", waiting.as_str()),
+        ];
+        for (kind, holds, reason, message) in conditions {
+            super::set_condition(&mut object, &at, kind, holds, reason, message);
+        }
+        let mut who = Authorship::controller("namespace-controller", Verb::Update);
+        who.subresource = "status";
+        self.write_as(now, &who, "kube-controller-manager", key, &object);
     }
 
     fn keys_in(&self, namespace: &str) -> Vec<std::sync::Arc<StoredKey>> {

@@ -2,19 +2,33 @@
 
 use serde_json::{Value, json};
 
+use super::{rest, workloads};
 use crate::error::FieldError;
 use crate::pointer::{list, text};
 
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
-/// The most that the values of a ConfigMap hold together.
-const CONFIG_BYTES_MAX: usize = 1024 * 1024;
-
 pub(super) fn validate(kind: &str, object: &Value) -> Vec<FieldError> {
     match kind {
-        "ConfigMap" | "Secret" => keys(object),
-        "Deployment" => deployment(object),
+        "ConfigMap" => keys(object),
+        "Secret" => [keys(object), secret(object)].concat(),
+        "Deployment" => [workloads::deployment(object), counts(object)].concat(),
+        "Job" => workloads::job(object),
+        "CronJob" => workloads::cron_job(object),
+        "Pod" => {
+            let spec = object.get("spec").cloned().unwrap_or_default();
+            workloads::pod_spec(&spec, "spec", &workloads::ANY_RESTART)
+        }
+        "Lease" => lease(object),
         "Service" => service(object),
+        "RoleBinding" | "ClusterRoleBinding" => rest::binding(object),
+        "Role" | "ClusterRole" => rest::role(object),
+        "PersistentVolumeClaim" => rest::claim(object),
+        "Ingress" => rest::ingress(object),
+        "HorizontalPodAutoscaler" => rest::autoscaler(object),
+        "PodDisruptionBudget" => rest::budget(object),
+        "Namespace" => rest::namespace(object),
+        "Event" => rest::event(object),
         _ => Vec::new(),
     }
 }
@@ -25,7 +39,15 @@ pub(super) fn validate_change(kind: &str, live: &Value, object: &Value) -> Vec<F
         let value = object.pointer(pointer).cloned().unwrap_or_default();
         FieldError::invalid(field, &value, "field is immutable")
     };
-    let mut errors = Vec::new();
+    let mut errors = match kind {
+        "Pod" => workloads::pod_change(live, object),
+        "StatefulSet" => workloads::stateful_set_change(live, object),
+        "Job" => rest::job_change(live, object),
+        "PersistentVolumeClaim" => rest::claim_change(live, object),
+        "RoleBinding" | "ClusterRoleBinding" => rest::binding_change(live, object),
+        "Service" => rest::service_change(live, object),
+        _ => Vec::new(),
+    };
     match kind {
         "Deployment" if changed("/spec/selector") => errors.push(immutable("spec.selector", "/spec/selector")),
         "Secret" if changed("/type") => errors.push(immutable("type", "/type")),
@@ -46,46 +68,55 @@ fn keys(object: &Value) -> Vec<FieldError> {
     let invalid = data.into_iter().flatten().filter(|(key, _)| !valid(key));
     let mut errors: Vec<FieldError> =
         invalid.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), CONFIG_KEY)).collect();
-    let held = data.into_iter().flatten().map(|(_, value)| value.as_str().map_or(0, str::len));
-    if held.sum::<usize>() > CONFIG_BYTES_MAX {
-        errors.push(FieldError::too_long("[]", CONFIG_BYTES_MAX));
+    let binary = object.pointer("/binaryData").and_then(Value::as_object);
+    let twice = data.into_iter().flatten().filter(|(key, _)| binary.is_some_and(|binary| binary.contains_key(*key)));
+    let why = "duplicate of key present in binaryData";
+    errors.extend(twice.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), why)));
+    let size: usize =
+        data.into_iter().flatten().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
+    if size > DATA_BYTES_MAX {
+        errors.push(FieldError::too_long("[]", DATA_BYTES_MAX));
     }
     errors
 }
 
-fn deployment(object: &Value) -> Vec<FieldError> {
+/// How much a config map or a secret may hold.
+const DATA_BYTES_MAX: usize = 1024 * 1024;
+
+/// What a secret of a certain type must have.
+fn secret(object: &Value) -> Vec<FieldError> {
+    let needed: &[&str] = match text(object, "/type") {
+        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
+        "kubernetes.io/dockercfg" => &[".dockercfg"],
+        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
+        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
+        _ => &[],
+    };
+    let missing = needed.iter().filter(|key| object["data"].get(**key).is_none());
+    missing.map(|key| FieldError::required(format!("data[{key}]"), "")).collect()
+}
+
+fn lease(object: &Value) -> Vec<FieldError> {
+    let seconds = object.pointer("/spec/leaseDurationSeconds");
+    let wrong = seconds.filter(|seconds| seconds.as_i64().is_some_and(|seconds| seconds <= 0));
+    wrong
+        .map(|seconds| FieldError::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        .into_iter()
+        .collect()
+}
+
+/// The counts in the status of a Deployment.
+fn counts(object: &Value) -> Vec<FieldError> {
+    let count = |name: &str| object["status"].get(name).and_then(Value::as_i64).unwrap_or_default();
+    let all = count("replicas");
     let mut errors = Vec::new();
-    let selector = object.pointer("/spec/selector").filter(|selector| !selector.is_null());
-    let labels = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or_else(|| json!({}));
-    match selector {
-        None => errors.push(FieldError::required("spec.selector", "")),
-        Some(selector) => {
-            let wanted = selector.get("matchLabels").and_then(Value::as_object);
-            let has_none =
-                wanted.is_none_or(serde_json::Map::is_empty) && list(selector, "/matchExpressions").is_empty();
-            if has_none {
-                let why = "empty selector is invalid for deployment";
-                errors.push(FieldError::invalid("spec.selector", selector, why));
-            }
-            if wanted.into_iter().flatten().any(|(key, value)| labels.get(key) != Some(value)) {
-                let why = "`selector` does not match template `labels`";
-                errors.push(FieldError::invalid("spec.template.metadata.labels", &labels, why));
-            }
+    for name in ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"] {
+        let (value, field) = (count(name), format!("status.{name}"));
+        if value < 0 {
+            errors.push(FieldError::invalid(&field, &json!(value), "must be greater than or equal to 0"));
         }
-    }
-    if object.pointer("/spec/replicas").and_then(Value::as_i64).is_some_and(|replicas| replicas < 0) {
-        let why = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid("spec.replicas", &object["spec"]["replicas"], why));
-    }
-    let containers = list(object, "/spec/template/spec/containers");
-    if containers.is_empty() {
-        errors.push(FieldError::required("spec.template.spec.containers", ""));
-    }
-    for (index, container) in containers.iter().enumerate() {
-        for field in ["name", "image"] {
-            if text(container, &format!("/{field}")).is_empty() {
-                errors.push(FieldError::required(format!("spec.template.spec.containers[{index}].{field}"), ""));
-            }
+        if value > all && !matches!(name, "replicas" | "unavailableReplicas") {
+            errors.push(FieldError::invalid(&field, &json!(value), "cannot be greater than status.replicas"));
         }
     }
     errors
@@ -112,6 +143,9 @@ fn service(object: &Value) -> Vec<FieldError> {
         }
     }
     for (index, port) in ports.iter().enumerate() {
+        if ports.len() > 1 && text(port, "/name").is_empty() {
+            errors.push(FieldError::required(format!("spec.ports[{index}].name"), ""));
+        }
         let number = port.get("port").cloned().unwrap_or(json!(0));
         if !number.as_i64().is_some_and(|number| (1..=65_535).contains(&number)) {
             let why = "must be between 1 and 65535, inclusive";

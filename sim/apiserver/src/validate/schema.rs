@@ -1,10 +1,11 @@
 //! Structural schemas of custom resources: pruning, defaults, and the rules on types and values.
 //!
-//! Left out on purpose: `pattern`, `format`, `oneOf` and its like, and CEL rules.
+//! Left out on purpose: `pattern`, formats other than times, `oneOf` and its like.
 
 use serde_json::{Map, Value, json};
 
 use crate::error::FieldError;
+use crate::rule::{Variables, evaluate};
 
 /// What is never subject to the schema of an object.
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -57,6 +58,30 @@ fn prune_below(schema: &Value, value: &mut Value, path: &str, root: bool, unknow
     }
 }
 
+/// Removes the nulls of fields that cannot be null.
+pub(crate) fn drop_nulls(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let keeps = |name: &str| {
+                property(schema, name).is_some_and(|rules| rules.get("nullable") == Some(&json!(true)))
+                    || property(schema, name).is_none() && keeps_unknown(schema)
+            };
+            map.retain(|name, value| !value.is_null() || keeps(name));
+            for (name, child) in map.iter_mut() {
+                if let Some(rules) = property(schema, name).or_else(|| additional(schema)) {
+                    drop_nulls(rules, child);
+                }
+            }
+        }
+        Value::Array(list) => {
+            if let Some(items) = schema.get("items") {
+                list.iter_mut().for_each(|item| drop_nulls(items, item));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// Sets the fields that are not there and have a default.
 pub(crate) fn fill_defaults(schema: &Value, value: &mut Value) {
     match value {
@@ -93,7 +118,121 @@ pub(crate) fn validate(schema: &Value, object: &Value) -> Vec<FieldError> {
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     check(schema, &Value::Object(content), "", &mut errors);
+    if errors.iter().any(FieldError::is_blocking) && has_rules(schema) {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+        errors.push(FieldError::invalid("<nil>", &Value::Null, why));
+    }
+    if !errors.iter().any(FieldError::is_blocking) {
+        duplicates(schema, &Value::Object(map.clone()), "", &mut errors);
+    }
     errors
+}
+
+/// What the rules of a schema say about an object that is otherwise right. Rules about a change need the live object.
+pub(crate) fn check_rules(schema: &Value, live: Option<&Value>, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if has_rules(schema) {
+        rules_below(schema, live, object, "", &mut errors);
+    }
+    errors
+}
+
+fn rules_below(schema: &Value, live: Option<&Value>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let own = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+    errors.extend(own.into_iter().flatten().filter_map(|rule| broken_rule(rule, live, value, path)));
+    match value {
+        Value::Object(map) => {
+            for (name, child) in map {
+                if let Some(rules) = property(schema, name).or_else(|| additional(schema)) {
+                    rules_below(rules, live.and_then(|live| live.get(name)), child, &join(path, name), errors);
+                }
+            }
+        }
+        Value::Array(list) => {
+            if let Some(items) = schema.get("items") {
+                for (index, item) in list.iter().enumerate() {
+                    rules_below(items, None, item, &format!("{path}[{index}]"), errors);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn broken_rule(rule: &Value, live: Option<&Value>, value: &Value, path: &str) -> Option<FieldError> {
+    let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
+    let mut variables = Variables::from([("self", value.clone())]);
+    if text("rule").contains("oldSelf") {
+        variables.insert("oldSelf", live?.clone());
+    }
+    if evaluate(text("rule"), &variables)? != json!(false) {
+        return None;
+    }
+    let said = evaluate(text("messageExpression"), &variables).and_then(|said| said.as_str().map(str::to_owned));
+    let why = match (said, text("message")) {
+        (Some(said), _) => said,
+        (None, "") => format!("failed rule: {}", text("rule")),
+        (None, message) => message.to_owned(),
+    };
+    let field = match (path, text("fieldPath")) {
+        ("", below) => below.trim_start_matches('.').to_owned(),
+        (path, below) => format!("{path}{below}"),
+    };
+    Some(match text("reason") {
+        "FieldValueForbidden" => FieldError::forbidden(field, &why),
+        "FieldValueRequired" => FieldError::required(field, &why),
+        // A structure is not shown.
+        _ if value.is_object() || value.is_array() => {
+            FieldError { reason: "FieldValueInvalid", field, message: format!("Invalid value: {why}") }
+        }
+        _ => FieldError::invalid(field, value, &why),
+    })
+}
+
+/// Whether a schema has rules anywhere.
+fn has_rules(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.contains_key("x-kubernetes-validations") || map.values().any(has_rules),
+        Value::Array(list) => list.iter().any(has_rules),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Elements that are twice in a set, or have a key that another has.
+fn duplicates(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Object(map) => {
+            for (name, child) in map {
+                if let Some(rules) = property(schema, name).or_else(|| additional(schema)) {
+                    duplicates(rules, child, &join(path, name), errors);
+                }
+            }
+        }
+        Value::Array(list) => {
+            let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+            let mut seen: Vec<Value> = Vec::new();
+            for (index, item) in list.iter().enumerate() {
+                let identity = match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
+                    Some("set") => item.clone(),
+                    Some("map") => {
+                        let names = keys.into_iter().flatten().filter_map(Value::as_str);
+                        names.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()
+                    }
+                    _ => break,
+                };
+                if seen.contains(&identity) {
+                    errors.push(FieldError::duplicate(format!("{path}[{index}]"), &identity.to_string()));
+                }
+                seen.push(identity);
+            }
+            if let Some(items) = schema.get("items") {
+                for (index, item) in list.iter().enumerate() {
+                    duplicates(items, item, &format!("{path}[{index}]"), errors);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -101,7 +240,9 @@ fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>
         return;
     }
     if !path.is_empty() && !has_type(schema, value) {
-        let wanted = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+        let either = schema.get("x-kubernetes-int-or-string") == Some(&json!(true));
+        let wanted =
+            if either { "integer,string" } else { schema.get("type").and_then(Value::as_str).unwrap_or_default() };
         let found = type_name(value);
         let why = format!("{path} in body must be of type {wanted}: {found:?}");
         errors.push(FieldError::type_invalid(path, &json!(found), &why));
@@ -112,8 +253,18 @@ fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>
         errors.push(FieldError::unsupported(path, value, &supported));
     }
     bounds(schema, value, path, errors);
+    if schema.get("format") == Some(&json!("date-time"))
+        && value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_err())
+    {
+        let why = format!("{path} in body must be of type date-time: {value}");
+        errors.push(FieldError::type_invalid(path, value, &why));
+    }
     match value {
         Value::Object(map) => {
+            if schema.get("x-kubernetes-embedded-resource") == Some(&json!(true)) {
+                let missing = ["apiVersion", "kind"].into_iter().filter(|name| !map.contains_key(*name));
+                errors.extend(missing.map(|name| FieldError::required(join(path, name), "")));
+            }
             let required =
                 schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
             for name in required.filter(|name| !(map.contains_key(*name) || path.is_empty() && ENVELOPE.contains(name)))
@@ -169,7 +320,8 @@ fn bounds(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError
             refuse(format!("have at least {} items", shown("minItems")));
         }
         if limit("maxItems").is_some_and(|maximum| size(list.len()) > maximum) {
-            refuse(format!("have at most {} items", shown("maxItems")));
+            let message = format!("Too many: {}: must have at most {} items", list.len(), shown("maxItems"));
+            errors.push(FieldError { reason: "FieldValueTooMany", field: path.to_owned(), message });
         }
     }
 }

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
+use super::body::Understood;
+use super::refine::{check, complete};
 use super::{Call, Options, Written};
 use crate::error::ApiError;
 use crate::journal::Verb;
 use crate::pointer::{is_deleting, metadata, text};
 use crate::server::ApiServer;
+use crate::types::encode;
 
 /// How often a generated name is tried.
 const GENERATED_NAME_TRIES: usize = 8;
@@ -17,11 +20,11 @@ const GENERATED_NAME_TRIES: usize = 8;
 impl ApiServer {
     pub(super) fn post(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
         let options = call.options("CreateOptions")?;
-        let object = call.body_object()?;
+        let Understood { object, warnings } = call.body_object(&options)?;
         if !text(&object, "/metadata/resourceVersion").is_empty() {
             return Err(ApiError::unknown("resourceVersion should not be set on objects to be created"));
         }
-        self.create(call, &options, object, Verb::Create)
+        self.create(call, &options, object, Verb::Create, warnings)
     }
 
     /// Creates an object. One that was applied brings its managers along; any other belongs to its creator.
@@ -31,18 +34,17 @@ impl ApiServer {
         options: &Options,
         mut object: Value,
         verb: Verb,
+        warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
         let name = self.choose_name(call, &object);
         self.check_namespace(call, &name)?;
         self.check_definition(call, &name)?;
-        if call.target.version.status
-            && let Some(map) = object.as_object_mut()
-        {
+        if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
             map.remove("status");
         }
         let uid = self.ids.uid();
         let fields = metadata(&mut object);
-        for server_owned in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+        for server_owned in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             fields.remove(server_owned);
         }
         fields.insert("name".to_owned(), json!(name));
@@ -55,15 +57,37 @@ impl ApiServer {
         if call.target.resource.generation {
             fields.insert("generation".to_owned(), json!(1));
         }
-        let warnings = self.refine(call, options, None, &mut object)?;
-        if self.exists(call, &name) {
-            return Err(ApiError::already_exists(&call.target.resource, &name));
+        complete(call, &mut object);
+        let blank = &call.target.version.blank;
+        if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
+            match blank.get("status") {
+                Some(status) => drop(map.insert("status".to_owned(), status.clone())),
+                None => drop(map.remove("status")),
+            }
         }
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
-            let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "", now: &now };
+            let writer =
+                Writer { manager: &options.manager, api_version: &api_version, subresource: "", now: &now, blank };
             object = track_update(&call.target.version.shape, None, &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        }
+        let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
+        self.prepare_new(call.now, &call.target.resource, &mut object).map_err(refused)?;
+        encode::settle(call.target.version.typed, &mut object);
+        let resource = &call.target.resource;
+        let namespace = call.namespace.as_deref().unwrap_or_default();
+        if let Some(why) = self.over_limits(namespace, resource, &mut object) {
+            return Err(refused(why));
+        }
+        if let Some(why) = self.over_quota(namespace, &resource.group, &resource.plural, &object) {
+            return Err(refused(why));
+        }
+        let wrong = self.allocation_mistakes(&call.target.resource, &object);
+        check(call, None, &object, wrong)?;
+        self.enforce_policies(resource, call.namespace.as_deref(), None, &object)?;
+        if let Some(found) = self.existing(call, &name) {
+            return Err(ApiError::already_exists(&call.target.resource, &name, is_deleting(found)));
         }
         object["apiVersion"] = json!(call.target.storage_api_version());
         let object = if options.dry_run {
@@ -71,12 +95,12 @@ impl ApiServer {
         } else {
             self.commit(call.now, &call.authorship(options, verb), call.key(&name), object)
         };
-        Ok(Written { object, created: true, warnings })
+        Ok(Written { object: as_first_shown(call, object), created: true, warnings })
     }
 
-    fn exists(&self, call: &Call<'_>, name: &str) -> bool {
+    fn existing(&self, call: &Call<'_>, name: &str) -> Option<&Arc<Value>> {
         let resource = &call.target.resource;
-        self.get(&resource.group, &resource.plural, call.namespace.as_deref(), name).is_some()
+        self.get(&resource.group, &resource.plural, call.namespace.as_deref(), name)
     }
 
     fn choose_name(&mut self, call: &Call<'_>, object: &Value) -> String {
@@ -87,7 +111,7 @@ impl ApiServer {
         let mut name = String::new();
         for _ in 0..GENERATED_NAME_TRIES {
             name = format!("{}{}", prefix.chars().take(58).collect::<String>(), self.ids.name_suffix());
-            if !self.exists(call, &name) {
+            if self.existing(call, &name).is_none() {
                 break;
             }
         }
@@ -120,4 +144,14 @@ impl ApiServer {
         }
         Ok(())
     }
+}
+
+/// The answer to a new definition comes before there is a list of its conditions.
+fn as_first_shown(call: &Call<'_>, object: Arc<Value>) -> Arc<Value> {
+    if !call.target.resource.is_definition() {
+        return object;
+    }
+    let mut shown = Value::clone(&object);
+    shown["status"]["conditions"] = Value::Null;
+    Arc::new(shown)
 }

@@ -27,6 +27,10 @@ pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// The namespaces that a cluster cannot do without.
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
+/// Kinds whose deletion is answered with the object.
+const RETURNED: [&str; 7] =
+    ["PersistentVolume", "PersistentVolumeClaim", "Pod", "PodTemplate", "ResourceQuota", "Service", "ServiceAccount"];
+
 /// What becomes of the dependents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
@@ -38,7 +42,10 @@ pub(crate) enum Propagation {
 /// The options of a delete, from the body or the query.
 struct DeleteOptions {
     options: Options,
-    propagation: Propagation,
+    /// What was asked for; nothing leaves what an earlier delete asked for.
+    propagation: Option<Propagation>,
+    /// How long a pod may take.
+    grace: Option<i64>,
     uid: Option<String>,
     resource_version: Option<String>,
 }
@@ -51,12 +58,14 @@ impl ApiServer {
         if resource.is_namespace() && IMMORTAL.contains(&call.name.as_str()) {
             return Err(ApiError::forbidden(resource, &call.name, "this namespace may not be deleted"));
         }
-        check_preconditions(call, &asked, &live)?;
+        check_preconditions(call, &call.name, &asked, &live)?;
         let key = call.key(&call.name);
         let authorship = call.authorship(&asked.options, Verb::Delete);
-        let left = match self.deletion_of(call.now, resource, &live, asked.propagation) {
+        let mut last = None;
+        let left = match self.deletion_of(call.now, resource, &live, asked.propagation, asked.grace) {
             Deletion::Gone => {
                 if !asked.options.dry_run {
+                    last = self.expunge_scheduled(call, &authorship, &live).or(last);
                     self.expunge(call.now, &authorship, &key);
                 }
                 None
@@ -66,12 +75,34 @@ impl ApiServer {
             Deletion::Marked(object) => Some(self.commit(call.now, &authorship, key, object)),
         };
         Ok(match left {
-            None => Response::json(200, &success(resource, &live)),
-            Some(object) => {
-                let status = if asked.propagation == Propagation::Foreground { 202 } else { 200 };
-                Response::json(status, &render::object(&call.target, call.form, call.now, &object))
+            None if RETURNED.contains(&resource.kind.as_str()) && !resource.custom => {
+                let mut last = last.unwrap_or_else(|| Value::clone(&live));
+                if resource.is("", "pods") {
+                    metadata(&mut last).insert("deletionTimestamp".to_owned(), json!(stamp(call.now)));
+                    metadata(&mut last).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+                }
+                Response::json(200, &render::object(&call.target, call.form, call.now, &Arc::new(last)))
             }
+            None => Response::json(200, &success(resource, &live)),
+            Some(object) => Response::json(200, &render::object(&call.target, call.form, call.now, &object)),
         })
+    }
+
+    /// A pod that has a node is marked before it goes, even if at once; its last state has the version of its end.
+    fn expunge_scheduled(&mut self, call: &Call<'_>, who: &Authorship, live: &Value) -> Option<Value> {
+        let scheduled = call.target.resource.is("", "pods") && !text(live, "/spec/nodeName").is_empty();
+        if !scheduled || is_deleting(live) {
+            return None;
+        }
+        let mut marked = live.clone();
+        let fields = metadata(&mut marked);
+        fields.insert("deletionTimestamp".to_owned(), json!(call.stamp()));
+        fields.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+        let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
+        fields.insert("generation".to_owned(), json!(generation + 1));
+        let key = call.key(&call.name);
+        self.commit(call.now, who, key.clone(), marked);
+        self.expunge(call.now, who, &key).map(|last| Value::clone(&last))
     }
 
     pub(super) fn delete_collection(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
@@ -84,13 +115,16 @@ impl ApiServer {
         let selected: Vec<(Arc<StoredKey>, Arc<Value>)> =
             selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
         let authorship = call.authorship(&asked.options, Verb::Delete);
+        let metadata = json!({ "resourceVersion": self.store.revision().to_string() });
+        for (key, live) in &selected {
+            check_preconditions(call, &key.name, &asked, live)?;
+        }
         if !asked.options.dry_run {
             for (key, _) in &selected {
-                self.delete_key(call.now, &authorship, key, asked.propagation);
+                self.delete_key(call.now, &authorship, key, asked.propagation.unwrap_or(Propagation::Background));
             }
         }
         let objects: Vec<Arc<Value>> = selected.into_iter().map(|(_, object)| object).collect();
-        let metadata = json!({ "resourceVersion": self.store.revision().to_string() });
         Ok(Response::json(200, &render::list(&call.target, call.form, call.now, &objects, metadata)))
     }
 
@@ -111,7 +145,7 @@ impl ApiServer {
             self.expunge(now, who, key);
             return;
         };
-        match self.deletion_of(now, &resource, &live, propagation) {
+        match self.deletion_of(now, &resource, &live, Some(propagation), None) {
             Deletion::Gone => drop(self.expunge(now, who, key)),
             Deletion::Unchanged => {}
             Deletion::Marked(object) => drop(self.commit(now, who, key.clone(), object)),
@@ -124,34 +158,39 @@ impl ApiServer {
         now: jiff::Timestamp,
         resource: &Resource,
         live: &Value,
-        propagation: Propagation,
+        propagation: Option<Propagation>,
+        grace: Option<i64>,
     ) -> Deletion {
         let mut waiting: Vec<&str> = finalizers(live);
-        if !is_deleting(live) {
-            match propagation {
-                Propagation::Background => {}
-                Propagation::Foreground => waiting.push(FOREGROUND),
-                Propagation::Orphan => waiting.push(ORPHAN),
-            }
-            if resource.is_definition() {
-                waiting.push(CLEANUP);
-            }
+        if let Some(propagation) = propagation {
+            let policy = match propagation {
+                Propagation::Background => None,
+                Propagation::Foreground => Some(FOREGROUND),
+                Propagation::Orphan => Some(ORPHAN),
+            };
+            // A later policy takes the place of an earlier one.
+            waiting.retain(|finalizer| ![FOREGROUND, ORPHAN].contains(finalizer) || policy == Some(*finalizer));
+            waiting.extend(policy.filter(|policy| !waiting.contains(policy)));
+        }
+        if !is_deleting(live) && resource.is_definition() {
+            waiting.push(CLEANUP);
         }
         let content = resource.is_namespace() && !list(live, "/spec/finalizers").is_empty();
-        if waiting.is_empty() && !content {
+        let patience = patience(resource, live, grace);
+        if waiting.is_empty() && !content && patience == 0 {
             return Deletion::Gone;
         }
         if is_deleting(live) {
-            return Deletion::Unchanged;
+            return deleted_again(now, live, &waiting, patience);
         }
         let mut marked = live.clone();
         set_finalizers(&mut marked, &waiting);
         let fields = metadata(&mut marked);
-        fields.insert("deletionTimestamp".to_owned(), json!(stamp(now)));
+        fields.insert("deletionTimestamp".to_owned(), json!(end_of(now, patience)));
         if !resource.is_namespace() {
-            fields.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+            fields.insert("deletionGracePeriodSeconds".to_owned(), json!(patience));
         }
-        if resource.generation {
+        if resource.generation && !resource.is_definition() {
             let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             fields.insert("generation".to_owned(), json!(generation + 1));
         }
@@ -166,6 +205,40 @@ impl ApiServer {
     }
 }
 
+/// How many seconds a pod has that runs somewhere; nothing else has any.
+fn patience(resource: &Resource, live: &Value, grace: Option<i64>) -> i64 {
+    let finished = matches!(text(live, "/status/phase"), "Succeeded" | "Failed");
+    if !resource.is("", "pods") || resource.custom || text(live, "/spec/nodeName").is_empty() || finished {
+        return 0;
+    }
+    let own = live.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+    match grace.unwrap_or(own) {
+        less if less < 0 => 1,
+        seconds => seconds,
+    }
+}
+
+fn end_of(now: jiff::Timestamp, patience: i64) -> String {
+    stamp(crate::pointer::later(now, jiff::SignedDuration::from_secs(patience)))
+}
+
+/// What another delete changes: the policy, or a shorter time.
+fn deleted_again(now: jiff::Timestamp, live: &Value, waiting: &[&str], patience: i64) -> Deletion {
+    let left = live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+    let shorter = patience < left;
+    if !shorter && finalizers(live) == waiting {
+        return Deletion::Unchanged;
+    }
+    let mut marked = live.clone();
+    set_finalizers(&mut marked, waiting);
+    if shorter {
+        let fields = metadata(&mut marked);
+        fields.insert("deletionTimestamp".to_owned(), json!(end_of(now, patience)));
+        fields.insert("deletionGracePeriodSeconds".to_owned(), json!(patience));
+    }
+    Deletion::Marked(marked)
+}
+
 enum Deletion {
     Gone,
     Unchanged,
@@ -174,37 +247,64 @@ enum Deletion {
 
 fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
     let mut options = call.options("DeleteOptions")?;
-    let body = if call.request.body.is_empty() {
-        json!({})
-    } else {
-        yaml::read_yaml(&call.request.body)
-            .map_err(|why| ApiError::bad_request(format!("error decoding DeleteOptions: {why}")))?
-    };
+    let body = read_body(call)?;
     options.dry_run |= list(&body, "/dryRun").iter().any(|stage| stage == "All");
     let orphan = body.get("orphanDependents").and_then(Value::as_bool);
     let policy = Some(text(&body, "/propagationPolicy")).filter(|policy| !policy.is_empty());
-    let propagation = match policy.or(call.request.parameter("propagationPolicy")) {
-        None if orphan == Some(true) => Propagation::Orphan,
-        None | Some("Background") => Propagation::Background,
-        Some("Foreground") => Propagation::Foreground,
-        Some("Orphan") => Propagation::Orphan,
+    let invalid = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", "DeleteOptions", "", &[error]));
+    if let (Some(_), Some(policy)) = (orphan, policy) {
+        let why = "orphanDependents and deletionPropagation cannot be both set";
+        return invalid(FieldError::invalid("propagationPolicy", &json!(policy), why));
+    }
+    // The body wins over the query.
+    let asked = if call.request.body.is_empty() { call.request.parameter("propagationPolicy") } else { policy };
+    let propagation = match asked {
+        None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
+        Some("Background") => Some(Propagation::Background),
+        Some("Foreground") => Some(Propagation::Foreground),
+        Some("Orphan") => Some(Propagation::Orphan),
         Some(other) => {
             let supported = ["\"Foreground\"", "\"Background\"", "\"Orphan\"", "\"nil\""].map(str::to_owned);
-            let error = FieldError::unsupported("propagationPolicy", &json!(other), &supported);
-            return Err(ApiError::invalid_kind("meta.k8s.io", "DeleteOptions", "", &[error]));
+            return invalid(FieldError::unsupported("propagationPolicy", &json!(other), &supported));
         }
     };
+    let grace =
+        match call.request.parameter("gracePeriodSeconds").filter(|_| call.request.body.is_empty()) {
+            None => body.get("gracePeriodSeconds").and_then(Value::as_i64),
+            Some(seconds) => Some(seconds.parse().map_err(|_| {
+                ApiError::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax"))
+            })?),
+        };
     let precondition = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Ok(DeleteOptions {
         options,
         propagation,
+        grace,
         uid: precondition("/preconditions/uid"),
         resource_version: precondition("/preconditions/resourceVersion"),
     })
 }
 
-fn check_preconditions(call: &Call<'_>, asked: &DeleteOptions, live: &Value) -> Result<(), ApiError> {
-    let refuse = |why: &str| Err(ApiError::precondition(&call.target.resource, &call.name, why));
+fn read_body(call: &Call<'_>) -> Result<Value, ApiError> {
+    let body = &call.request.body;
+    if body.is_empty() {
+        return Ok(json!({}));
+    }
+    let read = yaml::read_yaml(body).ok().filter(Value::is_object).ok_or_else(|| {
+        let why = yaml::read_json(body).err().unwrap_or_default();
+        ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+    })?;
+    let (kind, version) = (text(&read, "/kind"), text(&read, "/apiVersion"));
+    if !kind.is_empty() && kind != "DeleteOptions" {
+        return Err(ApiError::bad_request(format!(
+            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
+    Ok(read)
+}
+
+fn check_preconditions(call: &Call<'_>, name: &str, asked: &DeleteOptions, live: &Value) -> Result<(), ApiError> {
+    let refuse = |why: &str| Err(ApiError::precondition(&call.target.resource, name, why));
     if let Some(asked) = asked.uid.as_deref().filter(|asked| *asked != uid(live)) {
         return refuse(&format!(
             "the UID in the precondition ({asked}) does not match the UID in record ({}). The object might have been deleted and then recreated",

@@ -1,12 +1,17 @@
 //! One file per verb; here what they share: the call, its options, and the body.
 
+mod body;
 mod create;
 mod delete;
 mod json_patch;
+mod list_options;
+mod part;
 mod patch;
 mod read;
 mod refine;
+mod scale;
 mod update;
+pub(crate) mod yaml_form;
 
 pub(crate) use delete::{CLEANUP, FOREGROUND, ORPHAN, Propagation};
 
@@ -14,27 +19,32 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::access::{User, Wish};
 use crate::error::{ApiError, FieldError};
 use crate::journal::{Actor, StoredKey, Verb};
 use crate::media::{self, Form};
-use crate::pointer::{stamp, text};
+use crate::pointer::stamp;
 use crate::registry::Target;
 use crate::request::Request;
 use crate::response::Response;
 use crate::route::Objects;
 use crate::server::{ApiServer, Authorship};
-use crate::{render, yaml};
+use crate::{discovery, render};
+
+/// The longest name of a manager.
+const MANAGER_BYTES_MAX: usize = 128;
 
 /// A request about objects, understood.
 pub(crate) struct Call<'a> {
     pub(crate) now: Timestamp,
     pub(crate) request: &'a Request,
+    pub(crate) user: User,
     pub(crate) target: Target,
     pub(crate) namespace: Option<String>,
     /// Empty for collections.
     pub(crate) name: String,
-    /// Whether the `/status` of the object is meant.
-    pub(crate) status: bool,
+    /// The part of the object that is meant, such as `status`; empty for the object itself.
+    pub(crate) subresource: &'static str,
     pub(crate) form: Form,
 }
 
@@ -66,51 +76,106 @@ impl ApiServer {
         &mut self,
         now: Timestamp,
         request: &Request,
+        user: User,
         path: Objects,
     ) -> Result<Response, ApiError> {
-        let target = self.registry.target(&path.group, &path.version, &path.plural).ok_or(ApiError::NoSuchPath)?;
+        if request.method == Method::POST {
+            self.await_definition(&path);
+        }
+        if !self.registry.has_group(&path.group) {
+            return Err(ApiError::NoSuchPath);
+        }
+        let is_custom = discovery::is_custom(&path.group);
+        let missing = || if is_custom { ApiError::NoSuchPath } else { ApiError::no_such_resource() };
+        let target = self.registry.target(&path.group, &path.version, &path.plural).ok_or_else(missing)?;
         let misplaced = match (target.resource.namespaced, &path.namespace, &path.name) {
             (true, None, name) => name.is_some(),
             (true, Some(_), _) | (false, None, _) => false,
             (false, Some(_), _) => true,
         };
-        let status = match path.subresource.as_deref() {
-            None => false,
-            Some("status") if target.version.status => true,
-            Some(_) => return Err(ApiError::NoSuchPath),
-        };
         if misplaced {
-            return Err(ApiError::NoSuchPath);
+            return Err(missing());
         }
-        let form = media::form(request)?;
+        let subresource = match path.subresource.as_deref() {
+            None => "",
+            Some(asked) => match target.version.subresources.keys().find(|served| *served == asked) {
+                Some(_) => known_subresource(asked).ok_or_else(missing)?,
+                None if target.resource.custom => {
+                    let name = path.name.unwrap_or_default();
+                    return Err(ApiError::not_found(&target.resource, &name));
+                }
+                None => return Err(missing()),
+            },
+        };
         let name = path.name.unwrap_or_default();
-        let call = Call { now, request, target, namespace: path.namespace, name, status, form };
-        self.dispatch(&call)
+        check_verb(request, &target, &path.namespace, &name, subresource)?;
+        let of_list = name.is_empty() && request.method == Method::GET;
+        let form = media::form(request, of_list)?;
+        let call = Call { now, request, user, target, namespace: path.namespace, name, subresource, form };
+        call.check_metadata_form(of_list)?;
+        let response = self.dispatch(&call)?;
+        Ok(match &call.target.version.deprecation {
+            Some(warning) => response.with_header("warning", warning_header(warning)),
+            None => response,
+        })
     }
 
     fn dispatch(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
-        let watching = call.request.flag("watch");
-        match (&call.request.method, call.name.is_empty()) {
-            (&Method::GET, _) if watching && !call.status => self.watch(call),
-            (&Method::GET, true) => self.list(call),
-            (&Method::GET, false) => self.get_object(call),
-            (&Method::POST, true) if call.namespace.is_some() || !call.target.resource.namespaced => {
-                let written = self.post(call)?;
-                Ok(call.written(&written))
-            }
-            (&Method::PUT, false) => {
-                let written = self.put(call)?;
-                Ok(call.written(&written))
-            }
-            (&Method::PATCH, false) => {
-                let written = self.patch(call)?;
-                Ok(call.written(&written))
-            }
-            (&Method::DELETE, false) if !call.status => self.delete(call),
-            (&Method::DELETE, true) if !call.target.resource.is_namespace() => self.delete_collection(call),
-            (method, _) => Err(ApiError::method_not_allowed(&call.target.resource, &method.as_str().to_lowercase())),
+        if !matches!(call.subresource, "" | "status") {
+            return self.answer_subresource(call);
         }
+        let watching = call.request.flag("watch");
+        let written = match (&call.request.method, call.name.is_empty()) {
+            (&Method::GET, _) if watching && !call.status() => return self.watch(call),
+            (&Method::GET, true) => return self.list(call),
+            (&Method::GET, false) => return self.get_object(call),
+            (&Method::DELETE, false) => return self.delete(call),
+            (&Method::DELETE, true) => return self.delete_collection(call),
+            (&Method::POST, _) if call.target.resource.is_review() => return self.review(call),
+            (&Method::POST, _) => self.post(call)?,
+            (&Method::PUT, _) => self.put(call)?,
+            (&Method::PATCH, _) => self.patch(call)?,
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        Ok(call.written(&written))
     }
+}
+
+/// The subresources that this server answers; those that reach into machines are not among them.
+fn known_subresource(name: &str) -> Option<&'static str> {
+    ["approval", "binding", "ephemeralcontainers", "eviction", "finalize", "resize", "scale", "status", "token"]
+        .into_iter()
+        .find(|known| *known == name)
+}
+
+/// Whether discovery lists what a request wants to do.
+fn check_verb(
+    request: &Request,
+    target: &Target,
+    namespace: &Option<String>,
+    name: &str,
+    subresource: &str,
+) -> Result<(), ApiError> {
+    let verb = match (&request.method, name.is_empty()) {
+        (&Method::GET, true) => "list",
+        (&Method::GET, false) => "get",
+        (&Method::POST, true) if namespace.is_some() || !target.resource.namespaced => "create",
+        (&Method::POST, false) if !subresource.is_empty() => "create",
+        (&Method::PUT, false) => "update",
+        (&Method::PATCH, false) => "patch",
+        (&Method::DELETE, true) if namespace.is_some() || !target.resource.namespaced => "deletecollection",
+        (&Method::DELETE, false) => "delete",
+        _ => "",
+    };
+    let verbs = target.version.subresources.get(subresource).unwrap_or(&target.resource.verbs);
+    if verbs.iter().any(|served| served == verb) {
+        return Ok(());
+    }
+    Err(if target.resource.custom && !verb.is_empty() {
+        ApiError::custom_method_not_allowed(&target.resource, verb)
+    } else {
+        ApiError::method_not_allowed()
+    })
 }
 
 impl Call<'_> {
@@ -118,8 +183,47 @@ impl Call<'_> {
         stamp(self.now)
     }
 
-    pub(crate) fn subresource(&self) -> &'static str {
-        if self.status { "status" } else { "" }
+    /// This call as a wish with another verb.
+    pub(crate) fn wish(&self, verb: &str) -> Wish {
+        Wish {
+            verb: verb.to_owned(),
+            group: self.target.resource.group.clone(),
+            resource: self.target.resource.plural.clone(),
+            subresource: self.subresource.to_owned(),
+            namespace: self.namespace.clone().unwrap_or_default(),
+            name: self.name.clone(),
+            path: None,
+        }
+    }
+
+    /// Whether the `/status` of the object is meant.
+    pub(crate) fn status(&self) -> bool {
+        self.subresource == "status"
+    }
+
+    /// Metadata of one object is another form than that of many.
+    fn check_metadata_form(&self, of_list: bool) -> Result<(), ApiError> {
+        let watching = self.request.flag("watch");
+        if self.form != Form::Metadata || watching || media::wants_metadata_list(self.request) == of_list {
+            return Ok(());
+        }
+        let resource = &self.target.resource;
+        let package = match resource.group.split('.').next() {
+            None | Some("") => "core",
+            Some(package) => package,
+        };
+        let message = if of_list {
+            format!(
+                "you requested PartialObjectMetadata, but the requested object is a list (*{package}.{})",
+                resource.list_kind
+            )
+        } else {
+            format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{})",
+                resource.kind
+            )
+        };
+        Err(ApiError::new(406, "NotAcceptable", message, None))
     }
 
     pub(crate) fn not_found(&self) -> ApiError {
@@ -143,17 +247,17 @@ impl Call<'_> {
             user_agent: self.request.headers.user_agent.clone(),
             field_manager: options.manager.clone(),
         };
-        Authorship { actor, verb, subresource: self.subresource() }
+        Authorship { actor, verb, subresource: self.subresource }
     }
 
     /// The options of a write, from the query.
     pub(crate) fn options(&self, kind: &str) -> Result<Options, ApiError> {
         let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", kind, "", &[error]));
-        let dry_run = match self.request.parameter("dryRun") {
+        let dry_run = match self.request.query.get("dryRun").map(String::as_str) {
             None => false,
             Some("All") => true,
             Some(other) => {
-                return refuse(FieldError::unsupported("dryRun", &json!(other), &["\"All\"".to_owned()]));
+                return refuse(FieldError::unsupported("dryRun", &json!([other]), &["\"All\"".to_owned()]));
             }
         };
         let validation = match self.request.parameter("fieldValidation") {
@@ -161,13 +265,17 @@ impl Call<'_> {
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                let supported = ["\"Ignore\"", "\"Strict\"", "\"Warn\""].map(str::to_owned);
+                let supported = ["\"\"", "\"Ignore\"", "\"Strict\"", "\"Warn\""].map(str::to_owned);
                 return refuse(FieldError::unsupported("fieldValidation", &json!(other), &supported));
             }
         };
         let manager = self.request.parameter("fieldManager").map_or_else(|| self.agent_name(), str::to_owned);
-        if manager.len() > 128 {
-            return refuse(FieldError::invalid("fieldManager", &json!(manager), "may not be more than 128 bytes"));
+        if manager.len() > MANAGER_BYTES_MAX {
+            return refuse(FieldError::too_long("fieldManager", MANAGER_BYTES_MAX));
+        }
+        if let Some((at, wrong)) = manager.char_indices().find(|(_, character)| character.is_control()) {
+            let why = format!("invalid character U+{:04X} (at position {at})", u32::from(wrong));
+            return refuse(FieldError::invalid("fieldManager", &json!(manager), &why));
         }
         Ok(Options { dry_run, manager, validation })
     }
@@ -175,64 +283,8 @@ impl Call<'_> {
     /// The field manager of a client that names none: its user agent up to the first slash.
     fn agent_name(&self) -> String {
         let agent = self.request.headers.user_agent.split('/').next().unwrap_or_default();
-        let name: String = agent.chars().filter(|character| !character.is_control()).take(32).collect();
+        let name: String = agent.chars().filter(|character| !character.is_control()).take(MANAGER_BYTES_MAX).collect();
         if name.is_empty() { "unknown".to_owned() } else { name }
-    }
-
-    /// The object in the body of a create or an update.
-    pub(crate) fn body_object(&self) -> Result<Value, ApiError> {
-        let media = self.request.headers.content_type.split(';').next().unwrap_or_default().trim();
-        let read = match media {
-            "" | "application/json" => yaml::read_json(&self.request.body),
-            "application/yaml" => yaml::read_yaml(&self.request.body),
-            _ => {
-                let accepted = ["application/json", "application/yaml"];
-                return Err(ApiError::unsupported_media(&accepted));
-            }
-        };
-        let kind = &self.target.resource.kind;
-        let malformed = |why: &str| {
-            ApiError::bad_request(format!(
-                "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why}"
-            ))
-        };
-        let object = read.map_err(|why| malformed(&why))?;
-        if !object.is_object() {
-            return Err(malformed("the body is not an object"));
-        }
-        self.check_type(&object)?;
-        Ok(object)
-    }
-
-    /// Whether the object is of the type and has the name that the path says.
-    pub(crate) fn check_type(&self, object: &Value) -> Result<(), ApiError> {
-        let (kind, expected) = (text(object, "/kind"), &self.target.resource.kind);
-        if !kind.is_empty() && kind != expected {
-            let version = &self.target.version.name;
-            return Err(ApiError::bad_request(format!(
-                "{kind} in version {version:?} cannot be handled as a {expected}"
-            )));
-        }
-        let (version, expected) = (text(object, "/apiVersion"), self.target.api_version());
-        if !version.is_empty() && version != expected {
-            let message =
-                format!("the API version in the data ({version}) does not match the expected API version ({expected})");
-            return Err(ApiError::bad_request(message));
-        }
-        if object.get("metadata").is_some_and(|metadata| !metadata.is_object() && !metadata.is_null()) {
-            return Err(ApiError::bad_request("metadata must be an object"));
-        }
-        let name = text(object, "/metadata/name");
-        if !self.name.is_empty() && !name.is_empty() && name != self.name {
-            let message = format!("the name of the object ({name}) does not match the name on the URL ({})", self.name);
-            return Err(ApiError::bad_request(message));
-        }
-        let namespace = text(object, "/metadata/namespace");
-        if !namespace.is_empty() && self.namespace.as_deref().is_some_and(|expected| expected != namespace) {
-            let message = "the namespace of the provided object does not match the namespace sent on the request";
-            return Err(ApiError::bad_request(message));
-        }
-        Ok(())
     }
 
     /// The answer to a write that went through.
@@ -241,8 +293,13 @@ impl Call<'_> {
         let body = render::object(&self.target, self.form, self.now, &written.object);
         let mut response = Response::json(status, &body);
         for warning in &written.warnings {
-            response = response.with_header("warning", format!("299 - {warning:?}"));
+            response = response.with_header("warning", warning_header(warning));
         }
         response
     }
+}
+
+/// A warning as the header carries it.
+fn warning_header(warning: &str) -> String {
+    format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, strategic_patch};
 
-use super::{Call, Options, Written, json_patch};
+use super::{Call, FieldValidation, Options, Written, json_patch};
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
-use crate::pointer::{metadata, text, uid};
+use crate::pointer::{group_version, metadata, text, uid};
 use crate::render::convert;
 use crate::server::ApiServer;
-use crate::{validate, yaml};
+use crate::types::{Type, applied as typed_merge, decode, types};
+use crate::yaml;
 
 const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json-patch+json";
@@ -22,6 +23,10 @@ impl ApiServer {
     pub(super) fn patch(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
         let media = call.request.headers.content_type.split(';').next().unwrap_or_default().trim();
         let custom = call.target.resource.custom;
+        if !matches!(media, APPLY | JSON | MERGE) && (media != STRATEGIC || custom) {
+            let known = [JSON, MERGE, APPLY];
+            return Err(if custom { ApiError::unsupported_media(&known) } else { ApiError::unsupported_patch() });
+        }
         let options = call.options("PatchOptions")?;
         let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
         if media == APPLY {
@@ -33,52 +38,57 @@ impl ApiServer {
         if call.request.parameter("force").is_some() {
             return refuse(FieldError::forbidden("force", "may not be specified for non-apply patch"));
         }
-        if !matches!(media, JSON | MERGE) && (media != STRATEGIC || custom) {
-            let accepted: &[&str] = if custom { &[JSON, MERGE, APPLY] } else { &[JSON, MERGE, STRATEGIC, APPLY] };
-            return Err(ApiError::unsupported_media(accepted));
-        }
+        let patch = read_patch(media, &call.request.body)?;
         let stored = self.live(call).cloned().ok_or_else(|| call.not_found())?;
         let live = convert(&call.target, &stored);
-        let patch = yaml::read_json(&call.request.body)
-            .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
-        let mut patched = match media {
-            JSON => json_patch::apply(&live, &patch).map_err(|why| ApiError::new(422, "Invalid", why, None))?,
-            MERGE => merge_patch(&live, &patch),
-            _ => strategic_patch(&call.target.version.shape, &live, &patch),
-        };
-        if !patched.is_object() {
-            return Err(ApiError::bad_request("the patched document is not an object"));
+        let patched = patched(call, media, &live, &patch)?;
+        let shown = || shown(media, &patch, &patched);
+        if text(&patched, "/kind") != call.target.resource.kind {
+            let (kind, expected) = (text(&patched, "/kind"), &call.target.resource.kind);
+            let version = group_version(text(&patched, "/apiVersion")).1;
+            // It is read as what it says it is, before anybody asks whether that fits.
+            let group = group_version(text(&patched, "/apiVersion")).0;
+            let read = types().of_kind(group, version, kind).map(|of| decode::decode(of, &patched, &mut Vec::new()));
+            let why = match read {
+                Some(Err(why)) => why,
+                _ => format!("Unable to decode {kind:?} in version {version:?} as {expected:?}"),
+            };
+            return Err(ApiError::invalid_patch(&shown(), &why));
         }
-        call.check_type(&patched)?;
-        if patch.pointer("/metadata/resourceVersion").is_none() && media != JSON {
-            // What the live object says about itself is no precondition of the client.
-            metadata(&mut patched).remove("resourceVersion");
-            let version = live["metadata"]["resourceVersion"].clone();
-            metadata(&mut patched).insert("resourceVersion".to_owned(), version);
+        let decoded = call.decode(&patched).map_err(|why| {
+            let why = if media == STRATEGIC { unrecognized(&why) } else { why };
+            ApiError::invalid_patch(&shown(), &why)
+        });
+        let (object, unknown) = decoded?;
+        let complaints: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+        if options.validation == FieldValidation::Strict && !complaints.is_empty() {
+            let why = format!("strict decoding error: {}", complaints.join(", "));
+            return Err(ApiError::invalid_patch(&shown(), &why));
         }
-        self.update(call, &options, &stored, patched, Verb::Patch)
+        call.check_place(&object)?;
+        let mut written = self.update(call, &options, &stored, object, Verb::Patch)?;
+        if options.validation == FieldValidation::Warn {
+            written.warnings.extend(complaints);
+        }
+        Ok(written)
     }
 
     fn apply(&mut self, call: &Call<'_>, options: &Options) -> Result<Written, ApiError> {
-        let mut applied = yaml::read_yaml(&call.request.body)
-            .map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
-        if !applied.is_object() {
-            return Err(ApiError::bad_request("error decoding YAML: the body is not an object"));
+        let mut applied = read_applied(&call.request.body)?;
+        let (version, kind) = (text(&applied, "/apiVersion"), text(&applied, "/kind"));
+        if version != call.target.api_version() || *kind != call.target.resource.kind {
+            let (group, version) = group_version(version);
+            return Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
         }
-        if text(&applied, "/kind").is_empty() || text(&applied, "/apiVersion").is_empty() {
-            let part = if text(&applied, "/kind").is_empty() { "Kind" } else { "apiVersion" };
-            return Err(ApiError::bad_request(format!("Object '{part}' is missing in '{applied}'")));
-        }
-        call.check_type(&applied)?;
+        check_typed_patch(call, &applied)?;
         if applied.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
         }
-        self.check_typed_patch(call, &applied)?;
+        call.check_place(&applied)?;
         strip_the_other_part(call, &mut applied);
-        metadata(&mut applied).insert("name".to_owned(), json!(call.name));
         let stored = self.live(call).cloned();
         let live = stored.as_ref().map(|stored| convert(&call.target, stored));
-        if call.status && live.is_none() {
+        if !call.subresource.is_empty() && live.is_none() {
             return Err(call.not_found());
         }
         if live.is_none() && !uid(&applied).is_empty() {
@@ -88,10 +98,15 @@ impl ApiServer {
             );
             return Err(ApiError::conflict(&call.target.resource, &call.name, &why));
         }
+        if live.is_none() {
+            // Only now it is known that something would be created.
+            self.require(&call.user, &call.wish("create"))?;
+        }
         let force = call.request.flag("force");
         let (api_version, now) = (call.target.api_version(), call.stamp());
-        let subresource = call.subresource();
-        let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now };
+        let subresource = call.subresource;
+        let blank = &call.target.version.blank;
+        let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank };
         let merged =
             apply(&call.target.version.shape, live.as_deref(), &applied, &writer, force).map_err(
                 |error| match error {
@@ -99,8 +114,9 @@ impl ApiServer {
                     ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
                 },
             )?;
+        let merged = decode_merged(call, &merged)?;
         match &stored {
-            None => self.create(call, options, merged, Verb::Apply),
+            None => self.create(call, options, merged, Verb::Apply, Vec::new()),
             Some(stored) => self.replace_applied(call, options, stored, &applied, merged),
         }
     }
@@ -115,32 +131,154 @@ impl ApiServer {
     ) -> Result<Written, ApiError> {
         // Preconditions are those of the declaration; the merged object carries the live object's own.
         for name in ["uid", "resourceVersion"] {
-            let asked = applied["metadata"].get(name).filter(|asked| asked.is_string()).cloned();
-            match asked {
-                Some(asked) => drop(metadata(&mut merged).insert(name.to_owned(), asked)),
-                None => drop(metadata(&mut merged).remove(name)),
+            if let Some(asked) = applied["metadata"].get(name).filter(|asked| asked.is_string()) {
+                metadata(&mut merged).insert(name.to_owned(), asked.clone());
             }
         }
         self.update(call, options, stored, merged, Verb::Apply)
     }
+}
 
-    /// A declaration of the wrong type is an error that the real server does not expect: a 500 without a reason.
-    fn check_typed_patch(&self, call: &Call<'_>, applied: &Value) -> Result<(), ApiError> {
-        let resource = &call.target.resource;
-        if resource.custom {
-            return Ok(());
-        }
-        validate::types::check_applied(&resource.kind, applied).map_err(|why| {
-            let place = call
-                .namespace
-                .as_ref()
-                .map_or_else(|| format!("/{}", call.name), |namespace| format!("{namespace}/{}", call.name));
-            let (group, version, kind) = (&resource.group, &call.target.version.name, &resource.kind);
-            ApiError::unknown(format!(
-                "failed to create typed patch object ({place}; {group}/{version}, Kind={kind}): {why}"
-            ))
-        })
+/// The body of a patch that is not an apply.
+fn read_patch(media: &str, body: &[u8]) -> Result<Value, ApiError> {
+    let refuse = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
+    let patch = yaml::read_json(body).map_err(refuse)?;
+    let (fits, go) = if media == JSON {
+        (patch.is_array(), "[]handlers.jsonPatchOp")
+    } else {
+        (patch.is_object(), "map[string]interface {}")
+    };
+    if fits || patch.is_null() {
+        return Ok(patch);
     }
+    Err(refuse(format!("json: cannot unmarshal {} into Go value of type {go}", decode::kind_of(&patch))))
+}
+
+fn patched(call: &Call<'_>, media: &str, live: &Value, patch: &Value) -> Result<Value, ApiError> {
+    let mut patched = match media {
+        JSON => json_patch::apply(live, patch).map_err(|_| {
+            let message = "the server rejected our request due to an error in our request";
+            ApiError::new(422, "Invalid", message, Some(json!({})))
+        })?,
+        MERGE => merge_patch(live, patch),
+        _ => strategic_patch(&call.target.version.shape, live, patch).map_err(ApiError::unknown)?,
+    };
+    if !patched.is_object() {
+        return Err(ApiError::bad_request("the patched document is not an object"));
+    }
+    if media != JSON {
+        // Another version of the same kind is accepted, and means nothing.
+        patched["apiVersion"] = json!(call.target.api_version());
+    }
+    Ok(patched)
+}
+
+/// What an error shows of a patch: the whole result, or of a strategic patch the patch as Go prints it.
+fn shown(media: &str, patch: &Value, patched: &Value) -> String {
+    if media == STRATEGIC { typed_merge::go(patch) } else { in_order_of_go(patched) }
+}
+
+/// The fields of metadata in the order in which Go writes them.
+const METADATA_ORDER: [&str; 15] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+/// A patched object as the server writes it in an error: what was patched is sorted, the rest is as it was.
+fn in_order_of_go(object: &Value) -> String {
+    let sorted: std::collections::BTreeMap<&String, &Value> = object.as_object().into_iter().flatten().collect();
+    let parts: Vec<String> = sorted
+        .into_iter()
+        .map(|(name, value)| {
+            let text = match (name.as_str(), value) {
+                ("metadata", Value::Object(fields)) => {
+                    let field = |name: &&str| match (*name, fields.get(*name)?) {
+                        ("managedFields", Value::Array(managers)) => {
+                            let managers: Vec<String> = managers.iter().map(in_order_of_managers).collect();
+                            Some(format!("{name:?}:[{}]", managers.join(",")))
+                        }
+                        (_, value) => Some(format!("{name:?}:{value}")),
+                    };
+                    format!("{{{}}}", METADATA_ORDER.iter().filter_map(field).collect::<Vec<_>>().join(","))
+                }
+                (_, value) => value.to_string(),
+            };
+            format!("{name:?}:{text}")
+        })
+        .collect();
+    format!("{{{}}}", parts.join(","))
+}
+
+/// A manager in the order in which Go writes it.
+fn in_order_of_managers(manager: &Value) -> String {
+    let order = ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
+    let fields = order.iter().filter_map(|name| Some(format!("{name:?}:{}", manager.get(name)?)));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+}
+
+/// A strategic patch is converted field by field, which says less than the decoder.
+fn unrecognized(why: &str) -> String {
+    why.rsplit_once("of type ").map_or_else(|| why.to_owned(), |(_, of)| format!("unrecognized type: {of}"))
+}
+
+fn read_applied(body: &[u8]) -> Result<Value, ApiError> {
+    let refuse = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
+    let applied = yaml::read_yaml(body).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
+    match applied {
+        Value::Null => Ok(json!({})),
+        Value::Object(_) => Ok(applied),
+        other => {
+            let found = decode::kind_of(&other);
+            let go = "map[string]interface {}";
+            let why = format!("json: cannot unmarshal {found} into Go value of type {go}");
+            Err(refuse(format!("error unmarshaling JSON: while decoding JSON: {why}")))
+        }
+    }
+}
+
+/// A declaration of the wrong type is an error that the real server does not expect: a 500 without a reason.
+fn check_typed_patch(call: &Call<'_>, applied: &Value) -> Result<(), ApiError> {
+    let declared = call.target.version.declared.as_ref().map(|schema| Type { name: "", schema });
+    let Some(typed) = call.target.version.typed.or(declared) else { return Ok(()) };
+    let mistakes = typed_merge::mistakes(typed, applied);
+    if mistakes.is_empty() {
+        return Ok(());
+    }
+    let told = typed_merge::told(&mistakes);
+    Err(ApiError::unknown(format!("failed to create typed patch object ({}): {told}", described(call, applied))))
+}
+
+/// An object as the typed merge names it.
+fn described(call: &Call<'_>, object: &Value) -> String {
+    let (name, namespace) = (text(object, "/metadata/name"), text(object, "/metadata/namespace"));
+    let (group, version, kind) = (&call.target.resource.group, &call.target.version.name, &call.target.resource.kind);
+    format!("{namespace}/{name}; {group}/{version}, Kind={kind}")
+}
+
+/// The merged object as the type has it.
+fn decode_merged(call: &Call<'_>, merged: &Value) -> Result<Value, ApiError> {
+    let (decoded, _) = call.decode(merged).map_err(|why| {
+        let (group, version, kind) =
+            (&call.target.resource.group, &call.target.version.name, &call.target.resource.kind);
+        let described = format!("/{}; {group}/{version}, Kind={kind}", call.name);
+        ApiError::unknown(format!(
+            "failed to convert new object ({described}) to proper version: unable to convert unstructured object to {group}/{version}, Kind={kind}: {why}"
+        ))
+    })?;
+    Ok(decoded)
 }
 
 /// Nobody comes to own what the endpoint ignores.
@@ -148,7 +286,7 @@ fn strip_the_other_part(call: &Call<'_>, applied: &mut Value) {
     let Some(map) = applied.as_object_mut() else {
         return;
     };
-    if call.status {
+    if call.status() {
         map.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
         if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));

@@ -14,6 +14,7 @@ use crate::selector::Selector;
 use crate::server::ApiServer;
 use crate::store::Entry;
 use crate::watch::{Scope, Watch};
+use crate::yaml;
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
@@ -24,10 +25,14 @@ struct Page {
 }
 
 impl Page {
-    fn read(token: &str) -> Option<Self> {
-        let token: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
+    fn read(token: &str) -> Result<Self, ApiError> {
+        let refuse =
+            |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let decoded = URL_SAFE_NO_PAD.decode(token).map_err(|_| refuse("illegal base64 data at input byte 0"))?;
+        let token = yaml::read_json(&decoded).map_err(|why| refuse(&why))?;
         let text = |name: &str| token.get(name).and_then(Value::as_str).map(str::to_owned);
-        Some(Self { revision: token.get("rv")?.as_u64()?, after: (text("namespace")?, text("name")?) })
+        let page = || Some(Self { revision: token.get("rv")?.as_u64()?, after: (text("namespace")?, text("name")?) });
+        page().ok_or_else(|| refuse("it has no place"))
     }
 
     fn token(&self) -> String {
@@ -39,25 +44,39 @@ impl Page {
 
 impl ApiServer {
     pub(super) fn get_object(&self, call: &Call<'_>) -> Result<Response, ApiError> {
+        if let Some(text) = call.request.parameter("resourceVersion") {
+            let asked = text.parse::<u64>().map_err(|_| ApiError::unknown(invalid_revision(text)))?;
+            if asked > self.store.revision() {
+                return Err(ApiError::version_too_large(asked, self.store.revision()));
+            }
+        }
         let object = self.live(call).ok_or_else(|| call.not_found())?;
         Ok(Response::json(200, &render::object(&call.target, call.form, call.now, object)))
     }
 
     /// The stored object that the call names.
-    pub(super) fn live(&self, call: &Call<'_>) -> Option<&Arc<Value>> {
+    pub(crate) fn live(&self, call: &Call<'_>) -> Option<&Arc<Value>> {
         let resource = &call.target.resource;
         self.get(&resource.group, &resource.plural, call.namespace.as_deref(), &call.name)
     }
 
     pub(super) fn list(&self, call: &Call<'_>) -> Result<Response, ApiError> {
+        call.check_list_options(false)?;
         let scope = scope(call)?;
         let resource = &call.target.resource;
         let current = self.store.revision();
+        let version = call.request.parameter("resourceVersion");
         let limit = call.request.parameter("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
         let page = match call.request.parameter("continue") {
             None => None,
-            Some(token) => Some(Page::read(token).ok_or_else(|| ApiError::bad_request("continue key is not valid"))?),
+            Some(_) if version.is_some_and(|version| version != "0") => {
+                let message = "specifying resource version is not allowed when using continue";
+                return Err(ApiError::bad_request(message));
+            }
+            Some(token) => Some(Page::read(token)?),
         };
+        // Any version will do: the answer comes from memory, which has no pages.
+        let limit = limit.filter(|_| page.is_some() || version != Some("0"));
         let revision = match &page {
             Some(page) if page.revision < self.store.compacted() => {
                 let fresh = Page { revision: current, after: page.after.clone() };
@@ -94,18 +113,16 @@ impl ApiServer {
         let Some(text) = call.request.parameter("resourceVersion") else {
             return Ok(current);
         };
-        let asked: u64 = text.parse().map_err(|_| invalid_revision(text))?;
+        let asked: u64 = text
+            .parse()
+            .map_err(|_| ApiError::bad_request(format!("invalid resource version: {}", invalid_revision(text))))?;
         if asked > current {
-            let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
-            let causes = json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
-            return Err(ApiError::new(
-                504,
-                "Timeout",
-                message,
-                Some(json!({"causes": causes, "retryAfterSeconds": 1})),
-            ));
+            return Err(ApiError::version_too_large(asked, current));
         }
-        if call.request.parameter("resourceVersionMatch") != Some("Exact") {
+        // A version without a rule is exact where there are pages, because the others must be of the same version.
+        let rule = call.request.parameter("resourceVersionMatch");
+        let limited = call.request.parameter("limit").is_some_and(|limit| limit != "0");
+        if !(rule == Some("Exact") || rule.is_none() && limited && asked > 0) {
             return Ok(current);
         }
         if asked < self.store.compacted() {
@@ -116,15 +133,20 @@ impl ApiServer {
     }
 
     pub(super) fn watch(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
+        call.check_list_options(true)?;
         let scope = scope(call)?;
         let current = self.store.revision();
         let from = match call.request.parameter("resourceVersion") {
             None | Some("0") => None,
-            Some(text) => Some(text.parse::<u64>().map_err(|_| invalid_revision(text))?),
+            Some(text) => Some(text.parse::<u64>().map_err(|_| ApiError::unknown(invalid_revision(text)))?),
         };
+        let asked = call.request.parameter("sendInitialEvents");
         let initial = call.request.flag("sendInitialEvents");
         let cursor = if initial { current } else { from.unwrap_or(current) };
         let bookmarks = call.request.flag("allowWatchBookmarks");
+        // Whoever starts anywhere is told where what was there ends.
+        let marks_the_end = initial && bookmarks
+            || bookmarks && asked.is_none() && call.request.parameter("resourceVersion") == Some("0");
         let timeout = call
             .request
             .parameter("timeoutSeconds")
@@ -132,22 +154,22 @@ impl ApiServer {
             .filter(|seconds| *seconds > 0);
         let resource = &call.target.resource;
         let mut watch = Watch::new(scope.clone(), call.now, cursor, bookmarks, timeout);
-        if initial || from.is_none() {
+        if initial || from.is_none() && asked.is_none() {
             let shelf = self.store.shelf(&resource.group, &resource.plural);
             let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
             let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
             let objects: Vec<Arc<Value>> = selected.map(|entry| entry.object.clone()).collect();
             watch.start_with(call.now, &objects);
         }
-        if initial {
+        if marks_the_end {
             watch.end_initial_events();
         }
         Ok(Response::Watch(self.open_watch(watch)))
     }
 }
 
-fn invalid_revision(text: &str) -> ApiError {
-    ApiError::bad_request(format!("Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"))
+fn invalid_revision(text: &str) -> String {
+    format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
 }
 
 /// What a list or a watch is about.
@@ -157,7 +179,7 @@ pub(super) fn scope(call: &Call<'_>) -> Result<Scope, ApiError> {
         target: call.target.clone(),
         namespace: call.namespace.clone(),
         name: (!call.name.is_empty()).then(|| call.name.clone()),
-        selector: Selector::parse(parameter("labelSelector"), parameter("fieldSelector"))?,
+        selector: Selector::parse(&call.target.resource, parameter("labelSelector"), parameter("fieldSelector"))?,
         form: call.form,
     })
 }

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
+use super::body::Understood;
+use super::refine::{check, complete};
 use super::{Call, Options, Written};
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
 use crate::pointer::{finalizers, is_deleting, list, metadata, name, resource_version, uid};
 use crate::render::convert;
 use crate::server::ApiServer;
+use crate::types::encode;
 
 /// What an update cannot change.
 const KEPT_METADATA: [&str; 7] =
@@ -19,9 +22,19 @@ const KEPT_METADATA: [&str; 7] =
 impl ApiServer {
     pub(super) fn put(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
         let options = call.options("UpdateOptions")?;
-        let object = call.body_object()?;
-        let live = self.live(call).cloned().ok_or_else(|| call.not_found())?;
-        self.update(call, &options, &live, object, Verb::Update)
+        let Understood { mut object, warnings } = call.body_object(&options)?;
+        let Some(live) = self.live(call).cloned() else {
+            if !call.target.resource.created_by_update || !call.subresource.is_empty() {
+                return Err(call.not_found());
+            }
+            check_stored_uid(call, &object, "")?;
+            metadata(&mut object).remove("resourceVersion");
+            return self.create(call, &options, object, Verb::Update, warnings);
+        };
+        check_stored_uid(call, &object, uid(&live))?;
+        let mut written = self.update(call, &options, &live, object, Verb::Update)?;
+        written.warnings.splice(0..0, warnings);
+        Ok(written)
     }
 
     /// Replaces a live object. One that was applied brings its managers along; otherwise the writer takes what it changed.
@@ -35,6 +48,9 @@ impl ApiServer {
     ) -> Result<Written, ApiError> {
         let live = convert(&call.target, stored);
         check_preconditions(call, &live, &object)?;
+        let immutable = changed_identity(&live, &object);
+        let reset = asks_for_reset(&object);
+        let ignored = ignored_by_status(call, &object);
         keep_the_other_part(call, &live, &mut object);
         let fields = metadata(&mut object);
         for kept in KEPT_METADATA.iter().chain(&["resourceVersion"]) {
@@ -43,17 +59,31 @@ impl ApiServer {
                 None => drop(fields.remove(*kept)),
             }
         }
-        let warnings = self.refine(call, options, Some(&live), &mut object)?;
-        if call.target.resource.generation && desire(call, &object) != desire(call, &live) {
+        complete(call, &mut object);
+        if reset {
+            metadata(&mut object).insert("managedFields".to_owned(), json!([]));
+        }
+        let warnings = Vec::new();
+        if verb != Verb::Apply {
+            let (api_version, now) = (call.target.api_version(), call.stamp());
+            let subresource = call.subresource;
+            let blank = Value::Null;
+            let writer =
+                Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
+            let tracked = track_update(&call.target.version.shape, Some(&live), &with(&object, &ignored), &writer)
+                .map_err(|error| ApiError::bad_request(error.to_string()))?;
+            object = with(&tracked, &restored(&object, &ignored));
+        }
+        self.prepare_change(&call.target.resource, &live, &mut object);
+        if call.target.resource.generation && !call.status() && desire(call, &object) != desire(call, &live) {
             let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
-        if verb != Verb::Apply {
-            let (api_version, now) = (call.target.api_version(), call.stamp());
-            let subresource = call.subresource();
-            let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now };
-            object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
-                .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        encode::settle(call.target.version.typed, &mut object);
+        let wrong = [immutable, self.allocation_mistakes(&call.target.resource, &object)].concat();
+        check(call, Some(&live), &object, wrong)?;
+        if call.subresource.is_empty() {
+            self.enforce_policies(&call.target.resource, call.namespace.as_deref(), Some(&live), &object)?;
         }
         object["apiVersion"] = json!(call.target.storage_api_version());
         if differs_in_times_only(stored, &object) {
@@ -67,12 +97,58 @@ impl ApiServer {
         let hollow = !call.target.resource.is_namespace() || list(&object, "/spec/finalizers").is_empty();
         let released = is_deleting(&object) && finalizers(&object).is_empty() && hollow;
         let object = if released {
-            self.expunge(call.now, &authorship, &key).unwrap_or_else(|| Arc::new(object))
+            // The answer is the object as it would have been stored, in the version of before.
+            self.expunge(call.now, &authorship, &key);
+            Arc::new(object)
         } else {
             self.commit(call.now, &authorship, key, object)
         };
         Ok(Written { object, created: false, warnings })
     }
+}
+
+/// Metadata that the status of an instance does not take, though its manager comes to own it, as in the real server.
+fn ignored_by_status(call: &Call<'_>, object: &Value) -> Vec<(&'static str, Option<Value>)> {
+    if !call.target.resource.custom || !call.status() {
+        return Vec::new();
+    }
+    ["annotations", "labels"].map(|field| (field, object["metadata"].get(field).cloned())).to_vec()
+}
+
+/// An object with some of its metadata replaced.
+fn with(object: &Value, fields: &[(&'static str, Option<Value>)]) -> Value {
+    let mut changed = object.clone();
+    for (field, value) in fields {
+        match value {
+            Some(value) => drop(metadata(&mut changed).insert((*field).to_owned(), value.clone())),
+            None => drop(metadata(&mut changed).remove(*field)),
+        }
+    }
+    changed
+}
+
+/// The same metadata as an object has it.
+fn restored(object: &Value, fields: &[(&'static str, Option<Value>)]) -> Vec<(&'static str, Option<Value>)> {
+    fields.iter().map(|(field, _)| (*field, object["metadata"].get(*field).cloned())).collect()
+}
+
+/// Whether the managers should be forgotten.
+fn asks_for_reset(object: &Value) -> bool {
+    let managers = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    managers.is_some_and(|list| list.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty)))
+}
+
+/// What no update may change. The real server looks twice, and says everything twice.
+fn changed_identity(live: &Value, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for field in ["uid", "deletionTimestamp"] {
+        let (known, asked) = (live["metadata"].get(field), object["metadata"].get(field));
+        if let Some(asked) = asked.filter(|asked| asked.is_string() && *asked != "" && Some(*asked) != known) {
+            let error = FieldError::invalid(format!("metadata.{field}"), asked, "field is immutable");
+            errors.extend([error.clone(), error]);
+        }
+    }
+    errors
 }
 
 /// Whether nothing changed but, at most, the times of managers: defaults and normalization undo some changes only after
@@ -91,26 +167,36 @@ fn differs_in_times_only(stored: &Value, object: &Value) -> bool {
 
 fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
     let resource = &call.target.resource;
-    let (asked, found) = (uid(object), uid(live));
-    if !asked.is_empty() && asked != found {
-        let why = format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}");
-        return Err(ApiError::conflict(resource, name(live), &why));
-    }
     let asked = resource_version(object);
+    if asked.parse::<u64>().is_err() && !asked.is_empty() {
+        return Err(ApiError::unknown(format!("strconv.ParseUint: parsing {asked:?}: invalid syntax")));
+    }
     if !asked.is_empty() && asked != "0" && asked != resource_version(live) {
         return Err(ApiError::modified(resource, name(live)));
     }
     // Patches start from the live object, so that only a replacement can come without a version.
     let replaces = call.request.method == http::Method::PUT;
-    if asked.is_empty() && replaces && (resource.custom || resource.is_definition()) {
-        let error = FieldError {
-            reason: "FieldValueInvalid",
-            field: "metadata.resourceVersion".to_owned(),
-            message: "Invalid value: 0x0: must be specified for an update".to_owned(),
-        };
-        return Err(ApiError::invalid(resource, name(live), &[error]));
+    if matches!(asked, "" | "0") && replaces && resource.needs_version() {
+        let error = FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+        return Err(ApiError::invalid_kind(&resource.group, &resource.plural, name(live), &[error]));
     }
     Ok(())
+}
+
+/// A replacement may name the identity of what it replaces; the store itself compares it.
+fn check_stored_uid(call: &Call<'_>, object: &Value, found: &str) -> Result<(), ApiError> {
+    let asked = uid(object);
+    if asked.is_empty() || asked == found {
+        return Ok(());
+    }
+    let resource = &call.target.resource;
+    let group = if resource.custom { format!("{}/", resource.group) } else { String::new() };
+    let namespace = call.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    let key = format!("/registry/{group}{}/{namespace}{}", resource.plural, call.name);
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+    );
+    Err(ApiError::conflict(resource, &call.name, &why))
 }
 
 /// A write to `/status` changes nothing else, and any other write does not change the status.
@@ -118,11 +204,24 @@ fn keep_the_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
     if !call.target.version.status {
         return;
     }
-    let (status, mut kept) = if call.status {
-        let managed = object.pointer("/metadata/managedFields").cloned();
+    let (status, mut kept) = if call.status() {
         let mut kept = live.clone();
-        if let Some(managed) = managed {
-            metadata(&mut kept).insert("managedFields".to_owned(), managed);
+        let custom = call.target.resource.custom;
+        // The status of a built-in kind takes metadata too; that of a Deployment no labels.
+        let labels = !custom && call.target.resource.kind != "Deployment";
+        let taken = [
+            ("managedFields", true),
+            ("annotations", !custom),
+            ("finalizers", !custom),
+            ("ownerReferences", !custom),
+            ("labels", labels),
+        ];
+        for (field, _) in taken.into_iter().filter(|(_, taken)| *taken) {
+            match object["metadata"].get(field).cloned() {
+                Some(value) => drop(metadata(&mut kept).insert(field.to_owned(), value)),
+                None if field == "managedFields" => {}
+                None => drop(metadata(&mut kept).remove(field)),
+            }
         }
         (object.get("status").cloned(), kept)
     } else {
@@ -140,7 +239,11 @@ fn keep_the_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
 /// The part of an object whose changes count as generations.
 fn desire(call: &Call<'_>, object: &Value) -> Value {
     if !call.target.resource.custom {
-        return object.get("spec").cloned().unwrap_or_default();
+        let spec = object.get("spec").cloned().unwrap_or_default();
+        // Annotations of a Deployment are copied to what it makes, and count.
+        let counts = call.target.resource.kind == "Deployment";
+        let annotations = object.pointer("/metadata/annotations").filter(|_| counts).cloned().unwrap_or_default();
+        return json!([spec, annotations]);
     }
     let mut desire = object.clone();
     if let Some(map) = desire.as_object_mut() {

@@ -65,7 +65,7 @@ fn yaml_is_understood() {
     request.body = "apiVersion: [".into();
     assert_eq!(machine.send(&request).failure().0, 400);
     request.body = "a: 1".into();
-    assert!(machine.send(&request).failure().2.starts_with("Object 'Kind' is missing in"));
+    assert!(machine.send(&request).failure().2.starts_with("invalid object type: /, Kind="));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_uid_is_a_precondition() {
     let message = "Operation cannot be fulfilled on configmaps \"a\": uid mismatch: the provided object specified uid 00000000-0000-4000-8000-000000000000, and no existing object was found";
     assert_eq!(absent.failure(), (409, "Conflict", message));
     let created = machine.apply(&target, &config_map("a", &json!({})));
-    assert_eq!(machine.apply(&target, &body).failure().0, 409);
+    assert_eq!(machine.apply(&target, &body).failure().0, 422);
     body["metadata"]["uid"] = json!(created.uid());
     assert_eq!(machine.apply(&target, &body).status, 200);
 }

@@ -10,7 +10,7 @@ fn the_first_namespaces_are_there() {
     let list = machine.get("/api/v1/namespaces").body;
     let names: Vec<&Value> =
         list["items"].as_array().expect("a list").iter().map(|item| &item["metadata"]["name"]).collect();
-    assert_eq!(names, ["default", "kube-public", "kube-system"]);
+    assert_eq!(names, ["default", "kube-node-lease", "kube-public", "kube-system"]);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_status_of_the_wrong_type_is_refused() {
     let mut machine = Machine::new();
     machine.post("/api/v1/namespaces", &namespace("shop"));
     let answer = machine.patch("/api/v1/namespaces/shop/status", MERGE, &json!({"status": "odd"}));
-    assert_eq!((answer.failure().0, answer.failure().1), (400, "BadRequest"));
+    assert_eq!((answer.failure().0, answer.failure().1), (422, "Invalid"));
     assert_eq!(machine.delete("/api/v1/namespaces/shop").status, 200);
 }
 

@@ -71,7 +71,7 @@ fn initial_events_end_with_a_marked_bookmark() {
     let watch = machine.watch("/api/v1/namespaces?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true");
     let lines = machine.server.watch_events(watch, machine.now);
     let last: Value = serde_json::from_slice(lines.last().expect("events")).expect("a JSON line");
-    assert_eq!((lines.len(), &last["type"]), (4, &json!("BOOKMARK")));
+    assert_eq!((lines.len(), &last["type"]), (5, &json!("BOOKMARK")));
     assert_eq!(last["object"]["metadata"]["annotations"], json!({"k8s.io/initial-events-end": "true"}));
 }
 

@@ -98,7 +98,7 @@ fn strategic_patches_merge_lists_and_merge_patches_replace_them() {
         let containers = answer.body["spec"]["template"]["spec"]["containers"].as_array().expect("a list");
         containers.iter().map(|container| container["name"].clone()).collect()
     };
-    assert_eq!(names(&machine.patch(&target, STRATEGIC, &sidecar)), ["main", "side"]);
+    assert_eq!(names(&machine.patch(&target, STRATEGIC, &sidecar)), ["side", "main"]);
     assert_eq!(names(&machine.patch(&target, MERGE, &sidecar)), ["side"]);
 }
 

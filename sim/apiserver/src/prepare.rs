@@ -1,0 +1,379 @@
+//! What the server decides about an object after its fields were given to their managers: the first status, finalizers,
+//! addresses, and what admission adds to pods. Nobody owns any of it.
+
+use serde_json::{Map, Value, json};
+
+use crate::error::FieldError;
+use crate::pointer::{is_deleting, list, metadata, name, stamp, text, uid};
+use crate::registry::Resource;
+use crate::server::ApiServer;
+use crate::types::quantity::Quantity;
+
+/// The range from which services get ports on nodes.
+const FIRST_NODE_PORT: u32 = 30_000;
+const NODE_PORTS: u32 = 2_768;
+/// Where pods find the token of their account.
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+impl ApiServer {
+    /// Prepares a new object. The error says why admission refuses it.
+    pub(crate) fn prepare_new(
+        &mut self,
+        now: jiff::Timestamp,
+        resource: &Resource,
+        object: &mut Value,
+    ) -> Result<(), String> {
+        if resource.custom {
+            return Ok(());
+        }
+        match resource.kind.as_str() {
+            "Namespace" => {
+                let mut own = list(object, "/spec/finalizers").to_vec();
+                if !own.iter().any(|finalizer| finalizer == "kubernetes") {
+                    own.push(json!("kubernetes"));
+                }
+                object["spec"] = json!({ "finalizers": own });
+                object["status"] = json!({"phase": "Active"});
+            }
+            "Pod" => {
+                object["status"] = json!({"phase": "Pending", "qosClass": quality(object)});
+                self.admit_pod(object)?;
+            }
+            "Service" => {
+                object["status"] = json!({"loadBalancer": {}});
+                self.give_addresses(None, object);
+            }
+            "Job" => label_job(object),
+            "PersistentVolumeClaim" => {
+                object["status"] = json!({"phase": "Pending"});
+                add_finalizer(object, "kubernetes.io/pvc-protection");
+            }
+            "PersistentVolume" => {
+                object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": stamp(now)});
+                add_finalizer(object, "kubernetes.io/pv-protection");
+            }
+            "Node" => {
+                let taint = json!({"effect": "NoSchedule", "key": "node.kubernetes.io/not-ready"});
+                if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+                    let taints = spec.entry("taints").or_insert_with(|| json!([]));
+                    taints.as_array_mut().into_iter().for_each(|taints| taints.push(taint.clone()));
+                }
+            }
+            "CustomResourceDefinition" => {
+                let stored = storage_versions(object);
+                object["status"] =
+                    json!({"conditions": [], "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Prepares an object that replaces another.
+    pub(crate) fn prepare_change(&mut self, resource: &Resource, live: &Value, object: &mut Value) {
+        if resource.custom {
+            return;
+        }
+        match resource.kind.as_str() {
+            "Service" => self.give_addresses(Some(live), object),
+            "CustomResourceDefinition" => {
+                let added: Vec<Value> = storage_versions(object);
+                if let Some(known) = object.pointer_mut("/status/storedVersions").and_then(Value::as_array_mut) {
+                    let new: Vec<Value> = added.into_iter().filter(|version| !known.contains(version)).collect();
+                    known.extend(new);
+                }
+            }
+            "Namespace" if !is_deleting(object) && object.pointer("/spec/finalizers").is_none() => {
+                object["spec"] = live["spec"].clone();
+            }
+            _ => {}
+        }
+    }
+
+    fn give_addresses(&mut self, live: Option<&Value>, service: &mut Value) {
+        let kind = text(service, "/spec/type").to_owned();
+        if !service.get("spec").is_some_and(Value::is_object) {
+            return;
+        }
+        if kind == "ExternalName" {
+            let was_another = live.is_some_and(|live| text(live, "/spec/type") != "ExternalName");
+            if let (true, Some(spec)) = (was_another, service["spec"].as_object_mut()) {
+                for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+                    spec.remove(field);
+                }
+            }
+            return;
+        }
+        // A client that replaces the object need not know its address.
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
+            if let (true, Some(known)) =
+                (service["spec"].get(field).is_none(), live.and_then(|live| live["spec"].get(field)))
+            {
+                service["spec"][field] = known.clone();
+            }
+        }
+        if text(service, "/spec/clusterIP").is_empty() {
+            service["spec"]["clusterIP"] = self.next_address();
+        }
+        let address = service["spec"]["clusterIP"].clone();
+        let spec = &mut service["spec"];
+        let defaults = [
+            ("clusterIPs", json!([address])),
+            ("ipFamilies", json!(["IPv4"])),
+            ("ipFamilyPolicy", json!("SingleStack")),
+        ];
+        for (field, value) in defaults {
+            if spec.get(field).is_none_or(Value::is_null) {
+                spec[field] = value;
+            }
+        }
+        if matches!(kind.as_str(), "NodePort" | "LoadBalancer") && spec["allocateLoadBalancerNodePorts"] != false {
+            self.give_ports(live, spec);
+        }
+        if kind == "ClusterIP" {
+            if let Some(spec) = spec.as_object_mut() {
+                spec.remove("externalTrafficPolicy");
+            }
+            let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+            for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+                port.remove("nodePort");
+            }
+        }
+    }
+
+    /// Gives the containers of a pod what limits say, or says why it is too much.
+    pub(crate) fn over_limits(&self, namespace: &str, resource: &Resource, pod: &mut Value) -> Option<String> {
+        if !resource.is("", "pods") {
+            return None;
+        }
+        let shelf = self.store.shelf("", "limitranges").into_iter().flat_map(|shelf| shelf.values());
+        let here = shelf.filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
+        let items: Vec<Value> = here.flat_map(|entry| list(&entry.object, "/spec/limits").to_vec()).collect();
+        let mut set = Vec::new();
+        for item in items.iter().filter(|item| text(item, "/type") == "Container") {
+            let containers = pod.pointer_mut("/spec/containers").and_then(Value::as_array_mut);
+            for container in containers.into_iter().flatten() {
+                set.extend(limit_container(item, container));
+                if let Some(why) = above(item, container) {
+                    return Some(why);
+                }
+            }
+        }
+        if !set.is_empty() {
+            let annotations = metadata(pod).entry("annotations").or_insert_with(|| json!({}));
+            annotations["kubernetes.io/limit-ranger"] = json!(format!("LimitRanger plugin set: {}", set.join("; ")));
+        }
+        None
+    }
+
+    /// What is wrong with the addresses and ports that a service asks for.
+    pub(crate) fn allocation_mistakes(&self, resource: &Resource, service: &Value) -> Vec<FieldError> {
+        if !resource.is("", "services") {
+            return Vec::new();
+        }
+        let own = uid(service);
+        let shelf = self.store.shelf("", "services").into_iter().flat_map(|shelf| shelf.values());
+        let others: Vec<&Value> = shelf.map(|entry| &*entry.object).filter(|other| uid(other) != own).collect();
+        let mut errors = Vec::new();
+        let address = text(service, "/spec/clusterIP");
+        if let Ok(parsed) = address.parse::<std::net::Ipv4Addr>() {
+            let [first, second, ..] = parsed.octets();
+            let taken = others.iter().any(|other| text(other, "/spec/clusterIP") == address);
+            let why = if first != 10 || !(96..112).contains(&second) {
+                Some("the provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/12")
+            } else {
+                taken.then_some("provided IP is already allocated")
+            };
+            if let Some(why) = why {
+                let why = format!("failed to allocate IP {address}: {why}");
+                errors.push(FieldError::invalid("spec.clusterIPs", &json!([address]), &why));
+            }
+        }
+        for (index, port) in list(service, "/spec/ports").iter().enumerate() {
+            let Some(number) = port.get("nodePort").and_then(Value::as_u64) else { continue };
+            let (first, last) = (u64::from(FIRST_NODE_PORT), u64::from(FIRST_NODE_PORT + NODE_PORTS - 1));
+            let is_taken = |other: &&Value| list(other, "/spec/ports").iter().any(|other| other["nodePort"] == number);
+            let why = if (first..=last).contains(&number) {
+                others.iter().any(is_taken).then(|| "provided port is already allocated".to_owned())
+            } else {
+                Some(format!("provided port is not in the valid range. The range of valid ports is {first}-{last}"))
+            };
+            if let Some(why) = why {
+                errors.push(FieldError::invalid(format!("spec.ports[{index}].nodePort"), &json!(number), &why));
+            }
+        }
+        errors
+    }
+
+    fn give_ports(&mut self, live: Option<&Value>, spec: &mut Value) {
+        let known: Vec<Value> = live.map(|live| list(live, "/spec/ports").to_vec()).unwrap_or_default();
+        let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+        for port in ports.into_iter().flatten().filter(|port| port.get("nodePort").is_none()) {
+            let same =
+                known.iter().find(|other| other["port"] == port["port"] && other["protocol"] == port["protocol"]);
+            let given = same.and_then(|same| same.get("nodePort")).cloned();
+            port["nodePort"] = given.unwrap_or_else(|| {
+                self.node_ports += 1;
+                json!(FIRST_NODE_PORT + 1 + self.node_ports % (NODE_PORTS - 1))
+            });
+        }
+        if text(spec, "/externalTrafficPolicy") == "Local"
+            && text(spec, "/type") == "LoadBalancer"
+            && spec.get("healthCheckNodePort").is_none()
+        {
+            self.node_ports += 1;
+            spec["healthCheckNodePort"] = json!(FIRST_NODE_PORT + 1 + self.node_ports % (NODE_PORTS - 1));
+        }
+    }
+
+    /// What admission adds to every pod: an account with its token, a priority, patience with nodes.
+    fn admit_pod(&mut self, pod: &mut Value) -> Result<(), String> {
+        let namespace = text(pod, "/metadata/namespace").to_owned();
+        let suffix = self.ids.name_suffix();
+        let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return Ok(()) };
+        let account = match text(spec, "/serviceAccountName") {
+            "" => "default".to_owned(),
+            account => account.to_owned(),
+        };
+        if self.get("", "serviceaccounts", Some(&namespace), &account).is_none() {
+            return Err(format!(
+                "error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"
+            ));
+        }
+        spec["serviceAccountName"] = json!(account);
+        spec["serviceAccount"] = json!(account);
+        if spec.get("priority").is_none() {
+            spec["priority"] = json!(0);
+        }
+        if spec.get("preemptionPolicy").is_none() {
+            spec["preemptionPolicy"] = json!("PreemptLowerPriority");
+        }
+        if spec.get("automountServiceAccountToken") != Some(&json!(false)) {
+            mount_token(spec, &format!("kube-api-access-{suffix}"));
+        }
+        for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+            let toleration = json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300});
+            let known = list(spec, "/tolerations").iter().any(|known| text(known, "/key") == key);
+            if !known {
+                push(spec, "tolerations", toleration);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fills in what a container does not say, and tells what that was.
+fn limit_container(item: &Value, container: &mut Value) -> Vec<String> {
+    let mut set = Vec::new();
+    let own = text(container, "/name").to_owned();
+    for (from, to, word) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {
+        let Some(defaults) = item.get(from).and_then(Value::as_object) else { continue };
+        for (name, amount) in defaults {
+            if container.pointer(&format!("/resources/{to}/{name}")).is_none() && container["resources"].is_object() {
+                container["resources"][to][name] = amount.clone();
+                set.push(format!("{name} {word} for container {own}"));
+            }
+        }
+    }
+    set
+}
+
+/// What of a container is above a maximum.
+fn above(item: &Value, container: &Value) -> Option<String> {
+    let most = item.get("max").and_then(Value::as_object)?;
+    most.iter().find_map(|(name, most)| {
+        let most = Quantity::parse(most.as_str()?)?;
+        let limit = Quantity::parse(text(container, &format!("/resources/limits/{name}")))?;
+        (limit > most).then(|| {
+            let (most, limit) = (most.canonical(), limit.canonical());
+            format!("maximum {name} usage per Container is {most}, but limit is {limit}")
+        })
+    })
+}
+
+fn push(map: &mut Value, field: &str, element: Value) {
+    if let Some(map) = map.as_object_mut() {
+        let list = map.entry(field).or_insert_with(|| json!([]));
+        list.as_array_mut().into_iter().for_each(|list| list.push(element.clone()));
+    }
+}
+
+fn mount_token(spec: &mut Value, volume: &str) {
+    let mount = json!({"mountPath": TOKEN_PATH, "name": volume, "readOnly": true});
+    for containers in ["containers", "initContainers"] {
+        let containers = spec.get_mut(containers).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let mounted = list(container, "/volumeMounts").iter().any(|mount| text(mount, "/mountPath") == TOKEN_PATH);
+            if !mounted {
+                push(container, "volumeMounts", mount.clone());
+            }
+        }
+    }
+    let namespace = json!({"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}, "path": "namespace"});
+    let sources = json!([
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"items": [{"key": "ca.crt", "path": "ca.crt"}], "name": "kube-root-ca.crt"}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]);
+    push(spec, "volumes", json!({"name": volume, "projected": {"defaultMode": 420, "sources": sources}}));
+}
+
+/// How a pod is treated when there is not enough: by whether its containers ask for what they may have.
+fn quality(pod: &Value) -> &'static str {
+    let containers = ["/spec/containers", "/spec/initContainers"].map(|pointer| list(pod, pointer)).concat();
+    let amounts = |container: &Value, of: &str| -> Map<String, Value> {
+        let all =
+            container.pointer(&format!("/resources/{of}")).and_then(Value::as_object).cloned().unwrap_or_default();
+        all.into_iter().filter(|(name, amount)| matches!(name.as_str(), "cpu" | "memory") && amount != "0").collect()
+    };
+    let nothing =
+        |container: &Value| amounts(container, "limits").is_empty() && amounts(container, "requests").is_empty();
+    if containers.iter().all(nothing) {
+        return "BestEffort";
+    }
+    let whole = |container: &Value| {
+        let limits = amounts(container, "limits");
+        limits.len() == 2 && limits == amounts(container, "requests")
+    };
+    if containers.iter().all(whole) { "Guaranteed" } else { "Burstable" }
+}
+
+/// A job selects its pods by its own identity.
+fn label_job(job: &mut Value) {
+    if job.pointer("/spec/manualSelector") == Some(&json!(true)) {
+        return;
+    }
+    let (identity, own) = (uid(job).to_owned(), name(job).to_owned());
+    let labels = [
+        ("batch.kubernetes.io/controller-uid", identity.clone()),
+        ("batch.kubernetes.io/job-name", own.clone()),
+        ("controller-uid", identity.clone()),
+        ("job-name", own),
+    ];
+    let Some(spec) = job.get_mut("spec").filter(|spec| spec.is_object()) else { return };
+    spec["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": identity}});
+    if let Some(template) = spec.get_mut("template").filter(|template| template.is_object()) {
+        let own = metadata(template).entry("labels").or_insert_with(|| json!({}));
+        labels.iter().for_each(|(key, value)| own[*key] = json!(value));
+    }
+    let own = metadata(job).entry("labels").or_insert_with(|| json!({}));
+    if own.is_object() {
+        labels.iter().for_each(|(key, value)| own[*key] = json!(value));
+    }
+}
+
+fn add_finalizer(object: &mut Value, finalizer: &str) {
+    let finalizers = metadata(object).entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(finalizers) = finalizers.as_array_mut().filter(|known| !known.iter().any(|known| known == finalizer)) {
+        finalizers.push(json!(finalizer));
+    }
+}
+
+fn storage_versions(definition: &Value) -> Vec<Value> {
+    let stored = |version: &&Value| version.get("storage") == Some(&json!(true));
+    list(definition, "/spec/versions")
+        .iter()
+        .filter(stored)
+        .filter_map(|version| version.get("name").cloned())
+        .collect()
+}

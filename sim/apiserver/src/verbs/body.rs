@@ -1,0 +1,238 @@
+//! Reading the body of a write: its form, its kind, its fields.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{Call, FieldValidation, Options};
+use crate::error::{ApiError, FieldError};
+use crate::pointer::{group_version, text};
+use crate::types::{Type, decode, types};
+use crate::validate::schema;
+use crate::yaml;
+
+/// How much of a body an error repeats.
+const SHOWN_BYTES_MAX: usize = 30;
+
+/// An object that was understood, and what its sender should be warned of.
+pub(super) struct Understood {
+    pub(super) object: Value,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Call<'_> {
+    /// The object in the body of a create or an update.
+    pub(super) fn body_object(&self, options: &Options) -> Result<Understood, ApiError> {
+        let (object, duplicates) = self.read_body()?;
+        let object = if object.is_null() { Value::Object(serde_json::Map::new()) } else { object };
+        self.check_kind(&object)?;
+        let kind = &self.target.resource.kind;
+        let refuse = |why: String| {
+            let version = self.version_in(&object);
+            ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+        };
+        let mut complaints: Vec<String> = duplicates.iter().map(|field| duplicate(field)).collect();
+        let (object, unknown) = self.decode(&object).map_err(refuse)?;
+        complaints.extend(unknown.iter().map(|field| format!("unknown field {field:?}")));
+        if options.validation == FieldValidation::Strict && !complaints.is_empty() {
+            return Err(refuse(format!("strict decoding error: {}", complaints.join(", "))));
+        }
+        self.check_place(&object)?;
+        let mut warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
+        let mut object = object;
+        warnings.extend(without_equal_owners(&mut object));
+        Ok(Understood { object, warnings })
+    }
+
+    fn version_in(&self, object: &Value) -> String {
+        let version = group_version(text(object, "/apiVersion")).1;
+        if version.is_empty() { self.target.version.name.clone() } else { version.to_owned() }
+    }
+
+    /// An object without the fields that its type does not have, and the names of those.
+    pub(super) fn decode(&self, object: &Value) -> Result<(Value, Vec<String>), String> {
+        let mut unknown = Vec::new();
+        if let Some(typed) = self.target.version.typed {
+            let decoded = decode::decode(typed, object, &mut unknown)?;
+            return Ok((decoded, unknown));
+        }
+        let mut decoded = object.clone();
+        if let (Some(metadata), Some(of)) = (object.get("metadata"), object_metadata()) {
+            let mut extra = Vec::new();
+            let read = decode::decode(of, metadata, &mut extra)?;
+            decoded["metadata"] = read;
+            unknown.extend(extra.into_iter().map(|field| format!("metadata.{field}")));
+        }
+        if let Some(rules) = &self.target.version.schema {
+            unknown.extend(schema::prune(rules, &mut decoded));
+        }
+        Ok((decoded, unknown))
+    }
+
+    fn read_body(&self) -> Result<(Value, Vec<String>), ApiError> {
+        let media = self.request.headers.content_type.split(';').next().unwrap_or_default().trim();
+        let body = &self.request.body;
+        let kind = &self.target.resource.kind;
+        let unrecognized = |why: String| {
+            let shown = shown(body);
+            ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+            ))
+        };
+        let not_json = |why: String| unrecognized(format!("couldn't get version/kind; json parse error: {why}"));
+        let (object, duplicates) = match media {
+            "" | "application/json" => yaml::read_json_noting(body).map_err(not_json)?,
+            "application/yaml" => (yaml::read_yaml(body).map_err(unrecognized)?, Vec::new()),
+            "application/vnd.kubernetes.protobuf" if !self.target.resource.custom => {
+                let why = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+                return Err(unrecognized(why.to_owned()));
+            }
+            _ => {
+                let accepted: &[&str] =
+                    &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+                let count = if self.target.resource.custom { 2 } else { 3 };
+                return Err(ApiError::unsupported_media(&accepted[..count]));
+            }
+        };
+        if !object.is_object() && !object.is_null() {
+            let what = decode::kind_of(&object);
+            let go = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+            return Err(not_json(format!("json: cannot unmarshal {what} into Go value of type {go}")));
+        }
+        Ok((object, duplicates))
+    }
+
+    /// Whether the object says that it is of the kind that the path is about. Saying nothing is fine for built-in kinds.
+    fn check_kind(&self, object: &Value) -> Result<(), ApiError> {
+        let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
+        let (expected, expected_version) = (&self.target.resource.kind, self.target.api_version());
+        if self.target.resource.custom {
+            return self.check_custom_kind(object);
+        }
+        if version.split('/').count() > 2 {
+            let shown = shown(&self.request.body);
+            let why = format!("unexpected GroupVersion string: {version}");
+            let message = format!("the object provided is unrecognized (must be of type {expected}): {why} ({shown})");
+            return Err(ApiError::bad_request(message));
+        }
+        let kind = if kind.is_empty() { expected } else { kind };
+        let version = if version.is_empty() { &expected_version } else { version };
+        if kind == expected && *version == expected_version {
+            return Ok(());
+        }
+        let (group, short) = group_version(version);
+        let is_known = types().of_kind(group, short, kind).is_some() || kind == "List" && version == "v1";
+        if kind == expected && is_known && group == self.target.resource.group {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({expected_version})"
+            )));
+        }
+        let why = if is_known {
+            let package = match self.target.resource.group.split('.').next() {
+                None | Some("") => "core",
+                Some(package) => package,
+            };
+            format!("converting ({short}.{kind}) to ({package}.{expected}): unknown conversion")
+        } else {
+            format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+        };
+        Err(ApiError::bad_request(format!("{kind} in version {short:?} cannot be handled as a {expected}: {why}")))
+    }
+
+    fn check_custom_kind(&self, object: &Value) -> Result<(), ApiError> {
+        let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
+        let (expected, expected_version) = (&self.target.resource.kind, self.target.api_version());
+        let missing = |what: &str| {
+            let body = String::from_utf8_lossy(&self.request.body);
+            let shown: String = body.chars().collect();
+            let message = format!("Object '{what}' is missing in '{shown}'");
+            ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {expected}): {message} ({})",
+                shown_text(&self.request.body)
+            ))
+        };
+        if kind.is_empty() {
+            return Err(missing("Kind"));
+        }
+        if version.is_empty() {
+            return Err(missing("apiVersion"));
+        }
+        if kind != expected {
+            let error = FieldError::invalid("kind", &json!(kind), &format!("must be {expected}"));
+            let name = text(object, "/metadata/name");
+            return Err(ApiError::invalid_kind(&self.target.resource.group, kind, name, &[error]));
+        }
+        if version != expected_version {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({expected_version})"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether the object has the name and the namespace that the path says.
+    pub(super) fn check_place(&self, object: &Value) -> Result<(), ApiError> {
+        let name = text(object, "/metadata/name");
+        if !self.name.is_empty() && name.is_empty() {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                self.name
+            )));
+        }
+        if !self.name.is_empty() && name != self.name {
+            let message = format!("the name of the object ({name}) does not match the name on the URL ({})", self.name);
+            return Err(ApiError::bad_request(message));
+        }
+        let namespace = text(object, "/metadata/namespace");
+        if !namespace.is_empty() && self.namespace.as_deref().is_some_and(|expected| expected != namespace) {
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(ApiError::bad_request(message));
+        }
+        Ok(())
+    }
+}
+
+/// Removes owners that are there twice, and says so.
+pub(super) fn without_equal_owners(object: &mut Value) -> Option<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut)?;
+    let (mut kept, mut twice): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
+    for owner in std::mem::take(owners) {
+        if kept.contains(&owner) {
+            twice.push(text(&owner, "/uid").to_owned());
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
+}
+
+fn duplicate(field: &str) -> String {
+    format!("duplicate field {field:?}")
+}
+
+/// The type of the metadata of every object.
+pub(super) fn object_metadata() -> Option<Type<'static>> {
+    types().of_kind("", "v1", "ConfigMap").and_then(|of| of.property("metadata")).map(Type::new)
+}
+
+/// The beginning of a body: as text if it looks like JSON, else in hexadecimal digits.
+fn shown(body: &Bytes) -> String {
+    if body.is_empty() {
+        return "<empty>".to_owned();
+    }
+    if body.starts_with(b"{") {
+        return shown_text(body);
+    }
+    let digits: String = body.iter().take(SHOWN_BYTES_MAX).map(|byte| format!("{byte:02x}")).collect();
+    if body.len() > SHOWN_BYTES_MAX { format!("{digits} ...") } else { digits }
+}
+
+fn shown_text(body: &Bytes) -> String {
+    let start = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES_MAX)]).into_owned();
+    if body.len() > SHOWN_BYTES_MAX { format!("{start} ...") } else { start }
+}

@@ -1,0 +1,70 @@
+//! The options of lists and watches, and which of them go together.
+
+use serde_json::json;
+
+use super::Call;
+use crate::error::{ApiError, FieldError};
+
+const MATCH: &str = "resourceVersionMatch";
+
+impl Call<'_> {
+    /// Whether the options of a list or a watch make sense.
+    pub(super) fn check_list_options(&self, watching: bool) -> Result<(), ApiError> {
+        for name in ["limit", "timeoutSeconds"] {
+            if let Some(value) = self.request.parameter(name).filter(|value| value.parse::<i64>().is_err()) {
+                return Err(ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax")));
+            }
+        }
+        let errors = if watching { self.watch_mistakes() } else { self.list_mistakes() };
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors))
+    }
+
+    fn watch_mistakes(&self) -> Vec<FieldError> {
+        let rule = self.request.parameter(MATCH);
+        let initial = self.request.parameter("sendInitialEvents").is_some();
+        let forbidden = |why: &str| FieldError::forbidden(MATCH, why);
+        match (initial, rule) {
+            (false, None) | (true, Some("NotOlderThan")) => Vec::new(),
+            (false, Some(_)) => {
+                vec![forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")]
+            }
+            (true, rule) => {
+                let mut errors =
+                    vec![forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")];
+                if let Some(rule) = rule {
+                    let supported = ["\"NotOlderThan\"".to_owned()];
+                    errors.push(FieldError::unsupported(MATCH, &json!(rule), &supported));
+                }
+                errors
+            }
+        }
+    }
+
+    fn list_mistakes(&self) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let forbidden = |why: &str| FieldError::forbidden(MATCH, why);
+        let version = self.request.parameter("resourceVersion");
+        if let Some(rule) = self.request.parameter(MATCH) {
+            if version.is_none() {
+                errors.push(forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"));
+            }
+            if self.request.parameter("continue").is_some() {
+                errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+            }
+            if !matches!(rule, "Exact" | "NotOlderThan") {
+                let supported = ["\"Exact\"", "\"NotOlderThan\"", "\"\""].map(str::to_owned);
+                errors.push(FieldError::unsupported(MATCH, &json!(rule), &supported));
+            }
+            if rule == "Exact" && version == Some("0") {
+                errors.push(forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+            }
+        }
+        if self.request.parameter("sendInitialEvents").is_some() {
+            errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+        }
+        errors
+    }
+}

@@ -1,0 +1,148 @@
+//! The scale of an object: how many it should have, how many it has, and which they are.
+
+use serde_json::{Value, json};
+use sindri_merge::{ApplyError, Writer, apply, merge_patch, track_update};
+
+use super::refine::check;
+use super::{Call, Options};
+use crate::error::{ApiError, FieldError};
+use crate::journal::Verb;
+use crate::pointer::{group_version, metadata, resource_version, text};
+use crate::render::convert;
+use crate::response::Response;
+use crate::server::ApiServer;
+use crate::table::{at_path, selector};
+use crate::yaml;
+
+const API_VERSION: &str = "autoscaling/v1";
+const APPLY: &str = "application/apply-patch+yaml";
+
+impl ApiServer {
+    pub(super) fn answer_scale(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
+        let stored = self.live(call).cloned().ok_or_else(|| call.not_found())?;
+        if call.request.method == http::Method::GET {
+            return Ok(Response::json(200, &scale_of(call, &convert(&call.target, &stored))));
+        }
+        let patching = call.request.method == http::Method::PATCH;
+        let options = call.options(if patching { "PatchOptions" } else { "UpdateOptions" })?;
+        let live = convert(&call.target, &stored);
+        let media = call.request.headers.content_type.split(';').next().unwrap_or_default().trim();
+        let (mut object, verb) = if patching && media == APPLY {
+            (applied(call, &options, &live)?, Verb::Apply)
+        } else {
+            (changed(call, &options, &live, patching)?, if patching { Verb::Patch } else { Verb::Update })
+        };
+        let desired = at_path(&object, &path_of(call, "specReplicasPath", ".spec.replicas"));
+        if desired.as_i64().is_some_and(|replicas| replicas < 0) {
+            let error = FieldError::invalid("spec.replicas", &desired, "must be greater than or equal to 0");
+            return Err(ApiError::invalid_kind("autoscaling", "Scale", &call.name, &[error]));
+        }
+        if desired != at_path(&live, &path_of(call, "specReplicasPath", ".spec.replicas")) {
+            let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
+            metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
+        }
+        check(call, Some(&live), &object, Vec::new())?;
+        object["apiVersion"] = json!(call.target.storage_api_version());
+        if object == *stored {
+            return Ok(Response::json(200, &scale_of(call, &live)));
+        }
+        let written = if options.dry_run {
+            std::sync::Arc::new(object)
+        } else {
+            self.commit(call.now, &call.authorship(&options, verb), call.key(&call.name), object)
+        };
+        Ok(Response::json(200, &scale_of(call, &written)))
+    }
+}
+
+/// Where a definition says that something of a scale is.
+fn path_of(call: &Call<'_>, field: &str, otherwise: &str) -> String {
+    let declared = call.target.version.scale.as_ref().map(|scale| text(scale, &format!("/{field}")));
+    declared.filter(|path| !path.is_empty()).unwrap_or(otherwise).to_owned()
+}
+
+fn scale_of(call: &Call<'_>, object: &Value) -> Value {
+    let or_zero = |value: Value| if value.is_null() { json!(0) } else { value };
+    let mut kept = serde_json::Map::new();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object["metadata"].get(field) {
+            kept.insert(field.to_owned(), value.clone());
+        }
+    }
+    let selected = match &call.target.version.scale {
+        Some(_) => at_path(object, &path_of(call, "labelSelectorPath", "")),
+        None if call.target.resource.kind == "ReplicationController" => {
+            json!(selector(Some(&json!({ "matchLabels": object.pointer("/spec/selector") }))))
+        }
+        None => json!(selector(object.pointer("/spec/selector"))),
+    };
+    let mut status =
+        json!({"replicas": or_zero(at_path(object, &path_of(call, "statusReplicasPath", ".status.replicas")))});
+    if selected.as_str().is_some_and(|selected| !selected.is_empty()) {
+        status["selector"] = selected;
+    }
+    let desired = or_zero(at_path(object, &path_of(call, "specReplicasPath", ".spec.replicas")));
+    json!({"kind": "Scale", "apiVersion": API_VERSION, "metadata": kept, "spec": {"replicas": desired}, "status": status})
+}
+
+/// Sets a value at a plain path such as `.spec.replicas`.
+fn set(object: &mut Value, path: &str, value: Value) {
+    let parts: Vec<&str> = path.split('.').filter(|part| !part.is_empty()).collect();
+    let mut place = object;
+    for part in parts {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[part];
+    }
+    *place = value;
+}
+
+/// The object after its scale was replaced or patched.
+fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> Result<Value, ApiError> {
+    let before = scale_of(call, live);
+    let body = yaml::read_json(&call.request.body)
+        .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+    let scale = if patching { merge_patch(&before, &body) } else { body };
+    let (version, kind) = (text(&scale, "/apiVersion"), text(&scale, "/kind"));
+    if (version, kind) != (API_VERSION, "Scale") && !(version.is_empty() && kind.is_empty()) {
+        let short = group_version(version).1;
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version {short:?} cannot be handled as a Scale: converting ({short}.{kind}) to (autoscaling.Scale): unknown conversion"
+        )));
+    }
+    let asked = resource_version(&scale);
+    if !asked.is_empty() && asked != resource_version(live) {
+        return Err(ApiError::modified(&call.target.resource, &call.name));
+    }
+    let mut object = live.clone();
+    let desired = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
+    set(&mut object, &path_of(call, "specReplicasPath", ".spec.replicas"), desired);
+    let (api_version, blank) = (call.target.api_version(), &call.target.version.blank);
+    let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank };
+    track_update(&call.target.version.shape, Some(live), &object, &writer)
+        .map_err(|error| ApiError::bad_request(error.to_string()))
+}
+
+/// The object after its scale was declared.
+fn applied(call: &Call<'_>, options: &Options, live: &Value) -> Result<Value, ApiError> {
+    let declared = yaml::read_yaml(&call.request.body)
+        .map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
+    let (version, kind) = (text(&declared, "/apiVersion"), text(&declared, "/kind"));
+    if (version, kind) != (API_VERSION, "Scale") {
+        let (group, version) = group_version(version);
+        return Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
+    }
+    let mut wanted = json!({"apiVersion": call.target.api_version(), "kind": call.target.resource.kind,
+        "metadata": {"name": call.name}});
+    if let Some(desired) = declared.pointer("/spec/replicas") {
+        set(&mut wanted, &path_of(call, "specReplicasPath", ".spec.replicas"), desired.clone());
+    }
+    let (api_version, blank) = (call.target.api_version(), &call.target.version.blank);
+    let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank };
+    let merged = apply(&call.target.version.shape, Some(live), &wanted, &writer, call.request.flag("force"));
+    merged.map_err(|error| match error {
+        ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
+        ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
+    })
+}

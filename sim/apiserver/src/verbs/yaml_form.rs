@@ -1,0 +1,110 @@
+//! Answers in YAML, laid out as Go's library does: sorted keys, and lists not indented below their names.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// A value as a YAML document.
+pub(crate) fn write(value: &Value) -> String {
+    let mut text = String::new();
+    match value {
+        Value::Object(_) | Value::Array(_) => block(value, 0, &mut text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            text.push_str(&scalar(value));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn block(value: &Value, indent: usize, text: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let sorted: BTreeMap<&String, &Value> = map.iter().collect();
+            for (index, (name, value)) in sorted.into_iter().enumerate() {
+                if index > 0 || !text.ends_with("- ") {
+                    text.push_str(&" ".repeat(indent));
+                }
+                text.push_str(&plain(name));
+                text.push(':');
+                field(value, indent, text);
+            }
+        }
+        Value::Array(list) => {
+            for value in list {
+                text.push_str(&" ".repeat(indent));
+                text.push_str("- ");
+                match value {
+                    Value::Object(map) if !map.is_empty() => block(value, indent + 2, text),
+                    other => {
+                        text.push_str(&scalar(other));
+                        text.push('\n');
+                    }
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn field(value: &Value, indent: usize, text: &mut String) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            text.push('\n');
+            block(value, indent + 2, text);
+        }
+        Value::Array(list) if !list.is_empty() => {
+            text.push('\n');
+            block(value, indent, text);
+        }
+        other => {
+            text.push(' ');
+            text.push_str(&scalar(other));
+            text.push('\n');
+        }
+    }
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::Object(_) => "{}".to_owned(),
+        Value::Array(_) => "[]".to_owned(),
+        Value::String(text) => plain(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// A text without quotes where it cannot be taken for something else.
+fn plain(text: &str) -> String {
+    let looks_other = text.is_empty()
+        || text.parse::<f64>().is_ok()
+        || text.parse::<jiff::Timestamp>().is_ok()
+        || matches!(
+            text.to_lowercase().as_str(),
+            "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "~" | "y" | "n"
+        );
+    let starts_badly = text.starts_with(|c: char| " -?:,[]{}#&*!|>'\"%@`".contains(c)) && text != "-";
+    if looks_other {
+        return format!("{text:?}");
+    }
+    if starts_badly || text.contains(": ") || text.contains(" #") || text.ends_with([':', ' ']) {
+        return format!("'{}'", text.replace('\'', "''"));
+    }
+    if text.contains('\n') { format!("{text:?}") } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn documents_are_laid_out_as_go_does() {
+        let value =
+            json!({"b": [{"x": 1, "a": {}}, "t"], "a": "2026-01-01T00:00:00Z", "c": {".": {}, "k:{\"a\":1}": "1"}});
+        let expected = "a: \"2026-01-01T00:00:00Z\"\nb:\n- a: {}\n  x: 1\n- t\nc:\n  .: {}\n  k:{\"a\":1}: \"1\"\n";
+        assert_eq!(write(&value), expected);
+        assert_eq!(serde_yaml::from_str::<Value>(&write(&value)).expect("YAML"), value);
+    }
+}
