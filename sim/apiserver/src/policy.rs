@@ -1,4 +1,6 @@
 //! Policies of admission: rules about objects of any kind that whoever binds them enforces.
+//!
+//! Of webhooks only one thing is known here: whether there is a service to call. Nobody is called.
 
 use serde_json::{Value, json};
 
@@ -37,6 +39,32 @@ impl ApiServer {
         Ok(())
     }
 
+    /// An error if a webhook that must be asked has no service.
+    pub(crate) fn reach_webhooks(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        operation: &str,
+    ) -> Result<(), ApiError> {
+        let shelf = self.store.shelf(GROUP, "validatingwebhookconfigurations");
+        let configurations = shelf.into_iter().flat_map(|shelf| shelf.values());
+        for webhook in configurations.flat_map(|entry| list(&entry.object, "/webhooks")) {
+            let asked = json!({"spec": {"matchConstraints": {
+                "resourceRules": webhook["rules"], "namespaceSelector": webhook["namespaceSelector"],
+            }}});
+            let (name, place) =
+                (text(webhook, "/clientConfig/service/name"), text(webhook, "/clientConfig/service/namespace"));
+            let must = text(webhook, "/failurePolicy") == "Fail" && !name.is_empty();
+            if must
+                && self.is_about(&asked, resource, namespace, operation)
+                && self.get("", "services", Some(place), name).is_none()
+            {
+                return Err(unreachable_webhook(webhook, name, place));
+            }
+        }
+        Ok(())
+    }
+
     fn is_about(&self, policy: &Value, resource: &Resource, namespace: Option<&str>, operation: &str) -> bool {
         let has = |rule: &Value, field: &str, wanted: &str| {
             list(rule, field).iter().filter_map(Value::as_str).any(|value| value == "*" || value == wanted)
@@ -56,6 +84,18 @@ impl ApiServer {
             .all(|(key, value)| namespace.is_none() || labels.and_then(|labels| labels.get(key)) == Some(value));
         matches && fits
     }
+}
+
+fn unreachable_webhook(webhook: &Value, name: &str, place: &str) -> ApiError {
+    let number = |pointer: &str| webhook.pointer(pointer).map(Value::to_string).unwrap_or_default();
+    let (port, seconds) = (number("/clientConfig/service/port"), number("/timeoutSeconds"));
+    let path = text(webhook, "/clientConfig/service/path").trim_start_matches('/');
+    let why = format!(
+        "failed calling webhook {}: failed to call webhook: Post \"https://{name}.{place}.svc:{port}/{path}?timeout={seconds}s\": service {name:?} not found",
+        json!(text(webhook, "/name"))
+    );
+    let details = json!({"causes": [{ "message": why }]});
+    ApiError::new(500, "InternalError", format!("Internal error occurred: {why}"), Some(details))
 }
 
 /// The words of the first rule that does not hold.

@@ -10,7 +10,7 @@ use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::access::Issued;
+use crate::access::Tokens;
 use crate::error::{ApiError, refusal};
 use crate::ids::Ids;
 use crate::journal::{Actor, StoredKey, Verb, Write};
@@ -81,7 +81,7 @@ pub struct ApiServer {
     /// The administrator's token; without one everybody is the administrator.
     pub(crate) administrator: Option<Credentials>,
     /// The tokens that accounts got.
-    pub(crate) tokens: BTreeMap<String, Issued>,
+    pub(crate) tokens: Tokens,
 }
 
 impl ApiServer {
@@ -108,7 +108,7 @@ impl ApiServer {
             node_ports: 0,
             controllers: true,
             administrator: None,
-            tokens: BTreeMap::new(),
+            tokens: Tokens::default(),
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             server.create_namespace(now, name);

@@ -18,9 +18,13 @@ pub(crate) struct Issued {
     pub(crate) id: String,
 }
 
-impl std::fmt::Debug for Issued {
+/// Every token that was issued. None of them is in a Debug form.
+#[derive(Clone, Default)]
+pub(crate) struct Tokens(pub(crate) BTreeMap<String, Issued>);
+
+impl std::fmt::Debug for Tokens {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "a token of {}/{}", self.namespace, self.account)
+        write!(formatter, "{} tokens", self.0.len())
     }
 }
 
@@ -43,7 +47,7 @@ impl ApiServer {
         if bool::from(administrator.0.as_bytes().ct_eq(token.as_bytes())) {
             return Some(User::administrator());
         }
-        let issued = self.tokens.get(token)?;
+        let issued = self.tokens.0.get(token)?;
         let live = self.get("", "serviceaccounts", Some(&issued.namespace), &issued.account)?;
         if crate::pointer::uid(live) != issued.uid {
             return None;

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use http::Method;
 use serde_json::{Map, Value, json};
 
-pub(crate) use authenticate::Issued;
+use authenticate::Issued;
+pub(crate) use authenticate::Tokens;
 
 use crate::error::ApiError;
 use crate::request::Request;

@@ -95,7 +95,7 @@ impl ApiServer {
     }
 
     fn token_verdict(&self, token: &str) -> Value {
-        match self.tokens.get(token) {
+        match self.tokens.0.get(token) {
             None => json!({"user": {}, "error": "invalid bearer token"}),
             Some(issued) => {
                 let name = format!("system:serviceaccount:{}:{}", issued.namespace, issued.account);
@@ -126,7 +126,7 @@ impl ApiServer {
         let end = later(call.now, SignedDuration::from_secs(seconds.clamp(0, 1 << 32)));
         object["spec"] = json!({"audiences": [ISSUER], "boundObjectRef": null, "expirationSeconds": seconds});
         object["status"] = json!({"token": token, "expirationTimestamp": stamp(end)});
-        self.tokens.insert(token, Issued { namespace, account: call.name.clone(), uid, id });
+        self.tokens.0.insert(token, Issued { namespace, account: call.name.clone(), uid, id });
         Ok(Response::json(201, &object))
     }
 }

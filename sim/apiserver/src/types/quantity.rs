@@ -108,7 +108,7 @@ fn read_suffix(suffix: &str) -> Option<(i128, i32, Form)> {
 /// Times a power of ten; what is lost is rounded up.
 fn scaled(value: i128, exponent: i32) -> Option<i128> {
     let power = 10_i128.checked_pow(exponent.unsigned_abs())?;
-    if exponent >= 0 { value.checked_mul(power) } else { Some((value + power - 1) / power) }
+    if exponent >= 0 { value.checked_mul(power) } else { Some(value.checked_add(power - 1)? / power) }
 }
 
 #[cfg(test)]

@@ -86,6 +86,7 @@ impl ApiServer {
         let wrong = self.allocation_mistakes(&call.target.resource, &object);
         check(call, None, &object, wrong)?;
         self.enforce_policies(resource, call.namespace.as_deref(), None, &object)?;
+        self.reach_webhooks(resource, call.namespace.as_deref(), "CREATE")?;
         if let Some(found) = self.existing(call, &name) {
             return Err(ApiError::already_exists(&call.target.resource, &name, is_deleting(found)));
         }

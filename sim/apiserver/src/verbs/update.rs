@@ -84,6 +84,7 @@ impl ApiServer {
         check(call, Some(&live), &object, wrong)?;
         if call.subresource.is_empty() {
             self.enforce_policies(&call.target.resource, call.namespace.as_deref(), Some(&live), &object)?;
+            self.reach_webhooks(&call.target.resource, call.namespace.as_deref(), "UPDATE")?;
         }
         object["apiVersion"] = json!(call.target.storage_api_version());
         if differs_in_times_only(stored, &object) {

@@ -1,5 +1,6 @@
 //! The machine seen from outside: what goes in, what comes out, and what the journal says.
 
+mod access;
 mod apply;
 mod discovery;
 mod errors;
@@ -10,6 +11,7 @@ mod kubectl;
 mod lifecycle;
 mod lists;
 mod owners;
+mod parts;
 mod random;
 mod watches;
 mod writes;
