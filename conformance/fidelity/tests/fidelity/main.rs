@@ -1,8 +1,6 @@
 //! The command, as people type it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::path::Path;
 use std::process::{Command, Output};
 
