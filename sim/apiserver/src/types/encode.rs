@@ -8,7 +8,14 @@ use serde_json::{Map, Value};
 use super::{Sort, Type};
 
 /// Optional texts that are pointers: empty is not absent.
-const EMPTY_TEXTS: [&str; 4] = ["storageClassName", "ingressClassName", "volumeAttributesClassName", "apiGroup"];
+const EMPTY_TEXTS: [&str; 6] = [
+    "storageClassName",
+    "ingressClassName",
+    "volumeAttributesClassName",
+    "apiGroup",
+    "holderIdentity",
+    "preferredHolder",
+];
 /// Optional numbers and flags that are no pointers: zero is absent.
 const ZERO_IS_ABSENT: [&str; 42] = [
     "active",
