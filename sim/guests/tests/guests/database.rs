@@ -320,7 +320,7 @@ fn the_status_is_written_last_and_says_what_was_observed() {
         // The pods run: nothing is written but what is said about it.
         let since = told["status"]["conditions"][0]["lastTransitionTime"].clone();
         let from = world.writes(API).len();
-        world.set_status(API, Child::Deployment.kind(), PLACE, "shop", json!({"readyReplicas": 1}));
+        world.set_status(API, Child::Deployment.kind(), PLACE, "shop", json!({"replicas": 1, "readyReplicas": 1}));
         world.advance(SOON);
         let told = database(world, "shop");
         assert_eq!((&told["status"]["ready"], condition(&told, READY)), (&json!(true), "True"));
