@@ -25,6 +25,7 @@ pub fn measure(areas: &[&str], json: Option<&str>) -> Result<u8, String> {
 fn run(area: &str, file: &Path) -> Result<u8, String> {
     match area {
         "sim" => return Run::built("sindri-sim").args(["bench", "--json"]).arg(file).code(),
+        "apiserver" => return Run::built("sindri-bench-apiserver").arg("--json").arg(file).code(),
         "cluster" => return Run::built("sindri-record").args(["bench", "--json"]).arg(file).code(),
         "agent" => return Run::built("sindri-conformance").args(["bench-agent", "--json"]).arg(file).code(),
         _ => {}

@@ -76,7 +76,7 @@ enum Task {
 }
 
 /// Areas of figures.
-const AREAS: [&str; 4] = ["sim", "broker", "agent", "cluster"];
+const AREAS: [&str; 5] = ["sim", "apiserver", "broker", "agent", "cluster"];
 /// For mistakes of the user.
 const EXIT_USAGE: u8 = 2;
 
@@ -145,7 +145,7 @@ fn bench(area: Option<&str>, json: Option<&str>) -> Result<u8, String> {
         return Err(format!("there are no figures for {unknown:?}; areas: {}", AREAS.join(", ")));
     }
     tools::require_compiler()?;
-    process::build(&[&["sindri-sim", "sindri-record"], &REAL_BINARIES[..]].concat())?;
+    process::build(&[&["sindri-sim", "sindri-record", "sindri-bench-apiserver"], &REAL_BINARIES[..]].concat())?;
     figures::measure(
         &AREAS.into_iter().filter(|known| area.is_none_or(|area| area == *known)).collect::<Vec<_>>(),
         json,

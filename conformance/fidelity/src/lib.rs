@@ -6,5 +6,6 @@
 pub mod columns;
 pub mod exchange;
 pub mod expected;
+pub mod figures;
 pub mod report;
 pub mod simulated;

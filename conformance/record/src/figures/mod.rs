@@ -3,8 +3,8 @@
 //!
 //! No figure has a bar: they say how things are on this machine.
 
-mod load;
-mod memory;
+pub mod load;
+pub mod memory;
 
 use std::time::Instant;
 
