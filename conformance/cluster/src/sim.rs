@@ -81,7 +81,11 @@ impl Cluster for SimCluster {
     }
 
     fn processes(&self) -> Vec<(String, u32)> {
-        vec![("guard".to_owned(), self.program.id())]
+        let guard = self.program.id();
+        let started = std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap_or_default();
+        let started =
+            started.split_whitespace().filter_map(|id| Some(("sindri-apiserver".to_owned(), id.parse().ok()?)));
+        std::iter::once(("guard".to_owned(), guard)).chain(started).collect()
     }
 }
 

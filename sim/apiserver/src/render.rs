@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::media::Form;
@@ -39,36 +40,73 @@ pub(crate) fn object(target: &Target, form: Form, now: Timestamp, object: &Arc<V
     }
 }
 
-/// A list of objects.
-pub(crate) fn list(target: &Target, form: Form, now: Timestamp, objects: &[Arc<Value>], metadata: Value) -> Value {
+/// A list of objects, as JSON. Its items are written where they are: a copy of each would cost more than all the rest.
+pub(crate) fn list(target: &Target, form: Form, now: Timestamp, objects: &[Arc<Value>], mut metadata: Value) -> String {
     match form {
         Form::Object => {
-            let items: Vec<Value> = objects.iter().map(|object| list_item(target, object)).collect();
-            let kind = &target.resource.list_kind;
-            let mut metadata = metadata;
+            let items: Vec<Arc<Value>> = objects.iter().map(|object| convert(target, object)).collect();
+            let items: Vec<Item<'_>> =
+                items.iter().map(|object| Item { object, is_typed: target.resource.custom }).collect();
             if target.resource.custom && metadata.get("continue").is_none() {
                 metadata["continue"] = json!("");
             }
-            json!({"kind": kind, "apiVersion": target.api_version(), "metadata": metadata, "items": items})
+            List { api_version: &target.api_version(), items, kind: &target.resource.list_kind, metadata }.written()
         }
         Form::Metadata => {
-            let items: Vec<Value> = objects.iter().map(|object| partial(object)).collect();
+            let items: Vec<Partial<'_>> = objects.iter().map(|object| Partial::of(object)).collect();
             // Unlike every other list, an empty one of metadata is null.
-            let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
-            json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items})
+            let items = (!items.is_empty()).then_some(items);
+            List { api_version: META_VERSION, items, kind: "PartialObjectMetadataList", metadata }.written()
         }
-        Form::Table(include) => table::table(target, include, now, objects, metadata),
+        Form::Table(include) => table::table(target, include, now, objects, metadata).to_string(),
+    }
+}
+
+const META_VERSION: &str = "meta.k8s.io/v1";
+
+/// A list; its fields are in the order in which every object is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a, T> {
+    api_version: &'a str,
+    items: T,
+    kind: &'a str,
+    metadata: Value,
+}
+
+impl<T: Serialize> List<'_, T> {
+    fn written(&self) -> String {
+        serde_json::to_string(self).expect("texts and values can always be written")
     }
 }
 
 /// The items of a typed list do not repeat their type; those of custom resources do.
-fn list_item(target: &Target, object: &Arc<Value>) -> Value {
-    let mut item = Value::clone(&convert(target, object));
-    if let (false, Some(map)) = (target.resource.custom, item.as_object_mut()) {
-        map.remove("kind");
-        map.remove("apiVersion");
+struct Item<'a> {
+    object: &'a Value,
+    is_typed: bool,
+}
+
+impl Serialize for Item<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = self.object.as_object().into_iter().flatten();
+        let of_type = |name: &str| name == "kind" || name == "apiVersion";
+        serializer.collect_map(fields.filter(|(name, _)| self.is_typed || !of_type(name)))
     }
-    item
+}
+
+/// The metadata of an object, as an item.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Partial<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: Option<&'a Value>,
+}
+
+impl<'a> Partial<'a> {
+    fn of(object: &'a Value) -> Self {
+        Self { api_version: META_VERSION, kind: "PartialObjectMetadata", metadata: object.get("metadata") }
+    }
 }
 
 /// The metadata of an object.

@@ -48,11 +48,12 @@ pub fn watch_headers() -> Vec<(&'static str, String)> {
 impl Response {
     /// An answer in JSON.
     pub(crate) fn json(status: u16, body: &Value) -> Self {
-        Self::Full {
-            status,
-            headers: vec![("content-type", "application/json".to_owned())],
-            body: body.to_string().into(),
-        }
+        Self::written(status, body.to_string())
+    }
+
+    /// An answer whose JSON is written already.
+    pub(crate) fn written(status: u16, json: String) -> Self {
+        Self::Full { status, headers: vec![("content-type", "application/json".to_owned())], body: json.into() }
     }
 
     /// An answer in plain text.

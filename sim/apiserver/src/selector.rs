@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::pointer::text;
+use crate::pointer::{at, text};
 use crate::registry::Resource;
 use crate::validate::names::{qualified_mistakes, value_mistakes};
 
@@ -41,7 +41,7 @@ impl Selector {
     }
 
     pub(crate) fn matches(&self, object: &Value) -> bool {
-        let labels = object.pointer("/metadata/labels");
+        let labels = at(object, "/metadata/labels");
         let label = |name: &str| labels.and_then(|labels| labels.get(name)).and_then(Value::as_str);
         let number = |name: &str| label(name).and_then(|value| value.parse::<i64>().ok());
         self.labels.iter().all(|requirement| match requirement {

@@ -33,14 +33,13 @@ pub fn measure(provider: &dyn Provider, options: &Options, sheet: &mut Sheet) ->
     sheet.add("start to ready on a port, median of 5", median(starts), "ms", START_BAR);
     let cluster = last.ok_or("it was never started")?;
     let target = target_of(&*cluster).map_err(words)?;
-    let rate = runtime()?.block_on(async {
-        let rate = rate(&target, Kind::ApplyChange, 1).await.map_err(words)?;
-        fill(&target).await.map(|()| rate)
-    })?;
+    let runtime = runtime()?;
+    runtime.block_on(fill(&target))?;
+    // Before anything else: a history of changes, which is kept for a while, would be measured too.
     let parts = memory::of_processes(&cluster.processes())?;
     let megabytes = parts.iter().map(|(_, megabytes)| megabytes).sum();
     sheet.add(&format!("memory with {OBJECTS} objects"), megabytes, "MB", MEMORY_BAR);
-    Ok(rate)
+    runtime.block_on(rate(&target, Kind::ApplyChange, 1)).map_err(words)
 }
 
 async fn fill(target: &Target) -> Result<(), String> {

@@ -125,7 +125,7 @@ impl ApiServer {
             }
         }
         let objects: Vec<Arc<Value>> = selected.into_iter().map(|(_, object)| object).collect();
-        Ok(Response::json(200, &render::list(&call.target, call.form, call.now, &objects, metadata)))
+        Ok(Response::written(200, render::list(&call.target, call.form, call.now, &objects, metadata)))
     }
 
     /// Deletes a stored object as far as its finalizers allow.

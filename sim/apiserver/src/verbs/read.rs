@@ -104,7 +104,7 @@ impl ApiServer {
             }
         }
         let objects: Vec<Arc<Value>> = selected.into_iter().map(|(_, entry)| entry.object.clone()).collect();
-        Ok(Response::json(200, &render::list(&call.target, call.form, call.now, &objects, metadata)))
+        Ok(Response::written(200, render::list(&call.target, call.form, call.now, &objects, metadata)))
     }
 
     /// The revision that a list shows: the newest, unless an exact one is asked for.
