@@ -52,7 +52,7 @@ impl Standing<'_> {
                 let places: Vec<String> = rewritten.iter().map(|(key, path)| format!("{key}: {path}")).collect();
                 let places = places.join(", ");
                 let message = format!("not as it was applied, because something in the cluster rewrites it: {places}");
-                yes(condition::APPLIED, "Rewritten", &message)
+                yes(condition::APPLIED, condition::REWRITTEN, &message)
             }
             Ok(_) => yes(condition::APPLIED, "Applied", ""),
         }

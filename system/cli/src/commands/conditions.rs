@@ -52,6 +52,8 @@ fn why(conditions: &[Condition]) -> String {
 
 fn is_news(condition: &Condition) -> bool {
     match condition.kind.as_str() {
+        // Applied, and not in place all the same.
+        condition::APPLIED if condition.reason == condition::REWRITTEN => true,
         condition::ACCEPTED | condition::APPLIED | condition::READY => condition.status != ConditionStatus::True,
         condition::DRIFTED | condition::BLOCKED | condition::DELETING => condition.status != ConditionStatus::False,
         _ => true,
@@ -78,5 +80,11 @@ mod tests {
             condition("Ready", ConditionStatus::Unknown, "NotReady", "0 of 2 pods"),
         ];
         assert_eq!(why(&conditions), "Paused=False; Ready=Unknown NotReady: 0 of 2 pods");
+    }
+
+    #[test]
+    fn what_the_cluster_rewrites_is_explained_although_it_was_applied() {
+        let rewritten = condition("Applied", ConditionStatus::True, "Rewritten", "ConfigMap default/note: data.a");
+        assert_eq!(why(&[rewritten]), "Applied=True Rewritten: ConfigMap default/note: data.a");
     }
 }

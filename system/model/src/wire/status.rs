@@ -14,6 +14,8 @@ pub mod condition {
     pub const ACCEPTED: &str = "Accepted";
     /// Everything that is declared was written.
     pub const APPLIED: &str = "Applied";
+    /// The reason of `Applied` when something in the cluster keeps other values than were applied.
+    pub const REWRITTEN: &str = "Rewritten";
     /// What was written works. Not the same as applied.
     pub const READY: &str = "Ready";
     /// Somebody else changed what was written.
