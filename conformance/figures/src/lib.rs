@@ -89,6 +89,12 @@ impl Sheet {
     }
 }
 
+/// The one in the middle; no number if there are none, which no bar takes for good.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// As many digits as say something.
 fn digits(value: f64) -> String {
     match value.abs() {
@@ -118,6 +124,13 @@ mod tests {
             {"area": "broker", "name": "absent", "value": null, "unit": null, "bar": null, "holds": false},
         ]);
         assert_eq!(sheet.to_json(), expected);
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "the value is one of those that were given")]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert!(median(Vec::new()).is_nan());
     }
 
     #[test]

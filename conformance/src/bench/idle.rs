@@ -3,9 +3,9 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-use sindri_figures::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet, median};
 
-use super::load::{Load, get, median, now};
+use super::load::{Load, get, now};
 use super::server::{Bench, resident};
 use crate::process::{Launch, Process};
 

@@ -249,12 +249,6 @@ pub fn post(path: &str, key: &str, content_type: &str, body: &str) -> Vec<u8> {
     format!("{head}content-type: {content_type}\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// The middle one.
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 /// The real time, for what is measured.
 #[expect(clippy::disallowed_methods, reason = "figures are about real time")]
 pub fn now() -> Instant {
@@ -274,12 +268,6 @@ mod tests {
         assert_eq!(ends(b"HTTP/1.1 304 Not Modified\r\n\r\n"), Ok(Some((29, 29))));
         assert!(ends(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
         assert!(ends(b"nonsense\r\n\r\n").is_err());
-    }
-
-    #[test]
-    fn the_median_is_the_middle_one() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert!(median(Vec::new()).is_nan());
     }
 
     #[test]

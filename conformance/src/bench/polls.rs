@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use sindri_figures::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet, median};
 
-use super::load::{Load, Round, get, median};
+use super::load::{Load, Round, get};
 use super::prepare::{Agent, Filling, copy_place};
 use super::server::{Bench, Server};
 

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use sindri_figures::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet, median};
 
-use super::load::{Load, get, median, now, post};
+use super::load::{Load, get, now, post};
 use super::polls::Large;
 use super::prepare::{Agent, target_request};
 use super::server::Bench;

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use sindri_figures::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet, median};
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
-use super::load::{Load, median, now};
+use super::load::{Load, now};
 use super::prepare::{Filling, bundle, submission};
 use super::server::Bench;
 

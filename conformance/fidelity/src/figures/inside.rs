@@ -6,16 +6,14 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::json;
 use sindri_apiserver::{ApiServer, Request};
-use sindri_figures::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet, median};
+use sindri_record::figures::now;
 
-use super::{median, now};
+use super::{OBJECTS, VALUE_BYTES};
 
 const WARM: Duration = Duration::from_millis(500);
 const SPAN: Duration = Duration::from_secs(3);
-/// The size of what is applied: that of a small manifest, as for the real server.
-const VALUE_BYTES: usize = 1024;
-/// How many objects there are, and which of them have a label.
-const OBJECTS: usize = 10_000;
+/// Which of the objects have a label.
 const LABELLED_EVERY: usize = 20;
 const LOOKS: usize = 50;
 const LIST_BAR: Bar = Bar::AtMost(2.0);

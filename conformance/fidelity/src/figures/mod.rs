@@ -3,8 +3,6 @@
 mod inside;
 mod outside;
 
-use std::time::Instant;
-
 use sindri_cluster::{Options, Provider, Stop};
 use sindri_figures::{Bar, Sheet};
 use sindri_record::figures::load::{Kind, rate};
@@ -12,6 +10,9 @@ use sindri_record::session::target_of;
 
 /// The area that they belong to.
 pub const AREA: &str = "apiserver";
+/// How many objects a state has, each the size of a small manifest.
+const OBJECTS: usize = 10_000;
+const VALUE_BYTES: usize = 1024;
 /// The bars: applies a second over those of the real server, in process and over one connection.
 const INSIDE_BAR: Bar = Bar::AtLeast(10.0);
 const OUTSIDE_BAR: Bar = Bar::AtLeast(3.0);
@@ -43,14 +44,4 @@ fn runtime() -> Result<tokio::runtime::Runtime, String> {
 
 fn words(error: impl std::fmt::Display) -> String {
     error.to_string()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
-}
-
-#[expect(clippy::disallowed_methods, reason = "figures are about real time")]
-fn now() -> Instant {
-    Instant::now()
 }

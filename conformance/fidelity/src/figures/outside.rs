@@ -4,19 +4,17 @@ use bytes::Bytes;
 use http_body_util::Full;
 use serde_json::json;
 use sindri_cluster::{Options, Provider};
-use sindri_figures::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet, median};
 use sindri_record::connection::Connection;
 use sindri_record::figures::load::{Kind, rate};
-use sindri_record::figures::memory;
+use sindri_record::figures::{memory, now};
 use sindri_record::session::target_of;
 use sindri_record::target::Target;
 
-use super::{median, now, runtime, words};
+use super::{OBJECTS, VALUE_BYTES, runtime, words};
 
 /// Starts whose median counts.
 const STARTS: usize = 5;
-const OBJECTS: usize = 10_000;
-const VALUE_BYTES: usize = 1024;
 const START_BAR: Bar = Bar::AtMost(100.0);
 const MEMORY_BAR: Bar = Bar::AtMost(200.0);
 

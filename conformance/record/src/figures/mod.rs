@@ -9,7 +9,7 @@ pub mod memory;
 use std::time::Instant;
 
 use sindri_cluster::{Cluster, Options, Provider, Stop};
-use sindri_figures::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet, median};
 
 use crate::session::{SessionError, asked_to_end, target_of};
 
@@ -31,7 +31,7 @@ pub fn measure(provider: &dyn Provider, stop: &Stop, sheet: &mut Sheet) -> Resul
         last = Some(provider.start(&options)?);
         seconds.push((now() - began).as_secs_f64());
     }
-    sheet.add("start to ready, median of 5, warm", median(&mut seconds), "s", Bar::None);
+    sheet.add("start to ready, median of 5, warm", median(seconds), "s", Bar::None);
     match last {
         Some(cluster) => measure_running(cluster.as_ref(), stop, sheet),
         None => Ok(()),
@@ -70,22 +70,8 @@ fn measure_running(cluster: &dyn Cluster, stop: &Stop, sheet: &mut Sheet) -> Res
     Ok(())
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
-}
-
+/// The real time.
 #[expect(clippy::disallowed_methods, reason = "figures are about real time")]
-pub(crate) fn now() -> Instant {
+pub fn now() -> Instant {
     Instant::now()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert!((median(&mut [3.0, 1.0, 2.0]) - 2.0).abs() < f64::EPSILON);
-    }
 }

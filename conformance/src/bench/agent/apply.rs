@@ -3,13 +3,12 @@
 
 use std::time::Duration;
 
-use sindri_figures::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet, median};
 use tokio::time::{Instant, sleep};
 
 use super::ground::Place;
 use super::hands::{self, Hands, all};
 use super::objects::{NAMESPACE, bundle, config_map, config_map_path, namespace, namespace_path};
-use crate::bench::load::median;
 
 const OBJECTS: usize = 1_000;
 /// As many as the agent has under way.

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sindri_cluster::{Provider, ProviderName};
-use sindri_figures::{Bar, Sheet};
+use sindri_figures::{Bar, Sheet, median};
 use tokio::time::{Instant, sleep};
 
 use super::ground::Place;
 use super::hands::{self, Hands, read};
 use super::objects::{NAMESPACE, bundle, config_map_path, namespace, namespace_path};
-use crate::bench::load::median;
 
 const TIMES: usize = 15;
 /// As agents have it: nothing here may wait for a poll.
