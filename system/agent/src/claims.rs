@@ -3,14 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sindri_model::wire::DeploymentObject;
-use sindri_model::{Bundle, ObjectKey, Sequence, StackId};
+use sindri_model::{ObjectKey, Sequence, StackId};
 
 use crate::cluster::Cluster;
 use crate::observe::DEFAULT_NAMESPACE;
-
-/// What one revision declares; nothing is known of one that cannot be read.
-pub type Declared = Option<BTreeSet<ObjectKey>>;
+use crate::revision::Declared;
 
 /// The objects of every stack in the target state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,15 +16,6 @@ pub struct Claims {
     default_namespace: String,
     stacks: BTreeMap<StackId, (Sequence, bool)>,
     by_key: BTreeMap<ObjectKey, BTreeSet<(Sequence, StackId)>>,
-}
-
-/// What a revision declares. Cheap next to applying it, and done once for each.
-pub fn declared(object: &DeploymentObject) -> Declared {
-    if object.is_deletion_marker {
-        return Some(BTreeSet::new());
-    }
-    let bundle = Bundle::parse(&object.yaml_content).ok()?;
-    Some(bundle.into_objects().into_iter().map(|object| object.key).collect())
 }
 
 impl Cluster {

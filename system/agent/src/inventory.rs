@@ -140,7 +140,8 @@ fn chunk_key(home: &str, stack: StackId, index: usize) -> ObjectKey {
 fn chunk_manifest(home: &str, stack: StackId, index: usize, inventory: &Inventory) -> Value {
     let key = chunk_key(home, stack, index);
     let entries: Vec<&Entry> = inventory.chunks.get(index).into_iter().flat_map(BTreeMap::values).collect();
-    let mut data = json!({"index": index.to_string(), "entries": json!(entries).to_string()});
+    let entries = serde_json::to_string(&entries).expect("entries are texts under names");
+    let mut data = json!({"index": index.to_string(), "entries": entries});
     if index == 0 {
         data["begun"] = json!(json!(inventory.begun).to_string());
         data["applied"] = json!(json!(inventory.applied).to_string());
@@ -205,7 +206,7 @@ pub async fn save(
     }
     for index in changed {
         let manifest = chunk_manifest(cluster.home(), stack, index, after);
-        cluster.apply(&config_maps(), &chunk_key(cluster.home(), stack, index), &manifest, Mode::Real).await?;
+        cluster.apply_unseen(&config_maps(), &chunk_key(cluster.home(), stack, index), &manifest, Mode::Real).await?;
     }
     Ok(())
 }
@@ -231,7 +232,7 @@ pub async fn ensure_namespace(cluster: &Cluster) -> Result<(), ClusterError> {
         ObjectKey { group: String::new(), kind: "Namespace".into(), namespace: None, name: INVENTORY_NAMESPACE.into() };
     if cluster.metadata(&namespaces(), &key).await?.is_none() {
         let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": INVENTORY_NAMESPACE}});
-        cluster.apply(&namespaces(), &key, &manifest, Mode::Real).await?;
+        cluster.apply_unseen(&namespaces(), &key, &manifest, Mode::Real).await?;
     }
     Ok(())
 }

@@ -29,6 +29,7 @@ mod queue;
 mod readiness;
 mod report;
 mod retry;
+mod revision;
 mod round;
 mod settings;
 mod stacks;

@@ -3,6 +3,7 @@
 //! Every failure to see is an error. Nothing is ever concluded from an answer that did not come.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -58,7 +59,7 @@ pub struct Desired {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Goal {
     /// These objects, and nothing else of the stack.
-    Present(Vec<DesiredObject>),
+    Present(Vec<Arc<DesiredObject>>),
     /// Nothing of the stack.
     Removed,
 }
@@ -80,10 +81,11 @@ pub enum ObserveError {
     Cluster(#[from] ClusterError),
 }
 
-/// Reads a revision: its objects, their kinds and places. Every object of it leaves to others what `ignore` says.
+/// Finds the kinds and places of a revision's objects. Every object of it leaves to others what `ignore` says.
 pub async fn desired(
     cluster: &Cluster,
     object: &DeploymentObject,
+    bundle: Bundle,
     position: Position,
     ignore: &str,
 ) -> Result<Desired, ObserveError> {
@@ -91,17 +93,18 @@ pub async fn desired(
     if object.is_deletion_marker {
         return Ok(Desired { stack, revision, position, goal: Goal::Removed });
     }
-    let declared = Bundle::parse(&object.yaml_content)?.into_objects();
+    let declared = bundle.into_objects();
+    let mut places = Vec::with_capacity(declared.len());
+    for item in &declared {
+        places.push(place(cluster, item, &declared).await?);
+    }
     let mut placed = Vec::with_capacity(declared.len());
     let mut faults = Vec::new();
-    for item in &declared {
-        let made = match place(cluster, item, &declared).await? {
-            Ok((key, resource)) => make(object, item, key, resource, ignore),
-            Err(fault) => Err(fault),
-        };
-        match made {
-            Ok(made) => placed.push(made),
-            Err(fault) => faults.push(format!("document {}: {fault}", item.document)),
+    for (item, place) in declared.into_iter().zip(places) {
+        let document = item.document;
+        match place.and_then(|(key, resource)| make(object, item, key, resource, ignore)) {
+            Ok(made) => placed.push(Arc::new(made)),
+            Err(fault) => faults.push(format!("document {document}: {fault}")),
         }
     }
     faults.extend(doubles(&placed));
@@ -115,12 +118,12 @@ pub async fn desired(
 /// An object as it is applied: with its namespace, its marks, and what it leaves to others.
 fn make(
     object: &DeploymentObject,
-    item: &DeclaredObject,
+    item: DeclaredObject,
     key: ObjectKey,
     resource: Resource,
     ignore: &str,
 ) -> Result<DesiredObject, String> {
-    let mut manifest = item.manifest.clone();
+    let DeclaredObject { document, mut manifest, .. } = item;
     if let Some(namespace) = &key.namespace {
         manifest["metadata"]["namespace"] = json!(namespace);
     }
@@ -134,7 +137,7 @@ fn make(
     if !ignored.is_empty() {
         annotations[IGNORE_ANNOTATION] = json!(all);
     }
-    Ok(DesiredObject { document: item.document, key, resource, manifest, ignored, replace })
+    Ok(DesiredObject { document, key, resource, manifest, ignored, replace })
 }
 
 /// Turns a Secret's `stringData` into `data`, as the server would. The server never gives `stringData` back, so
@@ -189,7 +192,7 @@ fn defined_in(bundle: &[DeclaredObject], item: &DeclaredObject) -> Option<Resour
 }
 
 /// The same object once with and once without its namespace is found only now.
-fn doubles(placed: &[DesiredObject]) -> Vec<String> {
+fn doubles(placed: &[Arc<DesiredObject>]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     placed
         .iter()
@@ -252,9 +255,9 @@ pub async fn live(
 /// Gives the fields that are left to others the values that they have now, so that applying does not change them.
 pub async fn keep_ignored(cluster: &Cluster, writes: &mut [Write]) -> Result<(), ClusterError> {
     for write in writes.iter_mut().filter(|write| !write.object.ignored.is_empty()) {
-        let object = &mut write.object;
-        if let Some(live) = cluster.read(&object.resource, &object.key).await? {
-            object.ignored.keep_live(&mut object.manifest, &live);
+        if let Some(live) = cluster.read(&write.object.resource, &write.object.key).await? {
+            let DesiredObject { ignored, manifest, .. } = Arc::make_mut(&mut write.object);
+            ignored.keep_live(manifest, &live);
         }
     }
     Ok(())

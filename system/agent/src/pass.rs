@@ -17,6 +17,7 @@ use crate::inventory::{self, Inventory, InventoryError, Position};
 use crate::observe::{self, Desired, Goal, LiveSet, ObserveError};
 use crate::plan::{Hold, Observed, Plan, Refusal, Settled, Stage, Strangers, holds, plan};
 use crate::policy::Policy;
+use crate::revision::Revision;
 use crate::watches::Watches;
 
 /// A pass that takes longer is given up: the next one begins from what it finds.
@@ -36,7 +37,7 @@ pub(crate) struct StackMemory {
 #[derive(Clone, Copy)]
 pub(crate) struct Turn<'a> {
     pub agent: AgentId,
-    pub object: &'a DeploymentObject,
+    pub revision: &'a Revision,
     pub claims: &'a Claims,
     pub policy: &'a Policy,
     pub watches: &'a Watches,
@@ -154,7 +155,7 @@ impl Agent {
 
     /// Reads what is ours and what is wanted, unless both are known.
     async fn read(&self, turn: Turn<'_>, stack: &mut StackMemory) -> Result<(), PassError> {
-        let (object, ignore) = (turn.object, &turn.policy.ignore);
+        let (object, ignore) = (turn.revision, &turn.policy.ignore);
         if stack.inventory.is_none() {
             stack.inventory = Some(self.known_of(object).await?);
         }
@@ -163,7 +164,8 @@ impl Agent {
         if !is_read {
             // Of the epoch in which it was submitted: what a restored database still has is no newer for that.
             let position = Position { epoch: object.sequence_id.epoch(), sequence: object.sequence_id };
-            let desired = observe::desired(&self.cluster, object, position, ignore).await?;
+            let bundle = object.bundle().map_err(ObserveError::Bundle)?;
+            let desired = observe::desired(&self.cluster, object, bundle, position, ignore).await?;
             stack.desired = Some((desired, ignore.clone()));
         }
         Ok(())

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sindri_client::{ClientError, TargetState};
 use sindri_model::wire::{AgentStatus, DeploymentObject};
-use sindri_model::{AgentId, RevisionId, StackId};
+use sindri_model::{AgentId, StackId};
 use tokio::time::Instant;
 
 use crate::agent::Agent;
-use crate::claims::{Claims, Declared, declared};
+use crate::claims::Claims;
 use crate::queue::{Queue, Why};
+use crate::revision::Revision;
 
 /// The annotations of stacks that say how to treat them.
 pub type Policies = BTreeMap<StackId, BTreeMap<String, String>>;
@@ -28,15 +29,14 @@ pub struct Target {
 /// One answer of the broker.
 #[derive(Default)]
 struct Wanted {
-    objects: Vec<Arc<DeploymentObject>>,
-    declared: BTreeMap<RevisionId, Declared>,
+    objects: Vec<Arc<Revision>>,
     claims: Arc<Claims>,
     policies: Policies,
 }
 
 impl Target {
     /// One revision or removal for each stack, in ascending order; none while the agent is not to act.
-    pub fn objects(&self) -> Vec<Arc<DeploymentObject>> {
+    pub fn objects(&self) -> Vec<Arc<Revision>> {
         if self.is_active.load(Ordering::Relaxed) { self.lock().objects.clone() } else { Vec::new() }
     }
 
@@ -54,16 +54,15 @@ impl Target {
     fn renew(&self, objects: Vec<DeploymentObject>, policies: Policies, claims: Claims) -> Vec<StackId> {
         let mut wanted = self.lock();
         let before = std::mem::take(&mut *wanted);
-        let mut declared_before = before.declared;
+        let mut known: BTreeMap<_, _> = before.objects.into_iter().map(|revision| (revision.id, revision)).collect();
         let (mut claims, mut changed) = (claims, Vec::new());
         for object in objects {
-            let known = declared_before.remove(&object.id);
+            let known = known.remove(&object.id).filter(|known| known.is(&object));
             let is_new = known.is_none() || before.policies.get(&object.stack_id) != policies.get(&object.stack_id);
-            let declared = known.unwrap_or_else(|| declared(&object));
-            claims.add(object.stack_id, object.sequence_id, &declared);
-            changed.extend(is_new.then_some(object.stack_id));
-            wanted.declared.insert(object.id, declared);
-            wanted.objects.push(Arc::new(object));
+            let revision = known.unwrap_or_else(|| Arc::new(Revision::read(object)));
+            claims.add(revision.stack_id, revision.sequence_id, &revision.declared);
+            changed.extend(is_new.then_some(revision.stack_id));
+            wanted.objects.push(revision);
         }
         (wanted.claims, wanted.policies) = (Arc::new(claims), policies);
         changed

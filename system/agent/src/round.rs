@@ -17,6 +17,7 @@ use crate::metrics::PassOutcome;
 use crate::pass::{PASS_MAX, PassError, Passed, StackMemory, Turn};
 use crate::policy::Policy;
 use crate::report::{Outcome, Reporter};
+use crate::revision::Revision;
 use crate::settings::DriftMode;
 use crate::stacks::Worker;
 
@@ -43,7 +44,7 @@ pub(crate) struct Known {
 
 impl Worker<'_> {
     /// One pass and its reports.
-    pub(crate) async fn round(&self, object: Arc<DeploymentObject>, mut known: Known) -> (StackId, Known) {
+    pub(crate) async fn round(&self, object: Arc<Revision>, mut known: Known) -> (StackId, Known) {
         let reporter = match known.reporter.take() {
             Some(reporter) if reporter.is_about(object.id) => reporter,
             _ => {
@@ -78,9 +79,9 @@ impl Worker<'_> {
         (object.stack_id, known)
     }
 
-    async fn pass(&self, object: &DeploymentObject, policy: &Policy, known: &mut Known) -> Result<Passed, PassError> {
+    async fn pass(&self, object: &Revision, policy: &Policy, known: &mut Known) -> Result<Passed, PassError> {
         let claims = self.target.claims();
-        let turn = Turn { agent: self.id, object, claims: &claims, policy, watches: self.watches };
+        let turn = Turn { agent: self.id, revision: object, claims: &claims, policy, watches: self.watches };
         let (metrics, began) = (&self.agent.metrics, Instant::now());
         let passed = tokio::time::timeout(PASS_MAX, self.agent.pass(turn, &mut known.stack)).await;
         let passed = passed.unwrap_or_else(|_| {

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use sindri_model::wire::DeploymentObject;
 use sindri_model::{AgentId, StackId};
 use tokio::time::{Instant, sleep_until};
 
@@ -17,6 +16,7 @@ use crate::agent::Agent;
 use crate::poll::Target;
 use crate::queue::{Queue, Why};
 use crate::report::Recorded;
+use crate::revision::Revision;
 use crate::round::Known;
 use crate::watches::Watches;
 
@@ -36,7 +36,7 @@ pub(crate) struct Worker<'a> {
 
 /// A stack that is due.
 enum Due {
-    Now(Arc<DeploymentObject>),
+    Now(Arc<Revision>),
     /// Not yet.
     At(Instant),
 }

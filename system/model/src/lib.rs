@@ -11,6 +11,7 @@ mod ids;
 mod pak;
 mod problem;
 mod sequence;
+mod strict;
 mod unfold;
 pub mod wire;
 pub mod yaml;

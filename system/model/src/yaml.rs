@@ -9,6 +9,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::glance::is_harmless;
+use crate::strict::Strict;
 use crate::unfold::Budget;
 
 /// The largest text that is parsed.
@@ -143,10 +144,7 @@ fn parse_chunk(chunk: &Chunk<'_>) -> Result<Value, YamlError> {
     if unfolds_too_far(chunk.text) {
         return Err(failed(format!("its aliases unfold to more than {UNFOLDED_BYTES_MAX} bytes"), true));
     }
-    // By way of the library's own value: it refuses a key that stands twice, which JSON's would overwrite.
-    let value: serde_yaml::Value =
-        serde_yaml::from_str(chunk.text).map_err(|error| located(&error, chunk.index, chunk.line))?;
-    let value = serde_json::to_value(value).map_err(|error| failed(error.to_string(), false))?;
+    let Strict(value) = serde_yaml::from_str(chunk.text).map_err(|error| located(&error, chunk.index, chunk.line))?;
     if depth(&value) > DEPTH_MAX {
         return Err(failed(format!("more than {DEPTH_MAX} levels"), true));
     }

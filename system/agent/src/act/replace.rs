@@ -23,8 +23,8 @@ impl Executor<'_> {
         let key = ObjectKey { name: CHECK_NAME.to_owned(), ..object.key.clone() };
         let mut manifest = object.manifest.clone();
         manifest["metadata"]["name"] = json!(CHECK_NAME);
-        match self.cluster.apply(&object.resource, &key, &manifest, Mode::DryRun).await {
-            Ok(_) => Ok(live.uid),
+        match self.cluster.apply_unseen(&object.resource, &key, &manifest, Mode::DryRun).await {
+            Ok(()) => Ok(live.uid),
             // It would be gone, and nothing in its place.
             Err(_) => Err(refused.hinted("it is not replaced: a new one would not be valid either")),
         }

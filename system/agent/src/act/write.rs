@@ -82,12 +82,15 @@ impl Executor<'_> {
 
     /// Asks the server about every object before the first is written, and collects every no.
     async fn validate(&self, writes: &[Write]) -> Result<ToReplace, ActError> {
-        let checking = writes.iter().map(|write| async move { (write, self.check(write).await) });
+        let checking = writes.iter().map(|write| async move {
+            let object = &write.object;
+            (write, self.cluster.apply_unseen(&object.resource, &object.key, &object.manifest, Mode::DryRun).await)
+        });
         let checked = at_once(checking).await;
         let (mut invalid, mut to_replace) = (Vec::new(), ToReplace::new());
         for (write, checked) in checked {
             match checked {
-                Ok(_) => {}
+                Ok(()) => {}
                 // A server that does not answer says nothing about the objects.
                 Err(error) if error.is_no_answer() => return Err(error.into()),
                 Err(error) if error.is_invalid() && write.object.replace => {
@@ -104,17 +107,12 @@ impl Executor<'_> {
         if invalid.is_empty() { Ok(to_replace) } else { Err(ActError::Invalid(invalid)) }
     }
 
-    async fn check(&self, write: &Write) -> Result<Applied, ClusterError> {
-        let object = &write.object;
-        self.cluster.apply(&object.resource, &object.key, &object.manifest, Mode::DryRun).await
-    }
-
     /// Finds out which objects an apply would change, and changes none.
     pub(super) async fn compare(&self, checks: &[Write], done: &mut Done) -> Result<(), ActError> {
         for check in checks {
             let object = &check.object;
             let before = self.cluster.metadata(&object.resource, &object.key).await?;
-            let after = self.check(check).await?;
+            let after = self.cluster.apply(&object.resource, &object.key, &object.manifest, Mode::DryRun).await?;
             if before.is_some_and(|before| before.uid == after.uid && before.ours == after.ours) {
                 done.applied.insert(object.key.clone(), after);
             } else {

@@ -9,6 +9,7 @@ use http::response::Parts;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use sindri_client::root_cause;
 use tokio::sync::Mutex;
@@ -60,8 +61,8 @@ pub(super) struct Call {
 pub(super) struct Answer {
     pub status: StatusCode,
     pub etag: Option<String>,
-    /// Nothing if it is as it was.
-    pub body: Value,
+    /// JSON, unless it is as it was: then there is nothing.
+    body: Bytes,
 }
 
 pub(super) const JSON: &str = "application/json";
@@ -83,6 +84,13 @@ impl Call {
 
     pub(super) fn unreachable(&self, cause: String) -> ClusterError {
         ClusterError::Unreachable { operation: self.operation.clone(), cause, attempts: 0 }
+    }
+}
+
+impl Answer {
+    /// What the server says.
+    pub(super) fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClusterError> {
+        serde_json::from_slice(&self.body).map_err(|error| call.malformed(error.to_string()))
     }
 }
 
@@ -144,15 +152,16 @@ impl Cluster {
     pub async fn ping(&self) -> Option<Duration> {
         let start = Instant::now();
         let call = Call::get("ask for the version".to_owned(), "/version".to_owned());
-        self.once(&call, PING_DEADLINE).await.ok().map(|_| start.elapsed())
+        let answer = self.once(&call, PING_DEADLINE).await.ok()?;
+        answer.read::<IgnoredAny>(&call).ok().map(|_| start.elapsed())
     }
 
     /// Sends a call by the retry policy; `Ok` is a JSON answer with a status below 400.
     pub(super) async fn send(&self, call: &Call) -> Result<Value, ClusterError> {
-        self.send_for_answer(call).await.map(|answer| answer.body)
+        self.send_for_answer(call).await?.read(call)
     }
 
-    /// The same, with the status and the ETag.
+    /// The same, with the status and the ETag, and not read yet.
     pub(super) async fn send_for_answer(&self, call: &Call) -> Result<Answer, ClusterError> {
         let start = Instant::now();
         let mut failures = 0;
@@ -210,10 +219,9 @@ impl Cluster {
         let (head, body) = self.answer(call).await?;
         let etag = head.headers.get(ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         if head.status == StatusCode::NOT_MODIFIED {
-            return Ok(Answer { status: head.status, etag, body: Value::Null });
+            return Ok(Answer { status: head.status, etag, body: Bytes::new() });
         }
         let body = whole(call, body).await?;
-        let body = serde_json::from_slice(&body).map_err(|error| call.malformed(error.to_string()))?;
         Ok(Answer { status: head.status, etag, body })
     }
 
@@ -229,8 +237,7 @@ impl Cluster {
             Some(etag) => request.header(IF_NONE_MATCH, etag),
             None => request,
         };
-        let request =
-            request.body(Body::from(call.body.to_vec())).map_err(|error| call.malformed(error.to_string()))?;
+        let request = request.body(Body::from(call.body.clone())).map_err(|error| call.malformed(error.to_string()))?;
         let response = self.client.send(request).await.map_err(|error| call.unreachable(root_cause(&error)))?;
         let (head, body) = response.into_parts();
         if head.status.as_u16() >= 400 {

@@ -186,7 +186,7 @@ impl Cluster {
         call.if_none_match = self.discovery.lock().await.etags[root].clone();
         let answer = self.send_for_answer(&call).await?;
         if answer.status != StatusCode::NOT_MODIFIED {
-            let groups = groups(&answer.body);
+            let groups = groups(&answer.read(&call)?);
             self.discovery.lock().await.renew(root, answer.etag, groups);
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use sindri_client::encoded;
 use sindri_health::{Assessed, PodSelector};
@@ -59,10 +60,13 @@ impl Fingerprint {
         let ours = managers.iter().find(|entry| {
             entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply" && entry["subresource"].is_null()
         })?;
-        let ignored = Ignored::of(metadata);
-        let mut fields = ours["fieldsV1"].clone();
+        let (ignored, fields, time) = (Ignored::of(metadata), &ours["fieldsV1"], &ours["time"]);
+        if ignored.is_empty() {
+            return Some(Self(Checksum::of(&format!("{time} {fields}"))));
+        }
+        let mut fields = fields.clone();
         ignored.strip(&mut fields);
-        Some(Self(Checksum::of(&format!("{} {fields}", ours["time"]))))
+        Some(Self(Checksum::of(&format!("{time} {fields}"))))
     }
 }
 
@@ -183,7 +187,9 @@ impl Cluster {
         manifest: &Value,
         mode: Mode,
     ) -> Result<Applied, ClusterError> {
-        let (status, call, object) = self.apply_for_object(resource, key, manifest, mode).await?;
+        // All of it, so that nobody has to read it once more to know how it is doing.
+        let (call, answer) = self.send_apply(resource, key, manifest, mode, JSON).await?;
+        let (status, object) = (answer.status, answer.read::<Value>(&call)?);
         let (uid, metadata) = (identity(&call, &object, mode)?, &object["metadata"]);
         let (version, ours, assessed) = (version(metadata), Fingerprint::of(metadata), Assessed::of(&object, &[]));
         let (created, rewritten) = (status == StatusCode::CREATED, rewritten(manifest, &object));
@@ -192,16 +198,30 @@ impl Cluster {
 
     /// The object as an apply would leave it.
     pub async fn preview(&self, resource: &Resource, key: &ObjectKey, manifest: &Value) -> Result<Value, ClusterError> {
-        self.apply_for_object(resource, key, manifest, Mode::DryRun).await.map(|(_, _, object)| object)
+        let (call, answer) = self.send_apply(resource, key, manifest, Mode::DryRun, JSON).await?;
+        answer.read(&call)
     }
 
-    async fn apply_for_object(
+    /// Applies an object, or asks whether the server would take it. What becomes of it is not looked at.
+    pub async fn apply_unseen(
         &self,
         resource: &Resource,
         key: &ObjectKey,
         manifest: &Value,
         mode: Mode,
-    ) -> Result<(StatusCode, Call, Value), ClusterError> {
+    ) -> Result<(), ClusterError> {
+        let (call, answer) = self.send_apply(resource, key, manifest, mode, METADATA).await?;
+        answer.read::<IgnoredAny>(&call).map(drop)
+    }
+
+    async fn send_apply(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        manifest: &Value,
+        mode: Mode,
+        accept: &'static str,
+    ) -> Result<(Call, Answer), ClusterError> {
         let (verb, dry_run) = match mode {
             Mode::DryRun => ("validate", "&dryRun=All"),
             Mode::Real => ("apply", ""),
@@ -210,17 +230,15 @@ impl Cluster {
             operation: format!("{verb} {key}"),
             method: Method::PATCH,
             path: format!("{}?fieldManager={FIELD_MANAGER}&force=true{dry_run}", resource.object_path(key)),
-            // All of it, so that nobody has to read it once more to know how it is doing.
-            accept: JSON,
+            accept,
             content_type: APPLY_PATCH,
             if_none_match: None,
             body: Bytes::from(manifest.to_string()),
         };
         let secret = resource.group.is_empty() && resource.kind == "Secret";
         let sent = self.send_for_answer(&call).await;
-        let Answer { status, body: object, .. } =
-            sent.map_err(|error| if secret { error.without_content() } else { error })?;
-        Ok((status, call, object))
+        let answer = sent.map_err(|error| if secret { error.without_content() } else { error })?;
+        Ok((call, answer))
     }
 
     /// Writes a whole object: makes it if it has no version, else replaces exactly that version.

@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use sindri_client::TargetState;
-use sindri_model::wire::DeploymentObject;
 
 use super::diff::diff;
 use crate::agent::{Agent, AgentError};
-use crate::claims::{Claims, declared};
+use crate::claims::Claims;
 use crate::inventory::{self, Position};
-use crate::observe;
+use crate::observe::{self, ObserveError};
 use crate::pass::PassError;
 use crate::plan::{Observed, Write, plan};
 use crate::policy::Policy;
+use crate::revision::Revision;
 use crate::watches::Watches;
 
 impl Agent {
@@ -23,8 +23,9 @@ impl Agent {
         let state = self.broker.target_state(id, None).await.map_err(AgentError::Refused)?;
         let policies = self.policies(id).await.map_err(AgentError::Refused)?;
         let TargetState::Changed { objects, .. } = state else { return Ok(String::new()) };
+        let objects: Vec<Revision> = objects.into_iter().map(Revision::read).collect();
         let mut claims = self.cluster.no_claims();
-        objects.iter().for_each(|object| claims.add(object.stack_id, object.sequence_id, &declared(object)));
+        objects.iter().for_each(|object| claims.add(object.stack_id, object.sequence_id, &object.declared));
         let mut text = String::new();
         for object in &objects {
             let annotations = policies.get(&object.stack_id).cloned().unwrap_or_default();
@@ -40,15 +41,11 @@ impl Agent {
         Ok(text)
     }
 
-    async fn preview_stack(
-        &self,
-        object: &DeploymentObject,
-        claims: &Claims,
-        policy: &Policy,
-    ) -> Result<String, PassError> {
+    async fn preview_stack(&self, object: &Revision, claims: &Claims, policy: &Policy) -> Result<String, PassError> {
         let inventory = inventory::load(&self.cluster, object.stack_id).await?;
         let position = Position { epoch: object.sequence_id.epoch(), sequence: object.sequence_id };
-        let desired = observe::desired(&self.cluster, object, position, &policy.ignore).await?;
+        let bundle = object.bundle().map_err(ObserveError::Bundle)?;
+        let desired = observe::desired(&self.cluster, object, bundle, position, &policy.ignore).await?;
         // Nobody watches here: everything is listed.
         let live = observe::live(&self.cluster, &Watches::default(), &desired, &inventory).await?;
         let observed = Observed { inventory: &inventory, live: &live, settled: None, claims, drift: policy.drift };

@@ -9,6 +9,7 @@ mod shown;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use sindri_model::{ObjectKey, RevisionId};
 use thiserror::Error;
@@ -50,7 +51,7 @@ pub struct Observed<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     /// The object.
-    pub object: DesiredObject,
+    pub object: Arc<DesiredObject>,
     /// When.
     pub stage: Stage,
 }
@@ -123,7 +124,7 @@ pub fn plan(desired: &Desired, observed: Observed<'_>) -> Result<Plan, Refusal> 
     if let Some(begun) = inventory.begun.filter(|begun| *begun > desired.position) {
         return Err(Refusal::GoesBack { got: Place(desired.position), begun: Place(begun) });
     }
-    let objects: &[DesiredObject] = match &desired.goal {
+    let objects: &[Arc<DesiredObject>] = match &desired.goal {
         Goal::Present(objects) => objects,
         Goal::Removed => &[],
     };
@@ -136,7 +137,7 @@ pub fn plan(desired: &Desired, observed: Observed<'_>) -> Result<Plan, Refusal> 
     Ok(plan)
 }
 
-fn decide_writes(desired: &Desired, objects: &[DesiredObject], observed: Observed<'_>) -> Plan {
+fn decide_writes(desired: &Desired, objects: &[Arc<DesiredObject>], observed: Observed<'_>) -> Plan {
     let Observed { inventory, live, drift, .. } = observed;
     let settled = observed.settled.filter(|settled| settled.revision == desired.revision);
     let is_applied = inventory.applied == Some(desired.position);
@@ -183,7 +184,11 @@ fn written_ahead(inventory: &Inventory, desired: &Desired, writes: &[Write]) -> 
 
 /// What carries the marks of another stack is refused, unless that stack has let go of it; of two stacks that declare
 /// what nobody has yet, the earlier one gets it.
-fn refuse_what_others_own(desired: &Desired, objects: &[DesiredObject], observed: Observed<'_>) -> Result<(), Refusal> {
+fn refuse_what_others_own(
+    desired: &Desired,
+    objects: &[Arc<DesiredObject>],
+    observed: Observed<'_>,
+) -> Result<(), Refusal> {
     let owner = |key: &ObjectKey| -> Option<String> {
         let live = observed.live.get(key);
         if live.is_some_and(|live| live.marks.prove(desired.stack, key)) {
@@ -204,8 +209,8 @@ fn refuse_what_others_own(desired: &Desired, objects: &[DesiredObject], observed
     if owned.is_empty() { Ok(()) } else { Err(Refusal::OwnedByOthers(owned)) }
 }
 
-fn refuse_what_is_leaving(objects: &[DesiredObject], live: &LiveSet) -> Result<(), Refusal> {
-    let leaving = |object: &&DesiredObject| live.get(&object.key).is_some_and(|live| live.deleting);
+fn refuse_what_is_leaving(objects: &[Arc<DesiredObject>], live: &LiveSet) -> Result<(), Refusal> {
+    let leaving = |object: &&Arc<DesiredObject>| live.get(&object.key).is_some_and(|live| live.deleting);
     let leaving: Vec<ObjectKey> = objects.iter().filter(leaving).map(|object| object.key.clone()).collect();
     if leaving.is_empty() { Ok(()) } else { Err(Refusal::BeingDeleted(leaving)) }
 }
@@ -215,7 +220,7 @@ fn is_settled(known: Option<&Applied>, live: Option<&LiveObject>) -> bool {
     known.uid == live.uid && known.ours.is_some() && known.ours == live.ours
 }
 
-fn decide_deletes(plan: &mut Plan, desired: &Desired, objects: &[DesiredObject], observed: Observed<'_>) {
+fn decide_deletes(plan: &mut Plan, desired: &Desired, objects: &[Arc<DesiredObject>], observed: Observed<'_>) {
     let declared: BTreeSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
     for entry in observed.inventory.entries().filter(|entry| !declared.contains(&entry.key)) {
         let found = observed.live.get(&entry.key).filter(|object| is_ours(desired, entry, object));

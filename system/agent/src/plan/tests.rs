@@ -51,7 +51,12 @@ fn plan(desired: &Desired, inventory: &Inventory, live: &LiveSet, settled: Optio
 
 fn present(sequence: i64, objects: Vec<DesiredObject>) -> Desired {
     let position = Position { epoch: Epoch(1), sequence: Sequence(sequence) };
-    Desired { stack: stack('1'), revision: revision('1'), position, goal: Goal::Present(objects) }
+    Desired {
+        stack: stack('1'),
+        revision: revision('1'),
+        position,
+        goal: Goal::Present(objects.into_iter().map(Arc::new).collect()),
+    }
 }
 
 fn entry(kind: &str, name: &str, uid: Option<&str>) -> Entry {

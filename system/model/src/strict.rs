@@ -1,0 +1,199 @@
+//! A document as JSON, read straight from the text: a key that stands twice is an error, where JSON's own value would take
+//! the last.
+
+use std::fmt;
+
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
+use serde_json::{Map, Number, Value};
+
+/// A value without keys that stand twice.
+pub(crate) struct Strict(pub Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Values).map(Self)
+    }
+}
+
+struct Values;
+
+impl<'de> DeserializeSeed<'de> for Values {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Values {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    /// There is no document at all.
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    /// JSON has no word for what is no number, or has no end.
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::from(text))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(Value::from(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(element) = elements.next_element_seed(Values)? {
+            list.push(element);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key_seed(Key)? {
+            if map.contains_key(&key) {
+                return Err(A::Error::custom(format!("duplicate entry with key {key:?}")));
+            }
+            map.insert(key, entries.next_value_seed(Values)?);
+        }
+        Ok(Value::Object(map))
+    }
+
+    /// A value with a tag.
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Value, A::Error> {
+        let (tag, value) = data.variant_seed(Key)?;
+        let value = value.newtype_variant_seed(Values)?;
+        Ok(Value::Object(Map::from_iter([(format!("!{}", tag.trim_start_matches('!')), value)])))
+    }
+}
+
+/// What stands before a colon, as text: JSON has no other keys.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key that is text")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<String, E> {
+        Ok(text)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<String, E> {
+        Ok(value.to_string())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<String, E> {
+        Ok(value.to_string())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<String, E> {
+        Ok(value.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<String, E> {
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("a key that is no number is no key"))?;
+        Ok(number.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// By way of the library's own value, which refuses keys that stand twice too.
+    fn the_long_way(text: &str) -> Option<Value> {
+        let value: serde_yaml::Value = serde_yaml::from_str(text).ok()?;
+        serde_json::to_value(value).ok()
+    }
+
+    fn straight(text: &str) -> Option<Value> {
+        serde_yaml::from_str(text).ok().map(|Strict(value)| value)
+    }
+
+    #[test]
+    fn every_kind_of_value_is_what_the_library_makes_of_it() {
+        for text in [
+            "a: 1\nb: [x, 2.5, null, ~, true, -7, 0x1f, 1e3]\n",
+            "1: a\n-2: b\ntrue: c\n1.5: d\nnull: e\n",
+            "1: a\n-2: b\ntrue: c\n1.5: d\n",
+            "a: !t [1, 2]\nb: !u {c: d}\nc: !!str 12\nd: !v word\n",
+            "!t {a: 1}",
+            "? [a]\n: 1\n",
+            "? !t a\n: 1\n",
+            "a: &x {b: 1}\nc: *x\n",
+            "a: 1\na: 2\n",
+            "a: {b: 1, b: 2}\n",
+            "n: .nan\ni: .inf\n",
+            "a: 18446744073709551615\nb: -9223372036854775808\n",
+            "a: 18446744073709551616\n",
+            "a: 99999999999999999999999999999999999999999999\n",
+            "<<: {a: 1}\nb: 2\n",
+            "a: |\n  one\n  two\nb: >-\n  one\n  two\n",
+            "",
+            "just text",
+            "a: 2026-01-01\nb: 0o17\nc: 017\nd: yes\n",
+        ] {
+            assert_eq!(straight(text), the_long_way(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_that_are_the_same_text_in_json_are_the_same_key() {
+        assert_eq!(straight("1: a\n'1': b\n"), None, "the one would take the place of the other");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_written_is_read_as_the_library_reads_it(text in "([a-c1-2]: ?[\\[{]?[a-b*&!0-9. ,:-]{0,6}[\\]}]?\n){0,5}") {
+            let (straight, long) = (straight(&text), the_long_way(&text));
+            // Only keys that JSON cannot tell apart are refused here and not there.
+            if straight.is_some() || long.is_none() {
+                prop_assert_eq!(straight, long);
+            }
+        }
+    }
+}
