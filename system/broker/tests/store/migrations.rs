@@ -12,9 +12,10 @@ const SQLITE: [&str; 2] = [
     include_str!("../../../../fixtures/databases/sqlite-schema-1.sql"),
     include_str!("../../../../fixtures/databases/sqlite-schema-2.sql"),
 ];
-const POSTGRES: [&str; 2] = [
+const POSTGRES: [&str; 3] = [
     include_str!("../../../../fixtures/databases/postgres-schema-1.sql"),
     include_str!("../../../../fixtures/databases/postgres-schema-2.sql"),
+    include_str!("../../../../fixtures/databases/postgres-schema-3.sql"),
 ];
 
 fn id(digit: u8) -> String {

@@ -5,7 +5,12 @@ use deadpool_postgres::Client;
 use super::{PostgresError, root};
 
 /// In order; the table `sindri_schema` says how many of them a database has.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 /// One broker migrates, the others wait: any number that nothing else locks.
 const LOCK: i64 = 0x51_4d_52_49;
 
