@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::fieldset::{FieldSet, FieldSetError};
+use crate::reconcile::reconcile;
+use crate::shape::Shape;
 
 /// More update managers than this are merged into one, as the real server does.
 const UPDATE_MANAGERS_MAX: usize = 10;
@@ -70,6 +72,17 @@ pub enum ManagersError {
 
 /// The managers of one object.
 pub type Managers = BTreeMap<ManagerKey, Manager>;
+
+/// Reads the managers of an object, and brings what they own under today's schema.
+pub(crate) fn read_under(shape: &Shape, object: &Value) -> Result<Managers, ManagersError> {
+    let mut managers = read(object)?;
+    for manager in managers.values_mut() {
+        if let Some(fields) = reconcile(shape, &manager.fields) {
+            manager.fields = fields;
+        }
+    }
+    Ok(managers)
+}
 
 /// Reads the managers of an object.
 pub(crate) fn read(object: &Value) -> Result<Managers, ManagersError> {

@@ -138,7 +138,7 @@ pub fn apply(
 ) -> Result<Value, ApplyError> {
     let declared = declaration(applied);
     let owned = ownable(&shape.fields_of(&declared));
-    let mut managers = live.map_or_else(|| Ok(Managers::new()), managers::read)?;
+    let mut managers = live.map_or_else(|| Ok(Managers::new()), |live| managers::read_under(shape, live))?;
     if let Some(live) = live.filter(|_| managers.is_empty()) {
         let before = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
         let fields = ownable(&compare(shape, writer.blank, live).added);
@@ -198,7 +198,7 @@ pub fn track_update(
         .and_then(Value::as_array)
         .is_some_and(|entries| entries.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty)));
     let mut managers = match live {
-        Some(live) if !reset => managers::read(live)?,
+        Some(live) if !reset => managers::read_under(shape, live)?,
         _ => Managers::new(),
     };
     // Whoever took the managers of an object away wanted no more of them.

@@ -182,7 +182,13 @@ mod tests {
         let containers = |list: Value| json!({"spec": {"template": {"spec": {"containers": list}}}});
         let live = containers(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]));
         let patch = containers(json!([{"name": "b", "$patch": "delete"}, {"name": "a", "image": "2"}, {"name": "c"}]));
-        let merged = strategic_patch(&Shape::well_known("Deployment"), &live, &patch);
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"template": {
+            "type": "object", "properties": {"spec": {"type": "object", "properties": {"containers": {
+                "type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name",
+                "items": {"type": "object", "properties": {"name": {}, "image": {}}},
+            }}}},
+        }}}}});
+        let merged = strategic_patch(&Shape::from_schema(&schema), &live, &patch);
         assert_eq!(merged, Ok(containers(json!([{"name": "a", "image": "2"}, {"name": "c"}]))));
     }
 }

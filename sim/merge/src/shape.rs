@@ -1,12 +1,11 @@
 //! What merging must know of a type: which lists are keyed, which are sets, which values are one piece.
 //!
-//! Built-in kinds are written down here as far as their merges differ from plain documents; custom resources bring a
-//! schema. Reading the recorded OpenAPI documents of a real server will replace the hand-written part.
+//! Where it comes from is the business of `schema`: built-in kinds are in OpenAPI documents, custom resources bring their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::fieldset::{FieldSet, Node, PathElement};
 
@@ -48,66 +47,6 @@ impl Shape {
     #[must_use]
     pub fn object() -> Self {
         structure([("metadata", metadata())])
-    }
-
-    /// The shape of a built-in kind.
-    #[must_use]
-    pub fn well_known(kind: &str) -> Self {
-        match kind {
-            "Deployment" => structure([
-                ("metadata", metadata()),
-                (
-                    "spec",
-                    structure([
-                        ("replicas", Self::Deduced),
-                        ("selector", Self::Atomic),
-                        ("strategy", structure([("type", Self::Deduced)])),
-                        ("template", structure([("metadata", metadata()), ("spec", pod_spec())])),
-                    ]),
-                ),
-                ("status", structure([("conditions", keyed(&["type"], Self::Deduced))])),
-            ]),
-            "Service" => structure([
-                ("metadata", metadata()),
-                ("spec", structure([("ports", ports("port")), ("selector", Self::Atomic)])),
-                (
-                    "status",
-                    structure([("conditions", keyed(&["type"], Self::Deduced)), ("loadBalancer", structure([]))]),
-                ),
-            ]),
-            "ConfigMap" | "Secret" => structure([
-                ("metadata", metadata()),
-                ("binaryData", Self::Map(Arc::new(Self::Deduced))),
-                ("data", Self::Map(Arc::new(Self::Deduced))),
-                ("stringData", Self::Map(Arc::new(Self::Deduced))),
-                ("immutable", Self::Deduced),
-                ("type", Self::Deduced),
-            ]),
-            "Namespace" => structure([
-                ("metadata", metadata()),
-                ("spec", structure([])),
-                ("status", structure([("conditions", keyed(&["type"], Self::Deduced)), ("phase", Self::Deduced)])),
-            ]),
-            "ServiceAccount" => structure([("metadata", metadata()), ("secrets", keyed(&["name"], Self::Deduced))]),
-            "CustomResourceDefinition" => structure([
-                ("metadata", metadata()),
-                ("spec", structure([])),
-                ("status", structure([("conditions", keyed(&["type"], Self::Deduced))])),
-            ]),
-            _ => Self::object(),
-        }
-    }
-
-    /// The shape that a structural schema (`openAPIV3Schema`) describes, for a whole object.
-    #[must_use]
-    pub fn from_schema(schema: &Value) -> Self {
-        match read_schema(schema) {
-            Self::Struct(mut fields) => {
-                fields.insert("metadata".to_owned(), Arc::new(metadata()));
-                Self::Struct(fields)
-            }
-            Self::Deduced | Self::Atomic | Self::Map(_) | Self::Set | Self::Keyed { .. } => Self::object(),
-        }
     }
 
     /// The shape of a field of a map.
@@ -226,21 +165,8 @@ fn keyed(keys: &[&str], item: Shape) -> Shape {
     Shape::Keyed { keys, item: Arc::new(item) }
 }
 
-fn ports(number: &str) -> Shape {
-    let keys = vec![
-        ListKey { name: number.to_owned(), default: None },
-        ListKey { name: "protocol".to_owned(), default: Some(json!("TCP")) },
-    ];
-    let item = structure([
-        (number, Shape::Deduced),
-        ("protocol", Shape::Deduced),
-        ("name", Shape::Deduced),
-        ("targetPort", Shape::Deduced),
-    ]);
-    Shape::Keyed { keys, item: Arc::new(item) }
-}
-
-fn metadata() -> Shape {
+/// The metadata of every kind.
+pub(crate) fn metadata() -> Shape {
     let names = Shape::Map(Arc::new(Shape::Deduced));
     structure([
         ("annotations", names.clone()),
@@ -248,59 +174,4 @@ fn metadata() -> Shape {
         ("labels", names),
         ("ownerReferences", keyed(&["uid"], Shape::Atomic)),
     ])
-}
-
-fn pod_spec() -> Shape {
-    let container = structure([
-        ("env", keyed(&["name"], structure([("name", Shape::Deduced), ("value", Shape::Deduced)]))),
-        ("image", Shape::Deduced),
-        ("name", Shape::Deduced),
-        ("ports", ports("containerPort")),
-        ("resources", structure([])),
-        ("volumeMounts", keyed(&["mountPath"], Shape::Deduced)),
-        ("volumeDevices", keyed(&["devicePath"], Shape::Deduced)),
-    ]);
-    structure([
-        ("containers", keyed(&["name"], container.clone())),
-        ("hostAliases", keyed(&["ip"], Shape::Deduced)),
-        ("imagePullSecrets", keyed(&["name"], Shape::Deduced)),
-        ("initContainers", keyed(&["name"], container)),
-        ("nodeSelector", Shape::Atomic),
-        ("volumes", keyed(&["name"], Shape::Deduced)),
-    ])
-}
-
-fn read_schema(schema: &Value) -> Shape {
-    let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
-    match text("type") {
-        "object" if text("x-kubernetes-map-type") == "atomic" => Shape::Atomic,
-        "object" => match (schema.get("properties").and_then(Value::as_object), schema.get("additionalProperties")) {
-            (Some(properties), _) => Shape::Struct(
-                properties.iter().map(|(name, schema)| (name.clone(), Arc::new(read_schema(schema)))).collect(),
-            ),
-            (None, Some(values @ Value::Object(_))) => Shape::Map(Arc::new(read_schema(values))),
-            (None, _) => Shape::Deduced,
-        },
-        "array" => match text("x-kubernetes-list-type") {
-            "set" => Shape::Set,
-            "map" => read_keyed_list(schema),
-            _ => Shape::Atomic,
-        },
-        _ => Shape::Deduced,
-    }
-}
-
-fn read_keyed_list(schema: &Value) -> Shape {
-    let items = schema.get("items").unwrap_or(&Value::Null);
-    let names =
-        schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).map_or(&[] as &[Value], Vec::as_slice);
-    let keys: Vec<ListKey> = names
-        .iter()
-        .filter_map(Value::as_str)
-        .map(|name| ListKey {
-            name: name.to_owned(),
-            default: items.pointer(&format!("/properties/{name}/default")).cloned(),
-        })
-        .collect();
-    if keys.is_empty() { Shape::Atomic } else { Shape::Keyed { keys, item: Arc::new(read_schema(items)) } }
 }

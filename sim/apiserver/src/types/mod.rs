@@ -4,7 +4,6 @@ pub(crate) mod applied;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod quantity;
-mod shapes;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -34,7 +33,7 @@ pub(crate) fn types() -> &'static Types {
                 names.insert((part("group"), part("version"), part("kind")), name.clone());
             }
         }
-        let shapes = shapes::all(&schemas);
+        let shapes = Shape::from_components(&schemas);
         Types { schemas, names, shapes }
     })
 }

@@ -2,14 +2,12 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use sindri_merge::{ApplyError, FieldSet, Shape, Writer, apply, track_update};
+use sindri_merge::{ApplyError, FieldSet, PathElement, Shape, Writer, apply, extract, track_update};
+
+use crate::shapes::{self, deployment};
 
 fn writer<'a>(manager: &'a str, now: &'a str) -> Writer<'a> {
     Writer { manager, api_version: "apps/v1", subresource: "", now, blank: &Value::Null }
-}
-
-fn deployment() -> Shape {
-    Shape::well_known("Deployment")
 }
 
 fn fields_of(object: &Value, manager: &str) -> Option<Value> {
@@ -68,6 +66,70 @@ fn all_there(paths: &FieldSet, present: &FieldSet) -> bool {
     paths.paths().iter().all(|path| present.iter().any(|other| other.starts_with(path)))
 }
 
+/// The second document without every field that the first has too, identity aside.
+fn only_apart_from(first: &Value, second: &Value) -> Value {
+    let mut apart = second.clone();
+    let strip = |apart: &mut Value, pointer: &str| {
+        let known = first.pointer(pointer).cloned().unwrap_or_default();
+        match (apart.pointer_mut(pointer), known) {
+            (Some(Value::Object(map)), Value::Object(known)) => map.retain(|name, _| !known.contains_key(name)),
+            (Some(Value::Array(list)), Value::Array(known)) => {
+                list.retain(|item| {
+                    known.iter().all(|known| known["name"] != item["name"] || known != item && known["name"].is_null())
+                });
+            }
+            _ => {}
+        }
+    };
+    for pointer in
+        ["/metadata/labels", "/metadata/annotations", "/metadata/finalizers", "/spec/template/spec/containers"]
+    {
+        strip(&mut apart, pointer);
+    }
+    if let Some(spec) = apart["spec"].as_object_mut().filter(|_| first["spec"].get("replicas").is_some()) {
+        spec.remove("replicas");
+    }
+    filled(&apart)
+}
+
+/// A document without maps and lists that have nothing in them.
+fn filled(document: &Value) -> Value {
+    let is_hollow = |value: &Value| match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    };
+    match document {
+        Value::Object(map) => {
+            let fields = map.iter().map(|(name, value)| (name.clone(), filled(value)));
+            Value::Object(fields.filter(|(_, value)| !is_hollow(value)).collect())
+        }
+        Value::Array(list) => Value::Array(list.iter().map(filled).collect()),
+        other => other.clone(),
+    }
+}
+
+/// A document with every list in one order.
+fn ordered(document: &Value) -> Value {
+    match document {
+        Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), ordered(value))).collect(),
+        Value::Array(list) => {
+            let mut list: Vec<Value> = list.iter().map(ordered).collect();
+            list.sort_by_key(ToString::to_string);
+            Value::Array(list)
+        }
+        other => other.clone(),
+    }
+}
+
+fn is_ownable(path: &[PathElement]) -> bool {
+    let words: Vec<String> = path.iter().map(ToString::to_string).collect();
+    !matches!(
+        words.iter().map(String::as_str).collect::<Vec<_>>().as_slice(),
+        [".apiVersion" | ".kind"] | [".metadata"] | [".metadata", ".name" | ".namespace"]
+    )
+}
+
 fn force(live: Option<&Value>, applied: &Value, manager: &str, now: &str) -> Value {
     apply(&deployment(), live, applied, &writer(manager, now), true).expect("forced applies have no conflicts")
 }
@@ -124,6 +186,47 @@ proptest! {
     }
 
     #[test]
+    fn managers_of_different_fields_can_come_in_any_order(first in document(), second in document()) {
+        // Who declares an empty map speaks of the same field as who puts something into it.
+        let (first, second) = (filled(&first), only_apart_from(&first, &second));
+        let one_first = force(Some(&force(None, &first, "one", "t")), &second, "two", "t");
+        let two_first = force(Some(&force(None, &second, "two", "t")), &first, "one", "t");
+        // Items of a list that nobody ordered stand in the order in which they came.
+        prop_assert_eq!(ordered(&one_first), ordered(&two_first));
+    }
+
+    #[test]
+    fn force_leaves_one_owner_of_what_it_changed(first in document(), second in document(), third in document()) {
+        let live = force(None, &first, "one", "t1");
+        let live = force(Some(&live), &second, "two", "t2");
+        let after = force(Some(&live), &third, "three", "t3");
+        let changes = sindri_merge::compare(&deployment(), &live, &after);
+        let owned = |manager: &str| {
+            FieldSet::from_fields_v1(&fields_of(&after, manager).unwrap_or(json!({}))).expect("our own format")
+        };
+        let changed = changes.modified.union(&changes.added);
+        for other in ["one", "two"] {
+            prop_assert!(owned(other).intersection(&changed).is_empty(), "{other} owns what was taken: {after:#}");
+        }
+        let taken = deployment().fields_of(&third).intersection(&changed);
+        let mine = owned("three");
+        // Names and such are nobody's.
+        let lost: Vec<_> = taken.difference(&mine).paths().into_iter().filter(|path| is_ownable(path)).collect();
+        prop_assert!(lost.is_empty(), "{lost:?}");
+    }
+
+    #[test]
+    fn what_is_extracted_after_an_apply_is_what_was_applied(first in document(), second in document()) {
+        let live = force(None, &first, "one", "t1");
+        let live = force(Some(&live), &second, "two", "t2");
+        let extracted = extract(&deployment(), &live, "two", "").expect("our own format").expect("it has applied");
+        prop_assert_eq!(&filled(&extracted), &filled(&second));
+        let again = force(Some(&live), &extracted, "two", "t3");
+        prop_assert_eq!(&again, &live, "applying it again changes nothing");
+        prop_assert_eq!(extract(&deployment(), &live, "nobody", ""), Ok(None));
+    }
+
+    #[test]
     fn fields_v1_reads_back(document in document()) {
         let fields = deployment().fields_of(&document);
         prop_assert_eq!(FieldSet::from_fields_v1(&fields.to_fields_v1()), Ok(fields));
@@ -142,7 +245,7 @@ fn apply_config_map(
     force: bool,
 ) -> Result<Value, ApplyError> {
     let writer = Writer { manager, api_version: "v1", subresource: "", now, blank: &Value::Null };
-    apply(&Shape::well_known("ConfigMap"), live, &config_map(data), &writer, force)
+    apply(&shapes::config_map(), live, &config_map(data), &writer, force)
 }
 
 #[test]
@@ -175,7 +278,7 @@ fn force_moves_ownership() {
 
 #[test]
 fn an_update_takes_what_it_changes_and_names_its_version_in_conflicts() {
-    let shape = Shape::well_known("ConfigMap");
+    let shape = shapes::config_map();
     let live = apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
     let mut edited = live.clone();
     edited["data"]["a"] = json!("9");
@@ -189,7 +292,7 @@ fn an_update_takes_what_it_changes_and_names_its_version_in_conflicts() {
 
 #[test]
 fn an_update_without_change_keeps_every_byte() {
-    let shape = Shape::well_known("ConfigMap");
+    let shape = shapes::config_map();
     let live = apply_config_map(None, json!({"a": "1"}), "one", "t1", false).expect("created");
     let editor = Writer { manager: "kubectl-edit", api_version: "v1", subresource: "", now: "t2", blank: &Value::Null };
     assert_eq!(track_update(&shape, Some(&live), &live, &editor), Ok(live));
@@ -207,7 +310,7 @@ fn an_object_that_nobody_tracked_belongs_to_before_first_apply() {
 
 #[test]
 fn the_eleventh_updater_makes_the_oldest_ancient() {
-    let shape = Shape::well_known("ConfigMap");
+    let shape = shapes::config_map();
     let mut live = config_map(json!({}));
     for number in 0..12 {
         // An object is tracked from its creation on, or never.
