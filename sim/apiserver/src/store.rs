@@ -107,6 +107,14 @@ impl Store {
         self.record(Event { revision: self.revision, at, key, before, object, gone: false })
     }
 
+    /// Reads the objects of a resource anew: as they are found from now on, which is no change of them.
+    pub(crate) fn reread(&mut self, group: &str, plural: &str, read: impl Fn(&mut Value)) {
+        let shelf = self.shelves.get_mut(&(group.to_owned(), plural.to_owned()));
+        for entry in shelf.into_iter().flat_map(BTreeMap::values_mut) {
+            read(Arc::make_mut(&mut entry.object));
+        }
+    }
+
     /// Removes an object. `None` when it is not there.
     pub(crate) fn remove(&mut self, at: Timestamp, key: &StoredKey) -> Option<Event> {
         let shelf = self.shelves.get_mut(&(key.group.clone(), key.plural.clone()))?;

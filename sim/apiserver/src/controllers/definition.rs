@@ -11,6 +11,7 @@ use crate::registry::Resource;
 use crate::route::Objects;
 use crate::schedule::Task;
 use crate::server::{ApiServer, Authorship};
+use crate::validate::schema::{fill_defaults, prune};
 use crate::verbs::{CLEANUP, Propagation};
 
 fn definition_key(name: &str) -> StoredKey {
@@ -88,9 +89,22 @@ impl ApiServer {
             return;
         }
         match Resource::from_definition(&live) {
-            Some(resource) => self.registry.serve(resource),
+            Some(resource) => {
+                self.reread(&resource);
+                self.registry.serve(resource);
+            }
             None => self.stop_serving(&live),
         }
+    }
+
+    /// What is stored is read by the schema of now: with its defaults, and without what it does not know.
+    fn reread(&mut self, resource: &Resource) {
+        let stored_in = resource.versions.iter().find(|version| version.name == resource.storage);
+        let Some(schema) = stored_in.and_then(|version| version.schema.as_ref()) else { return };
+        self.store.reread(&resource.group, &resource.plural, |object| {
+            prune(schema, object);
+            fill_defaults(schema, object);
+        });
     }
 
     pub(super) fn stop_serving(&mut self, definition: &Value) {
