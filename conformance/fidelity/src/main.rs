@@ -45,6 +45,9 @@ struct Cli {
     /// Only the generated sequence with this number.
     #[arg(long, value_name = "NUMBER", conflicts_with = "filter")]
     only: Option<u64>,
+    /// How many kinds of differences of generated sequences are made short and shown.
+    #[arg(long, value_name = "NUMBER", default_value_t = SHOWN)]
+    show: usize,
     /// The version of Kubernetes.
     #[arg(long, value_name = "VERSION", default_value_t)]
     version: Version,
@@ -58,6 +61,7 @@ const PROGRESS_EVERY: usize = 20;
 /// How many generated sequences a full run has, and how many requests each of them.
 const SEQUENCES: u64 = 2_000;
 const REQUESTS: usize = 20;
+const SHOWN: usize = 12;
 /// Where the page is written, from the project's directory.
 const PAGE: &str = "target/fidelity/index.html";
 const EXIT_FAILED: u8 = 1;
@@ -160,6 +164,7 @@ fn generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<Found, Failu
         seed: cli.seed,
         indexes,
         requests: REQUESTS,
+        show: cli.show,
         stop,
         say: progress,
     };

@@ -24,7 +24,9 @@ impl Class {
         let status = |side: &Value| side.pointer("/response/status").map(ToString::to_string);
         let (real, simulated) = (status(&difference.real), status(&difference.simulated));
         let what = match (real, simulated) {
-            (Some(real), Some(simulated)) if real != simulated => format!("status {real}, simulated {simulated}"),
+            (Some(real), Some(simulated)) if real != simulated => {
+                format!("status {real}, simulated {simulated}{}", cause(difference))
+            }
             _ => differing(difference).into_iter().next().unwrap_or_default(),
         };
         Self { asked: asked(&difference.request), what }
@@ -35,6 +37,17 @@ impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}: {}", self.asked.verb, self.asked.kind, self.what)
     }
+}
+
+/// The first cause that the side that refuses has, without the numbers of elements.
+fn cause(difference: &Difference) -> String {
+    let of = |side: &Value| {
+        let cause = side.pointer("/response/body/details/causes/0")?;
+        let part = |name: &str| cause.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let field: String = part("field").chars().filter(|character| !character.is_ascii_digit()).collect();
+        Some(format!(", {field} {}", part("reason")))
+    };
+    of(&difference.real).or_else(|| of(&difference.simulated)).unwrap_or_default()
 }
 
 /// Every place at which a difference is, without the numbers of elements.

@@ -98,6 +98,7 @@ pub(super) fn json(dice: &mut Dice, object: &Value) -> Value {
     let mut places = Vec::new();
     collect(object, "", &mut places);
     places.retain(|(place, _)| !matches!(place.as_str(), "/apiVersion" | "/kind" | "/metadata/name" | "/metadata"));
+    places.push(("/metadata/labels".to_owned(), json!({"app": "a"})));
     let mut operations: Vec<Value> = Vec::new();
     for _ in 0..dice.between(1, 2) {
         let (place, value) = dice.one(&places).clone();

@@ -1,10 +1,11 @@
 //! What a run of generated sequences found, in lines for people.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::class::Class;
 use super::run::Compared;
 use super::session::Found;
+use crate::exchange::Difference;
 use crate::expected::Expected;
 use crate::report::shown;
 
@@ -23,8 +24,21 @@ pub fn short(class: &Class, compared: &Compared) -> Vec<String> {
         lines.push(format!("{:>3} {}", index + 1, told(step)));
     }
     let first = compared.differences.iter().find(|difference| Class::of(difference) == *class);
-    lines.extend(first.into_iter().flat_map(|difference| shown("it", difference)));
+    lines.extend(first.into_iter().flat_map(|difference| shown("it", &told_apart(difference))));
     lines
+}
+
+/// Where one server refuses and the other does not, only what each has to say about it.
+fn told_apart(difference: &Difference) -> Difference {
+    let status = |side: &Value| side.pointer("/response/status").cloned();
+    if status(&difference.real) == status(&difference.simulated) {
+        return difference.clone();
+    }
+    let said = |side: &Value| {
+        let message = side.pointer("/response/body/message").cloned();
+        json!({"status": status(side), "message": message})
+    };
+    Difference { real: said(&difference.real), simulated: said(&difference.simulated), ..difference.clone() }
 }
 
 fn told(step: &Value) -> String {

@@ -14,9 +14,6 @@ use super::sequence::Sequence;
 use super::shrink::Shrinker;
 use crate::exchange::Difference;
 
-/// How many classes of differences are made short and shown.
-const SHOWN_MAX: usize = 12;
-
 /// A run that could not take place.
 #[derive(Debug, Error)]
 pub enum SessionError {
@@ -46,6 +43,8 @@ pub struct Session<'a> {
     pub indexes: std::ops::Range<u64>,
     /// Requests in each.
     pub requests: usize,
+    /// How many classes of differences are made short and shown.
+    pub show: usize,
     /// Whether to go on.
     pub stop: &'a Stop,
     /// Hears how far it is.
@@ -104,7 +103,7 @@ impl Session<'_> {
         let mut frequent: Vec<(&Class, &Vec<&Compared>)> = examples.iter().collect();
         frequent.sort_by_key(|(_, examples)| std::cmp::Reverse(examples.len()));
         let mut shrunk = Vec::new();
-        for (class, examples) in frequent.into_iter().take(SHOWN_MAX) {
+        for (class, examples) in frequent.into_iter().take(self.show) {
             (self.say)(format!("looking for the shortest sequence of: {class}"));
             let example = Compared::clone(examples[0]);
             shrunk.push((class.clone(), Shrinker::new(servers, class.clone(), example).shortest().await?));
