@@ -52,7 +52,9 @@ pub(crate) fn route(path: &str) -> Route {
     let inner = path.strip_prefix('/').unwrap_or(path);
     let inner = inner.strip_suffix('/').unwrap_or(inner);
     let parts: Vec<&str> = if inner.is_empty() { Vec::new() } else { inner.split('/').collect() };
-    if parts.iter().any(|part| matches!(*part, "" | "." | "..")) {
+    // Only the name of an object may look like this, so that it can be told that no name does.
+    let above = parts.split_last().map_or(&[] as &[&str], |(_, above)| above);
+    if parts.contains(&"") || above.iter().any(|part| matches!(*part, "." | "..")) {
         return if matches!(parts.first(), Some(&"api" | &"apis")) { Route::NoResource } else { Route::Nowhere };
     }
     match parts.as_slice() {

@@ -52,6 +52,13 @@ fn as_go(body: &[u8], error: &serde_json::Error) -> String {
         None => " ".to_owned(),
     };
     let text = error.to_string();
+    if text.starts_with("recursion limit exceeded") {
+        return match first_too_deep(body) {
+            Some(bracket) => format!("invalid character '{bracket}' exceeded max depth"),
+            // Less deep than Go goes is as deep as this server does.
+            None => "unexpected end of JSON input".to_owned(),
+        };
+    }
     let place = if text.starts_with("trailing characters") {
         "after top-level value"
     } else if text.starts_with("key must be a string") {
@@ -66,6 +73,25 @@ fn as_go(body: &[u8], error: &serde_json::Error) -> String {
         "looking for beginning of value"
     };
     format!("invalid character '{found}' {place}")
+}
+
+/// How deep Go's parser goes.
+const GO_DEPTH_MAX: usize = 10_000;
+
+/// The bracket that opens one level too many.
+fn first_too_deep(body: &[u8]) -> Option<char> {
+    let mut depth = 0_usize;
+    body.iter().find_map(|byte| match byte {
+        b'[' | b'{' => {
+            depth += 1;
+            (depth > GO_DEPTH_MAX).then(|| char::from(*byte))
+        }
+        b']' | b'}' => {
+            depth = depth.saturating_sub(1);
+            None
+        }
+        _ => None,
+    })
 }
 
 /// Go's parser says first that it is YAML, and counts lines as this one does.

@@ -160,7 +160,7 @@ pub fn apply(
     if !conflicts.is_empty() && !force {
         return Err(ApplyError::Conflicts(Conflicts(conflicts)));
     }
-    let mut kept = owned.clone();
+    let mut kept = shape.fields_of(&declared);
     for manager in managers.values_mut() {
         manager.fields = manager.fields.difference(&changed);
         kept = kept.union(&manager.fields);

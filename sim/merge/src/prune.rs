@@ -18,7 +18,8 @@ pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &Fi
                     continue;
                 };
                 let held = kept.nodes.get(element);
-                if held.is_none() && node.member {
+                // A field that the type names goes as a whole once nobody owns anything in it, with what was filled in.
+                if held.is_none() && (node.member || shape.names(name)) {
                     map.remove(name);
                     continue;
                 }

@@ -234,7 +234,8 @@ pub(super) fn list(composer: &mut Composer<'_>, index: usize) {
         let fields = ["metadata.name%3Da", "metadata.name%21%3Da", "metadata.namespace%3D${namespace}"];
         query.add(format!("fieldSelector={}", composer.dice.one(&fields)));
     }
-    if composer.dice.percent(25) {
+    // Whether anything follows in the whole cluster depends on other sequences.
+    if thing.kind.namespaced && composer.dice.percent(25) {
         let first = query.0.clone();
         query.add("limit=1");
         let send = format!("GET {}", query.on(&path));

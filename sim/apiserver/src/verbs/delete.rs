@@ -66,7 +66,8 @@ impl ApiServer {
             Deletion::Gone => {
                 if !asked.options.dry_run {
                     last = self.expunge_scheduled(call, &authorship, &live).or(last);
-                    self.expunge(call.now, &authorship, &key);
+                    let gone = self.expunge(call.now, &authorship, &key);
+                    last = last.or_else(|| gone.map(|gone| Value::clone(&gone)));
                 }
                 None
             }
@@ -248,7 +249,10 @@ enum Deletion {
 fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
     let mut options = call.options("DeleteOptions")?;
     let body = read_body(call)?;
-    options.dry_run |= list(&body, "/dryRun").iter().any(|stage| stage == "All");
+    if !call.request.body.is_empty() {
+        // Whoever sends options in the body sends all of them there.
+        options.dry_run = list(&body, "/dryRun").iter().any(|stage| stage == "All");
+    }
     let orphan = body.get("orphanDependents").and_then(Value::as_bool);
     let policy = Some(text(&body, "/propagationPolicy")).filter(|policy| !policy.is_empty());
     let invalid = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", "DeleteOptions", "", &[error]));

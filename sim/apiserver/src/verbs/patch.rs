@@ -38,8 +38,8 @@ impl ApiServer {
         if call.request.parameter("force").is_some() {
             return refuse(FieldError::forbidden("force", "may not be specified for non-apply patch"));
         }
-        let patch = read_patch(media, &call.request.body)?;
         let stored = self.live(call).cloned().ok_or_else(|| call.not_found())?;
+        let patch = read_patch(media, &call.request.body)?;
         let live = convert(&call.target, &stored);
         let patched = patched(call, media, &live, &patch)?;
         let shown = || shown(media, &patch, &patched);
@@ -65,11 +65,11 @@ impl ApiServer {
             let why = format!("strict decoding error: {}", complaints.join(", "));
             return Err(ApiError::invalid_patch(&shown(), &why));
         }
-        call.check_place(&object)?;
-        let mut written = self.update(call, &options, &stored, object, Verb::Patch)?;
-        if options.validation == FieldValidation::Warn {
-            written.warnings.extend(complaints);
-        }
+        let warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
+        let written =
+            call.check_place(&object).and_then(|()| self.update(call, &options, &stored, object, Verb::Patch));
+        let mut written = written.map_err(|error| error.with_warnings(&warnings))?;
+        written.warnings.splice(0..0, warnings);
         Ok(written)
     }
 
@@ -156,7 +156,7 @@ fn read_patch(media: &str, body: &[u8]) -> Result<Value, ApiError> {
 
 fn patched(call: &Call<'_>, media: &str, live: &Value, patch: &Value) -> Result<Value, ApiError> {
     let mut patched = match media {
-        JSON => json_patch::apply(live, patch).map_err(|_| {
+        JSON => json_patch::apply(live, patch).ok().filter(Value::is_object).ok_or_else(|| {
             let message = "the server rejected our request due to an error in our request";
             ApiError::new(422, "Invalid", message, Some(json!({})))
         })?,

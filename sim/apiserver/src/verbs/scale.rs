@@ -21,11 +21,16 @@ impl ApiServer {
     pub(super) fn answer_scale(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
         let stored = self.live(call).cloned().ok_or_else(|| call.not_found())?;
         if call.request.method == http::Method::GET {
-            return Ok(Response::json(200, &scale_of(call, &convert(&call.target, &stored))));
+            let live = convert(&call.target, &stored);
+            check_replicas(call, &live)?;
+            return Ok(Response::json(200, &scale_of(call, &live)));
         }
         let patching = call.request.method == http::Method::PATCH;
         let options = call.options(if patching { "PatchOptions" } else { "UpdateOptions" })?;
         let live = convert(&call.target, &stored);
+        if patching {
+            check_replicas(call, &live)?;
+        }
         let media = call.request.headers.content_type.split(';').next().unwrap_or_default().trim();
         let (mut object, verb) = if patching && media == APPLY {
             (applied(call, &options, &live)?, Verb::Apply)
@@ -53,6 +58,17 @@ impl ApiServer {
         };
         Ok(Response::json(200, &scale_of(call, &written)))
     }
+}
+
+/// An instance that does not say how many there should be has no scale yet.
+fn check_replicas(call: &Call<'_>, live: &Value) -> Result<(), ApiError> {
+    let path = path_of(call, "specReplicasPath", ".spec.replicas");
+    if call.target.version.scale.is_none() || !at_path(live, &path).is_null() {
+        return Ok(());
+    }
+    let message = format!("Internal error occurred: the spec replicas field {path:?} does not exist");
+    let causes = json!({"causes": [{"message": format!("the spec replicas field {path:?} does not exist")}]});
+    Err(ApiError::new(500, "InternalError", message, Some(causes)))
 }
 
 /// Where a definition says that something of a scale is.
