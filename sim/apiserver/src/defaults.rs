@@ -265,7 +265,8 @@ fn kind(of: &str, object: &mut Value) {
         "Job" => job(object),
         "DaemonSet" => {
             let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
-            default(annotations, "deprecated.daemonset.template.generation", json!("1"));
+            // Only the server counts; what it says at first is given to whoever writes.
+            default(annotations, "deprecated.daemonset.template.generation", json!("0"));
         }
         "HorizontalPodAutoscaler" if object.pointer("/spec/targetCPUUtilizationPercentage").is_none() => {
             let target = json!({"type": "Utilization", "averageUtilization": 80});

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::FieldError;
-use crate::pointer::{is_deleting, list, metadata, name, stamp, text, uid};
+use crate::pointer::{list, metadata, name, stamp, text, uid};
 use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::types::quantity::Quantity;
@@ -44,6 +44,7 @@ impl ApiServer {
                 object["status"] = json!({"loadBalancer": {}});
                 self.give_addresses(None, object);
             }
+            "DaemonSet" => count_templates(&Value::Null, object),
             "Job" => label_job(object),
             "PersistentVolumeClaim" => {
                 object["status"] = json!({"phase": "Pending"});
@@ -85,9 +86,7 @@ impl ApiServer {
                     known.extend(new);
                 }
             }
-            "Namespace" if !is_deleting(object) && object.pointer("/spec/finalizers").is_none() => {
-                object["spec"] = live["spec"].clone();
-            }
+            "Namespace" => object["spec"] = live["spec"].clone(),
             _ => {}
         }
     }
@@ -117,13 +116,19 @@ impl ApiServer {
         if text(service, "/spec/clusterIP").is_empty() {
             service["spec"]["clusterIP"] = self.next_address();
         }
+        if let Some(live) = live {
+            agree_on_addresses(live, service);
+        }
         let address = service["spec"]["clusterIP"].clone();
         let spec = &mut service["spec"];
-        let defaults = [
-            ("clusterIPs", json!([address])),
-            ("ipFamilies", json!(["IPv4"])),
-            ("ipFamilyPolicy", json!("SingleStack")),
-        ];
+        // Without a selector nobody knows of which families the addresses of a headless service will be.
+        let open = address == "None" && spec.get("selector").and_then(Value::as_object).is_none_or(Map::is_empty);
+        let (families, policy) = match text(spec, "/ipFamilyPolicy") {
+            "" if open => (json!(["IPv4", "IPv6"]), json!("RequireDualStack")),
+            "PreferDualStack" if open => (json!(["IPv4", "IPv6"]), json!("PreferDualStack")),
+            _ => (json!(["IPv4"]), json!("SingleStack")),
+        };
+        let defaults = [("clusterIPs", json!([address])), ("ipFamilies", families), ("ipFamilyPolicy", policy)];
         for (field, value) in defaults {
             if spec.get(field).is_none_or(Value::is_null) {
                 spec[field] = value;
@@ -210,7 +215,7 @@ impl ApiServer {
                 let same =
                     known.iter().find(|other| other["port"] == port["port"] && other["protocol"] == port["protocol"]);
                 // One number serves another protocol of the same port too.
-                let shared = taken.iter().find(|(number, protocol, node)| {
+                let shared = taken.iter().filter(|_| live.is_none()).find(|(number, protocol, node)| {
                     let twice = taken.iter().any(|other| other.1 == port["protocol"] && other.2 == *node);
                     *number == port["port"] && *protocol != port["protocol"] && !twice
                 });
@@ -267,11 +272,23 @@ impl ApiServer {
     }
 }
 
+/// A client may change either form of the address; the other follows.
+fn agree_on_addresses(live: &Value, service: &mut Value) {
+    let one = |service: &Value| service["spec"].get("clusterIP").cloned().unwrap_or_default();
+    let many = |service: &Value| service["spec"].get("clusterIPs").cloned().unwrap_or_default();
+    let (changed_one, changed_many) = (one(service) != one(live), many(service) != many(live));
+    if changed_one && !changed_many {
+        service["spec"]["clusterIPs"] = json!([one(service)]);
+    } else if changed_many && !changed_one && !many(service)[0].is_null() {
+        service["spec"]["clusterIP"] = many(service)[0].clone();
+    }
+}
+
 /// How often the template of a daemon set changed is in an annotation of old, which nobody else decides.
 fn count_templates(live: &Value, object: &mut Value) {
     const COUNT: &str = "deprecated.daemonset.template.generation";
     let known = live["metadata"]["annotations"].get(COUNT).and_then(Value::as_str);
-    let known: u64 = known.and_then(|count| count.parse().ok()).unwrap_or(1);
+    let known: u64 = known.and_then(|count| count.parse().ok()).unwrap_or_default();
     let changed = live.pointer("/spec/template") != object.pointer("/spec/template");
     let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
     if let Some(annotations) = annotations.as_object_mut() {

@@ -53,8 +53,14 @@ pub(crate) fn route(path: &str) -> Route {
     let inner = inner.strip_suffix('/').unwrap_or(inner);
     let parts: Vec<&str> = if inner.is_empty() { Vec::new() } else { inner.split('/').collect() };
     // Only the name of an object may look like this, so that it can be told that no name does.
-    let above = parts.split_last().map_or(&[] as &[&str], |(_, above)| above);
-    if parts.contains(&"") || above.iter().any(|part| matches!(*part, "." | "..")) {
+    let name_at = match parts.as_slice() {
+        ["api", _, "namespaces", _, _, ..] => 5,
+        ["api", ..] => 3,
+        ["apis", _, _, "namespaces", _, _, ..] => 6,
+        _ => 4,
+    };
+    let is_dots = |(at, part): (usize, &&str)| matches!(*part, "." | "..") && at != name_at;
+    if parts.contains(&"") || parts.iter().enumerate().any(is_dots) {
         return if matches!(parts.first(), Some(&"api" | &"apis")) { Route::NoResource } else { Route::Nowhere };
     }
     match parts.as_slice() {

@@ -94,12 +94,21 @@ fn first_too_deep(body: &[u8]) -> Option<char> {
     })
 }
 
-/// Go's parser says first that it is YAML, and counts lines as this one does.
+/// What Go's parser says. It counts lines from 0 where the grammar is broken and from 1 where a word is, tells where
+/// the broken thing begins rather than where it broke, and does not tell a line 0.
 fn yaml_as_go(error: &serde_yaml::Error) -> String {
     let text = error.to_string();
-    let line = error.location().map_or(1, |place| place.line());
     let what = text.split(" at line").next().unwrap_or_default();
-    format!("yaml: line {line}: {what}")
+    let found = error.location().map_or(1, |place| place.line());
+    let begins = text.rsplit_once(" at line ").filter(|(before, _)| before.contains(", while"));
+    let begins = begins.and_then(|(_, place)| place.split(' ').next()).and_then(|line| line.parse::<usize>().ok());
+    let from_zero = usize::from(what.starts_with("did not find expected"));
+    let line =
+        [begins.unwrap_or(found), found].into_iter().map(|line| line - from_zero.min(line)).find(|line| *line > 0);
+    match line {
+        Some(line) => format!("yaml: line {line}: {what}"),
+        None => format!("yaml: {what}"),
+    }
 }
 
 struct Noting<'a> {

@@ -49,6 +49,9 @@ pub(super) fn validate_change(kind: &str, live: &Value, object: &Value) -> Vec<F
         "PersistentVolumeClaim" => claim::validate_change(live, object),
         "RoleBinding" | "ClusterRoleBinding" => rest::binding_change(live, object),
         "Service" => service::validate_change(live, object),
+        // The real server looks twice.
+        "NetworkPolicy" => network::policy(object),
+        "DaemonSet" => workloads::daemon_set(object),
         _ => Vec::new(),
     };
     match kind {

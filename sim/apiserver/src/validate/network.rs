@@ -13,7 +13,8 @@ pub(super) fn ingress(object: &Value) -> Vec<FieldError> {
     let backend = object.pointer("/spec/defaultBackend").filter(|backend| !backend.is_null());
     if rules.is_empty() && backend.is_none() {
         let why = "either `defaultBackend` or `rules` must be specified";
-        errors.push(FieldError::invalid("spec", &Value::Null, why));
+        let rules = object.pointer("/spec/rules").cloned().unwrap_or_default();
+        errors.push(FieldError::invalid("spec", &rules, why));
     }
     if let Some(backend) = backend {
         errors.extend(self::backend(backend, "spec.defaultBackend"));

@@ -10,9 +10,9 @@ use crate::types::quantity::Quantity;
 
 /// What is wrong with the pod that something makes, or with a pod itself.
 pub(super) fn spec(spec: &Value, at: &str, restart: &[&str], more_volumes: &[&str]) -> Vec<FieldError> {
-    let mut errors = volumes(list(spec, "/volumes"), at);
-    let mut known: Vec<&str> = list(spec, "/volumes").iter().map(|volume| text(volume, "/name")).collect();
+    let (mut known, mut errors) = volumes(list(spec, "/volumes"), at);
     known.extend(more_volumes);
+    errors.extend(tolerations(list(spec, "/tolerations"), at));
     let containers = list(spec, "/containers");
     if containers.is_empty() {
         errors.push(FieldError::required(format!("{at}.containers"), ""));
@@ -49,37 +49,56 @@ const SOURCES: [&str; 10] = [
     "ephemeral",
 ];
 
-fn volumes(volumes: &[Value], at: &str) -> Vec<FieldError> {
+fn tolerations(tolerations: &[Value], at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let mut names: Vec<&str> = Vec::new();
+    for (index, toleration) in tolerations.iter().enumerate() {
+        let (key, operator) = (text(toleration, "/key"), text(toleration, "/operator"));
+        if key.is_empty() && operator != "Exists" {
+            let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            errors.push(FieldError::invalid(format!("{at}.tolerations[{index}].operator"), &json!(operator), why));
+        }
+    }
+    errors
+}
+
+/// The volumes that can be mounted, and what is wrong with the others.
+fn volumes<'a>(volumes: &'a [Value], at: &str) -> (Vec<&'a str>, Vec<FieldError>) {
+    let (mut names, mut errors) = (Vec::new(), Vec::new());
     for (index, volume) in volumes.iter().enumerate() {
-        let at = format!("{at}.volumes[{index}]");
-        let named: Vec<&&str> =
-            SOURCES.iter().filter(|source| volume.get(**source).is_some_and(|value| !value.is_null())).collect();
-        if let Some((first, others)) = named.split_first() {
-            errors.extend(others.iter().map(|source| {
-                FieldError::forbidden(format!("{at}.{source}"), "may not specify more than 1 volume type")
-            }));
-            let needed = match **first {
-                "configMap" => Some("name"),
-                "secret" => Some("secretName"),
-                "persistentVolumeClaim" => Some("claimName"),
-                "hostPath" => Some("path"),
-                _ => None,
-            };
-            if let Some(field) = needed.filter(|field| text(&volume[**first], &format!("/{field}")).is_empty()) {
-                errors.push(FieldError::required(format!("{at}.{first}.{field}"), ""));
-            }
+        let found = self::volume(volume, &names, &format!("{at}.volumes[{index}]"));
+        if found.is_empty() {
+            names.push(text(volume, "/name"));
         }
-        let name = text(volume, "/name");
-        if name.is_empty() {
-            errors.push(FieldError::required(format!("{at}.name"), ""));
-        } else if !is_label(name) {
-            errors.push(FieldError::invalid(format!("{at}.name"), &json!(name), LABEL));
-        } else if names.contains(&name) {
-            errors.push(FieldError::duplicate(format!("{at}.name"), &json!(name).to_string()));
+        errors.extend(found);
+    }
+    (names, errors)
+}
+
+fn volume(volume: &Value, names: &[&str], at: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let named: Vec<&&str> =
+        SOURCES.iter().filter(|source| volume.get(**source).is_some_and(|value| !value.is_null())).collect();
+    if let Some((first, others)) = named.split_first() {
+        let why = "may not specify more than 1 volume type";
+        errors.extend(others.iter().map(|source| FieldError::forbidden(format!("{at}.{source}"), why)));
+        let needed = match **first {
+            "configMap" => Some("name"),
+            "secret" => Some("secretName"),
+            "persistentVolumeClaim" => Some("claimName"),
+            "hostPath" => Some("path"),
+            _ => None,
+        };
+        if let Some(field) = needed.filter(|field| text(&volume[**first], &format!("/{field}")).is_empty()) {
+            errors.push(FieldError::required(format!("{at}.{first}.{field}"), ""));
         }
-        names.push(name);
+    }
+    let name = text(volume, "/name");
+    if name.is_empty() {
+        errors.push(FieldError::required(format!("{at}.name"), ""));
+    } else if !is_label(name) {
+        errors.push(FieldError::invalid(format!("{at}.name"), &json!(name), LABEL));
+    } else if names.contains(&name) {
+        errors.push(FieldError::duplicate(format!("{at}.name"), &json!(name).to_string()));
     }
     errors
 }
@@ -238,6 +257,17 @@ pub(super) fn warnings(spec: &Value, at: &str) -> Vec<String> {
                 }
                 seen.push((port, place));
             }
+        }
+    }
+    let mut named: Vec<(&str, &str)> = Vec::new();
+    for (port, place) in &seen {
+        let name = text(port, "/name");
+        match named.iter().find(|(other, _)| *other == name) {
+            _ if name.is_empty() => {}
+            Some((_, other)) => warnings.push(format!(
+                "{place}: duplicate port name {name:?} with {other}, services and probes that select ports by name will use {other}"
+            )),
+            None => named.push((name, place)),
         }
     }
     warnings

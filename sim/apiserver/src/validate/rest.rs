@@ -16,6 +16,11 @@ pub(super) fn binding(object: &Value) -> Vec<FieldError> {
         errors.push(FieldError::required("roleRef.name", ""));
     }
     for (index, subject) in list(object, "/subjects").iter().enumerate() {
+        let kind = text(subject, "/kind");
+        if !matches!(kind, "ServiceAccount" | "User" | "Group") {
+            let supported = ["\"ServiceAccount\"", "\"User\"", "\"Group\""].map(str::to_owned);
+            errors.push(FieldError::unsupported(format!("subjects[{index}].kind"), &json!(kind), &supported));
+        }
         if text(subject, "/name").is_empty() {
             errors.push(FieldError::required(format!("subjects[{index}].name"), ""));
         }

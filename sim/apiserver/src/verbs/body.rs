@@ -14,7 +14,7 @@ use crate::yaml;
 const SHOWN_BYTES_MAX: usize = 30;
 
 /// The maps and lists of metadata.
-const CONTAINERS: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
+const CONTAINERS: [&str; 5] = ["annotations", "finalizers", "labels", "managedFields", "ownerReferences"];
 
 fn is_hollow(value: &Value) -> bool {
     match value {

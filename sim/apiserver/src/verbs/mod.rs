@@ -108,7 +108,7 @@ impl ApiServer {
             },
         };
         let name = path.name.unwrap_or_default();
-        if matches!(name.as_str(), "." | "..") {
+        if subresource.is_empty() && matches!(name.as_str(), "." | "..") {
             let why = format!("Name parameter invalid: {name:?}: may not be '{name}'");
             return Err(ApiError::bad_request(why));
         }

@@ -105,8 +105,9 @@ impl ApiServer {
         let force = call.request.flag("force");
         let (api_version, now) = (call.target.api_version(), call.stamp());
         let subresource = call.subresource;
-        let blank = &call.target.version.blank;
-        let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank };
+        let blank = self.blank_for(call, live.as_deref());
+        let writer =
+            Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
         let merged =
             apply(&call.target.version.shape, live.as_deref(), &applied, &writer, force).map_err(
                 |error| match error {
@@ -119,6 +120,19 @@ impl ApiServer {
             None => self.create(call, options, merged, Verb::Apply, Vec::new()),
             Some(stored) => self.replace_applied(call, options, stored, &applied, merged),
         }
+    }
+
+    /// What nobody owns who was there before the first apply: besides what is always there, what another endpoint writes.
+    fn blank_for(&self, call: &Call<'_>, live: Option<&Value>) -> Value {
+        let mut blank = call.target.version.blank.clone();
+        let status = live.and_then(|live| live.get("status"));
+        if let (true, Some(status)) = (call.target.version.status && !call.status(), status) {
+            if !blank.is_object() {
+                blank = json!({});
+            }
+            blank["status"] = status.clone();
+        }
+        blank
     }
 
     fn replace_applied(
@@ -169,6 +183,10 @@ fn patched(call: &Call<'_>, media: &str, live: &Value, patch: &Value) -> Result<
     if media != JSON {
         // Another version of the same kind is accepted, and means nothing.
         patched["apiVersion"] = json!(call.target.api_version());
+    }
+    if media == STRATEGIC && patched.get("kind").is_none() {
+        // It is read as what it was before.
+        patched["kind"] = json!(call.target.resource.kind);
     }
     Ok(patched)
 }

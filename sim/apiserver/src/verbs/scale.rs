@@ -28,9 +28,6 @@ impl ApiServer {
         let patching = call.request.method == http::Method::PATCH;
         let options = call.options(if patching { "PatchOptions" } else { "UpdateOptions" })?;
         let live = convert(&call.target, &stored);
-        if patching {
-            check_replicas(call, &live)?;
-        }
         let media = call.request.headers.content_type.split(';').next().unwrap_or_default().trim();
         let (mut object, verb) = if patching && media == APPLY {
             (applied(call, &options, &live)?, Verb::Apply)
@@ -98,7 +95,8 @@ fn scale_of(call: &Call<'_>, object: &Value) -> Value {
         status["selector"] = selected;
     }
     let desired = or_zero(at_path(object, &path_of(call, "specReplicasPath", ".spec.replicas")));
-    json!({"kind": "Scale", "apiVersion": API_VERSION, "metadata": kept, "spec": {"replicas": desired}, "status": status})
+    let spec = if desired == 0 { json!({}) } else { json!({ "replicas": desired }) };
+    json!({"kind": "Scale", "apiVersion": API_VERSION, "metadata": kept, "spec": spec, "status": status})
 }
 
 /// Sets a value at a plain path such as `.spec.replicas`.
@@ -134,10 +132,22 @@ fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> 
     let mut object = live.clone();
     let desired = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
     set(&mut object, &path_of(call, "specReplicasPath", ".spec.replicas"), desired);
+    let path = path_of(call, "specReplicasPath", ".spec.replicas");
+    if !is_owned(live, &path) {
+        // A scale that nobody manages is not managed from then on either.
+        return Ok(object);
+    }
     let (api_version, blank) = (call.target.api_version(), &call.target.version.blank);
     let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank };
     track_update(&call.target.version.shape, Some(live), &object, &writer)
         .map_err(|error| ApiError::bad_request(error.to_string()))
+}
+
+/// Whether some manager of an object owns a field.
+fn is_owned(object: &Value, path: &str) -> bool {
+    let pointer: String = path.split('.').filter(|part| !part.is_empty()).map(|part| format!("/f:{part}")).collect();
+    let managers = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    managers.into_iter().flatten().any(|manager| manager["fieldsV1"].pointer(&pointer).is_some())
 }
 
 /// The object after its scale was declared.
