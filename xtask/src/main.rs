@@ -55,7 +55,7 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Plays what was recorded to the simulated API server and lists every difference (`fidelity --help` for more).
+    /// Compares the simulated API server with what was recorded and with a real one (`fidelity --help` for more).
     #[command(disable_help_flag = true)]
     Fidelity {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -39,7 +39,7 @@ const PARTS: [Part; 12] = [
         cargo_test(Run::cargo().env(TEST_POSTGRES, postgres.url()), &["--workspace", "--bins", "--lib", "--tests"])
     }),
     ("doc tests", || cargo_test(Run::cargo(), &["--workspace", "--doc"])),
-    ("fidelity", || succeeds(Run::built("sindri-fidelity").arg("--root").arg(root()))),
+    ("fidelity", || succeeds(Run::built("sindri-fidelity").args(["--sequences", "0", "--root"]).arg(root()))),
     ("control plane", control_plane),
     ("simulation", || succeeds(Run::built("sindri-sim").args(["sim", "--root"]).arg(root()))),
     ("simulation on turmoil", || {
@@ -87,6 +87,9 @@ fn build_everything() -> Result<(), String> {
 /// What `sindri-cluster` ends with where something that it needs is missing; it has said what.
 const EXIT_NOT_RUN: u8 = 3;
 
+/// How many generated sequences both API servers get here; `cargo xtask fidelity` has more.
+const GENERATED_SEQUENCES: &str = "100";
+
 /// Builds the control plane, then tests with it. A machine that cannot build it has been told so in one line.
 fn control_plane() -> Result<Counts, String> {
     match Run::built("sindri-cluster").arg("build").code()? {
@@ -95,11 +98,14 @@ fn control_plane() -> Result<Counts, String> {
             // Two at a time: each has a control plane. What was not run says so in its output.
             let how = ["--", "--include-ignored", "--nocapture", "--test-threads=2"];
             let mut counts = cargo_test(Run::cargo(), &[which.as_slice(), &how].concat())?;
+            // Generated sequences, to the simulated server and to a real one.
+            let sequences = ["--sequences", GENERATED_SEQUENCES, "--root"];
+            let generated = succeeds(Run::built("sindri-fidelity").args(sequences).arg(root()))?;
             // The stories with the real broker and agent, each on a control plane of its own.
             let stories =
                 succeeds(Run::built("sindri-conformance").args(["run", "--cluster", "local", "--root"]).arg(root()))?;
-            counts.passed += stories.passed;
-            counts.failed += stories.failed;
+            counts.passed += generated.passed + stories.passed;
+            counts.failed += generated.failed + stories.failed;
             Ok(counts)
         }
         EXIT_NOT_RUN => Ok(Counts::default()),

@@ -15,8 +15,7 @@ const PLACES_MAX: usize = 40;
 /// The lines that show how two values differ.
 #[must_use]
 pub fn columns(real: &Value, simulated: &Value) -> Vec<String> {
-    let mut places = Vec::new();
-    collect(real, simulated, "", &mut places);
+    let places = places(real, simulated);
     let mut lines = vec![format!("{:<WIDTH$} | {}", "real", "simulated")];
     for (place, real, simulated) in places.iter().take(PLACES_MAX) {
         lines.push(format!("at {place}"));
@@ -32,7 +31,16 @@ pub fn columns(real: &Value, simulated: &Value) -> Vec<String> {
     lines
 }
 
-type Place = (String, Option<Value>, Option<Value>);
+/// A place with what both sides have there.
+pub type Place = (String, Option<Value>, Option<Value>);
+
+/// Every place at which two values differ.
+#[must_use]
+pub fn places(real: &Value, simulated: &Value) -> Vec<Place> {
+    let mut places = Vec::new();
+    collect(real, simulated, "", &mut places);
+    places
+}
 
 fn collect(real: &Value, simulated: &Value, place: &str, places: &mut Vec<Place>) {
     match (real, simulated) {

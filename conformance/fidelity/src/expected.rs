@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::exchange::Outcome;
+use crate::generated::waiver::{WORD as GENERATED, Waiver};
 
 /// Where the differences are that are meant.
 pub const WAIVERS: &str = "conformance/fidelity/waivers";
@@ -25,6 +26,8 @@ pub struct Expected {
     pub waivers: BTreeMap<Place, String>,
     /// What still differs.
     pub known: BTreeMap<Place, String>,
+    /// What is meant in generated sequences.
+    pub generated: Vec<Waiver>,
 }
 
 /// A list that cannot be used.
@@ -79,7 +82,8 @@ impl Expected {
     /// # Errors
     /// When a file is missing or has a line that makes no sense.
     pub fn read(root: &Path) -> Result<Self, ExpectedError> {
-        Ok(Self { waivers: list(&root.join(WAIVERS), true)?, known: list(&root.join(KNOWN), false)? })
+        let (waivers, known) = (root.join(WAIVERS), root.join(KNOWN));
+        Ok(Self { waivers: list(&waivers, true)?, known: list(&known, false)?, generated: generated(&waivers)? })
     }
 
     /// Compares with what was found. Only exchanges that were played can leave a line without effect.
@@ -112,12 +116,27 @@ fn without_effect(listed: &BTreeMap<Place, String>, outcomes: &[Outcome]) -> Vec
     listed.keys().filter(idle).cloned().collect()
 }
 
+/// The lines that say something, each with its number from 0.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+}
+
+fn generated(path: &Path) -> Result<Vec<Waiver>, ExpectedError> {
+    let unreadable = |error| ExpectedError::Unreadable { path: path.to_owned(), error };
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let waiver = |(index, line): (usize, &str)| {
+        let rest = line.strip_prefix(GENERATED)?;
+        let wrong = || ExpectedError::Line { path: path.to_owned(), line: index + 1, reason: true };
+        Some(Waiver::parse(rest).ok_or_else(wrong))
+    };
+    lines(&text).filter_map(waiver).collect()
+}
+
 fn list(path: &Path, reason: bool) -> Result<BTreeMap<Place, String>, ExpectedError> {
     let unreadable = |error| ExpectedError::Unreadable { path: path.to_owned(), error };
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
     let mut places = BTreeMap::new();
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
-    {
+    for (index, line) in lines(&text).filter(|(_, line)| !line.starts_with(GENERATED)) {
         let wrong = || ExpectedError::Line { path: path.to_owned(), line: index + 1, reason };
         let mut words = line.splitn(3, ' ');
         let (name, step) = (words.next().ok_or_else(wrong)?, words.next().ok_or_else(wrong)?);
@@ -169,8 +188,11 @@ mod tests {
 
     #[test]
     fn a_difference_that_nobody_expected_and_one_that_is_no_more_are_both_told() {
-        let expected =
-            Expected { waivers: places(&[("a", 1), ("a", 2)]), known: places(&[("a", 3), ("a", 4), ("b", 1)]) };
+        let expected = Expected {
+            waivers: places(&[("a", 1), ("a", 2)]),
+            known: places(&[("a", 3), ("a", 4), ("b", 1)]),
+            ..Expected::default()
+        };
         let verdict = expected.judge(&[outcome("a", &[1, 3, 5])]);
         assert_eq!(verdict.new, [("a".to_owned(), 5)]);
         assert_eq!((verdict.waived, verdict.known), (1, 1));
@@ -186,7 +208,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("known");
         std::fs::write(&path, written(&Expected::default(), &outcomes)).unwrap();
-        let expected = Expected { waivers: BTreeMap::new(), known: list(&path, false).unwrap() };
+        let expected = Expected { known: list(&path, false).unwrap(), ..Expected::default() };
         assert!(expected.judge(&outcomes).holds());
     }
 

@@ -7,5 +7,7 @@ pub mod columns;
 pub mod exchange;
 pub mod expected;
 pub mod figures;
+pub mod generated;
+pub mod page;
 pub mod report;
 pub mod simulated;

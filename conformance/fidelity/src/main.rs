@@ -1,38 +1,56 @@
-//! `sindri-fidelity`: plays what was recorded of a real API server to the simulated one, and lists every difference.
+//! `sindri-fidelity`: plays what was recorded of a real API server, and generated sequences, to the simulated one, and
+//! lists every difference.
 //!
 //! The exit codes are 0 when everything is as expected, 1 when something differs that should not or no longer differs,
-//! 2 for a mistake of the user.
+//! 2 for a mistake of the user, 3 where no real server can run, 128 and the number of the signal when one ended it.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use sindri_fidelity::exchange::{Outcome, compare};
+use serde_json::json;
+use sindri_cluster::{ClusterError, Home, Local, Signals, Stop, Version};
+use sindri_fidelity::exchange::{Difference, Outcome, compare};
 use sindri_fidelity::expected::{Expected, KNOWN, written};
-use sindri_fidelity::report;
+use sindri_fidelity::generated::report as generated_report;
+use sindri_fidelity::generated::session::{Found, Session, SessionError};
+use sindri_fidelity::generated::waiver::excuse;
+use sindri_fidelity::{page, report};
 use sindri_record::files;
 use sindri_record::library::scripts;
 
-/// Compares the simulated API server with what a real one said.
+/// Compares the simulated API server with what a real one said, and says now.
 #[derive(Parser)]
 #[command(name = "sindri-fidelity", bin_name = "cargo xtask fidelity", version)]
 struct Cli {
-    /// Only the exchanges with this text in their name; their differences are shown in full.
+    /// Only the recorded exchanges with this text in their name; their differences are shown in full.
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     filter: String,
-    /// Show every difference in full, without a filter too.
+    /// Show every difference of a recorded exchange in full, without a filter too.
     #[arg(long)]
     all: bool,
     /// Write the totals as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the steps that differ into the list of known differences.
+    /// Write the recorded steps that differ into the list of known differences.
     #[arg(long, conflicts_with = "filter")]
     update: bool,
-    /// The version of Kubernetes whose record is played.
-    #[arg(long, value_name = "VERSION", default_value = "1.35")]
-    version: String,
+    /// How many generated sequences are played to the simulated and to a real server; 0 for only what was recorded.
+    #[arg(long, value_name = "NUMBER", default_value_t = SEQUENCES, conflicts_with = "filter")]
+    sequences: u64,
+    /// The seed of the generated sequences.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, conflicts_with = "filter")]
+    seed: u64,
+    /// Only the generated sequence with this number.
+    #[arg(long, value_name = "NUMBER", conflicts_with = "filter")]
+    only: Option<u64>,
+    /// How many kinds of differences of generated sequences are made short and shown.
+    #[arg(long, value_name = "NUMBER", default_value_t = SHOWN)]
+    show: usize,
+    /// The version of Kubernetes.
+    #[arg(long, value_name = "VERSION", default_value_t)]
+    version: Version,
     /// The project's directory.
     #[arg(long, default_value = ".", value_name = "DIR")]
     root: PathBuf,
@@ -40,28 +58,66 @@ struct Cli {
 
 /// Every how many exchanges a line says how far it is.
 const PROGRESS_EVERY: usize = 20;
+/// How many generated sequences a full run has, and how many requests each of them.
+const SEQUENCES: u64 = 2_000;
+const REQUESTS: usize = 20;
+const SHOWN: usize = 12;
+/// Where the page is written, from the project's directory.
+const PAGE: &str = "target/fidelity/index.html";
 const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
+const EXIT_NOT_RUN: u8 = 3;
+
+/// Why the program ends without a verdict.
+enum Failure {
+    /// The user can put it right.
+    Mistake(String),
+    /// Something did not work as it should.
+    Broken(String),
+    /// This machine has not what it takes.
+    NotRun(String),
+    /// A signal ended it.
+    Interrupted,
+}
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    let cli = Cli::parse();
+    let signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(error) => return fail(EXIT_FAILED, &format!("cannot start: {error}")),
+    };
+    match run(&cli, signals.stop()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(EXIT_FAILED),
-        Err(message) => {
-            eprintln!("sindri-fidelity: {message}");
-            ExitCode::from(EXIT_USAGE)
-        }
+        Err(Failure::Mistake(message)) => fail(EXIT_USAGE, &message),
+        Err(Failure::Broken(message)) => fail(EXIT_FAILED, &message),
+        Err(Failure::NotRun(message)) => fail(EXIT_NOT_RUN, &format!("not run: {message}")),
+        Err(Failure::Interrupted) => fail(signals.stop().exit_code(), "interrupted; everything is ended"),
     }
 }
 
 /// Whether everything is as expected.
-fn run(cli: &Cli) -> Result<bool, String> {
-    let expected = Expected::read(&cli.root).map_err(|error| error.to_string())?;
+fn run(cli: &Cli, stop: &Stop) -> Result<bool, Failure> {
+    let expected = Expected::read(&cli.root).map_err(|error| Failure::Mistake(error.to_string()))?;
+    let recorded = if cli.only.is_some() { (true, Vec::new()) } else { recorded(cli, &expected)? };
+    let plays = cli.filter.is_empty() && !cli.update && (cli.only.is_some() || cli.sequences > 0);
+    let generated = if plays { Some(generated(cli, &expected, stop)?) } else { None };
+    if let Some(file) = &cli.json {
+        write(file, &format!("{:#}\n", totals(&recorded.1, generated.as_ref(), &expected)))?;
+    }
+    if let Some(found) = generated.as_ref().filter(|_| cli.only.is_none()) {
+        write(&cli.root.join(PAGE), &page::page(&recorded.1, &expected, found))?;
+        say(format!("coverage by verb and kind: {PAGE}"));
+    }
+    Ok(recorded.0 && generated.is_none_or(|found| found.classes.is_empty() && idle(cli, &expected).is_empty()))
+}
+
+/// What was recorded: whether it is as expected, and what came of it.
+fn recorded(cli: &Cli, expected: &Expected) -> Result<(bool, Vec<Outcome>), Failure> {
     let outcomes = play(cli)?;
     if cli.update {
-        let path = cli.root.join(KNOWN);
-        std::fs::write(&path, written(&expected, &outcomes)).map_err(|error| format!("{}: {error}", path.display()))?;
-        return Ok(true);
+        write(&cli.root.join(KNOWN), &written(expected, &outcomes))?;
+        return Ok((true, outcomes));
     }
     let verdict = expected.judge(&outcomes);
     for outcome in &outcomes {
@@ -75,32 +131,109 @@ fn run(cli: &Cli) -> Result<bool, String> {
     say(String::new());
     report::table(&outcomes, &verdict).into_iter().for_each(say);
     report::complaints(&verdict).into_iter().for_each(say);
-    if let Some(file) = &cli.json {
-        let text = format!("{:#}\n", report::summary(&outcomes, &verdict));
-        std::fs::write(file, text).map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
-    }
-    Ok(verdict.holds())
+    Ok((verdict.holds(), outcomes))
 }
 
-fn play(cli: &Cli) -> Result<Vec<Outcome>, String> {
-    let mut scripts = scripts(&cli.root).map_err(|error| error.to_string())?;
+fn play(cli: &Cli) -> Result<Vec<Outcome>, Failure> {
+    let mistake = |message: String| Failure::Mistake(message);
+    let mut scripts = scripts(&cli.root).map_err(|error| mistake(error.to_string()))?;
     scripts.retain(|script| script.name.contains(&cli.filter));
     if scripts.is_empty() {
-        return Err(format!("no exchange has {:?} in its name", cli.filter));
+        return Err(mistake(format!("no exchange has {:?} in its name", cli.filter)));
     }
-    let directory = files::directory(&cli.root, &cli.version);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
+    let directory = files::directory(&cli.root, &cli.version.to_string());
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().build().map_err(|error| Failure::Broken(error.to_string()))?;
     let mut outcomes = Vec::new();
     for (index, script) in scripts.iter().enumerate() {
         if index % PROGRESS_EVERY == 0 {
             eprintln!("playing {} of {} exchanges", index + 1, scripts.len());
         }
-        outcomes.push(runtime.block_on(compare(script, &directory)).map_err(|error| error.to_string())?);
+        outcomes.push(runtime.block_on(compare(script, &directory)).map_err(|error| mistake(error.to_string()))?);
     }
     Ok(outcomes)
+}
+
+/// Generated sequences, to both servers.
+fn generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<Found, Failure> {
+    let indexes = cli.only.map_or(0..cli.sequences, |only| only..only.saturating_add(1));
+    let local = Local::new(Home::of_user());
+    let session = Session {
+        provider: &local,
+        version: cli.version,
+        seed: cli.seed,
+        indexes,
+        requests: REQUESTS,
+        show: cli.show,
+        stop,
+        say: progress,
+    };
+    let is_excused = |difference: &Difference| excuse(&expected.generated, difference);
+    let found = session.run(&is_excused)?;
+    for (class, shortest) in &found.shrunk {
+        generated_report::short(class, shortest).into_iter().for_each(say);
+    }
+    say(String::new());
+    generated_report::summary(&found, expected).into_iter().for_each(say);
+    for pattern in idle(cli, expected) {
+        say(format!("{pattern}: the waiver no longer applies; take its line away"));
+    }
+    Ok(found)
+}
+
+/// Waivers that excused nothing, where enough was played to tell.
+fn idle(cli: &Cli, expected: &Expected) -> Vec<String> {
+    if cli.only.is_some() || cli.sequences < SEQUENCES {
+        return Vec::new();
+    }
+    expected.generated.iter().filter(|waiver| waiver.used.get() == 0).map(|waiver| waiver.pattern()).collect()
+}
+
+/// The totals for programs.
+fn totals(outcomes: &[Outcome], found: Option<&Found>, expected: &Expected) -> serde_json::Value {
+    let mut totals = report::summary(outcomes, &expected.judge(outcomes));
+    if let Some(found) = found {
+        let count = found.coverage.total();
+        totals["generated"] = json!({
+            "sequences": found.sequences, "requests": count.asked, "succeeded": count.succeeded,
+            "differences": count.differs, "differing_sequences": found.compared.len(), "waivers": expected.generated.len(),
+        });
+    }
+    totals
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    let unwritable = |error: std::io::Error| Failure::Mistake(format!("{} cannot be written: {error}", file.display()));
+    if let Some(directory) = file.parent() {
+        std::fs::create_dir_all(directory).map_err(unwritable)?;
+    }
+    std::fs::write(file, text).map_err(unwritable)
 }
 
 /// Prints a line. Whoever stopped reading, as `head` does, does not stop the work.
 fn say(line: String) {
     let _unread = writeln!(std::io::stdout(), "{line}");
+}
+
+fn progress(line: String) {
+    eprintln!("{line}");
+}
+
+fn fail(code: u8, message: &str) -> ExitCode {
+    eprintln!("sindri-fidelity: {message}");
+    ExitCode::from(code)
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Cluster(ClusterError::Interrupted) => Self::Interrupted,
+            SessionError::Cluster(ClusterError::Mistake(message)) => Self::Mistake(message),
+            SessionError::Cluster(error @ ClusterError::Unavailable { .. }) => Self::NotRun(error.to_string()),
+            SessionError::Cluster(error @ ClusterError::Failed(_)) => Self::Broken(error.to_string()),
+            SessionError::Target(_) | SessionError::Runtime(_) | SessionError::Run(_) => {
+                Self::Broken(error.to_string())
+            }
+        }
+    }
 }

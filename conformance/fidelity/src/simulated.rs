@@ -23,6 +23,7 @@ const REQUEST_TAKES: Duration = Duration::from_millis(2);
 const LINE_MAX: Duration = Duration::from_secs(20);
 
 /// The machine, and what time it is there.
+#[derive(Clone)]
 pub struct Simulated {
     machine: ApiServer,
     now: Timestamp,

@@ -14,7 +14,7 @@ use crate::answer::{Answer, kept};
 use crate::connection::ConnectionError;
 use crate::normalise::is_collection;
 use crate::pointer::find;
-use crate::script::{Action, Ask, Body, Script, Step};
+use crate::script::{Action, Ask, Body, HowFar, Script, Step};
 use crate::server::{Opened, Server};
 use crate::target::Target;
 use crate::template::{UnknownWord, Words, enlarge, expand, expand_value};
@@ -202,7 +202,7 @@ impl<'a, S: Server> Player<'a, S> {
                 json!({"request": ask.recorded(), "until": holds, "response": self.noted(step, &answer)?})
             }
             Action::Watch(stream, ask) => self.watch(stream, &self.written(ask)?).await?,
-            Action::Read(stream, events) => self.read(step, stream, *events).await?,
+            Action::Read(stream, how_far) => self.read(step, stream, how_far).await?,
         })
     }
 
@@ -249,10 +249,19 @@ impl<'a, S: Server> Player<'a, S> {
         }
     }
 
-    async fn read(&mut self, step: &Step, name: &str, wanted: Option<usize>) -> Result<Value, Reason> {
+    async fn read(&mut self, step: &Step, name: &str, how_far: &HowFar) -> Result<Value, Reason> {
+        let last = match how_far {
+            HowFar::Through(last) => Some(expand(last, &self.words)?),
+            HowFar::Events(_) | HowFar::ToItsEnd => None,
+        };
         let stream = self.streams.get_mut(name).ok_or_else(|| Reason::NoStream(name.to_owned()))?;
         let (mut events, mut ended) = (Vec::<Value>::new(), false);
-        while wanted.is_none_or(|wanted| events.len() < wanted) {
+        let is_enough = |events: &[Value]| match (how_far, &last) {
+            (HowFar::Events(wanted), _) => events.len() >= *wanted,
+            (HowFar::Through(_), Some(last)) => events.last().is_some_and(|event| is_about(event, last)),
+            (HowFar::Through(_) | HowFar::ToItsEnd, _) => false,
+        };
+        while !is_enough(&events) {
             match self.server.next(stream).await? {
                 Some(line) => events.push(serde_json::from_slice(&line).unwrap_or_default()),
                 None => {
@@ -369,6 +378,11 @@ fn holds_in(answer: &Answer, holds: &BTreeMap<String, Value>) -> bool {
         "status" => *wanted == answer.status.as_u16(),
         pointer => find(&body, pointer).unwrap_or(&Value::Null) == wanted,
     })
+}
+
+/// Whether an event is about an object with this name.
+fn is_about(event: &Value, name: &str) -> bool {
+    event.pointer("/object/metadata/name").is_some_and(|found| found == name)
 }
 
 fn is_bookmark(body: &Value, pointer: &str) -> bool {

@@ -53,8 +53,19 @@ pub enum Action {
     Until(Ask, BTreeMap<String, Value>),
     /// Opens a stream, which gets a name.
     Watch(String, Ask),
-    /// Reads some events of a stream, or all that come until the server ends it.
-    Read(String, Option<usize>),
+    /// Reads some events of a stream.
+    Read(String, HowFar),
+}
+
+/// How far a stream is read. The server may end it before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HowFar {
+    /// So many events.
+    Events(usize),
+    /// Up to the first event about an object with this name.
+    Through(String),
+    /// Until the server ends it.
+    ToItsEnd,
 }
 
 /// One request.
@@ -92,6 +103,14 @@ pub enum ScriptError {
         /// What the parser says.
         error: YamlError,
     },
+    /// Not in the language, and written by a program.
+    #[error("{name}: {error}")]
+    Json {
+        /// The script.
+        name: String,
+        /// What the parser says.
+        error: serde_json::Error,
+    },
     /// In the language, but without sense.
     #[error("{name}, step {step:?}: {reason}")]
     Step {
@@ -128,6 +147,7 @@ struct WrittenStep {
     watch: Option<String>,
     read: Option<String>,
     events: Option<usize>,
+    through: Option<String>,
     #[serde(rename = "type")]
     content_type: Option<String>,
     accept: Option<String>,
@@ -159,8 +179,19 @@ const CONTENT_TYPES: [(&str, &str); 8] = [
 impl Script {
     /// Reads a script.
     pub fn parse(name: &str, text: &str) -> Result<Self, ScriptError> {
-        let written: WrittenScript =
-            yaml::parse_into(text).map_err(|error| ScriptError::Yaml { name: name.to_owned(), error })?;
+        let written = yaml::parse_into(text).map_err(|error| ScriptError::Yaml { name: name.to_owned(), error })?;
+        Self::read(name, written, text)
+    }
+
+    /// Reads a script that a program wrote.
+    pub fn from_json(name: &str, written: &Value) -> Result<Self, ScriptError> {
+        let text = written.to_string();
+        let written = serde_json::from_value(written.clone())
+            .map_err(|error| ScriptError::Json { name: name.to_owned(), error })?;
+        Self::read(name, written, &text)
+    }
+
+    fn read(name: &str, written: WrittenScript, text: &str) -> Result<Self, ScriptError> {
         let step = |step: WrittenStep| {
             let words = step.step.clone();
             read_step(step).map_err(|reason| ScriptError::Step { name: name.to_owned(), step: words, reason })
@@ -196,7 +227,12 @@ fn read_step(written: WrittenStep) -> Result<Step, &'static str> {
             let (stream, path) = line.split_once(' ').ok_or("a watch is a name and a path")?;
             Action::Watch(stream.to_owned(), ask(&format!("GET {path}"))?)
         }
-        (None, None, None, Some(stream)) => Action::Read(stream, written.events),
+        (None, None, None, Some(stream)) => match (written.events, written.through) {
+            (Some(events), None) => Action::Read(stream, HowFar::Events(events)),
+            (None, Some(name)) => Action::Read(stream, HowFar::Through(name)),
+            (None, None) => Action::Read(stream, HowFar::ToItsEnd),
+            (Some(_), Some(_)) => return Err("it says twice how far it reads"),
+        },
         _ => return Err("it is one of send, until, watch and read"),
     };
     if written.pause_milliseconds > PAUSE_MILLISECONDS_MAX {

@@ -44,6 +44,27 @@ pub trait Server {
     fn pass(&mut self, time: Duration) -> impl Future<Output = ()>;
 }
 
+/// A server that goes on after an exchange.
+impl<S: Server> Server for &mut S {
+    type Stream = S::Stream;
+
+    fn send(&mut self, request: Request<Bytes>) -> impl Future<Output = Result<Answer, ConnectionError>> {
+        (**self).send(request)
+    }
+
+    fn open(&mut self, request: Request<Bytes>) -> impl Future<Output = Result<Opened<S::Stream>, ConnectionError>> {
+        (**self).open(request)
+    }
+
+    fn next(&mut self, stream: &mut S::Stream) -> impl Future<Output = Result<Option<Bytes>, ConnectionError>> {
+        (**self).next(stream)
+    }
+
+    fn pass(&mut self, time: Duration) -> impl Future<Output = ()> {
+        (**self).pass(time)
+    }
+}
+
 /// A server that is reached over connections, in real time.
 pub struct Connected<'a> {
     target: &'a Target,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::pointer::{metadata, name, text};
 use crate::types::{Sort, Type};
+use crate::validate::service::is_reachable_from_outside;
 
 /// Struct, field, and the value in JSON.
 const FIELDS: [(&str, &str, &str); 72] = [
@@ -147,6 +148,7 @@ fn computed(of: &str, value: &mut Value) {
         "Volume" if value.as_object().is_some_and(|map| map.len() == 1 && map.contains_key("name")) => {
             default(value, "emptyDir", json!({}));
         }
+        "PodSpec" => account(value),
         "ServiceSpec" => service(value),
         "ServicePort" => {
             let number = value.get("port").cloned().unwrap_or_default();
@@ -200,6 +202,16 @@ fn default_in(value: &mut Value, part: &str, field: &str, to: Value) {
     }
 }
 
+/// The account of a pod has an older name too, which says the same.
+fn account(spec: &mut Value) {
+    let name = [text(spec, "/serviceAccountName"), text(spec, "/serviceAccount")];
+    let name = name.into_iter().find(|name| !name.is_empty()).map(|name| json!(name));
+    if let (Some(name), Some(spec)) = (name, spec.as_object_mut()) {
+        spec.insert("serviceAccountName".to_owned(), name.clone());
+        spec.insert("serviceAccount".to_owned(), name);
+    }
+}
+
 fn pull_policy(image: &str) -> &'static str {
     let last = image.rsplit_once('/').map_or(image, |(_, last)| last);
     if last.contains('@') {
@@ -222,8 +234,8 @@ fn service(spec: &mut Value) {
     if kind != "ExternalName" {
         default(spec, "internalTrafficPolicy", json!("Cluster"));
     }
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-        default(spec, "externalTrafficPolicy", json!("Cluster"));
+    if is_reachable_from_outside(spec) {
+        default_if_empty(spec, "externalTrafficPolicy", "Cluster");
     }
     if kind == "LoadBalancer" {
         default(spec, "allocateLoadBalancerNodePorts", json!(true));
@@ -247,12 +259,14 @@ fn limits(item: &mut Value) {
 fn kind(of: &str, object: &mut Value) {
     match of {
         "Namespace" => namespace(object),
+        "Service" => balanced(object),
         "Secret" => secret(object),
         "Pod" => pod(object),
         "Job" => job(object),
         "DaemonSet" => {
             let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
-            default(annotations, "deprecated.daemonset.template.generation", json!("1"));
+            // Only the server counts; what it says at first is given to whoever writes.
+            default(annotations, "deprecated.daemonset.template.generation", json!("0"));
         }
         "HorizontalPodAutoscaler" if object.pointer("/spec/targetCPUUtilizationPercentage").is_none() => {
             let target = json!({"type": "Utilization", "averageUtilization": 80});
@@ -273,6 +287,17 @@ fn kind(of: &str, object: &mut Value) {
 
 fn field<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     object.get_mut(name).filter(|value| value.is_object())
+}
+
+/// The addresses of a load balancer are its own unless something else is said.
+fn balanced(service: &mut Value) {
+    if text(service, "/spec/type") != "LoadBalancer" {
+        return;
+    }
+    let ingress = service.pointer_mut("/status/loadBalancer/ingress").and_then(Value::as_array_mut);
+    for address in ingress.into_iter().flatten().filter(|address| !text(address, "/ip").is_empty()) {
+        default(address, "ipMode", json!("VIP"));
+    }
 }
 
 fn namespace(object: &mut Value) {

@@ -22,6 +22,8 @@ pub(crate) struct Status {
     message: String,
     details: Option<Value>,
     metadata: Value,
+    /// What the sender is warned of all the same.
+    warnings: Vec<String>,
 }
 
 /// One thing that is wrong with one field.
@@ -95,7 +97,14 @@ impl FieldError {
 
 impl ApiError {
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>, details: Option<Value>) -> Self {
-        Self::Status(Box::new(Status { code, reason, message: message.into(), details, metadata: json!({}) }))
+        Self::Status(Box::new(Status {
+            code,
+            reason,
+            message: message.into(),
+            details,
+            metadata: json!({}),
+            warnings: Vec::new(),
+        }))
     }
 
     pub(crate) fn not_found(resource: &Resource, name: &str) -> Self {
@@ -267,7 +276,16 @@ impl ApiError {
             message: message.to_owned(),
             details: None,
             metadata,
+            warnings: Vec::new(),
         }))
+    }
+
+    /// The same error with warnings that come before those that it has.
+    pub(crate) fn with_warnings(mut self, warnings: &[String]) -> Self {
+        if let Self::Status(status) = &mut self {
+            status.warnings.splice(0..0, warnings.iter().cloned());
+        }
+        self
     }
 
     pub(crate) fn to_value(&self) -> Value {
@@ -294,7 +312,10 @@ impl ApiError {
         match &self {
             Self::NoSuchPath => Response::text(404, "404 page not found\n"),
             Self::Status(status) => {
-                let response = Response::json(status.code, &self.to_value());
+                let mut response = Response::json(status.code, &self.to_value());
+                for warning in &status.warnings {
+                    response = response.with_header("warning", warning_header(warning));
+                }
                 match status.details.as_ref().and_then(|details| details.get("retryAfterSeconds")) {
                     Some(seconds) => response.with_header("retry-after", seconds.to_string()),
                     None => response,
@@ -302,6 +323,11 @@ impl ApiError {
             }
         }
     }
+}
+
+/// A warning as the header carries it.
+pub(crate) fn warning_header(warning: &str) -> String {
+    format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// What a refusal looks like on the wire.

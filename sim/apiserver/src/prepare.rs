@@ -4,10 +4,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::FieldError;
-use crate::pointer::{is_deleting, list, metadata, name, stamp, text, uid};
+use crate::pointer::{list, metadata, name, stamp, text, uid};
 use crate::registry::Resource;
 use crate::server::ApiServer;
 use crate::types::quantity::Quantity;
+use crate::validate::service::is_reachable_from_outside;
 
 /// The range from which services get ports on nodes.
 const FIRST_NODE_PORT: u32 = 30_000;
@@ -43,6 +44,7 @@ impl ApiServer {
                 object["status"] = json!({"loadBalancer": {}});
                 self.give_addresses(None, object);
             }
+            "DaemonSet" => count_templates(&Value::Null, object),
             "Job" => label_job(object),
             "PersistentVolumeClaim" => {
                 object["status"] = json!({"phase": "Pending"});
@@ -76,6 +78,7 @@ impl ApiServer {
         }
         match resource.kind.as_str() {
             "Service" => self.give_addresses(Some(live), object),
+            "DaemonSet" => count_templates(live, object),
             "CustomResourceDefinition" => {
                 let added: Vec<Value> = storage_versions(object);
                 if let Some(known) = object.pointer_mut("/status/storedVersions").and_then(Value::as_array_mut) {
@@ -83,9 +86,7 @@ impl ApiServer {
                     known.extend(new);
                 }
             }
-            "Namespace" if !is_deleting(object) && object.pointer("/spec/finalizers").is_none() => {
-                object["spec"] = live["spec"].clone();
-            }
+            "Namespace" => object["spec"] = live["spec"].clone(),
             _ => {}
         }
     }
@@ -115,13 +116,19 @@ impl ApiServer {
         if text(service, "/spec/clusterIP").is_empty() {
             service["spec"]["clusterIP"] = self.next_address();
         }
+        if let Some(live) = live {
+            agree_on_addresses(live, service);
+        }
         let address = service["spec"]["clusterIP"].clone();
         let spec = &mut service["spec"];
-        let defaults = [
-            ("clusterIPs", json!([address])),
-            ("ipFamilies", json!(["IPv4"])),
-            ("ipFamilyPolicy", json!("SingleStack")),
-        ];
+        // Without a selector nobody knows of which families the addresses of a headless service will be.
+        let open = address == "None" && spec.get("selector").and_then(Value::as_object).is_none_or(Map::is_empty);
+        let (families, policy) = match text(spec, "/ipFamilyPolicy") {
+            "" if open => (json!(["IPv4", "IPv6"]), json!("RequireDualStack")),
+            "PreferDualStack" if open => (json!(["IPv4", "IPv6"]), json!("PreferDualStack")),
+            _ => (json!(["IPv4"]), json!("SingleStack")),
+        };
+        let defaults = [("clusterIPs", json!([address])), ("ipFamilies", families), ("ipFamilyPolicy", policy)];
         for (field, value) in defaults {
             if spec.get(field).is_none_or(Value::is_null) {
                 spec[field] = value;
@@ -130,14 +137,8 @@ impl ApiServer {
         if matches!(kind.as_str(), "NodePort" | "LoadBalancer") && spec["allocateLoadBalancerNodePorts"] != false {
             self.give_ports(live, spec);
         }
-        if kind == "ClusterIP" {
-            if let Some(spec) = spec.as_object_mut() {
-                spec.remove("externalTrafficPolicy");
-            }
-            let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-            for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
-                port.remove("nodePort");
-            }
+        if let Some(live) = live {
+            drop_what_the_type_had(live, service);
         }
     }
 
@@ -208,14 +209,23 @@ impl ApiServer {
     fn give_ports(&mut self, live: Option<&Value>, spec: &mut Value) {
         let known: Vec<Value> = live.map(|live| list(live, "/spec/ports").to_vec()).unwrap_or_default();
         let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-        for port in ports.into_iter().flatten().filter(|port| port.get("nodePort").is_none()) {
-            let same =
-                known.iter().find(|other| other["port"] == port["port"] && other["protocol"] == port["protocol"]);
-            let given = same.and_then(|same| same.get("nodePort")).cloned();
-            port["nodePort"] = given.unwrap_or_else(|| {
-                self.node_ports += 1;
-                json!(FIRST_NODE_PORT + 1 + self.node_ports % (NODE_PORTS - 1))
-            });
+        let mut taken: Vec<(Value, Value, Value)> = Vec::new();
+        for port in ports.into_iter().flatten() {
+            if port.get("nodePort").is_none() {
+                let same =
+                    known.iter().find(|other| other["port"] == port["port"] && other["protocol"] == port["protocol"]);
+                // One number serves another protocol of the same port too.
+                let shared = taken.iter().filter(|_| live.is_none()).find(|(number, protocol, node)| {
+                    let twice = taken.iter().any(|other| other.1 == port["protocol"] && other.2 == *node);
+                    *number == port["port"] && *protocol != port["protocol"] && !twice
+                });
+                let given = same.and_then(|same| same.get("nodePort")).or(shared.map(|(_, _, node)| node)).cloned();
+                port["nodePort"] = given.unwrap_or_else(|| {
+                    self.node_ports += 1;
+                    json!(FIRST_NODE_PORT + 1 + self.node_ports % (NODE_PORTS - 1))
+                });
+            }
+            taken.push((port["port"].clone(), port["protocol"].clone(), port["nodePort"].clone()));
         }
         if text(spec, "/externalTrafficPolicy") == "Local"
             && text(spec, "/type") == "LoadBalancer"
@@ -259,6 +269,62 @@ impl ApiServer {
             }
         }
         Ok(())
+    }
+}
+
+/// A client may change either form of the address; the other follows.
+fn agree_on_addresses(live: &Value, service: &mut Value) {
+    let one = |service: &Value| service["spec"].get("clusterIP").cloned().unwrap_or_default();
+    let many = |service: &Value| service["spec"].get("clusterIPs").cloned().unwrap_or_default();
+    let (changed_one, changed_many) = (one(service) != one(live), many(service) != many(live));
+    if changed_one && !changed_many {
+        service["spec"]["clusterIPs"] = json!([one(service)]);
+    } else if changed_many && !changed_one && !many(service)[0].is_null() {
+        service["spec"]["clusterIP"] = many(service)[0].clone();
+    }
+}
+
+/// How often the template of a daemon set changed is in an annotation of old, which nobody else decides.
+fn count_templates(live: &Value, object: &mut Value) {
+    const COUNT: &str = "deprecated.daemonset.template.generation";
+    let known = live["metadata"]["annotations"].get(COUNT).and_then(Value::as_str);
+    let known: u64 = known.and_then(|count| count.parse().ok()).unwrap_or_default();
+    let changed = live.pointer("/spec/template") != object.pointer("/spec/template");
+    let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(COUNT.to_owned(), json!((known + u64::from(changed)).to_string()));
+    }
+}
+
+/// Takes away what another type of the same service had, unless it was asked for again.
+fn drop_what_the_type_had(live: &Value, service: &mut Value) {
+    let has_ports = |service: &Value| matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer");
+    let is_balanced = |service: &Value| text(service, "/spec/type") == "LoadBalancer";
+    let numbers = |service: &Value| -> Vec<Value> {
+        list(service, "/spec/ports").iter().filter_map(|port| port.get("nodePort").cloned()).collect()
+    };
+    let known = numbers(live);
+    if has_ports(live) && !has_ports(service) && numbers(service).iter().all(|number| known.contains(number)) {
+        let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+        for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+            port.remove("nodePort");
+        }
+    }
+    let same = |service: &Value, field: &str| service["spec"].get(field) == live["spec"].get(field);
+    let mut gone = Vec::new();
+    if is_balanced(live) && !is_balanced(service) {
+        gone.extend(["allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"]);
+    }
+    if is_reachable_from_outside(&live["spec"]) && !is_reachable_from_outside(&service["spec"]) {
+        gone.push("externalTrafficPolicy");
+    }
+    for field in gone {
+        if let (true, Some(spec)) = (same(service, field), service["spec"].as_object_mut()) {
+            spec.remove(field);
+        }
+    }
+    if !is_balanced(service) && service.pointer("/status/loadBalancer/ingress").is_some() && is_balanced(live) {
+        service["status"]["loadBalancer"] = json!({});
     }
 }
 

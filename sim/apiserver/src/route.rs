@@ -52,7 +52,15 @@ pub(crate) fn route(path: &str) -> Route {
     let inner = path.strip_prefix('/').unwrap_or(path);
     let inner = inner.strip_suffix('/').unwrap_or(inner);
     let parts: Vec<&str> = if inner.is_empty() { Vec::new() } else { inner.split('/').collect() };
-    if parts.iter().any(|part| matches!(*part, "" | "." | "..")) {
+    // Only the name of an object may look like this, so that it can be told that no name does.
+    let name_at = match parts.as_slice() {
+        ["api", _, "namespaces", _, _, ..] => 5,
+        ["api", ..] => 3,
+        ["apis", _, _, "namespaces", _, _, ..] => 6,
+        _ => 4,
+    };
+    let is_dots = |(at, part): (usize, &&str)| matches!(*part, "." | "..") && at != name_at;
+    if parts.contains(&"") || parts.iter().enumerate().any(is_dots) {
         return if matches!(parts.first(), Some(&"api" | &"apis")) { Route::NoResource } else { Route::Nowhere };
     }
     match parts.as_slice() {

@@ -120,8 +120,11 @@ const FIELDS: [(&str, &[&str]); 8] = [
 ];
 
 fn check_field(resource: &Resource, field: &str) -> Result<(), String> {
-    if matches!(field, "metadata.name" | "metadata.namespace") {
+    if field == "metadata.name" || field == "metadata.namespace" && resource.namespaced {
         return Ok(());
+    }
+    if field == "metadata.namespace" {
+        return Err(format!("field label not supported: {field}"));
     }
     let own = FIELDS.iter().find(|(kind, _)| !resource.custom && *kind == resource.kind);
     match own {

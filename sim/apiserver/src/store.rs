@@ -17,6 +17,8 @@ const HISTORY_EVENTS_MAX: usize = 100_000;
 pub(crate) struct Entry {
     pub(crate) key: Arc<StoredKey>,
     pub(crate) object: Arc<Value>,
+    /// Whether nobody changed it since it was made.
+    pub(crate) is_new: bool,
 }
 
 /// One change, as watches see it.
@@ -87,7 +89,10 @@ impl Store {
             let place = place(event.key.namespace.as_deref(), &event.key.name);
             match &event.before {
                 None => drop(shelf.remove(&place)),
-                Some(before) => drop(shelf.insert(place, Entry { key: event.key.clone(), object: before.clone() })),
+                Some(before) => {
+                    let entry = Entry { key: event.key.clone(), object: before.clone(), is_new: false };
+                    drop(shelf.insert(place, entry));
+                }
             }
         }
         shelf
@@ -103,7 +108,8 @@ impl Store {
         let previous = shelf.get(&place);
         let key = previous.map_or_else(|| Arc::new(key), |entry| entry.key.clone());
         let before = previous.map(|entry| entry.object.clone());
-        shelf.insert(place, Entry { key: key.clone(), object: object.clone() });
+        let is_new = before.is_none();
+        shelf.insert(place, Entry { key: key.clone(), object: object.clone(), is_new });
         self.record(Event { revision: self.revision, at, key, before, object, gone: false })
     }
 

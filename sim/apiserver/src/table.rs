@@ -132,9 +132,23 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
         "Lease" => vec![said("/spec/holderIdentity")],
         "RoleBinding" => vec![json!(format!("{}/{}", text(object, "/roleRef/kind"), text(object, "/roleRef/name")))],
         "NetworkPolicy" => vec![json!(selector(object.pointer("/spec/podSelector")))],
-        "Ingress" => vec![or_none("/spec/ingressClassName"), json!("*"), json!(""), json!("80")],
+        "Ingress" => {
+            let ports = if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
+            vec![or_none("/spec/ingressClassName"), json!(hosts(object)), json!(""), json!(ports)]
+        }
         "ResourceQuota" | "CronJob" | "Job" | "DaemonSet" | "Endpoints" => Vec::new(),
         _ => Vec::new(),
+    }
+}
+
+/// The hosts of an ingress, some of them.
+fn hosts(ingress: &Value) -> String {
+    let hosts: Vec<&str> = list(ingress, "/spec/rules").iter().map(|rule| text(rule, "/host")).collect();
+    let named: Vec<&str> = hosts.iter().copied().filter(|host| !host.is_empty()).collect();
+    match named.len() {
+        0 => "*".to_owned(),
+        1..=3 => named.join(","),
+        more => format!("{} + {} more...", named[..3].join(","), more - 3),
     }
 }
 

@@ -52,6 +52,13 @@ fn as_go(body: &[u8], error: &serde_json::Error) -> String {
         None => " ".to_owned(),
     };
     let text = error.to_string();
+    if text.starts_with("recursion limit exceeded") {
+        return match first_too_deep(body) {
+            Some(bracket) => format!("invalid character '{bracket}' exceeded max depth"),
+            // Less deep than Go goes is as deep as this server does.
+            None => "unexpected end of JSON input".to_owned(),
+        };
+    }
     let place = if text.starts_with("trailing characters") {
         "after top-level value"
     } else if text.starts_with("key must be a string") {
@@ -68,12 +75,40 @@ fn as_go(body: &[u8], error: &serde_json::Error) -> String {
     format!("invalid character '{found}' {place}")
 }
 
-/// Go's parser says first that it is YAML, and counts lines as this one does.
+/// How deep Go's parser goes.
+const GO_DEPTH_MAX: usize = 10_000;
+
+/// The bracket that opens one level too many.
+fn first_too_deep(body: &[u8]) -> Option<char> {
+    let mut depth = 0_usize;
+    body.iter().find_map(|byte| match byte {
+        b'[' | b'{' => {
+            depth += 1;
+            (depth > GO_DEPTH_MAX).then(|| char::from(*byte))
+        }
+        b']' | b'}' => {
+            depth = depth.saturating_sub(1);
+            None
+        }
+        _ => None,
+    })
+}
+
+/// What Go's parser says. It counts lines from 0 where the grammar is broken and from 1 where a word is, tells where
+/// the broken thing begins rather than where it broke, and does not tell a line 0.
 fn yaml_as_go(error: &serde_yaml::Error) -> String {
     let text = error.to_string();
-    let line = error.location().map_or(1, |place| place.line());
     let what = text.split(" at line").next().unwrap_or_default();
-    format!("yaml: line {line}: {what}")
+    let found = error.location().map_or(1, |place| place.line());
+    let begins = text.rsplit_once(" at line ").filter(|(before, _)| before.contains(", while"));
+    let begins = begins.and_then(|(_, place)| place.split(' ').next()).and_then(|line| line.parse::<usize>().ok());
+    let from_zero = usize::from(what.starts_with("did not find expected"));
+    let line =
+        [begins.unwrap_or(found), found].into_iter().map(|line| line - from_zero.min(line)).find(|line| *line > 0);
+    match line {
+        Some(line) => format!("yaml: line {line}: {what}"),
+        None => format!("yaml: {what}"),
+    }
 }
 
 struct Noting<'a> {

@@ -45,6 +45,18 @@ pub struct ManagerKey {
     pub subresource: String,
 }
 
+impl ManagerKey {
+    /// What conflicts are ordered by: the text by which the real server tells managers apart.
+    pub(crate) fn identity(&self) -> String {
+        let part = |name: &str, value: &str| match value {
+            "" => String::new(),
+            value => format!(",\"{name}\":{value:?}"),
+        };
+        let (version, subresource) = (part("apiVersion", &self.api_version), part("subresource", &self.subresource));
+        format!("{{\"manager\":{:?},\"operation\":{:?}{version}{subresource}}}", self.name, self.operation.as_str())
+    }
+}
+
 /// What one manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manager {

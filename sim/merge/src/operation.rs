@@ -18,6 +18,9 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const SERVER_METADATA: [&str; 7] =
     ["creationTimestamp", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 
+/// Metadata of these that somebody may come to own all the same: who was there before the first apply.
+const OWNED_SERVER_METADATA: [&str; 1] = ["deletionTimestamp"];
+
 /// Metadata that identifies the object: in every declaration, owned by nobody.
 const IDENTITY_METADATA: [&str; 2] = ["name", "namespace"];
 
@@ -160,7 +163,7 @@ pub fn apply(
     if !conflicts.is_empty() && !force {
         return Err(ApplyError::Conflicts(Conflicts(conflicts)));
     }
-    let mut kept = owned.clone();
+    let mut kept = shape.fields_of(&declared);
     for manager in managers.values_mut() {
         manager.fields = manager.fields.difference(&changed);
         kept = kept.union(&manager.fields);
@@ -241,7 +244,8 @@ fn ownable(fields: &FieldSet) -> FieldSet {
     ownable.nodes.remove(&field("kind"));
     if let Some(metadata) = ownable.nodes.get_mut(&field("metadata")) {
         metadata.member = false;
-        for name in SERVER_METADATA.iter().chain(&IDENTITY_METADATA) {
+        let stripped = SERVER_METADATA.iter().filter(|name| !OWNED_SERVER_METADATA.contains(name));
+        for name in stripped.chain(&IDENTITY_METADATA) {
             metadata.below.nodes.remove(&field(name));
         }
         if metadata.below.is_empty() {
@@ -253,7 +257,9 @@ fn ownable(fields: &FieldSet) -> FieldSet {
 
 fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Conflict> {
     let mut conflicts = Vec::new();
-    for (key, manager) in managers {
+    let mut ordered: Vec<(&ManagerKey, &Manager)> = managers.iter().collect();
+    ordered.sort_by_key(|(key, _)| key.identity());
+    for (key, manager) in ordered {
         for path in manager.fields.intersection(changed).paths() {
             conflicts.push(Conflict { manager: key.clone(), path });
         }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::shape::Shape;
 
+const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const ELEMENT_ORDER: &str = "$setElementOrder/";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
@@ -46,23 +47,33 @@ pub fn strategic_patch(shape: &Shape, live: &Value, patch: &Value) -> Result<Val
 }
 
 fn strategic_map(shape: &Shape, live: &Value, changes: &Map<String, Value>) -> Result<Value, String> {
-    let mut merged = match directive(changes) {
-        None | Some("merge") => live.as_object().cloned().unwrap_or_default(),
-        Some("replace") => Map::new(),
-        Some("delete") => return Ok(Value::Object(Map::new())),
-        Some(unknown) => {
-            return Err(format!("unknown patch type: {unknown} in map: {}", go(&Value::Object(changes.clone()))));
-        }
-    };
+    if let Some(wanted) = changes.get(DIRECTIVE) {
+        return match wanted.as_str() {
+            // What is in it is taken as it is, even what would mean something elsewhere.
+            Some("replace") => {
+                Ok(changes.iter().filter(|(name, _)| *name != DIRECTIVE).map(|(k, v)| (k.clone(), v.clone())).collect())
+            }
+            Some("delete") => Ok(Value::Object(Map::new())),
+            _ => Err(unknown(wanted, changes)),
+        };
+    }
+    let mut merged = live.as_object().cloned().unwrap_or_default();
     if let Some(kept) = changes.get(RETAIN_KEYS).and_then(Value::as_array) {
         merged.retain(|name, _| kept.iter().any(|kept| kept == name));
     }
     for (name, change) in changes.iter().filter(|(name, _)| !name.starts_with('$')) {
         if change.is_null() {
             merged.remove(name);
-        } else {
-            let patched = strategic_patch(shape.patched_field(name), merged.get(name).unwrap_or(&Value::Null), change)?;
-            merged.insert(name.clone(), patched);
+            continue;
+        }
+        let known = merged.get(name).filter(|known| is_alike(known, change));
+        let patched = match known {
+            Some(known) => Some(strategic_patch(shape.patched_field(name), known, change)?),
+            None => plain(change),
+        };
+        match patched {
+            Some(patched) => drop(merged.insert(name.clone(), patched)),
+            None => drop(merged.remove(name)),
         }
     }
     for (name, value) in changes {
@@ -73,6 +84,28 @@ fn strategic_map(shape: &Shape, live: &Value, changes: &Map<String, Value>) -> R
         }
     }
     Ok(Value::Object(merged))
+}
+
+fn unknown(directive: &Value, map: &Map<String, Value>) -> String {
+    format!("unknown patch type: {} in map: {}", go(directive), go(&Value::Object(map.clone())))
+}
+
+/// Whether two values are of one sort, so that one can be merged into the other.
+fn is_alike(known: &Value, change: &Value) -> bool {
+    matches!((known, change), (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)))
+}
+
+/// A change to what is not there: without directives, without what is null, and nothing if it is a directive itself.
+fn plain(change: &Value) -> Option<Value> {
+    match change {
+        Value::Object(map) if map.contains_key(DIRECTIVE) => None,
+        Value::Object(map) => {
+            let fields = map.iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
+            Some(fields.filter_map(|(name, value)| Some((name.clone(), plain(value)?))).collect())
+        }
+        Value::Array(list) => Some(list.iter().filter_map(plain).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(change.clone()),
+    }
 }
 
 fn remove_elements(map: &mut Map<String, Value>, field: &str, removed: &Value) {
@@ -99,54 +132,80 @@ fn put_in_order(shape: &Shape, map: &mut Map<String, Value>, field: &str, order:
 }
 
 fn strategic_list(shape: &Shape, live: &[Value], changes: &[Value]) -> Result<Value, String> {
-    let is_directive = |change: &Value| change.as_object().and_then(directive) == Some("replace");
-    let without = || changes.iter().filter(|change| !is_directive(change)).cloned().collect::<Vec<_>>();
     match shape {
         Shape::Set => {
-            // New elements come first.
-            let mut merged: Vec<Value> = changes.iter().filter(|change| !live.contains(change)).cloned().collect();
-            merged.extend(live.iter().cloned());
-            Ok(Value::Array(merged))
+            let mut merged = live.to_vec();
+            for change in changes {
+                if !merged.contains(change) {
+                    merged.push(change.clone());
+                }
+            }
+            Ok(Value::Array(in_common_order(merged, changes, live, |element| Some(element))))
         }
-        Shape::Keyed { keys, item } if !changes.iter().any(is_directive) => {
+        Shape::Keyed { keys, item } => {
             let name = keys.first().map(|key| key.name.as_str()).unwrap_or_default();
             merge_keyed(item, name, live, changes)
         }
-        Shape::Keyed { .. } | Shape::Deduced | Shape::Atomic | Shape::Struct(_) | Shape::Map(_) => {
-            Ok(Value::Array(without()))
-        }
+        Shape::Deduced | Shape::Atomic | Shape::Struct(_) | Shape::Map(_) => Ok(Value::Array(changes.to_vec())),
     }
 }
 
-/// A strategic patch knows elements by the first key alone, and puts new ones before those that it does not name.
+/// A strategic patch knows elements by the first key alone. Those with a directive come first, whatever their place.
 fn merge_keyed(item: &Shape, key: &str, live: &[Value], changes: &[Value]) -> Result<Value, String> {
-    let mut merged = live.to_vec();
-    let mut added = 0;
+    let without_key = |change: &Value| format!("map: {} does not contain declared merge key: {key}", go(change));
+    let (mut known, mut plain, mut replaces) = (live.to_vec(), Vec::new(), false);
     for change in changes {
-        let identity = change.get(key);
-        if identity.is_none() {
-            return Err(format!("map: {} does not contain declared merge key: {key}", go(change)));
-        }
-        let position = merged.iter().position(|other| other.get(key) == identity);
-        let deleted = change.as_object().and_then(directive) == Some("delete");
-        match (position, deleted) {
-            (Some(position), true) => drop(merged.remove(position)),
-            (Some(position), false) => {
-                merged[position] = strategic_patch(item, &merged[position], change)?;
-                added = position + 1;
-            }
-            (None, true) => {}
-            (None, false) => {
-                merged.insert(added.min(merged.len()), strategic_patch(item, &Value::Null, change)?);
-                added += 1;
-            }
+        match change.get(DIRECTIVE) {
+            None => plain.push(change.clone()),
+            Some(wanted) => match wanted.as_str() {
+                Some("delete") => {
+                    let identity = change.get(key).ok_or_else(|| without_key(change))?;
+                    known.retain(|other| other.get(key) != Some(identity));
+                }
+                Some("replace") => replaces = true,
+                Some("merge") => return Err("merging lists cannot yet be specified in the patch".to_owned()),
+                _ => return Err(change.as_object().map(|map| unknown(wanted, map)).unwrap_or_default()),
+            },
         }
     }
-    Ok(Value::Array(merged))
+    if replaces {
+        return Ok(Value::Array(plain));
+    }
+    let mut merged = known.clone();
+    for change in &plain {
+        let identity = change.get(key).ok_or_else(|| without_key(change))?;
+        match merged.iter().position(|other| other.get(key) == Some(identity)) {
+            Some(position) => merged[position] = strategic_patch(item, &merged[position], change)?,
+            None => merged.push(change.clone()),
+        }
+    }
+    Ok(Value::Array(in_common_order(merged, &plain, &known, |element| element.get(key))))
 }
 
-fn directive(map: &Map<String, Value>) -> Option<&str> {
-    map.get("$patch").and_then(Value::as_str)
+/// Elements that a patch names in its order, the others in theirs; of two that were there before, the first comes first.
+fn in_common_order(
+    merged: Vec<Value>,
+    patch: &[Value],
+    live: &[Value],
+    identity: impl Fn(&Value) -> Option<&Value>,
+) -> Vec<Value> {
+    let place = |list: &[Value], element: &Value| list.iter().position(|other| identity(other) == identity(element));
+    let (mut named, mut others): (Vec<Value>, Vec<Value>) =
+        merged.into_iter().partition(|element| place(patch, element).is_some());
+    named.sort_by_key(|element| place(patch, element));
+    others.sort_by_key(|element| place(live, element));
+    let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
+    let mut ordered = Vec::new();
+    while let (Some(right), Some(left)) = (named.peek(), others.peek()) {
+        let before = match (place(live, left), place(live, right)) {
+            (Some(left), Some(right)) => left < right,
+            _ => false,
+        };
+        ordered.extend(if before { others.next() } else { named.next() });
+    }
+    ordered.extend(named);
+    ordered.extend(others);
+    ordered
 }
 
 /// A value as Go prints it.

@@ -18,7 +18,9 @@ pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &Fi
                     continue;
                 };
                 let held = kept.nodes.get(element);
-                if held.is_none() && node.member {
+                // A field that the type names goes as a whole once nobody owns anything in it, with what was filled in.
+                let is_held = held.is_some_and(|held| held.member || shape.names(name));
+                if !is_held && (node.member || shape.names(name)) {
                     map.remove(name);
                     continue;
                 }
@@ -40,7 +42,8 @@ pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &Fi
             for (element, mut value) in elements.into_iter().zip(std::mem::take(list)) {
                 let held = kept.nodes.get(&element);
                 if let Some(node) = last.nodes.get(&element) {
-                    if held.is_none() && node.member {
+                    // Owning something in an element is not owning the element.
+                    if node.member && !held.is_some_and(|held| held.member) {
                         continue;
                     }
                     let empty = FieldSet::new();

@@ -4,11 +4,17 @@
 //! invalid in practice.
 
 mod builtin;
+mod claim;
 mod definition;
+mod lines;
 mod metadata;
 pub(crate) mod names;
+mod network;
+mod pods;
+mod ports;
 mod rest;
 pub(crate) mod schema;
+pub(crate) mod service;
 mod workloads;
 
 use serde_json::Value;
@@ -34,6 +40,16 @@ pub(crate) fn validate(target: &Target, live: Option<&Value>, object: &Value) ->
         errors.extend(builtin::validate(&target.resource.kind, object));
     }
     errors
+}
+
+/// What is wrong with a status that somebody writes.
+pub(crate) fn validate_status(target: &Target, object: &Value) -> Vec<FieldError> {
+    if target.resource.is("", "services") { service::status(object) } else { Vec::new() }
+}
+
+/// What the author of an object is warned of.
+pub(crate) fn warnings(target: &Target, object: &Value) -> Vec<String> {
+    if target.resource.custom { Vec::new() } else { workloads::warnings(&target.resource.kind, object) }
 }
 
 /// Everything that is wrong with a change.

@@ -1,4 +1,4 @@
-//! The rules of the other built-in kinds that people break: bindings, claims, ingresses, autoscalers, budgets.
+//! The rules of the other built-in kinds that people break: bindings, roles, autoscalers, budgets.
 
 use serde_json::{Value, json};
 
@@ -16,6 +16,11 @@ pub(super) fn binding(object: &Value) -> Vec<FieldError> {
         errors.push(FieldError::required("roleRef.name", ""));
     }
     for (index, subject) in list(object, "/subjects").iter().enumerate() {
+        let kind = text(subject, "/kind");
+        if !matches!(kind, "ServiceAccount" | "User" | "Group") {
+            let supported = ["\"ServiceAccount\"", "\"User\"", "\"Group\""].map(str::to_owned);
+            errors.push(FieldError::unsupported(format!("subjects[{index}].kind"), &json!(kind), &supported));
+        }
         if text(subject, "/name").is_empty() {
             errors.push(FieldError::required(format!("subjects[{index}].name"), ""));
         }
@@ -33,42 +38,20 @@ pub(super) fn binding_change(live: &Value, object: &Value) -> Vec<FieldError> {
 }
 
 pub(super) fn role(object: &Value) -> Vec<FieldError> {
-    let rules = list(object, "/rules").iter().enumerate();
-    let without = rules.filter(|(_, rule)| list(rule, "/verbs").is_empty());
-    let why = "verbs must contain at least one value";
-    without.map(|(index, _)| FieldError::required(format!("rules[{index}].verbs"), why)).collect()
-}
-
-pub(super) fn claim(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if list(object, "/spec/accessModes").is_empty() {
-        errors.push(FieldError::required("spec.accessModes", "at least 1 access mode is required"));
-    }
-    if object.pointer("/spec/resources/requests/storage").is_none() {
-        errors.push(FieldError::required("spec.resources[storage]", ""));
+    for (index, rule) in list(object, "/rules").iter().enumerate() {
+        let needed = [
+            ("verbs", "verbs must contain at least one value"),
+            ("apiGroups", "resource rules must supply at least one api group"),
+            ("resources", "resource rules must supply at least one resource"),
+        ];
+        // A rule about paths names no resources.
+        let count = if list(rule, "/nonResourceURLs").is_empty() { needed.len() } else { 1 };
+        for (field, why) in needed.iter().take(count).filter(|(field, _)| list(rule, &format!("/{field}")).is_empty()) {
+            errors.push(FieldError::required(format!("rules[{index}].{field}"), why));
+        }
     }
     errors
-}
-
-pub(super) fn claim_change(live: &Value, object: &Value) -> Vec<FieldError> {
-    let fixed = |claim: &Value| {
-        let mut spec = claim.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
-        spec.remove("resources");
-        spec.remove("volumeAttributesClassName");
-        spec
-    };
-    if fixed(live) == fixed(object) {
-        return Vec::new();
-    }
-    let why =
-        "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-    vec![FieldError::forbidden("spec", why)]
-}
-
-pub(super) fn ingress(object: &Value) -> Vec<FieldError> {
-    let none = list(object, "/spec/rules").is_empty() && object.pointer("/spec/defaultBackend").is_none();
-    let why = "either `defaultBackend` or `rules` must be specified";
-    if none { vec![FieldError::invalid("spec", &Value::Null, why)] } else { Vec::new() }
 }
 
 pub(super) fn autoscaler(object: &Value) -> Vec<FieldError> {
@@ -121,16 +104,6 @@ pub(super) fn event(object: &Value) -> Vec<FieldError> {
         return Vec::new();
     }
     vec![FieldError::invalid("involvedObject.namespace", &json!(about), "does not match event.namespace")]
-}
-
-pub(super) fn service_change(live: &Value, object: &Value) -> Vec<FieldError> {
-    let addresses = |service: &Value| service.pointer("/spec/clusterIPs").cloned().unwrap_or_default();
-    let is_external = |service: &Value| text(service, "/spec/type") == "ExternalName";
-    let (known, asked) = (addresses(live), addresses(object));
-    if known.is_null() || known == asked || is_external(live) || is_external(object) {
-        return Vec::new();
-    }
-    vec![FieldError::invalid("spec.clusterIPs[0]", &asked, "may not change once set")]
 }
 
 pub(super) fn job_change(live: &Value, object: &Value) -> Vec<FieldError> {

@@ -2,62 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::names::{LABEL, is_label};
+use super::pods;
 use crate::error::FieldError;
 use crate::pointer::{list, text};
-
-/// What is wrong with the pod that something makes, or with a pod itself.
-pub(super) fn pod_spec(spec: &Value, at: &str, restart: &[&str]) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let volumes: Vec<&str> = list(spec, "/volumes").iter().map(|volume| text(volume, "/name")).collect();
-    let containers = list(spec, "/containers");
-    if containers.is_empty() {
-        errors.push(FieldError::required(format!("{at}.containers"), ""));
-    }
-    for (index, container) in containers.iter().enumerate() {
-        errors.extend(self::container(container, &format!("{at}.containers[{index}]"), &volumes));
-    }
-    let policy = text(spec, "/restartPolicy");
-    if !restart.contains(&policy) && !policy.is_empty() {
-        let supported: Vec<String> = restart.iter().map(|policy| format!("{policy:?}")).collect();
-        errors.push(FieldError::unsupported(format!("{at}.restartPolicy"), &json!(policy), &supported));
-    }
-    errors
-}
-
-fn container(container: &Value, at: &str, volumes: &[&str]) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let name = text(container, "/name");
-    if name.is_empty() {
-        errors.push(FieldError::required(format!("{at}.name"), ""));
-    } else if !is_label(name) {
-        errors.push(FieldError::invalid(format!("{at}.name"), &json!(name), LABEL));
-    }
-    if text(container, "/image").is_empty() {
-        errors.push(FieldError::required(format!("{at}.image"), ""));
-    }
-    for (index, port) in list(container, "/ports").iter().enumerate() {
-        let number = port.get("containerPort").cloned().unwrap_or_default();
-        if !number.as_i64().is_some_and(|number| (1..=65_535).contains(&number)) {
-            let field = format!("{at}.ports[{index}].containerPort");
-            errors.push(FieldError::invalid(field, &number, "must be between 1 and 65535, inclusive"));
-        }
-    }
-    for (index, mount) in list(container, "/volumeMounts").iter().enumerate() {
-        let name = text(mount, "/name");
-        if !volumes.contains(&name) {
-            errors.push(FieldError::not_found(format!("{at}.volumeMounts[{index}].name"), &json!(name)));
-        }
-    }
-    errors
-}
 
 pub(super) const ANY_RESTART: [&str; 3] = ["Always", "OnFailure", "Never"];
 
 pub(super) fn job(object: &Value) -> Vec<FieldError> {
     let at = "spec.template.spec";
     let spec = object.pointer("/spec/template/spec").cloned().unwrap_or_default();
-    let mut errors = pod_spec(&spec, at, &ANY_RESTART);
+    let mut errors = pods::spec(&spec, at, &ANY_RESTART, &[]);
     if matches!(text(&spec, "/restartPolicy"), "" | "Always") {
         let why = "valid values: \"OnFailure\", \"Never\"";
         errors.push(FieldError::required(format!("{at}.restartPolicy"), why));
@@ -66,41 +20,90 @@ pub(super) fn job(object: &Value) -> Vec<FieldError> {
 }
 
 pub(super) fn cron_job(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     let schedule = text(object, "/spec/schedule");
     let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if fields.len() == 5 || schedule.starts_with('@') {
-        return Vec::new();
+    if schedule.is_empty() {
+        errors.push(FieldError::required("spec.schedule", ""));
+    } else if fields.len() != 5 && !schedule.starts_with('@') {
+        let why = format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "));
+        errors.push(FieldError::invalid("spec.schedule", &json!(schedule), &why));
     }
-    let why = format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "));
-    vec![FieldError::invalid("spec.schedule", &json!(schedule), &why)]
+    let at = "spec.jobTemplate.spec.template.spec";
+    let spec = object.pointer("/spec/jobTemplate/spec/template/spec").unwrap_or(&Value::Null);
+    errors.extend(pods::spec(spec, at, &ANY_RESTART, &[]));
+    if matches!(text(spec, "/restartPolicy"), "" | "Always") {
+        let why = "valid values: \"OnFailure\", \"Never\"";
+        errors.push(FieldError::required(format!("{at}.restartPolicy"), why));
+    }
+    errors
 }
 
-pub(super) fn deployment(object: &Value) -> Vec<FieldError> {
+/// What is wrong with a kind that keeps pods which its selector selects.
+fn selecting(object: &Value, what: &str, required: bool, of_claims: &[&str]) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let selector = object.pointer("/spec/selector").filter(|selector| !selector.is_null());
     let labels = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
     let wanted = selector.and_then(|selector| selector.get("matchLabels")).and_then(Value::as_object);
-    let has_none = wanted.is_none_or(serde_json::Map::is_empty)
+    let selects_all = wanted.is_none_or(serde_json::Map::is_empty)
         && selector.is_none_or(|selector| list(selector, "/matchExpressions").is_empty());
     match selector {
-        None => errors.push(FieldError::required("spec.selector", "")),
-        Some(selector) if has_none => {
-            errors.push(FieldError::invalid("spec.selector", selector, "empty selector is invalid for deployment"));
+        None if required => errors.push(FieldError::required("spec.selector", "")),
+        Some(selector) if selects_all => {
+            let why = format!("empty selector is invalid for {what}");
+            errors.push(FieldError::invalid("spec.selector", selector, &why));
         }
-        Some(_) => {}
+        _ => {}
     }
-    let fits = !has_none && wanted.into_iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
+    let fits = selector.is_some() && wanted.into_iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
     if !fits {
         let why = "`selector` does not match template `labels`";
         errors.push(FieldError::invalid("spec.template.metadata.labels", &labels, why));
     }
-    if object.pointer("/spec/replicas").and_then(Value::as_i64).is_some_and(|replicas| replicas < 0) {
-        let why = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid("spec.replicas", &object["spec"]["replicas"], why));
+    for field in ["replicas", "minReadySeconds"] {
+        let number = object["spec"].get(field);
+        if let Some(number) = number.filter(|number| number.as_i64().is_some_and(|number| number < 0)) {
+            let why = "must be greater than or equal to 0";
+            errors.push(FieldError::invalid(format!("spec.{field}"), number, why));
+        }
     }
-    let spec = object.pointer("/spec/template/spec").cloned().unwrap_or_default();
-    errors.extend(pod_spec(&spec, "spec.template.spec", &["Always"]));
+    let spec = object.pointer("/spec/template/spec").unwrap_or(&Value::Null);
+    errors.extend(pods::spec(spec, "spec.template.spec", &["Always"], of_claims));
     errors
+}
+
+pub(super) fn deployment(object: &Value) -> Vec<FieldError> {
+    let mut errors = selecting(object, "deployment", true, &[]);
+    let strategy = object.pointer("/spec/strategy").unwrap_or(&Value::Null);
+    let rolling = strategy.get("rollingUpdate").is_some_and(|rolling| !rolling.is_null());
+    if text(strategy, "/type") == "Recreate" && rolling {
+        let why = "may not be specified when strategy `type` is 'Recreate'";
+        errors.push(FieldError::forbidden("spec.strategy.rollingUpdate", why));
+    }
+    errors
+}
+
+pub(super) fn stateful_set(object: &Value) -> Vec<FieldError> {
+    let claims: Vec<&str> =
+        list(object, "/spec/volumeClaimTemplates").iter().map(|claim| text(claim, "/metadata/name")).collect();
+    selecting(object, "statefulset", true, &claims)
+}
+
+pub(super) fn daemon_set(object: &Value) -> Vec<FieldError> {
+    selecting(object, "daemonset", false, &[])
+}
+
+/// What the author of something that makes pods is warned of.
+pub(super) fn warnings(kind: &str, object: &Value) -> Vec<String> {
+    let (pointer, at) = match kind {
+        "Pod" => ("/spec", "spec"),
+        "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "ReplicationController" | "Job" => {
+            ("/spec/template/spec", "spec.template.spec")
+        }
+        "CronJob" => ("/spec/jobTemplate/spec/template/spec", "spec.jobTemplate.spec.template.spec"),
+        _ => return Vec::new(),
+    };
+    object.pointer(pointer).map(|spec| pods::warnings(spec, at)).unwrap_or_default()
 }
 
 /// Only a few fields of a pod may change.

@@ -13,6 +13,17 @@ use crate::yaml;
 /// How much of a body an error repeats.
 const SHOWN_BYTES_MAX: usize = 30;
 
+/// The maps and lists of metadata.
+const CONTAINERS: [&str; 5] = ["annotations", "finalizers", "labels", "managedFields", "ownerReferences"];
+
+fn is_hollow(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
 /// An object that was understood, and what its sender should be warned of.
 pub(super) struct Understood {
     pub(super) object: Value,
@@ -58,7 +69,11 @@ impl Call<'_> {
         let mut decoded = object.clone();
         if let (Some(metadata), Some(of)) = (object.get("metadata"), object_metadata()) {
             let mut extra = Vec::new();
-            let read = decode::decode(of, metadata, &mut extra)?;
+            let mut read = decode::decode(of, metadata, &mut extra)?;
+            if let Some(fields) = read.as_object_mut() {
+                // It goes through the type that all objects share, which leaves out what is empty.
+                fields.retain(|name, value| !(CONTAINERS.contains(&name.as_str()) && is_hollow(value)));
+            }
             decoded["metadata"] = read;
             unknown.extend(extra.into_iter().map(|field| format!("metadata.{field}")));
         }
@@ -89,8 +104,7 @@ impl Call<'_> {
             _ => {
                 let accepted: &[&str] =
                     &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
-                let count = if self.target.resource.custom { 2 } else { 3 };
-                return Err(ApiError::unsupported_media(&accepted[..count]));
+                return Err(ApiError::unsupported_media(accepted));
             }
         };
         if !object.is_object() && !object.is_null() {

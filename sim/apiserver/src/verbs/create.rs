@@ -13,6 +13,7 @@ use crate::journal::Verb;
 use crate::pointer::{is_deleting, metadata, text};
 use crate::server::ApiServer;
 use crate::types::encode;
+use crate::validate;
 
 /// How often a generated name is tried.
 const GENERATED_NAME_TRIES: usize = 8;
@@ -22,9 +23,11 @@ impl ApiServer {
         let options = call.options("CreateOptions")?;
         let Understood { object, warnings } = call.body_object(&options)?;
         if !text(&object, "/metadata/resourceVersion").is_empty() {
-            return Err(ApiError::unknown("resourceVersion should not be set on objects to be created"));
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(ApiError::unknown(why).with_warnings(&warnings));
         }
-        self.create(call, &options, object, Verb::Create, warnings)
+        self.create(call, &options, object, Verb::Create, warnings.clone())
+            .map_err(|error| error.with_warnings(&warnings))
     }
 
     /// Creates an object. One that was applied brings its managers along; any other belongs to its creator.
@@ -34,7 +37,7 @@ impl ApiServer {
         options: &Options,
         mut object: Value,
         verb: Verb,
-        warnings: Vec<String>,
+        mut warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
         let name = self.choose_name(call, &object);
         self.check_namespace(call, &name)?;
@@ -85,6 +88,7 @@ impl ApiServer {
         }
         let wrong = self.allocation_mistakes(&call.target.resource, &object);
         check(call, None, &object, wrong)?;
+        warnings.extend(validate::warnings(&call.target, &object));
         self.enforce_policies(resource, call.namespace.as_deref(), None, &object)?;
         self.reach_webhooks(resource, call.namespace.as_deref(), "CREATE")?;
         if let Some(found) = self.existing(call, &name) {

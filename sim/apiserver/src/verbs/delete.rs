@@ -66,7 +66,8 @@ impl ApiServer {
             Deletion::Gone => {
                 if !asked.options.dry_run {
                     last = self.expunge_scheduled(call, &authorship, &live).or(last);
-                    self.expunge(call.now, &authorship, &key);
+                    let gone = self.expunge(call.now, &authorship, &key);
+                    last = last.or_else(|| gone.map(|gone| Value::clone(&gone)));
                 }
                 None
             }
@@ -121,7 +122,7 @@ impl ApiServer {
         }
         if !asked.options.dry_run {
             for (key, _) in &selected {
-                self.delete_key(call.now, &authorship, key, asked.propagation.unwrap_or(Propagation::Background));
+                self.delete_selected(call.now, &authorship, key, asked.propagation);
             }
         }
         let objects: Vec<Arc<Value>> = selected.into_iter().map(|(_, object)| object).collect();
@@ -136,6 +137,17 @@ impl ApiServer {
         key: &StoredKey,
         propagation: Propagation,
     ) {
+        self.delete_selected(now, who, key, Some(propagation));
+    }
+
+    /// The same where nothing may be said about dependents, so that an earlier delete decides.
+    fn delete_selected(
+        &mut self,
+        now: jiff::Timestamp,
+        who: &Authorship,
+        key: &StoredKey,
+        propagation: Option<Propagation>,
+    ) {
         let Some(entry) = self.store.get(&key.group, &key.plural, key.namespace.as_deref(), &key.name) else {
             return;
         };
@@ -145,7 +157,7 @@ impl ApiServer {
             self.expunge(now, who, key);
             return;
         };
-        match self.deletion_of(now, &resource, &live, Some(propagation), None) {
+        match self.deletion_of(now, &resource, &live, propagation, None) {
             Deletion::Gone => drop(self.expunge(now, who, key)),
             Deletion::Unchanged => {}
             Deletion::Marked(object) => drop(self.commit(now, who, key.clone(), object)),
@@ -248,7 +260,10 @@ enum Deletion {
 fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
     let mut options = call.options("DeleteOptions")?;
     let body = read_body(call)?;
-    options.dry_run |= list(&body, "/dryRun").iter().any(|stage| stage == "All");
+    if !call.request.body.is_empty() {
+        // Whoever sends options in the body sends all of them there.
+        options.dry_run = list(&body, "/dryRun").iter().any(|stage| stage == "All");
+    }
     let orphan = body.get("orphanDependents").and_then(Value::as_bool);
     let policy = Some(text(&body, "/propagationPolicy")).filter(|policy| !policy.is_empty());
     let invalid = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", "DeleteOptions", "", &[error]));
@@ -305,6 +320,18 @@ fn read_body(call: &Call<'_>) -> Result<Value, ApiError> {
 
 fn check_preconditions(call: &Call<'_>, name: &str, asked: &DeleteOptions, live: &Value) -> Result<(), ApiError> {
     let refuse = |why: &str| Err(ApiError::precondition(&call.target.resource, name, why));
+    if call.target.resource.is_namespace() {
+        // Namespaces look for themselves, and say it in other words.
+        for (what, asked, found) in
+            [("UID", &asked.uid, uid(live)), ("ResourceVersion", &asked.resource_version, resource_version(live))]
+        {
+            if let Some(asked) = asked.as_deref().filter(|asked| *asked != found) {
+                let why =
+                    format!("Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}");
+                return Err(ApiError::conflict(&call.target.resource, name, &why));
+            }
+        }
+    }
     if let Some(asked) = asked.uid.as_deref().filter(|asked| *asked != uid(live)) {
         return refuse(&format!(
             "the UID in the precondition ({asked}) does not match the UID in record ({}). The object might have been deleted and then recreated",

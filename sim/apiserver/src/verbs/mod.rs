@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::access::{User, Wish};
-use crate::error::{ApiError, FieldError};
+use crate::error::{ApiError, FieldError, warning_header};
 use crate::journal::{Actor, StoredKey, Verb};
 use crate::media::{self, Form};
 use crate::pointer::stamp;
@@ -108,6 +108,10 @@ impl ApiServer {
             },
         };
         let name = path.name.unwrap_or_default();
+        if subresource.is_empty() && matches!(name.as_str(), "." | "..") {
+            let why = format!("Name parameter invalid: {name:?}: may not be '{name}'");
+            return Err(ApiError::bad_request(why));
+        }
         check_verb(request, &target, &path.namespace, &name, subresource)?;
         let of_list = name.is_empty() && request.method == Method::GET;
         let form = media::form(request, of_list)?;
@@ -297,9 +301,4 @@ impl Call<'_> {
         }
         response
     }
-}
-
-/// A warning as the header carries it.
-fn warning_header(warning: &str) -> String {
-    format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""))
 }

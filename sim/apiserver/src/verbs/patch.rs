@@ -38,8 +38,8 @@ impl ApiServer {
         if call.request.parameter("force").is_some() {
             return refuse(FieldError::forbidden("force", "may not be specified for non-apply patch"));
         }
-        let patch = read_patch(media, &call.request.body)?;
         let stored = self.live(call).cloned().ok_or_else(|| call.not_found())?;
+        let patch = read_patch(media, &call.request.body)?;
         let live = convert(&call.target, &stored);
         let patched = patched(call, media, &live, &patch)?;
         let shown = || shown(media, &patch, &patched);
@@ -65,11 +65,11 @@ impl ApiServer {
             let why = format!("strict decoding error: {}", complaints.join(", "));
             return Err(ApiError::invalid_patch(&shown(), &why));
         }
-        call.check_place(&object)?;
-        let mut written = self.update(call, &options, &stored, object, Verb::Patch)?;
-        if options.validation == FieldValidation::Warn {
-            written.warnings.extend(complaints);
-        }
+        let warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
+        let written =
+            call.check_place(&object).and_then(|()| self.update(call, &options, &stored, object, Verb::Patch));
+        let mut written = written.map_err(|error| error.with_warnings(&warnings))?;
+        written.warnings.splice(0..0, warnings);
         Ok(written)
     }
 
@@ -105,8 +105,9 @@ impl ApiServer {
         let force = call.request.flag("force");
         let (api_version, now) = (call.target.api_version(), call.stamp());
         let subresource = call.subresource;
-        let blank = &call.target.version.blank;
-        let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank };
+        let blank = self.blank_for(call, live.as_deref());
+        let writer =
+            Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
         let merged =
             apply(&call.target.version.shape, live.as_deref(), &applied, &writer, force).map_err(
                 |error| match error {
@@ -119,6 +120,19 @@ impl ApiServer {
             None => self.create(call, options, merged, Verb::Apply, Vec::new()),
             Some(stored) => self.replace_applied(call, options, stored, &applied, merged),
         }
+    }
+
+    /// What nobody owns who was there before the first apply: besides what is always there, what another endpoint writes.
+    fn blank_for(&self, call: &Call<'_>, live: Option<&Value>) -> Value {
+        let mut blank = call.target.version.blank.clone();
+        let status = live.and_then(|live| live.get("status"));
+        if let (true, Some(status)) = (call.target.version.status && !call.status(), status) {
+            if !blank.is_object() {
+                blank = json!({});
+            }
+            blank["status"] = status.clone();
+        }
+        blank
     }
 
     fn replace_applied(
@@ -156,7 +170,7 @@ fn read_patch(media: &str, body: &[u8]) -> Result<Value, ApiError> {
 
 fn patched(call: &Call<'_>, media: &str, live: &Value, patch: &Value) -> Result<Value, ApiError> {
     let mut patched = match media {
-        JSON => json_patch::apply(live, patch).map_err(|_| {
+        JSON => json_patch::apply(live, patch).ok().filter(Value::is_object).ok_or_else(|| {
             let message = "the server rejected our request due to an error in our request";
             ApiError::new(422, "Invalid", message, Some(json!({})))
         })?,
@@ -169,6 +183,10 @@ fn patched(call: &Call<'_>, media: &str, live: &Value, patch: &Value) -> Result<
     if media != JSON {
         // Another version of the same kind is accepted, and means nothing.
         patched["apiVersion"] = json!(call.target.api_version());
+    }
+    if media == STRATEGIC && patched.get("kind").is_none() {
+        // It is read as what it was before.
+        patched["kind"] = json!(call.target.resource.kind);
     }
     Ok(patched)
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
+use base64::{DecodeError, Engine};
 use serde_json::{Value, json};
 
 use super::Call;
@@ -18,6 +19,21 @@ use crate::yaml;
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
+/// The version of the tokens by which lists go on.
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+/// As Go reads it: the bits that fill the last letter may be anything.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+
+/// What Go says of a letter that does not belong there.
+fn illegal(error: &DecodeError) -> String {
+    let at = match error {
+        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLength(at) => *at,
+        DecodeError::InvalidLastSymbol { offset, .. } => *offset,
+        DecodeError::InvalidPadding => 0,
+    };
+    format!("illegal base64 data at input byte {at}")
+}
+
 /// How far a paged list has come: the revision that it shows, and the last place that was returned.
 struct Page {
     revision: u64,
@@ -28,16 +44,19 @@ impl Page {
     fn read(token: &str) -> Result<Self, ApiError> {
         let refuse =
             |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-        let decoded = URL_SAFE_NO_PAD.decode(token).map_err(|_| refuse("illegal base64 data at input byte 0"))?;
+        let decoded = LENIENT.decode(token).map_err(|error| refuse(&illegal(&error)))?;
         let token = yaml::read_json(&decoded).map_err(|why| refuse(&why))?;
+        let version = token.get("v").and_then(Value::as_str).unwrap_or_default();
+        if version != TOKEN_VERSION {
+            return Err(refuse(&format!("server does not recognize this encoded version {version}")));
+        }
         let text = |name: &str| token.get(name).and_then(Value::as_str).map(str::to_owned);
         let page = || Some(Self { revision: token.get("rv")?.as_u64()?, after: (text("namespace")?, text("name")?) });
         page().ok_or_else(|| refuse("it has no place"))
     }
 
     fn token(&self) -> String {
-        let token =
-            json!({"v": "meta.k8s.io/v1", "rv": self.revision, "namespace": self.after.0, "name": self.after.1});
+        let token = json!({"v": TOKEN_VERSION, "rv": self.revision, "namespace": self.after.0, "name": self.after.1});
         URL_SAFE_NO_PAD.encode(token.to_string())
     }
 }
@@ -66,7 +85,8 @@ impl ApiServer {
         let resource = &call.target.resource;
         let current = self.store.revision();
         let version = call.request.parameter("resourceVersion");
-        let limit = call.request.parameter("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
+        let limit: Option<usize> =
+            call.request.parameter("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
         let page = match call.request.parameter("continue") {
             None => None,
             Some(_) if version.is_some_and(|version| version != "0") => {
@@ -87,17 +107,22 @@ impl ApiServer {
         };
         let pinned = (revision != current).then(|| self.store.shelf_at(&resource.group, &resource.plural, revision));
         let shelf = pinned.as_ref().or_else(|| self.store.shelf(&resource.group, &resource.plural));
-        let mut selected: Vec<(&(String, String), &Entry)> = shelf
+        let here = shelf
             .into_iter()
             .flatten()
             .filter(|(place, _)| page.as_ref().is_none_or(|page| **place > page.after))
+            .filter(|(_, entry)| scope.namespace.is_none() || entry.key.namespace == scope.namespace);
+        let mut last_place = None;
+        let mut selected: Vec<(&(String, String), &Entry)> = here
+            .inspect(|(place, _)| last_place = Some(*place))
             .filter(|(_, entry)| scope.selects(entry.key.namespace.as_deref(), &entry.object))
             .collect();
         let mut metadata = json!({ "resourceVersion": revision.to_string() });
-        if let Some(limit) = limit.filter(|limit| *limit < selected.len()) {
-            let remaining = selected.len() - limit;
+        // A full page goes on if anything follows: whether that is selected is not known before it is read.
+        let full = limit.and_then(|limit| Some((limit, selected.get(limit.checked_sub(1)?)?.0)));
+        if let Some((limit, last)) = full.filter(|(_, last)| last_place != Some(*last)) {
+            let (remaining, after) = (selected.len() - limit, last.clone());
             selected.truncate(limit);
-            let after = selected.last().map(|(place, _)| (*place).clone()).unwrap_or_default();
             metadata["continue"] = json!(Page { revision, after }.token());
             if scope.selector.is_empty() {
                 metadata["remainingItemCount"] = json!(remaining);

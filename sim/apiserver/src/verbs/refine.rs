@@ -34,5 +34,8 @@ pub(super) fn check(
 ) -> Result<(), ApiError> {
     errors.extend(live.map(|live| validate::validate_change(&call.target, live, object)).unwrap_or_default());
     errors.extend(validate::validate(&call.target, live, object));
+    if call.status() {
+        errors.extend(validate::validate_status(&call.target, object));
+    }
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&call.target.resource, name(object), &errors)) }
 }

@@ -21,7 +21,9 @@ impl ApiServer {
     pub(super) fn answer_scale(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
         let stored = self.live(call).cloned().ok_or_else(|| call.not_found())?;
         if call.request.method == http::Method::GET {
-            return Ok(Response::json(200, &scale_of(call, &convert(&call.target, &stored))));
+            let live = convert(&call.target, &stored);
+            check_replicas(call, &live)?;
+            return Ok(Response::json(200, &scale_of(call, &live)));
         }
         let patching = call.request.method == http::Method::PATCH;
         let options = call.options(if patching { "PatchOptions" } else { "UpdateOptions" })?;
@@ -55,6 +57,17 @@ impl ApiServer {
     }
 }
 
+/// An instance that does not say how many there should be has no scale yet.
+fn check_replicas(call: &Call<'_>, live: &Value) -> Result<(), ApiError> {
+    let path = path_of(call, "specReplicasPath", ".spec.replicas");
+    if call.target.version.scale.is_none() || !at_path(live, &path).is_null() {
+        return Ok(());
+    }
+    let message = format!("Internal error occurred: the spec replicas field {path:?} does not exist");
+    let causes = json!({"causes": [{"message": format!("the spec replicas field {path:?} does not exist")}]});
+    Err(ApiError::new(500, "InternalError", message, Some(causes)))
+}
+
 /// Where a definition says that something of a scale is.
 fn path_of(call: &Call<'_>, field: &str, otherwise: &str) -> String {
     let declared = call.target.version.scale.as_ref().map(|scale| text(scale, &format!("/{field}")));
@@ -82,7 +95,8 @@ fn scale_of(call: &Call<'_>, object: &Value) -> Value {
         status["selector"] = selected;
     }
     let desired = or_zero(at_path(object, &path_of(call, "specReplicasPath", ".spec.replicas")));
-    json!({"kind": "Scale", "apiVersion": API_VERSION, "metadata": kept, "spec": {"replicas": desired}, "status": status})
+    let spec = if desired == 0 { json!({}) } else { json!({ "replicas": desired }) };
+    json!({"kind": "Scale", "apiVersion": API_VERSION, "metadata": kept, "spec": spec, "status": status})
 }
 
 /// Sets a value at a plain path such as `.spec.replicas`.
@@ -118,10 +132,22 @@ fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> 
     let mut object = live.clone();
     let desired = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
     set(&mut object, &path_of(call, "specReplicasPath", ".spec.replicas"), desired);
+    let path = path_of(call, "specReplicasPath", ".spec.replicas");
+    if !is_owned(live, &path) {
+        // A scale that nobody manages is not managed from then on either.
+        return Ok(object);
+    }
     let (api_version, blank) = (call.target.api_version(), &call.target.version.blank);
     let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank };
     track_update(&call.target.version.shape, Some(live), &object, &writer)
         .map_err(|error| ApiError::bad_request(error.to_string()))
+}
+
+/// Whether some manager of an object owns a field.
+fn is_owned(object: &Value, path: &str) -> bool {
+    let pointer: String = path.split('.').filter(|part| !part.is_empty()).map(|part| format!("/f:{part}")).collect();
+    let managers = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    managers.into_iter().flatten().any(|manager| manager["fieldsV1"].pointer(&pointer).is_some())
 }
 
 /// The object after its scale was declared.
