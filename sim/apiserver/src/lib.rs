@@ -39,6 +39,7 @@ mod verbs;
 mod watch;
 mod yaml;
 
+pub use controllers::{PodFate, PodRule};
 pub use jiff::Timestamp;
 pub use journal::{Actor, StoredKey, Verb, Write};
 pub use request::{Credentials, Fault, Headers, Impersonation, Request, RequestError};

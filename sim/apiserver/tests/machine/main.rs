@@ -13,5 +13,7 @@ mod lists;
 mod owners;
 mod parts;
 mod random;
+mod sets;
 mod watches;
+mod workloads;
 mod writes;
