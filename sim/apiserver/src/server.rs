@@ -118,6 +118,8 @@ pub struct ApiServer {
     pub(crate) node_ports: u32,
     /// Whether the controllers of a whole control plane run.
     controllers: bool,
+    /// Whether pods need an account, and get its token.
+    pub(crate) admits_accounts: bool,
     /// The controllers of workloads, if the server has them.
     pub(crate) workloads: Workloads,
     /// The administrator's token; without one everybody is the administrator.
@@ -149,6 +151,7 @@ impl ApiServer {
             addresses: 0,
             node_ports: 0,
             controllers: true,
+            admits_accounts: true,
             workloads: Workloads::default(),
             administrator: None,
             tokens: Tokens::default(),
@@ -173,6 +176,13 @@ impl ApiServer {
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
         self.controllers = false;
+        self
+    }
+
+    /// The same server without the part of admission that wants an account for each pod and mounts its token.
+    #[must_use]
+    pub fn without_account_admission(mut self) -> Self {
+        self.admits_accounts = false;
         self
     }
 
@@ -314,11 +324,11 @@ impl ApiServer {
                 None if self.registry.has_group(group) => Err(ApiError::no_such_resource()),
                 document => found(document),
             },
-            Route::OpenApi2 => Ok(openapi::answer(&openapi::version_2(), tag, true)),
+            Route::OpenApi2 => Ok(openapi::answer(openapi::version_2(), tag, true)),
             Route::OpenApi3Index => Ok(Response::json(200, &openapi::index(&self.registry))
                 .with_header("content-type", "text/plain; charset=utf-8".to_owned())),
             Route::OpenApi3 { group, version } => match openapi::document(&self.registry, group, version) {
-                Some(document) => Ok(openapi::answer(&document, tag, false)),
+                Some(document) => Ok(openapi::answer(document, tag, false)),
                 None => Ok(Response::Full { status: 404, headers: Vec::new(), body: Bytes::new() }),
             },
             Route::Objects(_) | Route::Watch(_) | Route::NoResource | Route::Nowhere => Err(ApiError::NoSuchPath),

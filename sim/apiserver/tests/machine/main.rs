@@ -1,6 +1,7 @@
 //! The machine seen from outside: what goes in, what comes out, and what the journal says.
 
 mod access;
+mod admin;
 mod apply;
 mod discovery;
 mod errors;
