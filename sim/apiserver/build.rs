@@ -48,6 +48,21 @@ fn main() {
     });
     write("discovery.json", &discovery);
     write("columns.json", &columns(record));
+    write_text("documents.rs", &documents(&record.join("openapi/v3")));
+}
+
+/// A table of the recorded OpenAPI documents, by the names of their files, as they are.
+fn documents(directory: &Path) -> String {
+    let mut rows = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("recorded schemas") {
+        let file = entry.expect("readable").file_name().into_string().expect("a plain name");
+        if let Some(name) = file.strip_suffix(".json.gz") {
+            let path = format!("/{RECORD}/openapi/v3/{file}");
+            rows.push(format!("({name:?}, include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {path:?}))),\n"));
+        }
+    }
+    rows.sort();
+    format!("static DOCUMENTS: &[(&str, &[u8])] = &[\n{}];\n", rows.concat())
 }
 
 /// The columns of tables, by group and resource, from the exchange that is about them.
@@ -122,8 +137,12 @@ fn read(path: &Path) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-#[expect(clippy::disallowed_methods, reason = "cargo's own variable says where to write")]
 fn write(name: &str, value: &Value) {
+    write_text(name, &value.to_string());
+}
+
+#[expect(clippy::disallowed_methods, reason = "cargo's own variable says where to write")]
+fn write_text(name: &str, text: &str) {
     let directory = PathBuf::from(std::env::var("OUT_DIR").expect("set by cargo"));
-    std::fs::write(directory.join(name), value.to_string()).expect("cargo's directory can be written");
+    std::fs::write(directory.join(name), text).expect("cargo's directory can be written");
 }

@@ -1,9 +1,10 @@
-//! `sim`: the simulated API server on a real port. It speaks plain HTTP and asks nobody who he is.
+//! `sim`: the simulated API server on a real port: either plain, without controllers that make pods, where nobody is asked
+//! who he is, or as a cluster is, over TLS, for one administrator, with a node on which pods run.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::access::Access;
+use crate::access::{Access, Secret};
 use crate::directory::GuardedDirectory;
 use crate::error::{ClusterError, Failure};
 use crate::leashed::{Heard, Leashed};
@@ -19,12 +20,19 @@ const VERSION: &str = "simulated";
 #[derive(Clone, Debug)]
 pub struct Sim {
     program: PathBuf,
+    whole: bool,
 }
 
 impl Sim {
     /// With this program, which is `sindri-apiserver`.
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into() }
+        Self { program: program.into(), whole: false }
+    }
+
+    /// The same as a whole cluster: over TLS, with an administrator, controllers and a node.
+    #[must_use]
+    pub fn whole(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     /// With the program that is next to the one that runs, where one build puts them all.
@@ -49,13 +57,30 @@ impl Provider for Sim {
         let directory = GuardedDirectory::new(options)?;
         let kubeconfig = directory.path().join("kubeconfig");
         let port = options.port.unwrap_or(0).to_string();
-        let flags = ["serve", "--port", &port, "--kubeconfig"].map(Into::into);
-        let arguments: Vec<_> = flags.into_iter().chain([kubeconfig.clone().into()]).collect();
+        let mut arguments: Vec<std::ffi::OsString> =
+            ["serve", "--port", &port, "--kubeconfig"].map(Into::into).to_vec();
+        arguments.push(kubeconfig.clone().into());
+        if self.whole {
+            arguments.extend(["--cert-dir".into(), directory.path().into()]);
+        } else {
+            arguments.extend(["--plain-http", "--without-workloads", "--nodes=0"].map(Into::into));
+        }
         let started = Leashed::start(&mut Leashed::guarded(self.program.as_os_str(), &arguments, None));
         let mut program = started.map_err(|error| ClusterError::file(&self.program, &error))?;
         let server = await_address(&mut program, options)?;
-        let access =
-            Access { server, authority_pem: None, token: None, client_certificate: None, kubeconfig, context: None };
+        let file = |name: &str| {
+            let path = directory.path().join(name);
+            let read = std::fs::read_to_string(&path).map_err(|error| ClusterError::file(&path, &error));
+            self.whole.then_some(read).transpose()
+        };
+        let access = Access {
+            server,
+            authority_pem: file("ca.crt")?,
+            token: file("token")?.map(Secret::new),
+            client_certificate: None,
+            kubeconfig,
+            context: None,
+        };
         Ok(Box::new(SimCluster { program, access, _directory: directory }))
     }
 }

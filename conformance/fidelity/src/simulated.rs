@@ -41,7 +41,7 @@ impl Simulated {
     pub fn new(controllers: bool) -> Self {
         let now = Timestamp::from_second(BEGIN).expect("a moment of this century");
         let machine = ApiServer::new(0, now).without_journal().with_administrator(TOKEN);
-        let machine = if controllers { machine } else { machine.without_controllers() };
+        let machine = if controllers { machine.with_workloads() } else { machine.without_controllers() };
         Self { machine, now }
     }
 

@@ -9,6 +9,11 @@ pub(crate) struct Ids {
 /// The characters that a real server uses for generated names.
 const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
+/// A text in the characters of generated names, as hashes are written into names.
+pub(crate) fn safe_encode(text: &str) -> String {
+    text.bytes().map(|byte| char::from(NAME_CHARACTERS[usize::from(byte) % NAME_CHARACTERS.len()])).collect()
+}
+
 impl Ids {
     pub(crate) fn new(seed: u64) -> Self {
         Self { state: seed }

@@ -3,10 +3,13 @@
 //! The machine ([`ApiServer`]) has no clock, no sockets, no threads and no entropy of its own; faults arrive as inputs.
 //! The same seed and the same inputs give the same bytes. [`serve()`] puts it behind HTTP.
 //!
-//! Left out on purpose: admission webhooks, everything that runs pods, protobuf, and the hand-written
-//! validation of most built-in fields. Every request is allowed unless the server was given an administrator.
+//! Left out on purpose: admission webhooks, protobuf, and the hand-written validation of most built-in fields. Every
+//! request is allowed unless the server was given an administrator; what makes and runs pods is there for servers that are
+//! made with it.
 
 mod access;
+mod admin;
+mod cells;
 mod controllers;
 mod defaults;
 mod discovery;
@@ -32,6 +35,7 @@ mod serve;
 mod server;
 mod shared;
 mod store;
+mod subject;
 mod table;
 mod types;
 mod validate;
@@ -39,11 +43,14 @@ mod verbs;
 mod watch;
 mod yaml;
 
+pub use admin::{Admin, FaultRule, NamedFault};
+pub use controllers::{PodFate, PodRule};
 pub use jiff::Timestamp;
 pub use journal::{Actor, StoredKey, Verb, Write};
 pub use request::{Credentials, Fault, Headers, Impersonation, Request, RequestError};
 pub use response::{Response, watch_headers};
-pub use serve::{Admission, Clock, Gate, OpenGate, serve};
+pub use serve::{Admission, Clock, Gate, OpenGate, Port, serve, serve_port};
 pub use server::{ApiServer, BODY_BYTES_MAX, Lags};
 pub use shared::SharedServer;
+pub use subject::Subject;
 pub use watch::WatchId;

@@ -245,20 +245,22 @@ impl ApiServer {
             "" => "default".to_owned(),
             account => account.to_owned(),
         };
-        if self.get("", "serviceaccounts", Some(&namespace), &account).is_none() {
-            return Err(format!(
-                "error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"
-            ));
+        if self.admits_accounts {
+            if self.get("", "serviceaccounts", Some(&namespace), &account).is_none() {
+                return Err(format!(
+                    "error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"
+                ));
+            }
+            spec["serviceAccountName"] = json!(account);
+            spec["serviceAccount"] = json!(account);
         }
-        spec["serviceAccountName"] = json!(account);
-        spec["serviceAccount"] = json!(account);
         if spec.get("priority").is_none() {
             spec["priority"] = json!(0);
         }
         if spec.get("preemptionPolicy").is_none() {
             spec["preemptionPolicy"] = json!("PreemptLowerPriority");
         }
-        if spec.get("automountServiceAccountToken") != Some(&json!(false)) {
+        if self.admits_accounts && spec.get("automountServiceAccountToken") != Some(&json!(false)) {
             mount_token(spec, &format!("kube-api-access-{suffix}"));
         }
         for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {

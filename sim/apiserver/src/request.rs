@@ -8,6 +8,8 @@ use http::Method;
 use serde_json::Value;
 use sindri_merge::merge_patch;
 
+use crate::subject::Subject;
+
 /// One request, reduced to what an API server looks at.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -38,6 +40,8 @@ pub struct Headers {
     pub accept_encoding: String,
     /// Who the client proves to be.
     pub authorization: Credentials,
+    /// Whom the client's certificate names, if it has shown one.
+    pub certificate: Option<Subject>,
     /// As whom the client wants to be treated.
     pub impersonation: Impersonation,
 }
@@ -86,6 +90,7 @@ impl Headers {
             if_none_match: header("if-none-match"),
             accept_encoding: header("accept-encoding"),
             authorization: Credentials(header("authorization")),
+            certificate: None,
             impersonation: Impersonation {
                 user: optional("impersonate-user"),
                 groups: all(&http::HeaderName::from_static("impersonate-group")),

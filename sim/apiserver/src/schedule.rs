@@ -1,6 +1,6 @@
 //! What the controllers of the control plane will do later, and when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
@@ -29,6 +29,23 @@ pub(crate) enum Task {
     Count(StoredKey),
     /// A claim or a volume goes when nothing uses it.
     Unprotect(StoredKey),
+    /// One of the controllers of workloads looks at an object.
+    Reconcile(Workload, StoredKey),
+}
+
+/// Who looks at an object that runs something, or helps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Workload {
+    Deployment,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    CronJob,
+    Endpoints,
+    EndpointSlice,
+    Scheduler,
+    Kubelet,
 }
 
 impl Task {
@@ -42,7 +59,8 @@ impl Task {
             | Self::CheckOwners(_)
             | Self::FinishDeletion(_)
             | Self::Count(_)
-            | Self::Unprotect(_) => false,
+            | Self::Unprotect(_)
+            | Self::Reconcile(..) => false,
         }
     }
 }
@@ -51,17 +69,21 @@ impl Task {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
     tasks: BTreeMap<(Timestamp, u64), Task>,
-    waiting: BTreeSet<Task>,
+    waiting: BTreeMap<Task, (Timestamp, u64)>,
     added: u64,
 }
 
 impl Schedule {
-    /// Adds a task, unless the same task is waiting already.
+    /// Adds a task, unless the same task is waiting already. One that waits for later comes forward.
     pub(crate) fn add(&mut self, at: Timestamp, task: Task) {
-        if !self.waiting.insert(task.clone()) {
-            return;
+        if let Some(place) = self.waiting.get(&task) {
+            if place.0 <= at {
+                return;
+            }
+            self.tasks.remove(place);
         }
         self.added += 1;
+        self.waiting.insert(task.clone(), (at, self.added));
         self.tasks.insert((at, self.added), task);
     }
 

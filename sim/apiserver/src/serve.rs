@@ -20,12 +20,15 @@ use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
+use tokio_rustls::{TlsAcceptor, rustls};
 
+use crate::admin::{self, Admin};
 use crate::error::ApiError;
 use crate::request::{Fault, Headers, Request};
 use crate::response::{Response, watch_headers};
 use crate::server::BODY_BYTES_MAX;
 use crate::shared::SharedServer;
+use crate::subject::Subject;
 use crate::watch::WatchId;
 
 /// Where the time comes from.
@@ -67,16 +70,29 @@ struct Cut;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
+/// How long a handshake may take.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// What a port has besides the machine behind it.
+#[derive(Clone, Default)]
+pub struct Port {
+    /// How connections are encrypted; without it they are not. A client's certificate says who it is.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Who answers below `/sindri/`.
+    pub admin: Option<Admin>,
+}
+
 #[derive(Clone)]
 struct Front {
     server: SharedServer,
     clock: Clock,
     gate: Arc<dyn Gate>,
+    port: Port,
 }
 
 /// Serves the machine until `shutdown` resolves. Open connections and watches end with it.
 pub async fn serve<L>(
-    mut listener: L,
+    listener: L,
     server: SharedServer,
     clock: Clock,
     gate: Arc<dyn Gate>,
@@ -84,7 +100,21 @@ pub async fn serve<L>(
 ) where
     L: axum::serve::Listener,
 {
-    let front = Front { server, clock, gate };
+    serve_port(listener, server, clock, gate, Port::default(), shutdown).await;
+}
+
+/// Serves the machine as [`serve()`] does, on a port that may be encrypted and may have an administrator.
+pub async fn serve_port<L>(
+    mut listener: L,
+    server: SharedServer,
+    clock: Clock,
+    gate: Arc<dyn Gate>,
+    port: Port,
+    shutdown: impl Future<Output = ()>,
+) where
+    L: axum::serve::Listener,
+{
+    let front = Front { server, clock, gate, port };
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     let mut ticking = pin!(tick(&front));
@@ -134,7 +164,20 @@ async fn connection<S>(stream: S, front: Front)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request| respond(front.clone(), request));
+    let Some(tls) = front.port.tls.clone() else { return speak(stream, front, None).await };
+    let shaken = tokio::time::timeout(HANDSHAKE_MAX, TlsAcceptor::from(tls).accept(stream)).await;
+    // Who cannot agree on a key, or takes too long, is not served.
+    let Ok(Ok(stream)) = shaken else { return };
+    let certificates = stream.get_ref().1.peer_certificates();
+    let subject = certificates.and_then(|chain| Subject::of_certificate(chain.first()?));
+    speak(stream, front, subject).await;
+}
+
+async fn speak<S>(stream: S, front: Front, subject: Option<Subject>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request| respond(front.clone(), subject.clone(), request));
     let mut builder = http1::Builder::new();
     // The date would come from the wall clock.
     builder.auto_date_header(false);
@@ -142,11 +185,20 @@ where
     let _broken = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(front: Front, request: http::Request<Incoming>) -> Result<http::Response<Body>, Cut> {
-    let request = match read(request).await? {
+async fn respond(
+    front: Front,
+    subject: Option<Subject>,
+    request: http::Request<Incoming>,
+) -> Result<http::Response<Body>, Cut> {
+    let mut request = match read(request).await? {
         Ok(request) => request,
         Err(refused) => return answer(&front, refused),
     };
+    request.headers.certificate = subject;
+    if let (Some(admin), true) = (&front.port.admin, request.path.starts_with(admin::PREFIX)) {
+        let refused = front.server.with(|machine| machine.refuse_but_administrator(&request));
+        return answer(&front, refused.unwrap_or_else(|| admin.answer(&front.server, &request)));
+    }
     let Admission { delay, fault } = front.gate.admit((front.clock)(), &request);
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;

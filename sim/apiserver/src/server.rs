@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::access::Tokens;
+use crate::controllers::Workloads;
 use crate::error::{ApiError, refusal};
 use crate::ids::Ids;
 use crate::journal::{Actor, StoredKey, Verb, Write};
@@ -42,6 +43,32 @@ pub struct Lags {
     pub definition_finalization: SignedDuration,
     /// From the deletion of an owner to the deletion of its dependents.
     pub garbage_collection: SignedDuration,
+    /// From a change to the deployment controller's look at it.
+    pub deployment: SignedDuration,
+    /// The same of the controller of replica sets.
+    pub replica_set: SignedDuration,
+    /// The same of the controller of stateful sets.
+    pub stateful_set: SignedDuration,
+    /// The same of the controller of daemon sets.
+    pub daemon_set: SignedDuration,
+    /// The same of the controller of jobs.
+    pub job: SignedDuration,
+    /// The same of the controller of cron jobs, and from a scheduled time to the job.
+    pub cron_job: SignedDuration,
+    /// The same of the controller of endpoints.
+    pub endpoints: SignedDuration,
+    /// The same of the controller of endpoint slices.
+    pub endpoint_slice: SignedDuration,
+    /// From the creation of a pod to its node.
+    pub scheduling: SignedDuration,
+    /// From that to its containers running.
+    pub pod_start: SignedDuration,
+    /// From that to its readiness, where a probe has to find out.
+    pub pod_ready: SignedDuration,
+    /// From the deletion of a pod to its end.
+    pub pod_stop: SignedDuration,
+    /// How long a container runs that ends by itself: that of a job, and one that crashes.
+    pub container_ends: SignedDuration,
     /// How far back a watch may start.
     pub history: SignedDuration,
 }
@@ -55,6 +82,19 @@ impl Default for Lags {
             definition_served: SignedDuration::from_millis(100),
             definition_finalization: SignedDuration::from_millis(200),
             garbage_collection: SignedDuration::from_millis(500),
+            deployment: SignedDuration::from_millis(20),
+            replica_set: SignedDuration::from_millis(20),
+            stateful_set: SignedDuration::from_millis(20),
+            daemon_set: SignedDuration::from_millis(20),
+            job: SignedDuration::from_millis(20),
+            cron_job: SignedDuration::from_millis(20),
+            endpoints: SignedDuration::from_millis(50),
+            endpoint_slice: SignedDuration::from_millis(50),
+            scheduling: SignedDuration::from_millis(20),
+            pod_start: SignedDuration::from_millis(500),
+            pod_ready: SignedDuration::from_millis(500),
+            pod_stop: SignedDuration::from_millis(300),
+            container_ends: SignedDuration::from_secs(1),
             history: SignedDuration::from_secs(300),
         }
     }
@@ -78,6 +118,10 @@ pub struct ApiServer {
     pub(crate) node_ports: u32,
     /// Whether the controllers of a whole control plane run.
     controllers: bool,
+    /// Whether pods need an account, and get its token.
+    pub(crate) admits_accounts: bool,
+    /// The controllers of workloads, if the server has them.
+    pub(crate) workloads: Workloads,
     /// The administrator's token; without one everybody is the administrator.
     pub(crate) administrator: Option<Credentials>,
     /// The tokens that accounts got.
@@ -107,6 +151,8 @@ impl ApiServer {
             addresses: 0,
             node_ports: 0,
             controllers: true,
+            admits_accounts: true,
+            workloads: Workloads::default(),
             administrator: None,
             tokens: Tokens::default(),
         };
@@ -130,6 +176,13 @@ impl ApiServer {
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
         self.controllers = false;
+        self
+    }
+
+    /// The same server without the part of admission that wants an account for each pod and mounts its token.
+    #[must_use]
+    pub fn without_account_admission(mut self) -> Self {
+        self.admits_accounts = false;
         self
     }
 
@@ -271,11 +324,11 @@ impl ApiServer {
                 None if self.registry.has_group(group) => Err(ApiError::no_such_resource()),
                 document => found(document),
             },
-            Route::OpenApi2 => Ok(openapi::answer(&openapi::version_2(), tag, true)),
+            Route::OpenApi2 => Ok(openapi::answer(openapi::version_2(), tag, true)),
             Route::OpenApi3Index => Ok(Response::json(200, &openapi::index(&self.registry))
                 .with_header("content-type", "text/plain; charset=utf-8".to_owned())),
             Route::OpenApi3 { group, version } => match openapi::document(&self.registry, group, version) {
-                Some(document) => Ok(openapi::answer(&document, tag, false)),
+                Some(document) => Ok(openapi::answer(document, tag, false)),
                 None => Ok(Response::Full { status: 404, headers: Vec::new(), body: Bytes::new() }),
             },
             Route::Objects(_) | Route::Watch(_) | Route::NoResource | Route::Nowhere => Err(ApiError::NoSuchPath),

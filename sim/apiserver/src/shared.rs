@@ -37,6 +37,11 @@ impl SharedServer {
         result
     }
 
+    /// Wakes whoever waits for a change or a time, because the time itself has changed.
+    pub(crate) fn wake(&self) {
+        self.0.changed.notify_waiters();
+    }
+
     /// Resolves at the next change after the future was enabled or first polled.
     pub(crate) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
         self.0.changed.notified()

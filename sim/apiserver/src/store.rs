@@ -71,6 +71,18 @@ impl Store {
         self.shelf(group, plural)?.get(&place(namespace, name))
     }
 
+    /// The objects of one resource in one namespace, in order.
+    pub(crate) fn in_namespace<'a>(
+        &'a self,
+        group: &str,
+        plural: &str,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = &'a Entry> + 'a {
+        let shelf = self.shelf(group, plural).into_iter();
+        let here = shelf.flat_map(move |shelf| shelf.range((namespace.to_owned(), String::new())..));
+        here.take_while(move |((found, _), _)| found == namespace).map(|(_, entry)| entry)
+    }
+
     pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
         self.shelves.values().flat_map(BTreeMap::values)
     }

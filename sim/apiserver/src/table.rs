@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::cells;
 use crate::pointer::{list, name, text};
 use crate::registry::Target;
 use crate::render::{convert, partial};
@@ -34,14 +35,17 @@ fn key(target: &Target) -> String {
 }
 
 fn is_plain(target: &Target) -> bool {
-    !target.resource.custom && recorded().get(key(target)).is_none_or(|columns| *columns == recorded()[PLAIN])
+    !target.resource.custom
+        && cells::columns(&target.resource.kind).is_none()
+        && recorded().get(key(target)).is_none_or(|columns| *columns == recorded()[PLAIN])
 }
 
 fn columns(target: &Target) -> Vec<Value> {
     let of = |key: &str| recorded().get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     if !target.resource.custom {
         let own = of(&key(target));
-        return if own.is_empty() { of(PLAIN) } else { own };
+        let otherwise = || cells::columns(&target.resource.kind).unwrap_or_else(|| of(PLAIN));
+        return if own.is_empty() { otherwise() } else { own };
     }
     let mut columns: Vec<Value> = of(AGED).into_iter().take(1).collect();
     for column in &target.version.columns {
@@ -76,6 +80,9 @@ fn cells(target: &Target, now: Timestamp, object: &Value) -> Vec<Value> {
     }
     if is_plain(target) {
         return vec![own, json!(created)];
+    }
+    if let Some(row) = cells::row(&target.resource.kind, now, object) {
+        return row;
     }
     let mut cells = vec![own];
     cells.extend(facts(&target.resource.kind, object));
@@ -114,13 +121,6 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
             .map(|pointer| json!(number(pointer)))
             .to_vec(),
         "StatefulSet" => vec![json!(format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas")))],
-        "Pod" => {
-            let statuses = list(object, "/status/containerStatuses");
-            let ready = statuses.iter().filter(|status| status["ready"] == true).count();
-            let all = list(object, "/spec/containers").len();
-            let restarts: u64 = statuses.iter().filter_map(|status| status["restartCount"].as_u64()).sum();
-            vec![json!(format!("{ready}/{all}")), said("/status/phase"), json!(restarts.to_string())]
-        }
         "PersistentVolumeClaim" => vec![
             said("/status/phase"),
             said("/spec/volumeName"),
@@ -136,7 +136,6 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
             let ports = if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
             vec![or_none("/spec/ingressClassName"), json!(hosts(object)), json!(""), json!(ports)]
         }
-        "ResourceQuota" | "CronJob" | "Job" | "DaemonSet" | "Endpoints" => Vec::new(),
         _ => Vec::new(),
     }
 }
@@ -158,7 +157,7 @@ fn more(kind: &str, object: &Value) -> Vec<Value> {
     let joined =
         |field: &str| json!(containers.iter().map(|container| text(container, field)).collect::<Vec<_>>().join(","));
     match kind {
-        "Deployment" | "ReplicaSet" | "DaemonSet" | "Job" | "CronJob" => {
+        "Deployment" | "ReplicaSet" => {
             vec![joined("/name"), joined("/image"), json!(selector(object.pointer("/spec/selector")))]
         }
         "StatefulSet" => vec![joined("/name"), joined("/image")],
@@ -166,7 +165,6 @@ fn more(kind: &str, object: &Value) -> Vec<Value> {
             let labels = json!({ "matchLabels": object.pointer("/spec/selector") });
             vec![json!(selector(Some(&labels)))]
         }
-        "Pod" => vec![json!("<none>"), json!("<none>"), json!("<none>"), json!("<none>")],
         "PersistentVolumeClaim" => vec![json!(text(object, "/spec/volumeMode"))],
         _ => Vec::new(),
     }
@@ -236,7 +234,7 @@ pub(crate) fn table(
 }
 
 /// How long ago, as `kubectl` writes it.
-fn age(now: Timestamp, created: &str) -> String {
+pub(crate) fn age(now: Timestamp, created: &str) -> String {
     let Ok(created) = created.parse::<Timestamp>() else {
         return "<unknown>".to_owned();
     };

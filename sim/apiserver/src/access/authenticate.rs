@@ -32,6 +32,11 @@ const ACCOUNT: &str = "system:serviceaccount:";
 
 impl ApiServer {
     pub(super) fn authenticate(&self, request: &Request) -> Result<User, ApiError> {
+        if let Some(subject) = &request.headers.certificate {
+            let mut groups = subject.groups.clone();
+            groups.push(AUTHENTICATED.to_owned());
+            return Ok(User { name: subject.user.clone(), groups, ..User::default() });
+        }
         let header = &request.headers.authorization.0;
         match header.strip_prefix("Bearer ").map(str::trim).filter(|token| !token.is_empty()) {
             Some(token) => self.bearer(token).ok_or_else(|| ApiError::new(401, "Unauthorized", "Unauthorized", None)),

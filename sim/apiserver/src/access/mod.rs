@@ -161,6 +161,20 @@ impl ApiServer {
         Ok(user)
     }
 
+    /// The refusal of a request that is not the administrator's.
+    pub(crate) fn refuse_but_administrator(&self, request: &Request) -> Option<crate::response::Response> {
+        if self.administrator.is_none() {
+            return None;
+        }
+        let path = request.path.clone();
+        let wish = Wish { verb: request.method.as_str().to_lowercase(), path: Some(path), ..Wish::default() };
+        match self.authenticate(request) {
+            Err(refused) => Some(refused.into_response()),
+            Ok(user) if user.is_master() => None,
+            Ok(user) => Some(wish.refused(&user).into_response()),
+        }
+    }
+
     /// An error unless someone may do something.
     pub(crate) fn require(&self, user: &User, wish: &Wish) -> Result<(), ApiError> {
         if self.allows(user, wish).is_some() { Ok(()) } else { Err(wish.refused(user)) }

@@ -1,12 +1,34 @@
 //! What the control plane does by itself. Each change is noticed here, and its consequences follow later, by `tick`.
 
 mod counting;
+mod cron_job;
+mod cron_schedule;
+mod daemon_set;
 mod definition;
+mod deployment;
+mod deployment_status;
+mod endpoints;
+mod fate;
 mod garbage;
+mod job;
+mod job_status;
+mod kubelet;
 mod namespace;
+mod owned;
 mod protection;
+mod replica_set;
+mod revisions;
+mod rollout;
+mod scheduler;
+mod stateful_set;
+mod template_hash;
+mod workloads;
+mod writing;
 
 pub(crate) use definition::set_condition;
+pub use fate::{PodFate, PodRule};
+pub(crate) use workloads::Workloads;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sindri_merge::{Shape, Writer, track_update};
@@ -34,6 +56,7 @@ impl ApiServer {
             Task::FinishDeletion(key) => self.finish_deletion(now, &key),
             Task::Count(key) => self.count(now, &key),
             Task::Unprotect(key) => self.unprotect(now, &key),
+            Task::Reconcile(workload, key) => self.reconcile(now, workload, &key),
         }
     }
 
@@ -48,6 +71,7 @@ impl ApiServer {
         if let Some(namespace) = &key.namespace {
             self.plan_counting(now, namespace);
         }
+        self.plan_workloads(now, event);
         if event.gone {
             self.react_to_absence(now, event);
         } else {

@@ -3,6 +3,7 @@
 mod body;
 mod create;
 mod delete;
+mod inside;
 mod json_patch;
 mod list_options;
 mod part;
@@ -14,6 +15,7 @@ mod update;
 pub(crate) mod yaml_form;
 
 pub(crate) use delete::{CLEANUP, FOREGROUND, ORPHAN, Propagation};
+pub(crate) use inside::Maker;
 
 use http::Method;
 use jiff::Timestamp;
@@ -46,6 +48,8 @@ pub(crate) struct Call<'a> {
     /// The part of the object that is meant, such as `status`; empty for the object itself.
     pub(crate) subresource: &'static str,
     pub(crate) form: Form,
+    /// The controller that makes this call, if it is not a client.
+    pub(crate) controller: Option<&'static str>,
 }
 
 /// The options of a write.
@@ -115,7 +119,8 @@ impl ApiServer {
         check_verb(request, &target, &path.namespace, &name, subresource)?;
         let of_list = name.is_empty() && request.method == Method::GET;
         let form = media::form(request, of_list)?;
-        let call = Call { now, request, user, target, namespace: path.namespace, name, subresource, form };
+        let namespace = path.namespace;
+        let call = Call { now, request, user, target, namespace, name, subresource, form, controller: None };
         call.check_metadata_form(of_list)?;
         let response = self.dispatch(&call)?;
         Ok(match &call.target.version.deprecation {
@@ -247,10 +252,11 @@ impl Call<'_> {
     }
 
     pub(crate) fn authorship(&self, options: &Options, verb: Verb) -> Authorship {
-        let actor = Actor::Client {
+        let client = || Actor::Client {
             user_agent: self.request.headers.user_agent.clone(),
             field_manager: options.manager.clone(),
         };
+        let actor = self.controller.map_or_else(client, Actor::Controller);
         Authorship { actor, verb, subresource: self.subresource }
     }
 

@@ -57,9 +57,10 @@ spec: {size: 3}
 const POLLS_MAX: usize = 50;
 
 /// A running server; ends with the test.
-struct Server {
-    process: Child,
-    home: TempDir,
+pub struct Server {
+    pub process: Child,
+    pub home: TempDir,
+    pub url: String,
 }
 
 impl Drop for Server {
@@ -70,37 +71,57 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start() -> Self {
+    /// Over TLS, with a node.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub fn start_with(flags: &[&str]) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let mut process = Command::new(env!("CARGO_BIN_EXE_sindri-apiserver"))
             .args(["serve", "--kubeconfig"])
             .arg(home.path().join("kubeconfig"))
+            .arg("--cert-dir")
+            .arg(home.path().join("certificates"))
+            .args(flags)
             .stdout(Stdio::piped())
             .spawn()
             .expect("the binary starts");
         let output = process.stdout.take().expect("piped");
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).expect("a line");
-        assert!(line.starts_with("READY http://127.0.0.1:"), "{line}");
-        Self { process, home }
+        let url = line.strip_prefix("READY ").expect("it is ready").trim().to_owned();
+        Self { process, home, url }
     }
 
-    fn kubectl_output(&self, arguments: &[&str], input: &str) -> Output {
+    fn command(&self, arguments: &[&str]) -> Command {
         let home: &Path = self.home.path();
         let mut command = Command::new("kubectl");
         command.args(arguments).env("HOME", home).env("KUBECONFIG", home.join("kubeconfig"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut kubectl = command.spawn().expect("kubectl must be on the PATH for this test");
+        command
+    }
+
+    pub fn kubectl_output(&self, arguments: &[&str], input: &str) -> Output {
+        let mut kubectl = self.command(arguments).spawn().expect("kubectl must be on the PATH for this test");
         kubectl.stdin.take().expect("piped").write_all(input.as_bytes()).expect("kubectl reads its input");
         kubectl.wait_with_output().expect("kubectl ends")
     }
 
     /// What kubectl prints; it must succeed.
-    fn kubectl(&self, arguments: &[&str], input: &str) -> String {
+    pub fn kubectl(&self, arguments: &[&str], input: &str) -> String {
         let output = self.kubectl_output(arguments, input);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "kubectl {arguments:?} failed: {errors}");
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// A shop whose pods run.
+    fn with_shop() -> Self {
+        let server = Self::start();
+        server.kubectl(&["apply", "--server-side", "-f", "-"], SHOP);
+        server.kubectl(&["rollout", "status", "deploy/web", "-n", "shop", "--timeout=20s"], "");
+        server
     }
 }
 
@@ -112,6 +133,7 @@ fn kubectl_works_as_with_a_real_cluster() {
 
     let applied = server.kubectl(&["apply", "--server-side", "-f", "-"], SHOP);
     assert_eq!(applied.matches("serverside-applied").count(), 4, "{applied}");
+    server.kubectl(&["rollout", "status", "deploy/web", "-n", "shop", "--timeout=20s"], "");
     let version = |server: &Server| {
         server.kubectl(&["get", "deploy", "web", "-n", "shop", "-o", "jsonpath={.metadata.resourceVersion}"], "")
     };
@@ -119,7 +141,7 @@ fn kubectl_works_as_with_a_real_cluster() {
     server.kubectl(&["apply", "--server-side", "-f", "-"], SHOP);
     assert_eq!(version(&server), before, "an unchanged apply writes nothing");
     let deployments = server.kubectl(&["get", "deploy", "-n", "shop"], "");
-    assert!(deployments.starts_with("NAME") && deployments.contains("web    0/1"), "{deployments}");
+    assert!(deployments.starts_with("NAME") && deployments.contains("web    1/1"), "{deployments}");
 
     server.kubectl(&["apply", "--server-side", "-f", "-"], DEFINITION);
     server.kubectl(&["wait", "--for=condition=Established", "crd/gadgets.example.io", "--timeout=20s"], "");
@@ -142,6 +164,83 @@ fn kubectl_works_as_with_a_real_cluster() {
 }
 
 #[test]
+fn kubectl_scales_rolls_and_waits() {
+    let server = Server::with_shop();
+    server.kubectl(&["scale", "deploy/web", "-n", "shop", "--replicas=3"], "");
+    server.kubectl(&["rollout", "status", "deploy/web", "-n", "shop", "--timeout=20s"], "");
+    let wide = server.kubectl(&["get", "pods", "-n", "shop", "-o", "wide"], "");
+    assert_eq!(wide.matches("Running").count(), 3, "{wide}");
+    assert!(wide.lines().next().is_some_and(|head| head.contains("NODE")) && wide.contains("node-1"), "{wide}");
+    server.kubectl(&["set", "image", "deploy/web", "-n", "shop", "web=nginx:2"], "");
+    let rolled = server.kubectl(&["rollout", "status", "deploy/web", "-n", "shop", "--timeout=30s"], "");
+    assert!(rolled.contains("successfully rolled out"), "{rolled}");
+    let history = server.kubectl(&["rollout", "history", "deploy/web", "-n", "shop"], "");
+    assert!(history.lines().any(|line| line.starts_with('2')), "{history}");
+    server.kubectl(&["rollout", "undo", "deploy/web", "-n", "shop"], "");
+    server.kubectl(&["wait", "--for=condition=Available", "deploy/web", "-n", "shop", "--timeout=20s"], "");
+    let image = ["get", "deploy", "web", "-n", "shop", "-o", "jsonpath={.spec.template.spec.containers[0].image}"];
+    assert_eq!(server.kubectl(&image, ""), "nginx:1");
+    let endpoints = server.kubectl(&["get", "endpointslices", "-n", "shop"], "");
+    assert!(endpoints.contains("10.244."), "{endpoints}");
+    let nodes = server.kubectl(&["get", "nodes"], "");
+    assert!(nodes.contains("node-1") && nodes.contains("Ready"), "{nodes}");
+    server.kubectl(&["delete", "deploy/web", "-n", "shop", "--wait=true", "--timeout=20s"], "");
+    server.kubectl(&["wait", "--for=delete", "pod", "-l", "app=web", "-n", "shop", "--timeout=20s"], "");
+}
+
+#[test]
+fn kubectl_applies_from_the_client_diffs_and_patches() {
+    let server = Server::with_shop();
+    let green = SHOP.replace("blue", "green");
+    let diff = server.kubectl_output(&["diff", "--server-side", "--force-conflicts", "-f", "-"], &green);
+    let told = String::from_utf8_lossy(&diff.stdout).into_owned();
+    assert!(diff.status.code() == Some(1) && told.contains("+  colour: green"), "{told}");
+    let own = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, namespace: shop}\ndata: {a: one, b: two}\n";
+    server.kubectl(&["apply", "-f", "-"], own);
+    let applied = server.kubectl(&["apply", "-f", "-"], &own.replace(", b: two", "").replace("one", "three"));
+    assert_eq!(applied, "configmap/mine configured\n");
+    let data = ["get", "cm", "mine", "-n", "shop", "-o", "jsonpath={.data}"];
+    assert_eq!(server.kubectl(&data, ""), "{\"a\":\"three\"}", "what is no longer declared goes");
+    server.kubectl(&["patch", "cm", "mine", "-n", "shop", "--type=merge", "-p", "{\"data\":{\"c\":\"four\"}}"], "");
+    server.kubectl(&["annotate", "cm", "mine", "-n", "shop", "note=kept"], "");
+    server.kubectl(&["create", "-f", "-"], &own.replace("mine", "other"));
+    let described = server.kubectl(&["describe", "cm", "mine", "-n", "shop"], "");
+    assert!(described.contains("note: kept") && described.contains("four"), "{described}");
+    server.kubectl(&["delete", "cm", "other", "-n", "shop"], "");
+    assert!(!server.kubectl_output(&["get", "cm", "other", "-n", "shop"], "").status.success());
+}
+
+#[test]
+fn kubectl_explains_describes_and_lists() {
+    let server = Server::with_shop();
+    let explained = server.kubectl(&["explain", "deployment.spec.strategy"], "");
+    assert!(explained.contains("FIELD: strategy") && explained.contains("rollingUpdate"), "{explained}");
+    let described = server.kubectl(&["describe", "deploy/web", "-n", "shop"], "");
+    assert!(described.contains("ScalingReplicaSet") && described.contains("1 available"), "{described}");
+    let pod = server.kubectl(&["describe", "pod", "-l", "app=web", "-n", "shop"], "");
+    assert!(pod.contains("Successfully assigned shop/web-") && pod.contains("Status:           Running"), "{pod}");
+    let listed = server.kubectl(&["api-resources", "--api-group=apps"], "");
+    assert!(listed.contains("statefulsets"), "{listed}");
+    assert!(server.kubectl(&["get", "all", "-n", "shop"], "").contains("replicaset.apps/web-"));
+    assert!(server.kubectl(&["get", "events", "-n", "shop"], "").contains("SuccessfulCreate"));
+}
+
+#[test]
+fn kubectl_watches_as_things_happen() {
+    let server = Server::with_shop();
+    let mut watching =
+        server.command(&["get", "cm", "-n", "shop", "-w", "-o", "name"]).spawn().expect("kubectl starts");
+    let mut lines = BufReader::new(watching.stdout.take().expect("piped")).lines();
+    let mut next = || lines.next().expect("a line").expect("a text");
+    let known = [next(), next()];
+    assert!(known.contains(&"configmap/settings".to_owned()), "{known:?}");
+    server.kubectl(&["annotate", "cm/settings", "-n", "shop", "seen=yes"], "");
+    assert_eq!(next(), "configmap/settings");
+    watching.kill().expect("it runs");
+    watching.wait().expect("it ends");
+}
+
+#[test]
 fn mistakes_end_with_code_2_and_one_line() {
     let output = Command::new(env!("CARGO_BIN_EXE_sindri-apiserver"))
         .args(["serve", "--kubeconfig", "/nonexistent/directory/kubeconfig"])
@@ -159,4 +258,33 @@ fn sigterm_ends_the_server_cleanly() {
     let sent = Command::new("kill").arg(server.process.id().to_string()).status().expect("kill runs");
     assert!(sent.success());
     assert_eq!(server.process.wait().expect("the server ends").code(), Some(0));
+}
+
+#[test]
+fn plain_http_needs_no_token_and_tls_does() {
+    let plain = Server::start_with(&["--plain-http", "--nodes=0"]);
+    assert!(plain.url.starts_with("http://127.0.0.1:"), "{}", plain.url);
+    assert_eq!(plain.kubectl(&["get", "nodes", "-o", "name"], ""), "");
+    let server = Server::start();
+    assert!(server.url.starts_with("https://127.0.0.1:"), "{}", server.url);
+    let refused = server.kubectl_output(&["get", "ns", "--token=nonsense"], "");
+    assert!(!refused.status.success());
+    let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&path.metadata().expect("it is there")) & 0o777;
+    assert_eq!(mode(&server.home.path().join("kubeconfig")), 0o600);
+    assert_eq!(mode(&server.home.path().join("certificates/admin.key")), 0o600);
+}
+
+#[test]
+fn a_client_certificate_says_who_asks() {
+    let server = Server::start();
+    let file = |name: &str| server.home.path().join("certificates").join(name).display().to_string();
+    let mut bare = std::fs::read_to_string(server.home.path().join("kubeconfig")).expect("a kubeconfig");
+    bare = bare.lines().filter(|line| !line.contains("token:")).map(|line| format!("{line}\n")).collect();
+    let anonymous = server.home.path().join("anonymous");
+    std::fs::write(&anonymous, bare).expect("a file");
+    let anonymous = format!("--kubeconfig={}", anonymous.display());
+    let (certificate, key) =
+        (format!("--client-certificate={}", file("admin.crt")), format!("--client-key={}", file("admin.key")));
+    let listed = server.kubectl(&["get", "ns", "-o", "name", &anonymous, &certificate, &key], "");
+    assert!(listed.contains("namespace/default"), "{listed}");
 }

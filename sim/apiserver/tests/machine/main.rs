@@ -1,6 +1,7 @@
 //! The machine seen from outside: what goes in, what comes out, and what the journal says.
 
 mod access;
+mod admin;
 mod apply;
 mod discovery;
 mod errors;
@@ -13,5 +14,7 @@ mod lists;
 mod owners;
 mod parts;
 mod random;
+mod sets;
 mod watches;
+mod workloads;
 mod writes;

@@ -143,7 +143,7 @@ impl Wanted {
             ProviderName::Kind => Ok(Box::new(Kind::default())),
             ProviderName::Sim => {
                 let own = std::env::current_exe().map_err(|error| ClusterError::Mistake(error.to_string()))?;
-                Ok(Box::new(Sim::beside(&own)))
+                Ok(Box::new(Sim::beside(&own).whole()))
             }
             ProviderName::Kubeconfig => Err(ClusterError::Mistake(
                 "--cluster kubeconfig is a cluster that runs already: there is nothing to start".to_owned(),

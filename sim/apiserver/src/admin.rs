@@ -1,0 +1,273 @@
+//! The administrator's hand in a served machine: faults, time, and what becomes of pods, below `/sindri/`.
+//!
+//! It stands in front of the machine as a [`Gate`] and as a clock, so that the machine itself stays what it is.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::Method;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::controllers::PodRule;
+use crate::error::ApiError;
+use crate::request::{Fault, Request};
+use crate::response::Response;
+use crate::serve::{Admission, Clock, Gate};
+use crate::shared::SharedServer;
+
+/// How every path of the administrator begins.
+pub(crate) const PREFIX: &str = "/sindri/";
+/// How many rules there may be.
+const RULES_MAX: usize = 1_000;
+/// The longest delay of a request.
+const DELAY_MAX: Duration = Duration::from_secs(600);
+/// How far time is moved at once: ten years.
+const ADVANCE_SECONDS_MAX: i64 = 10 * 366 * 86_400;
+/// How many moments at which something is due are visited on the way.
+const STEPS_MAX: usize = 1_000_000;
+
+/// What goes wrong with the requests that fit. What a rule does not say fits everything.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct FaultRule {
+    /// The HTTP method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// How the path begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// How many requests it happens to; without a number, to all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// How long the request waits first.
+    pub delay_milliseconds: u64,
+    /// What happens then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<NamedFault>,
+}
+
+/// A [`Fault`] as it is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum NamedFault {
+    /// The server refuses and changes nothing.
+    #[serde(rename_all = "camelCase")]
+    Refuse {
+        /// The status of the answer.
+        status: u16,
+        /// How long the client is asked to wait.
+        #[serde(default)]
+        retry_after_seconds: Option<u64>,
+    },
+    /// It happens, and the answer is lost.
+    LoseAnswer,
+    /// The connection breaks before anything happens.
+    Cut,
+    /// What is sent is changed by a merge patch.
+    Rewrite(Value),
+}
+
+impl NamedFault {
+    fn to_fault(&self) -> Fault {
+        match self {
+            Self::Refuse { status, retry_after_seconds } => {
+                Fault::Refuse { status: *status, retry_after_secs: *retry_after_seconds }
+            }
+            Self::LoseAnswer => Fault::LoseAnswer,
+            Self::Cut => Fault::CutBeforeCommit,
+            Self::Rewrite(patch) => Fault::Rewrite(patch.clone()),
+        }
+    }
+}
+
+impl FaultRule {
+    fn fits(&self, request: &Request) -> bool {
+        self.method.as_deref().is_none_or(|method| request.method.as_str().eq_ignore_ascii_case(method))
+            && self.path.as_deref().is_none_or(|path| request.path.starts_with(path))
+    }
+
+    /// What is wrong with the rule itself.
+    fn mistake(&self) -> Option<String> {
+        let status = match &self.fault {
+            Some(NamedFault::Refuse { status, .. }) => *status,
+            Some(NamedFault::LoseAnswer | NamedFault::Cut | NamedFault::Rewrite(_)) | None => 500,
+        };
+        if !(400..600).contains(&status) {
+            return Some(format!("{status} is no status of a refusal: 400 to 599"));
+        }
+        let most = u64::try_from(DELAY_MAX.as_millis()).unwrap_or(u64::MAX);
+        (self.delay_milliseconds > most).then(|| format!("a request waits at most {most} milliseconds"))
+    }
+}
+
+/// What is asked of time.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct TimeChange {
+    advance_seconds: i64,
+    freeze: Option<bool>,
+}
+
+#[derive(Default)]
+struct State {
+    rules: Vec<FaultRule>,
+    ahead: SignedDuration,
+    frozen: Option<Timestamp>,
+}
+
+/// Faults and time of a served machine. Clones are the same.
+#[derive(Clone)]
+pub struct Admin {
+    state: Arc<Mutex<State>>,
+    base: Clock,
+}
+
+impl Admin {
+    /// Time comes from here, until it is moved.
+    #[must_use]
+    pub fn new(base: Clock) -> Self {
+        Self { state: Arc::default(), base }
+    }
+
+    /// The clock of the machine.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        let admin = self.clone();
+        Arc::new(move || admin.now())
+    }
+
+    fn with<R>(&self, using: impl FnOnce(&mut State) -> R) -> R {
+        using(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn now(&self) -> Timestamp {
+        let base = (self.base)();
+        self.with(|state| state.frozen.unwrap_or_else(|| crate::pointer::later(base, state.ahead)))
+    }
+
+    /// Answers a request below `/sindri/`. The caller has found out that the administrator asks.
+    pub(crate) fn answer(&self, server: &SharedServer, request: &Request) -> Response {
+        let answered = match request.path.strip_prefix(PREFIX).unwrap_or_default() {
+            "faults" => self.answer_faults(request),
+            "time" => self.answer_time(server, request),
+            "pods" => self.answer_pods(server, request),
+            _ => Err(ApiError::NoSuchPath),
+        };
+        answered.map_or_else(ApiError::into_response, |body| Response::json(200, &body))
+    }
+
+    fn answer_faults(&self, request: &Request) -> Result<Value, ApiError> {
+        match request.method {
+            Method::GET => {}
+            Method::DELETE => self.with(|state| state.rules.clear()),
+            Method::POST => {
+                let rule: FaultRule = read(request)?;
+                if let Some(mistake) = rule.mistake() {
+                    return Err(ApiError::bad_request(mistake));
+                }
+                let full = self.with(|state| {
+                    let full = state.rules.len() >= RULES_MAX;
+                    if !full {
+                        state.rules.push(rule);
+                    }
+                    full
+                });
+                if full {
+                    return Err(ApiError::bad_request(format!("there are {RULES_MAX} rules already")));
+                }
+            }
+            _ => return Err(ApiError::method_not_allowed()),
+        }
+        Ok(self.with(|state| json!({ "rules": state.rules })))
+    }
+
+    fn answer_time(&self, server: &SharedServer, request: &Request) -> Result<Value, ApiError> {
+        match request.method {
+            Method::GET => {}
+            Method::POST => self.change_time(server, &read(request)?)?,
+            _ => return Err(ApiError::method_not_allowed()),
+        }
+        let now = self.now();
+        Ok(self.with(|state| {
+            json!({"now": now.to_string(), "frozen": state.frozen.is_some(), "aheadSeconds": state.ahead.as_secs()})
+        }))
+    }
+
+    /// Moves time. What is due on the way happens when it is due.
+    fn change_time(&self, server: &SharedServer, change: &TimeChange) -> Result<(), ApiError> {
+        let seconds = change.advance_seconds;
+        if !(0..=ADVANCE_SECONDS_MAX).contains(&seconds) {
+            let message = format!("time goes on by at most {ADVANCE_SECONDS_MAX} seconds at once, and never back");
+            return Err(ApiError::bad_request(message));
+        }
+        let now = self.now();
+        match change.freeze {
+            Some(true) => self.with(|state| state.frozen = Some(state.frozen.unwrap_or(now))),
+            Some(false) => {
+                let base = (self.base)();
+                self.with(|state| {
+                    // It goes on where it stood.
+                    if let Some(stood) = state.frozen.take() {
+                        state.ahead = stood.duration_since(base);
+                    }
+                });
+            }
+            None => {}
+        }
+        let step = SignedDuration::from_secs(seconds);
+        let end = crate::pointer::later(now, step);
+        server.with(|machine| {
+            for _ in 0..STEPS_MAX {
+                let Some(next) = machine.next_tick().filter(|next| *next <= end) else { break };
+                machine.tick(next.max(now));
+            }
+        });
+        self.with(|state| match &mut state.frozen {
+            Some(frozen) => *frozen = crate::pointer::later(*frozen, step),
+            None => state.ahead = state.ahead.saturating_add(step),
+        });
+        server.wake();
+        Ok(())
+    }
+
+    fn answer_pods(&self, server: &SharedServer, request: &Request) -> Result<Value, ApiError> {
+        let now = self.now();
+        match request.method {
+            Method::GET => {}
+            Method::DELETE => server.with(|machine| machine.forget_fates(now)),
+            Method::POST => {
+                let rule: PodRule = read(request)?;
+                server.with(|machine| machine.decide_fate(now, rule));
+            }
+            _ => return Err(ApiError::method_not_allowed()),
+        }
+        Ok(server.with(|machine| json!({ "rules": machine.fates() })))
+    }
+}
+
+fn read<T: for<'a> Deserialize<'a>>(request: &Request) -> Result<T, ApiError> {
+    serde_json::from_slice(&request.body).map_err(|error| ApiError::bad_request(error.to_string()))
+}
+
+impl Gate for Admin {
+    fn admit(&self, _now: Timestamp, request: &Request) -> Admission {
+        self.with(|state| {
+            let Some(index) = state.rules.iter().position(|rule| rule.fits(request)) else {
+                return Admission::default();
+            };
+            let rule = &mut state.rules[index];
+            let delay = Duration::from_millis(rule.delay_milliseconds).min(DELAY_MAX);
+            let fault = rule.fault.as_ref().map(NamedFault::to_fault);
+            let over = rule.times.as_mut().is_some_and(|times| {
+                *times = times.saturating_sub(1);
+                *times == 0
+            });
+            if over {
+                state.rules.remove(index);
+            }
+            Admission { delay, fault }
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! Cron jobs: a job at each of the times that a schedule names.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::cron_schedule::CronSchedule;
+use super::job_status::is_finished;
+use super::owned::Owned;
+use super::writing::{MANAGER, controlled_by, controller_reference, holds, is_taken, key_of, words};
+use crate::journal::StoredKey;
+use crate::pointer::{is_deleting, later, list, name, stamp, text, uid};
+use crate::schedule::{Task, Workload};
+use crate::server::ApiServer;
+
+const CONTROLLER: &str = "cronjob-controller";
+const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+/// How long before now is looked at when starts were missed; what is older is not made up for.
+const LOOK_BACK: SignedDuration = SignedDuration::from_hours(24 * 31);
+
+impl ApiServer {
+    pub(super) fn reconcile_cron_job(&mut self, now: Timestamp, key: &StoredKey) {
+        let Some(live) = self.stored(key).cloned() else { return };
+        let jobs = self.jobs_of(&live);
+        let mut told = Value::clone(&live);
+        note_jobs(&mut told, &jobs);
+        if !is_deleting(&live) && live.pointer("/spec/suspend") != Some(&json!(true)) {
+            self.start_due(now, key, &mut told);
+        }
+        self.replace_status(now, (CONTROLLER, MANAGER), key, &told);
+        if !is_deleting(&live) {
+            self.forget_jobs(now, &live, &jobs);
+        }
+    }
+
+    fn jobs_of(&self, owner: &Value) -> Vec<Owned> {
+        let here = self.store.in_namespace("batch", "jobs", text(owner, "/metadata/namespace"));
+        let own =
+            here.filter(|entry| controlled_by(&entry.object).is_some_and(|found| text(found, "/uid") == uid(owner)));
+        own.map(|entry| Owned { key: entry.key.clone(), object: entry.object.clone() }).collect()
+    }
+
+    /// Starts the job that is due, and plans the next look.
+    fn start_due(&mut self, now: Timestamp, key: &StoredKey, cron: &mut Value) {
+        let zone = text(cron, "/spec/timeZone");
+        if !matches!(zone, "" | "UTC" | "Etc/UTC") {
+            let message = format!("invalid timeZone: {zone:?}: this server knows UTC only");
+            return self.tell(now, CONTROLLER, &cron.clone(), ("Warning", "UnknownTimeZone"), &message);
+        }
+        let schedule = match CronSchedule::parse(text(cron, "/spec/schedule")) {
+            Ok(schedule) => schedule,
+            Err(why) => {
+                let message = format!("unparseable schedule: {:?} : {why}", text(cron, "/spec/schedule"));
+                return self.tell(now, CONTROLLER, &cron.clone(), ("Warning", "UnparseableSchedule"), &message);
+            }
+        };
+        let since = ["/status/lastScheduleTime", "/metadata/creationTimestamp"];
+        let since = since.iter().find_map(|pointer| text(cron, pointer).parse::<Timestamp>().ok()).unwrap_or(now);
+        let deadline = cron.pointer("/spec/startingDeadlineSeconds").and_then(Value::as_i64);
+        let back = deadline.map_or(LOOK_BACK, SignedDuration::from_secs).min(LOOK_BACK);
+        let first = since.max(now.checked_sub(back).unwrap_or(since));
+        if let Some(due) = schedule.last_until(first, now) {
+            self.start_job(now, cron, due);
+        }
+        if let Some(next) = schedule.next(now) {
+            let wait = later(next, self.lags.cron_job).duration_since(now);
+            self.schedule_after(now, wait, Task::Reconcile(Workload::CronJob, key.clone()));
+        }
+    }
+
+    fn start_job(&mut self, now: Timestamp, cron: &mut Value, due: Timestamp) {
+        let namespace = text(cron, "/metadata/namespace").to_owned();
+        let active = list(cron, "/status/active").to_vec();
+        match text(cron, "/spec/concurrencyPolicy") {
+            "Forbid" if !active.is_empty() => {
+                let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
+                return self.tell(now, CONTROLLER, &cron.clone(), ("Normal", "JobAlreadyActive"), message);
+            }
+            "Replace" => {
+                for reference in &active {
+                    let job = key_of("batch", "Job", "jobs", Some(&namespace), text(reference, "/name"));
+                    self.discard(now, CONTROLLER, &job);
+                    let message = format!("Deleted job {}", job.name);
+                    self.tell(now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulDelete"), &message);
+                }
+                cron["status"].as_object_mut().into_iter().for_each(|status| drop(status.remove("active")));
+            }
+            _ => {}
+        }
+        let job = job_at(cron, due);
+        match self.make(now, CONTROLLER, ("batch", "jobs"), &namespace, job) {
+            Ok(job) => {
+                let message = format!("Created job {}", name(&job));
+                self.tell(now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulCreate"), &message);
+                let mut active = list(cron, "/status/active").to_vec();
+                active.push(json!({
+                    "apiVersion": "batch/v1", "kind": "Job", "name": name(&job), "namespace": namespace,
+                    "uid": uid(&job), "resourceVersion": job["metadata"]["resourceVersion"],
+                }));
+                cron["status"]["active"] = json!(active);
+                cron["status"]["lastScheduleTime"] = json!(stamp(due));
+            }
+            Err(error) if is_taken(&error) => {}
+            Err(error) => {
+                let message = format!("Error creating job: {}", words(&error));
+                self.tell(now, CONTROLLER, &cron.clone(), ("Warning", "FailedCreate"), &message);
+            }
+        }
+    }
+
+    /// Deletes the oldest jobs that ended, but for as many as are kept.
+    fn forget_jobs(&mut self, now: Timestamp, cron: &Value, jobs: &[Owned]) {
+        let limits = [("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1)];
+        for (kind, field, otherwise) in limits {
+            let limit = cron.pointer(&format!("/spec/{field}")).and_then(Value::as_u64).unwrap_or(otherwise);
+            let mut ended: Vec<&Owned> = jobs.iter().filter(|job| holds(&job.object, kind)).collect();
+            ended.sort_by_key(|job| (text(&job.object, "/status/startTime").to_owned(), job.key.name.clone()));
+            let excess = ended.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+            for job in ended.into_iter().take(excess).filter(|job| !is_deleting(&job.object)) {
+                self.discard(now, CONTROLLER, &job.key);
+                let message = format!("Deleted job {}", job.key.name);
+                self.tell(now, CONTROLLER, cron, ("Normal", "SuccessfulDelete"), &message);
+            }
+        }
+    }
+}
+
+/// Which jobs run, and when one last succeeded.
+fn note_jobs(cron: &mut Value, jobs: &[Owned]) {
+    let runs = |reference: &&Value| {
+        jobs.iter().any(|job| uid(&job.object) == text(reference, "/uid") && !is_finished(&job.object))
+    };
+    let active: Vec<Value> = list(cron, "/status/active").iter().filter(runs).cloned().collect();
+    if let (true, Some(status)) = (active.is_empty(), cron["status"].as_object_mut()) {
+        status.remove("active");
+    } else {
+        cron["status"]["active"] = json!(active);
+    }
+    let ends = jobs.iter().filter(|job| holds(&job.object, "Complete"));
+    let last = ends.map(|job| text(&job.object, "/status/completionTime")).max().unwrap_or_default();
+    if last > text(cron, "/status/lastSuccessfulTime") {
+        cron["status"]["lastSuccessfulTime"] = json!(last);
+    }
+}
+
+/// The job for one moment; its name says which, so that there is one for each.
+fn job_at(cron: &Value, due: Timestamp) -> Value {
+    let template = &cron["spec"]["jobTemplate"];
+    let mut annotations = template.pointer("/metadata/annotations").cloned().unwrap_or_else(|| json!({}));
+    annotations[SCHEDULED] = json!(stamp(due));
+    json!({
+        "metadata": {
+            "name": format!("{}-{}", name(cron), due.as_second() / 60), "annotations": annotations,
+            "labels": template.pointer("/metadata/labels"), "ownerReferences": [controller_reference(cron)],
+        },
+        "spec": template["spec"],
+    })
+}

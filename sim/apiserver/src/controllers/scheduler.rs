@@ -1,0 +1,222 @@
+//! Nodes, and which of them a pod gets: one that it fits, with the fewest pods on it.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::owned::has_ended;
+use super::writing::{condition, key_of};
+use crate::journal::{StoredKey, Verb};
+use crate::pointer::{at, is_deleting, list, name, stamp, text};
+use crate::server::{ApiServer, Authorship};
+use crate::verbs::Maker;
+
+const SCHEDULER: &str = "default-scheduler";
+/// How many pods a node has room for.
+const PODS_MAX: usize = 110;
+
+impl ApiServer {
+    /// The same server with nodes, a scheduler that gives pods one, and kubelets that run them there.
+    #[must_use]
+    pub fn with_kubelet(mut self, now: Timestamp, nodes: &[&str]) -> Self {
+        self.workloads.kubelet = true;
+        for (index, node) in nodes.iter().enumerate() {
+            self.add_node(now, node, index);
+        }
+        self.take_journal();
+        self
+    }
+
+    fn add_node(&mut self, now: Timestamp, node: &str, index: usize) {
+        let maker = Maker { controller: "kubelet", manager: "kubelet" };
+        let labels = json!({
+            "beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+            "kubernetes.io/hostname": node, "kubernetes.io/os": "linux",
+        });
+        let object = json!({
+            "metadata": {"name": node, "labels": labels, "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
+            "spec": {"podCIDR": format!("10.244.{index}.0/24"), "podCIDRs": [format!("10.244.{index}.0/24")]},
+        });
+        if self.create_inside(now, maker, ("", "nodes"), None, object).is_err() {
+            return;
+        }
+        let key = key_of("", "Node", "nodes", None, node);
+        let Some(live) = self.stored(&key).cloned() else { return };
+        let mut ready = Value::clone(&live);
+        if let Some(spec) = ready["spec"].as_object_mut() {
+            spec.remove("taints");
+        }
+        let room = json!({"cpu": "8", "memory": "32Gi", "pods": PODS_MAX.to_string(), "ephemeral-storage": "100Gi"});
+        ready["status"] = json!({
+            "capacity": room, "allocatable": room,
+            "addresses": [
+                {"type": "InternalIP", "address": format!("10.0.0.{}", index + 1)},
+                {"type": "Hostname", "address": node},
+            ],
+            "conditions": conditions(&stamp(now)),
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+            "nodeInfo": {
+                "architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "v1.35.4",
+                "kubeProxyVersion": "", "containerRuntimeVersion": "simulated://1.0", "osImage": "simulated",
+                "kernelVersion": "simulated", "bootID": "", "machineID": "", "systemUUID": "",
+            },
+        });
+        let mut who = Authorship::controller("kubelet", Verb::Update);
+        who.subresource = "status";
+        self.write_as(now, &who, "kubelet", &key, &ready);
+    }
+
+    /// Gives a pod a node, or says why none will do.
+    pub(super) fn schedule_pod(&mut self, now: Timestamp, key: &StoredKey) {
+        let Some(pod) = self.stored(key).cloned() else { return };
+        let waits = text(&pod, "/spec/nodeName").is_empty() && !is_deleting(&pod) && !has_ended(&pod);
+        let gated = !list(&pod, "/spec/schedulingGates").is_empty();
+        if !waits || gated || text(&pod, "/spec/schedulerName") != SCHEDULER {
+            return;
+        }
+        let mut bound = Value::clone(&pod);
+        let who = Authorship::controller(SCHEDULER, Verb::Update);
+        match self.choose_node(&pod) {
+            Ok(node) => {
+                bound["spec"]["nodeName"] = json!(node);
+                set_scheduled(&mut bound, &stamp(now), None);
+                self.commit(now, &who, key.clone(), bound);
+                let place = format!("{}/{}", text(&pod, "/metadata/namespace"), name(&pod));
+                let message = format!("Successfully assigned {place} to {node}");
+                self.tell(now, SCHEDULER, &pod, ("Normal", "Scheduled"), &message);
+            }
+            Err(why) => {
+                set_scheduled(&mut bound, &stamp(now), Some(&why));
+                if condition(&pod, "PodScheduled").is_none_or(|known| known["message"] != json!(why)) {
+                    self.replace_status(now, (SCHEDULER, "kube-scheduler"), key, &bound);
+                    self.tell(now, SCHEDULER, &pod, ("Warning", "FailedScheduling"), &why);
+                }
+            }
+        }
+    }
+
+    fn choose_node(&self, pod: &Value) -> Result<String, String> {
+        let nodes: Vec<&Value> = self.nodes().collect();
+        let mut reasons: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+        let mut best: Option<(usize, &str)> = None;
+        for node in &nodes {
+            let load = self.pods_on(name(node));
+            match unfit(pod, node).or_else(|| (load >= PODS_MAX).then(|| "Too many pods".to_owned())) {
+                Some(reason) => *reasons.entry(reason).or_default() += 1,
+                None if best.is_none_or(|(least, _)| load < least) => best = Some((load, name(node))),
+                None => {}
+            }
+        }
+        if let Some((_, node)) = best {
+            return Ok(node.to_owned());
+        }
+        let told: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        Err(if nodes.is_empty() {
+            "no nodes available to schedule pods".to_owned()
+        } else {
+            format!("0/{} nodes are available: {}.", nodes.len(), told.join(", "))
+        })
+    }
+
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Value> {
+        let shelf = self.store.shelf("", "nodes").into_iter().flat_map(|shelf| shelf.values());
+        shelf.map(|entry| &*entry.object)
+    }
+
+    fn pods_on(&self, node: &str) -> usize {
+        let shelf = self.store.shelf("", "pods").into_iter().flat_map(|shelf| shelf.values());
+        shelf.filter(|entry| text(&entry.object, "/spec/nodeName") == node && !has_ended(&entry.object)).count()
+    }
+}
+
+fn conditions(at: &str) -> Value {
+    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": message,
+            "lastHeartbeatTime": at, "lastTransitionTime": at,
+        })
+    };
+    json!([
+        condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+    ])
+}
+
+/// Sets the condition that says whether a pod has a node.
+fn set_scheduled(pod: &mut Value, at: &str, why_not: Option<&str>) {
+    let others = list(pod, "/status/conditions").iter().filter(|known| known["type"] != "PodScheduled");
+    let mut conditions: Vec<Value> = others.cloned().collect();
+    let mut scheduled = json!({
+        "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": at,
+        "observedGeneration": pod["metadata"]["generation"],
+    });
+    if let Some(why) = why_not {
+        scheduled["status"] = json!("False");
+        scheduled["reason"] = json!("Unschedulable");
+        scheduled["message"] = json!(why);
+    }
+    conditions.push(scheduled);
+    pod["status"]["conditions"] = json!(conditions);
+}
+
+/// Why a pod does not fit a node.
+pub(super) fn unfit(pod: &Value, node: &Value) -> Option<String> {
+    if at(node, "/spec/unschedulable") == Some(&json!(true)) {
+        return Some("node(s) were unschedulable".to_owned());
+    }
+    if let Some(taint) = intolerable(pod, node, &["NoSchedule", "NoExecute"]) {
+        let (key, value) = (text(taint, "/key"), text(taint, "/value"));
+        return Some(format!("node(s) had untolerated taint {{{key}: {value}}}"));
+    }
+    (!wants(pod, node)).then(|| "node(s) didn't match Pod's node affinity/selector".to_owned())
+}
+
+/// A taint of these effects that a pod does not tolerate.
+pub(super) fn intolerable<'a>(pod: &Value, node: &'a Value, effects: &[&str]) -> Option<&'a Value> {
+    let tolerates = |taint: &Value| {
+        list(pod, "/spec/tolerations").iter().any(|toleration| {
+            let (key, effect) = (text(toleration, "/key"), text(toleration, "/effect"));
+            let exists = text(toleration, "/operator") == "Exists";
+            (effect.is_empty() || effect == text(taint, "/effect"))
+                && (key == text(taint, "/key") || key.is_empty() && exists)
+                && (exists || text(toleration, "/value") == text(taint, "/value"))
+        })
+    };
+    let mut taints = list(node, "/spec/taints").iter();
+    taints.find(|taint| effects.contains(&text(taint, "/effect")) && !tolerates(taint))
+}
+
+/// Whether a node has what a pod asks for.
+pub(super) fn wants(pod: &Value, node: &Value) -> bool {
+    let labels = at(node, "/metadata/labels");
+    let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
+    let selector = at(pod, "/spec/nodeSelector").and_then(Value::as_object);
+    let selected = selector.into_iter().flatten().all(|(key, value)| label(key) == value.as_str());
+    let terms =
+        list(pod, "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+    let term_fits = |term: &Value| {
+        let expressions = list(term, "/matchExpressions");
+        let fields = list(term, "/matchFields");
+        !(expressions.is_empty() && fields.is_empty())
+            && expressions.iter().all(|expression| requirement_holds(expression, label(text(expression, "/key"))))
+            && fields.iter().all(|field| requirement_holds(field, Some(name(node))))
+    };
+    selected && (terms.is_empty() || terms.iter().any(term_fits))
+}
+
+fn requirement_holds(requirement: &Value, found: Option<&str>) -> bool {
+    let values = list(requirement, "/values");
+    let among = found.is_some_and(|found| values.iter().any(|value| value.as_str() == Some(found)));
+    let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());
+    let bound = number(values.first().and_then(Value::as_str));
+    match text(requirement, "/operator") {
+        "In" => among,
+        "NotIn" => !among,
+        "Exists" => found.is_some(),
+        "DoesNotExist" => found.is_none(),
+        "Gt" => number(found).zip(bound).is_some_and(|(found, bound)| found > bound),
+        "Lt" => number(found).zip(bound).is_some_and(|(found, bound)| found < bound),
+        _ => false,
+    }
+}

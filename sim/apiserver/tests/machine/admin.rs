@@ -1,0 +1,92 @@
+//! The administrator's endpoint: faults, time, and what becomes of pods.
+
+use serde_json::Value;
+
+use crate::kubectl::Server;
+
+impl Server {
+    /// Asks with the administrator's token, as any program would.
+    fn ask(&self, method: &str, path: &str, body: &str) -> (String, Value) {
+        let token = std::fs::read_to_string(self.home.path().join("certificates/token")).expect("a token");
+        self.ask_with(&token, method, path, body)
+    }
+
+    fn ask_with(&self, token: &str, method: &str, path: &str, body: &str) -> (String, Value) {
+        let authority = self.home.path().join("certificates/ca.crt");
+        let output = std::process::Command::new("curl")
+            .args(["--silent", "--cacert"])
+            .arg(authority)
+            .args(["-X", method, "-H", &format!("Authorization: Bearer {token}"), "-d", body])
+            .args(["-w", "\n%{http_code}", &format!("{}{path}", self.url)])
+            .output()
+            .expect("curl must be on the PATH for this test");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (body, status) = text.rsplit_once('\n').expect("a status");
+        (status.to_owned(), serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+}
+
+#[test]
+fn a_fault_happens_as_often_as_it_was_ordered() {
+    let server = Server::start();
+    let rule = r#"{"method":"GET","path":"/api/v1/namespaces","times":1,"fault":{"refuse":{"status":503,"retryAfterSeconds":1}}}"#;
+    assert_eq!(server.ask("POST", "/sindri/faults", rule).0, "200");
+    assert_eq!(server.ask("GET", "/api/v1/namespaces", "").0, "503");
+    assert_eq!(server.ask("GET", "/api/v1/namespaces", "").0, "200");
+    assert_eq!(server.ask("POST", "/sindri/faults", r#"{"fault":"cut"}"#).0, "200");
+    assert_eq!(server.ask("GET", "/version", "").0, "000", "the connection is cut");
+    let (_, left) = server.ask("DELETE", "/sindri/faults", "");
+    assert_eq!(left["rules"].as_array().map(Vec::len), Some(0));
+    assert_eq!(server.ask("GET", "/version", "").0, "200");
+}
+
+#[test]
+fn time_stands_and_goes_on_as_it_is_told() {
+    let server = Server::start();
+    let now = |answer: &Value| answer["now"].as_str().expect("a time").to_owned();
+    let (_, frozen) = server.ask("POST", "/sindri/time", r#"{"freeze":true}"#);
+    let (_, still) = server.ask("GET", "/sindri/time", "");
+    assert_eq!(now(&frozen), now(&still));
+    let cron = "
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: tick}
+spec:
+  schedule: '0 * * * *'
+  jobTemplate:
+    spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}}}
+";
+    server.kubectl(&["apply", "-f", "-"], cron);
+    assert_eq!(server.kubectl(&["get", "jobs", "-o", "name"], ""), "");
+    assert_eq!(server.ask("POST", "/sindri/time", r#"{"advanceSeconds":7200}"#).0, "200");
+    let jobs = server.kubectl(&["get", "jobs"], "");
+    assert_eq!(jobs.matches("Complete").count(), 2, "two hours in a moment: {jobs}");
+    assert_eq!(server.ask("POST", "/sindri/time", r#"{"advanceSeconds":-1}"#).0, "400");
+    let (_, moved) = server.ask("POST", "/sindri/time", r#"{"freeze":false}"#);
+    assert_eq!(moved["frozen"], false);
+    assert!(now(&moved) > now(&still), "it goes on where it stood");
+}
+
+#[test]
+fn pods_crash_when_they_are_told_to() {
+    let server = Server::start();
+    let rule = r#"{"image":"broken","fate":"crash-loop"}"#;
+    assert_eq!(server.ask("POST", "/sindri/pods", rule).0, "200");
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: sick}\nspec: {containers: [{name: main, image: broken}]}\n";
+    server.kubectl(&["apply", "-f", "-"], pod);
+    assert_eq!(server.ask("POST", "/sindri/time", r#"{"advanceSeconds":60}"#).0, "200");
+    let listed = server.kubectl(&["get", "pod", "sick"], "");
+    assert!(listed.contains("CrashLoopBackOff"), "{listed}");
+}
+
+#[test]
+fn only_the_administrator_may_use_it_and_nonsense_is_refused() {
+    let server = Server::start();
+    assert_eq!(server.ask_with("guess", "GET", "/sindri/faults", "").0, "401");
+    assert_eq!(server.ask_with("", "GET", "/sindri/faults", "").0, "403", "nobody in particular");
+    assert_eq!(server.ask_with("", "GET", "/api/v1/namespaces", "").0, "403");
+    assert_eq!(server.ask("POST", "/sindri/faults", "{").0, "400");
+    assert_eq!(server.ask("POST", "/sindri/faults", r#"{"fault":{"refuse":{"status":200}}}"#).0, "400");
+    assert_eq!(server.ask("POST", "/sindri/pods", r#"{"fate":"unknown"}"#).0, "400");
+    assert_eq!(server.ask("GET", "/sindri/elsewhere", "").0, "404");
+}
