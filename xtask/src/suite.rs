@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use crate::postgres::Postgres;
-use crate::process::{Run, build, root};
+use crate::process::{Run, build, root, target};
 use crate::{REAL_BINARIES, documents, mutants, tools};
 
 /// Passed and failed.
@@ -24,10 +24,13 @@ impl Counts {
 /// Where tests find a PostgreSQL of their own.
 const TEST_POSTGRES: &str = "SINDRI_TEST_POSTGRES_URL";
 
+/// How a controller's author uses the simulated API server.
+const EXAMPLE: &str = "sim/apiserver/examples/greeter";
+
 type Part = (&'static str, fn() -> Result<Counts, String>);
 
 /// Every part. The second of them builds what the others run.
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     ("format", || succeeds(Run::cargo().args(["fmt", "--all", "--check"]))),
     ("build", || build_everything().map(|()| Counts::of(true))),
     ("lints", || {
@@ -36,9 +39,14 @@ const PARTS: [Part; 12] = [
     }),
     ("tests", || {
         let postgres = Postgres::start()?;
-        cargo_test(Run::cargo().env(TEST_POSTGRES, postgres.url()), &["--workspace", "--bins", "--lib", "--tests"])
+        cargo_test(release_tests(&["--workspace", "--bins", "--lib", "--tests"]).env(TEST_POSTGRES, postgres.url()))
     }),
-    ("doc tests", || cargo_test(Run::cargo(), &["--workspace", "--doc"])),
+    ("doc tests", || cargo_test(release_tests(&["--workspace", "--doc"]))),
+    ("example", || {
+        // A project of its own with its own features: what it builds is kept apart.
+        let cargo = Run::cargo().directory(root().join(EXAMPLE)).env("CARGO_TARGET_DIR", target().join("example"));
+        cargo_test(cargo.args(["test", "--quiet", "--locked", "--no-fail-fast"]))
+    }),
     ("fidelity", || succeeds(Run::built("sindri-fidelity").args(["--sequences", "0", "--root"]).arg(root()))),
     ("control plane", control_plane),
     ("simulation", || succeeds(Run::built("sindri-sim").args(["sim", "--root"]).arg(root()))),
@@ -118,10 +126,13 @@ fn succeeds(run: Run) -> Result<Counts, String> {
 }
 
 /// Runs tests and adds up what the test binaries say.
-fn cargo_test(cargo: Run, which: &[&str]) -> Result<Counts, String> {
+fn release_tests(which: &[&str]) -> Run {
+    Run::cargo().args(["test", "--quiet", "--release", "--no-fail-fast"]).args(which)
+}
+
+fn cargo_test(tests: Run) -> Result<Counts, String> {
     let mut counts = Counts::default();
-    let run = cargo.args(["test", "--quiet", "--release", "--no-fail-fast"]).args(which);
-    let code = run.watched(|line| {
+    let code = tests.watched(|line| {
         if let Some(result) = line.strip_prefix("test result: ") {
             counts.passed += number_before(result, " passed");
             counts.failed += number_before(result, " failed");

@@ -147,6 +147,28 @@ impl Admin {
         self.with(|state| state.frozen.unwrap_or_else(|| crate::pointer::later(base, state.ahead)))
     }
 
+    /// From now on something goes wrong with the requests that fit.
+    ///
+    /// # Errors
+    /// When the rule makes no sense, or there are too many.
+    pub fn fail(&self, rule: FaultRule) -> Result<(), String> {
+        if let Some(mistake) = rule.mistake() {
+            return Err(mistake);
+        }
+        self.with(|state| {
+            if state.rules.len() >= RULES_MAX {
+                return Err(format!("there are {RULES_MAX} rules already"));
+            }
+            state.rules.push(rule);
+            Ok(())
+        })
+    }
+
+    /// From now on nothing goes wrong.
+    pub fn heal(&self) {
+        self.with(|state| state.rules.clear());
+    }
+
     /// Answers a request below `/sindri/`. The caller has found out that the administrator asks.
     pub(crate) fn answer(&self, server: &SharedServer, request: &Request) -> Response {
         let answered = match request.path.strip_prefix(PREFIX).unwrap_or_default() {
@@ -161,23 +183,8 @@ impl Admin {
     fn answer_faults(&self, request: &Request) -> Result<Value, ApiError> {
         match request.method {
             Method::GET => {}
-            Method::DELETE => self.with(|state| state.rules.clear()),
-            Method::POST => {
-                let rule: FaultRule = read(request)?;
-                if let Some(mistake) = rule.mistake() {
-                    return Err(ApiError::bad_request(mistake));
-                }
-                let full = self.with(|state| {
-                    let full = state.rules.len() >= RULES_MAX;
-                    if !full {
-                        state.rules.push(rule);
-                    }
-                    full
-                });
-                if full {
-                    return Err(ApiError::bad_request(format!("there are {RULES_MAX} rules already")));
-                }
-            }
+            Method::DELETE => self.heal(),
+            Method::POST => self.fail(read(request)?).map_err(ApiError::bad_request)?,
             _ => return Err(ApiError::method_not_allowed()),
         }
         Ok(self.with(|state| json!({ "rules": state.rules })))

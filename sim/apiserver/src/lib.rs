@@ -29,6 +29,8 @@ mod request;
 mod response;
 mod route;
 mod rule;
+#[cfg(feature = "client")]
+mod sandbox;
 mod schedule;
 mod selector;
 mod serve;
@@ -49,6 +51,8 @@ pub use jiff::Timestamp;
 pub use journal::{Actor, StoredKey, Verb, Write};
 pub use request::{Credentials, Fault, Headers, Impersonation, Request, RequestError};
 pub use response::{Response, watch_headers};
+#[cfg(feature = "client")]
+pub use sandbox::Sandbox;
 pub use serve::{Admission, Clock, Gate, OpenGate, Port, serve, serve_port};
 pub use server::{ApiServer, BODY_BYTES_MAX, Lags};
 pub use shared::SharedServer;

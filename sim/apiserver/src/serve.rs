@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
-use hyper::body::{Frame, Incoming};
+use hyper::body::Frame;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -63,12 +63,14 @@ impl Gate for OpenGate {
     }
 }
 
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// The connection must end without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was cut")]
-struct Cut;
+pub(crate) struct Cut;
 
-type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// How long a handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -83,11 +85,11 @@ pub struct Port {
 }
 
 #[derive(Clone)]
-struct Front {
-    server: SharedServer,
-    clock: Clock,
-    gate: Arc<dyn Gate>,
-    port: Port,
+pub(crate) struct Front {
+    pub(crate) server: SharedServer,
+    pub(crate) clock: Clock,
+    pub(crate) gate: Arc<dyn Gate>,
+    pub(crate) port: Port,
 }
 
 /// Serves the machine until `shutdown` resolves. Open connections and watches end with it.
@@ -123,7 +125,7 @@ pub async fn serve_port<L>(
         tokio::select! {
             biased;
             () = &mut shutdown => return,
-            () = &mut ticking => unreachable!("the tick loop does not end"),
+            never = &mut ticking => match never {},
             Some(_ended) = connections.join_next() => {}
             (stream, _peer) = listener.accept() => {
                 connections.spawn(connection(stream, front.clone()));
@@ -133,7 +135,7 @@ pub async fn serve_port<L>(
 }
 
 /// Lets the control plane work when its work is due.
-async fn tick(front: &Front) {
+pub(crate) async fn tick(front: &Front) -> Infallible {
     loop {
         let mut changed = pin!(front.server.changed());
         changed.as_mut().enable();
@@ -185,11 +187,16 @@ where
     let _broken = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(
+/// Answers a request, wherever it came from.
+pub(crate) async fn respond<B>(
     front: Front,
     subject: Option<Subject>,
-    request: http::Request<Incoming>,
-) -> Result<http::Response<Body>, Cut> {
+    request: http::Request<B>,
+) -> Result<http::Response<Body>, Cut>
+where
+    B: hyper::body::Body,
+    B::Error: Into<BoxError>,
+{
     let mut request = match read(request).await? {
         Ok(request) => request,
         Err(refused) => return answer(&front, refused),
@@ -210,7 +217,11 @@ async fn respond(
 }
 
 /// Reads a whole request. The inner error is an answer that is due at once.
-async fn read(request: http::Request<Incoming>) -> Result<Result<Request, Response>, Cut> {
+async fn read<B>(request: http::Request<B>) -> Result<Result<Request, Response>, Cut>
+where
+    B: hyper::body::Body,
+    B::Error: Into<BoxError>,
+{
     let (parts, body) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     let mut read = match Request::new(parts.method, target) {

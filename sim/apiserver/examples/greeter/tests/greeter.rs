@@ -1,0 +1,107 @@
+//! The controller against an API server in this process. Time is virtual: hours take milliseconds.
+
+use std::time::Duration;
+
+use greeter::{Greeting, GreetingSpec, LOOK_EVERY};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::runtime::conditions::is_crd_established;
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, CustomResourceExt};
+use sindri_apiserver::{FaultRule, NamedFault, Sandbox};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+/// A cluster that knows greetings, and a controller that runs in it until the end of the test.
+async fn cluster() -> (Sandbox, Client, JoinSet<()>) {
+    let cluster = Sandbox::new(7);
+    let client = cluster.client();
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    definitions.create(&PostParams::default(), &Greeting::crd()).await.unwrap();
+    await_condition(definitions, "greetings.example.com", is_crd_established()).await.unwrap();
+    let mut running = JoinSet::new();
+    let controllers = client.clone();
+    running.spawn(async move { greeter::run(controllers, "default").await });
+    // A kind is served a moment after it is established: the watches may have to be begun twice.
+    sleep(Duration::from_secs(10)).await;
+    (cluster, client, running)
+}
+
+async fn greet(client: &Client, name: &str, whom: &str) {
+    let greetings: Api<Greeting> = Api::namespaced(client.clone(), "default");
+    let greeting = Greeting::new(name, GreetingSpec { whom: whom.to_owned() });
+    greetings.create(&PostParams::default(), &greeting).await.unwrap();
+}
+
+async fn words(client: &Client, name: &str) -> Option<String> {
+    let words: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    words.get_opt(name).await.unwrap()?.data?.remove("words")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_greeting_gets_its_words_and_keeps_them() {
+    let (_cluster, client, _running) = cluster().await;
+    greet(&client, "world", "world").await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(words(&client, "world").await.as_deref(), Some("Hello, world!"));
+
+    let all: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    all.delete("world", &DeleteParams::default()).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(words(&client, "world").await.as_deref(), Some("Hello, world!"), "somebody deleted them");
+
+    let other = serde_json::json!({"data": {"words": "Go away."}});
+    all.patch("world", &PatchParams::default(), &Patch::Merge(other)).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(words(&client, "world").await.as_deref(), Some("Hello, world!"), "somebody changed them");
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_go_with_their_greeting() {
+    let (_cluster, client, _running) = cluster().await;
+    greet(&client, "world", "world").await;
+    sleep(Duration::from_secs(1)).await;
+    let greetings: Api<Greeting> = Api::namespaced(client.clone(), "default");
+    greetings.delete("world", &DeleteParams::default()).await.unwrap();
+    // The garbage collector of the control plane does it.
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(words(&client, "world").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_is_asked_again() {
+    let (cluster, client, _running) = cluster().await;
+    let refuse = NamedFault::Refuse { status: 503, retry_after_seconds: None };
+    let rule =
+        FaultRule { method: Some("PATCH".to_owned()), times: Some(2), fault: Some(refuse), ..FaultRule::default() };
+    cluster.fail(rule).unwrap();
+    greet(&client, "world", "world").await;
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(words(&client, "world").await.as_deref(), Some("Hello, world!"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_lost_makes_nothing_twice() {
+    let (cluster, client, _running) = cluster().await;
+    let lose = Some(NamedFault::LoseAnswer);
+    cluster
+        .fail(FaultRule { method: Some("PATCH".to_owned()), times: Some(1), fault: lose, ..FaultRule::default() })
+        .unwrap();
+    greet(&client, "world", "world").await;
+    sleep(Duration::from_secs(30)).await;
+    let writes = cluster.machine(sindri_apiserver::ApiServer::take_journal);
+    let of_words = writes.iter().filter(|write| write.key.plural == "configmaps" && write.key.name == "world");
+    assert_eq!(of_words.count(), 1, "the second apply found everything as it was");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_day_without_anything_to_do_is_quiet_and_takes_no_time() {
+    let (cluster, client, _running) = cluster().await;
+    greet(&client, "world", "world").await;
+    sleep(Duration::from_secs(60)).await;
+    let (before, began) = (cluster.machine(|machine| machine.revision()), Instant::now());
+    sleep(Duration::from_secs(24 * 60 * 60)).await;
+    assert_eq!(cluster.machine(|machine| machine.revision()), before, "nothing was written in {:?}", began.elapsed());
+    assert!(began.elapsed() > 200 * LOOK_EVERY, "it was looked at again and again");
+}
