@@ -170,6 +170,11 @@ pub fn apply(
     }
     if let Some(previous) = &previous {
         prune(shape, &mut object, &previous.fields, &kept);
+        // What went with it is nobody's any more.
+        let removed = compare(shape, live, &object).removed;
+        for manager in managers.values_mut() {
+            manager.fields = manager.fields.difference(&removed);
+        }
     }
     // Who only becomes an owner of what is there already has no time of its own, or that of before.
     let manager = if content(&object) == content(live) {

@@ -167,6 +167,9 @@ fn variable(variable: &Value, at: &str) -> Vec<FieldError> {
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
         errors.push(FieldError::invalid(format!("{at}.valueFrom"), &json!(""), why));
     }
+    if from.get("fieldRef").is_some_and(Value::is_object) && text(from, "/fieldRef/fieldPath").is_empty() {
+        errors.push(FieldError::required(format!("{at}.valueFrom.fieldRef.fieldPath"), ""));
+    }
     if !text(variable, "/value").is_empty() && sources > 0 {
         let why = "may not be specified when `value` is not empty";
         errors.push(FieldError::invalid(format!("{at}.valueFrom"), &json!(""), why));
