@@ -231,8 +231,9 @@ impl ApiServer {
         let mut taken: Vec<(Value, Value, Value)> = Vec::new();
         for port in ports.into_iter().flatten() {
             if port.get("nodePort").is_none() {
-                let same =
-                    known.iter().find(|other| other["port"] == port["port"] && other["protocol"] == port["protocol"]);
+                // A port is known by its name, whatever else of it changed.
+                let used = |other: &Value| taken.iter().any(|(_, _, node)| other.get("nodePort") == Some(node));
+                let same = known.iter().find(|other| other.get("name") == port.get("name") && !used(other));
                 // One number serves another protocol of the same port too.
                 let shared = taken.iter().filter(|_| live.is_none()).find(|(number, protocol, node)| {
                     let twice = taken.iter().any(|other| other.1 == port["protocol"] && other.2 == *node);

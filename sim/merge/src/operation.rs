@@ -144,7 +144,8 @@ pub fn apply(
     let mut managers = live.map_or_else(|| Ok(Managers::new()), managers::read)?;
     if let Some(live) = live.filter(|_| managers.is_empty()) {
         let before = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
-        let fields = ownable(&compare(shape, writer.blank, live).added);
+        let since = compare(shape, writer.blank, live);
+        let fields = ownable(&since.added.union(&since.modified));
         managers.insert(before.key(Operation::Update), before.manager(fields));
     }
     let key = writer.key(Operation::Apply);

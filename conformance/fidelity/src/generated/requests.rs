@@ -54,7 +54,10 @@ fn metadata(dice: &mut Dice, thing: &Thing) -> Value {
         metadata["labels"] = labels.into();
     }
     dice.maybe(25, &mut metadata, "annotations", |dice| json!({"note": dice.one(&["1", "2"])}));
-    dice.maybe(10, &mut metadata, "finalizers", |dice| dice.some(&["example.com/one", "example.com/two"], 60).into());
+    dice.maybe(10, &mut metadata, "finalizers", |dice| {
+        let (one, two) = ("example.com/one", "example.com/two");
+        dice.one(&[json!([one]), json!([two]), json!([one, two])]).clone()
+    });
     metadata
 }
 
@@ -211,11 +214,8 @@ pub(super) fn get(composer: &mut Composer<'_>, index: usize) {
     let thing = composer.things[index].clone();
     let mut step = json!({"step": "get", "send": format!("GET {}", thing.path()), "keep": keep(&thing)});
     if composer.dice.percent(15) {
-        step["accept"] = json!(composer.dice.one(&[
-            "table",
-            "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
-            "application/yaml",
-        ]));
+        step["accept"] =
+            json!(composer.dice.one(&["table", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",]));
     }
     composer.steps.push(step);
 }

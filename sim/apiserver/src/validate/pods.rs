@@ -242,10 +242,29 @@ fn resources(container: &Value, at: &str) -> Vec<FieldError> {
     errors
 }
 
-/// What the author of a pod is warned of: ports that more than one container has.
+/// Variables that an earlier one of the same name is hidden by.
+fn hidden(spec: &Value, at: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for part in ["initContainers", "containers"] {
+        for (index, container) in list(spec, &format!("/{part}")).iter().enumerate() {
+            let variables = list(container, "/env");
+            for (number, variable) in variables.iter().enumerate() {
+                let name = text(variable, "/name");
+                if variables[..number].iter().any(|other| text(other, "/name") == name) {
+                    warnings.push(format!(
+                        "{at}.{part}[{index}].env[{number}]: hides previous definition of {name:?}, which may be dropped when using apply"
+                    ));
+                }
+            }
+        }
+    }
+    warnings
+}
+
+/// What the author of a pod is warned of: hidden variables, and ports that more than one container has.
 pub(super) fn warnings(spec: &Value, at: &str) -> Vec<String> {
     let mut seen: Vec<(&Value, String)> = Vec::new();
-    let mut warnings = Vec::new();
+    let mut warnings = hidden(spec, at);
     for part in ["initContainers", "containers"] {
         for (index, container) in list(spec, &format!("/{part}")).iter().enumerate() {
             for (number, port) in list(container, "/ports").iter().enumerate() {

@@ -137,6 +137,12 @@ impl ApiServer {
             }
             blank["status"] = status.clone();
         }
+        if let (true, Some(spec)) = (call.status(), live.and_then(|live| live.get("spec"))) {
+            if !blank.is_object() {
+                blank = json!({});
+            }
+            blank["spec"] = spec.clone();
+        }
         blank
     }
 

@@ -10,8 +10,11 @@ use crate::types::encode;
 use crate::validate::{self, schema};
 
 /// Places that errors show, of which Go still knows that they were there and empty.
-const SHOWN_EMPTY: [(&str, &str); 2] =
-    [("/spec/template/metadata/labels", "spec.template.metadata.labels"), ("/spec/rules", "spec")];
+const SHOWN_EMPTY: [(&str, &str); 3] = [
+    ("/spec/template/metadata/labels", "spec.template.metadata.labels"),
+    ("/spec/rules", "spec"),
+    ("/spec/resources/requests", "spec"),
+];
 
 /// What was there and empty, by the field that an error would name.
 pub(super) type Emptied = Vec<(&'static str, &'static str)>;
@@ -63,6 +66,7 @@ pub(super) fn check(
     for (field, empty) in emptied {
         for error in errors.iter_mut().filter(|error| error.field == *field) {
             error.message = error.message.replacen("Invalid value: null:", &format!("Invalid value: {empty}:"), 1);
+            error.message = error.message.replacen("\"Requests\": null", &format!("\"Requests\": {empty}"), 1);
         }
     }
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&call.target.resource, name(object), &errors)) }

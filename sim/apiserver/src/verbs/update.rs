@@ -245,7 +245,16 @@ fn check_stored_uid(call: &Call<'_>, object: &Value, found: &str) -> Result<(), 
     let resource = &call.target.resource;
     let group = if resource.custom { format!("{}/", resource.group) } else { String::new() };
     let namespace = call.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-    let key = format!("/registry/{group}{}/{namespace}{}", resource.plural, call.name);
+    let place = match resource.plural.as_str() {
+        _ if resource.custom => resource.plural.as_str(),
+        "services" => "services/specs",
+        "endpoints" => "services/endpoints",
+        "ingresses" => "ingress",
+        "replicationcontrollers" => "controllers",
+        "nodes" => "minions",
+        plural => plural,
+    };
+    let key = format!("/registry/{group}{place}/{namespace}{}", call.name);
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
     );
