@@ -105,7 +105,7 @@ fn control_plane() -> Result<Counts, String> {
             let which = ["--workspace", "--test", "control_plane", "--test", "recorded"];
             // Two at a time: each has a control plane. What was not run says so in its output.
             let how = ["--", "--include-ignored", "--nocapture", "--test-threads=2"];
-            let mut counts = cargo_test(Run::cargo(), &[which.as_slice(), &how].concat())?;
+            let mut counts = cargo_test(release_tests(&[which.as_slice(), &how].concat()))?;
             // Generated sequences, to the simulated server and to a real one.
             let sequences = ["--sequences", GENERATED_SEQUENCES, "--root"];
             let generated = succeeds(Run::built("sindri-fidelity").args(sequences).arg(root()))?;
@@ -125,11 +125,12 @@ fn succeeds(run: Run) -> Result<Counts, String> {
     run.code().map(|code| Counts::of(code == 0))
 }
 
-/// Runs tests and adds up what the test binaries say.
+/// The tests of the workspace.
 fn release_tests(which: &[&str]) -> Run {
     Run::cargo().args(["test", "--quiet", "--release", "--no-fail-fast"]).args(which)
 }
 
+/// Runs tests and adds up what the test binaries say.
 fn cargo_test(tests: Run) -> Result<Counts, String> {
     let mut counts = Counts::default();
     let code = tests.watched(|line| {

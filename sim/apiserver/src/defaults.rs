@@ -259,7 +259,6 @@ fn limits(item: &mut Value) {
 fn kind(of: &str, object: &mut Value) {
     match of {
         "Namespace" => namespace(object),
-        "Service" => balanced(object),
         "Secret" => secret(object),
         "Pod" => pod(object),
         "Job" => job(object),
@@ -290,7 +289,7 @@ fn field<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
 }
 
 /// The addresses of a load balancer are its own unless something else is said.
-fn balanced(service: &mut Value) {
+pub(crate) fn balanced(service: &mut Value) {
     if text(service, "/spec/type") != "LoadBalancer" {
         return;
     }

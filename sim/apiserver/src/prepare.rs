@@ -13,6 +13,8 @@ use crate::validate::service::is_reachable_from_outside;
 /// The range from which services get ports on nodes.
 const FIRST_NODE_PORT: u32 = 30_000;
 const NODE_PORTS: u32 = 2_768;
+/// The number of the address that services get which are only tried.
+const TRIED_ADDRESS: u32 = 60_000;
 /// Where pods find the token of their account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -88,6 +90,22 @@ impl ApiServer {
             }
             "Namespace" => object["spec"] = live["spec"].clone(),
             _ => {}
+        }
+    }
+
+    /// What is only tried gets an address and ports that nobody else does; tells what was given before.
+    pub(crate) fn given_for(&mut self, dry_run: bool) -> Option<(u32, u32)> {
+        dry_run.then(|| {
+            let given = (self.addresses, self.node_ports);
+            (self.addresses, self.node_ports) = (TRIED_ADDRESS, NODE_PORTS - 3);
+            given
+        })
+    }
+
+    /// Takes back what was given to something that was only tried.
+    pub(crate) fn take_back(&mut self, given: Option<(u32, u32)>) {
+        if let Some(given) = given {
+            (self.addresses, self.node_ports) = given;
         }
     }
 
@@ -203,6 +221,7 @@ impl ApiServer {
                 errors.push(FieldError::invalid(format!("spec.ports[{index}].nodePort"), &json!(number), &why));
             }
         }
+        errors.extend(family_mistakes(service));
         errors
     }
 
@@ -212,8 +231,9 @@ impl ApiServer {
         let mut taken: Vec<(Value, Value, Value)> = Vec::new();
         for port in ports.into_iter().flatten() {
             if port.get("nodePort").is_none() {
-                let same =
-                    known.iter().find(|other| other["port"] == port["port"] && other["protocol"] == port["protocol"]);
+                // A port is known by its name, whatever else of it changed.
+                let used = |other: &Value| taken.iter().any(|(_, _, node)| other.get("nodePort") == Some(node));
+                let same = known.iter().find(|other| other.get("name") == port.get("name") && !used(other));
                 // One number serves another protocol of the same port too.
                 let shared = taken.iter().filter(|_| live.is_none()).find(|(number, protocol, node)| {
                     let twice = taken.iter().any(|other| other.1 == port["protocol"] && other.2 == *node);
@@ -272,6 +292,26 @@ impl ApiServer {
         }
         Ok(())
     }
+}
+
+/// A cluster with one family of addresses has no others, except where nobody knows whose they are.
+fn family_mistakes(service: &Value) -> Vec<FieldError> {
+    let spec = service.get("spec").unwrap_or(&Value::Null);
+    let selects = spec.get("selector").and_then(Value::as_object).is_some_and(|selector| !selector.is_empty());
+    if text(spec, "/clusterIP") == "None" && !selects {
+        return Vec::new();
+    }
+    let mut errors = Vec::new();
+    for (index, family) in list(spec, "/ipFamilies").iter().enumerate().filter(|(_, family)| *family == "IPv6") {
+        let why = "not configured on this cluster";
+        errors.push(FieldError::invalid(format!("spec.ipFamilies[{index}]"), family, why));
+    }
+    let policy = text(spec, "/ipFamilyPolicy");
+    if policy == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        errors.push(FieldError::invalid("spec.ipFamilyPolicy", &json!(policy), why));
+    }
+    errors
 }
 
 /// A client may change either form of the address; the other follows.

@@ -1,5 +1,6 @@
 //! Objects as clients get them: in the version that they asked for, whole, as metadata, or as rows.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -100,17 +101,34 @@ impl Serialize for Item<'_> {
 struct Partial<'a> {
     api_version: &'static str,
     kind: &'static str,
-    metadata: Option<&'a Value>,
+    metadata: Option<Cow<'a, Value>>,
 }
 
 impl<'a> Partial<'a> {
     fn of(object: &'a Value) -> Self {
-        Self { api_version: META_VERSION, kind: "PartialObjectMetadata", metadata: object.get("metadata") }
+        Self { api_version: META_VERSION, kind: "PartialObjectMetadata", metadata: metadata_of(object) }
     }
+}
+
+/// The metadata of an object, without the annotation that a daemon set has only in the version that is served.
+fn metadata_of(object: &Value) -> Option<Cow<'_, Value>> {
+    const COUNT: &str = "deprecated.daemonset.template.generation";
+    let metadata = object.get("metadata")?;
+    if text(object, "/kind") != "DaemonSet" || metadata.pointer(&format!("/annotations/{COUNT}")).is_none() {
+        return Some(Cow::Borrowed(metadata));
+    }
+    let mut shown = metadata.clone();
+    if let Some(annotations) = shown.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.remove(COUNT);
+        if annotations.is_empty() {
+            shown.as_object_mut().map(|fields| fields.remove("annotations"));
+        }
+    }
+    Some(Cow::Owned(shown))
 }
 
 /// The metadata of an object.
 pub(crate) fn partial(object: &Value) -> Value {
-    let metadata = object.get("metadata").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    let metadata = metadata_of(object).map_or_else(|| Value::Object(Map::new()), Cow::into_owned);
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }

@@ -36,6 +36,11 @@ impl Selector {
         Ok(Self { labels, fields })
     }
 
+    /// Whether it selects at most one object of a namespace.
+    pub(crate) fn names_one(&self) -> bool {
+        self.fields.iter().any(|(field, _, equal)| field == "metadata.name" && *equal)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::cells;
-use crate::pointer::{list, name, text};
+use crate::pointer::{is_deleting, list, name, text};
 use crate::registry::Target;
 use crate::render::{convert, partial};
 
@@ -112,7 +112,25 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
         "Namespace" => vec![said("/status/phase")],
         "ConfigMap" => vec![json!(count("/data") + count("/binaryData"))],
         "Secret" => vec![said("/type"), json!(count("/data"))],
-        "Service" => vec![said("/spec/type"), or_none("/spec/clusterIP"), json!("<none>"), json!(ports(object))],
+        "Service" => {
+            vec![said("/spec/type"), or_none("/spec/clusterIP"), json!(outside(object)), json!(ports(object))]
+        }
+        "CronJob" => {
+            let suspended = object.pointer("/spec/suspend") == Some(&json!(true));
+            let active = list(object, "/status/active").len();
+            let zone = or_none("/spec/timeZone");
+            let suspended = if suspended { "True" } else { "False" };
+            vec![said("/spec/schedule"), zone, json!(suspended), json!(active), json!("<none>")]
+        }
+        "DaemonSet" => {
+            let counts = ["desired", "current", "ready", "updated", "available"].map(|name| match name {
+                "ready" | "available" => number(&format!("/status/number{}", capital(name))),
+                "updated" => number("/status/updatedNumberScheduled"),
+                other => number(&format!("/status/{other}NumberScheduled")),
+            });
+            let nodes = json!({ "matchLabels": object.pointer("/spec/template/spec/nodeSelector") });
+            counts.into_iter().map(|count| json!(count)).chain([json!(selector(Some(&nodes)))]).collect()
+        }
         "Deployment" => {
             let ready = format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas"));
             vec![json!(ready), json!(number("/status/updatedReplicas")), json!(number("/status/availableReplicas"))]
@@ -122,7 +140,7 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
             .to_vec(),
         "StatefulSet" => vec![json!(format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas")))],
         "PersistentVolumeClaim" => vec![
-            said("/status/phase"),
+            if is_deleting(object) { json!("Terminating") } else { said("/status/phase") },
             said("/spec/volumeName"),
             said("/status/capacity/storage"),
             json!(""),
@@ -137,6 +155,30 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
             vec![or_none("/spec/ingressClassName"), json!(hosts(object)), json!(""), json!(ports)]
         }
         _ => Vec::new(),
+    }
+}
+
+/// A word with a capital.
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
+}
+
+/// Where a service is reached from outside.
+fn outside(service: &Value) -> String {
+    let texts = |pointer: &str, field: &str| -> Vec<String> {
+        list(service, pointer).iter().map(|one| text(one, field).to_owned()).collect()
+    };
+    let external = texts("/spec/externalIPs", "");
+    let found = match text(service, "/spec/type") {
+        "ExternalName" => vec![text(service, "/spec/externalName").to_owned()],
+        "LoadBalancer" => [texts("/status/loadBalancer/ingress", "/ip"), external].concat(),
+        _ => external,
+    };
+    match text(service, "/spec/type") {
+        "LoadBalancer" if found.is_empty() => "<pending>".to_owned(),
+        _ if found.is_empty() => "<none>".to_owned(),
+        _ => found.join(","),
     }
 }
 
@@ -157,6 +199,17 @@ fn more(kind: &str, object: &Value) -> Vec<Value> {
     let joined =
         |field: &str| json!(containers.iter().map(|container| text(container, field)).collect::<Vec<_>>().join(","));
     match kind {
+        "RoleBinding" | "ClusterRoleBinding" => {
+            let named = |kind: &str| {
+                let of_kind = list(object, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
+                let shown = of_kind.map(|subject| match kind {
+                    "ServiceAccount" => format!("{}/{}", text(subject, "/namespace"), text(subject, "/name")),
+                    _ => text(subject, "/name").to_owned(),
+                });
+                json!(shown.collect::<Vec<_>>().join(", "))
+            };
+            vec![named("User"), named("Group"), named("ServiceAccount")]
+        }
         "Deployment" | "ReplicaSet" => {
             vec![joined("/name"), joined("/image"), json!(selector(object.pointer("/spec/selector")))]
         }

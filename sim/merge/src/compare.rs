@@ -32,6 +32,9 @@ pub fn compare(shape: &Shape, old: &Value, new: &Value) -> Comparison {
     walk.result
 }
 
+/// Items of a list that have one identity.
+type Group<'a> = (PathElement, Vec<&'a Value>);
+
 struct Walk {
     result: Comparison,
     path: Vec<PathElement>,
@@ -66,6 +69,8 @@ impl Walk {
     fn both_lists(&mut self, shape: &Shape, old: &Value, old_list: &[Value], new: &Value, new_list: &[Value]) {
         if let (Some((old, item)), Some((new, _))) = (shape.items(old_list), shape.items(new_list)) {
             self.lists(item, &old, &new);
+        } else if let (Some((old, item)), Some((new, _))) = (shape.groups(old_list), shape.groups(new_list)) {
+            self.grouped(item, &old, &new);
         } else if old != new {
             self.result.modified.insert(&self.path);
         }
@@ -96,12 +101,44 @@ impl Walk {
         }
     }
 
+    /// Lists in which items cannot be told apart: those are compared as one, and are owned without their parts.
+    fn grouped(&mut self, item: &Shape, old: &[Group<'_>], new: &[Group<'_>]) {
+        for (key, group) in old {
+            let newer = new.iter().find(|(other, _)| other == key).map(|(_, newer)| newer.as_slice());
+            self.at(key.clone(), |walk| match (group.as_slice(), newer) {
+                ([value], Some([newer])) => walk.both(item, value, newer),
+                ([value], None) => walk.one(item, value, Side::Removed),
+                (_, None) => walk.result.removed.insert(&walk.path),
+                (group, Some(newer)) if group != newer => {
+                    if let [value] = group {
+                        walk.parts(item, value, Side::Removed);
+                    }
+                    if let [value] = newer {
+                        walk.parts(item, value, Side::Added);
+                    }
+                    walk.result.modified.insert(&walk.path);
+                }
+                _ => {}
+            });
+        }
+        for (key, group) in new.iter().filter(|(key, _)| !old.iter().any(|(other, _)| other == key)) {
+            self.at(key.clone(), |walk| match group.as_slice() {
+                [value] => walk.one(item, value, Side::Added),
+                _ => walk.result.added.insert(&walk.path),
+            });
+        }
+    }
+
     /// A value that only one side has: the value and everything in it.
     fn one(&mut self, shape: &Shape, value: &Value, side: Side) {
         match side {
             Side::Removed => self.result.removed.insert(&self.path),
             Side::Added => self.result.added.insert(&self.path),
         }
+        self.parts(shape, value, side);
+    }
+
+    fn parts(&mut self, shape: &Shape, value: &Value, side: Side) {
         match value {
             Value::Object(map) if shape.is_granular_map() => {
                 for (name, value) in map {
@@ -109,10 +146,16 @@ impl Walk {
                 }
             }
             Value::Array(list) => {
-                if let Some((items, item)) = shape.items(list) {
-                    for (key, value) in items {
-                        self.at(key, |walk| walk.one(item, value, side));
-                    }
+                for (key, group, item) in shape
+                    .groups(list)
+                    .into_iter()
+                    .flat_map(|(groups, item)| groups.into_iter().map(move |(k, g)| (k, g, item)))
+                {
+                    self.at(key, |walk| match (group.as_slice(), side) {
+                        ([value], side) => walk.one(item, value, side),
+                        (_, Side::Removed) => walk.result.removed.insert(&walk.path),
+                        (_, Side::Added) => walk.result.added.insert(&walk.path),
+                    });
                 }
             }
             _ => {}

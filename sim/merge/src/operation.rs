@@ -144,7 +144,8 @@ pub fn apply(
     let mut managers = live.map_or_else(|| Ok(Managers::new()), |live| managers::read_under(shape, live))?;
     if let Some(live) = live.filter(|_| managers.is_empty()) {
         let before = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
-        let fields = ownable(&compare(shape, writer.blank, live).added);
+        let since = compare(shape, writer.blank, live);
+        let fields = ownable(&since.added.union(&since.modified));
         managers.insert(before.key(Operation::Update), before.manager(fields));
     }
     let key = writer.key(Operation::Apply);
@@ -170,6 +171,11 @@ pub fn apply(
     }
     if let Some(previous) = &previous {
         prune(shape, &mut object, &previous.fields, &kept);
+        // What went with it is nobody's any more.
+        let removed = compare(shape, live, &object).removed;
+        for manager in managers.values_mut() {
+            manager.fields = manager.fields.difference(&removed);
+        }
     }
     // Who only becomes an owner of what is there already has no time of its own, or that of before.
     let manager = if content(&object) == content(live) {

@@ -27,9 +27,13 @@ pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &Fi
                 let was_hollow = is_hollow(child);
                 let empty = FieldSet::new();
                 prune(shape.field(name), child, &node.below, held.map_or(&empty, |held| &held.below));
-                // A map that its manager declared empty stays empty; one that was emptied here goes.
-                if !was_hollow && is_hollow(child) && !held.is_some_and(|held| held.member) {
-                    map.remove(name);
+                // What was emptied here goes; where somebody still owns it, nothing is left of it but that.
+                if !was_hollow && is_hollow(child) {
+                    if held.is_some() {
+                        *child = Value::Null;
+                    } else {
+                        map.remove(name);
+                    }
                 }
             }
         }

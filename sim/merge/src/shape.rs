@@ -109,6 +109,24 @@ impl Shape {
         (unique.len() == identified.len()).then_some((identified, item))
     }
 
+    /// The items of a list in which some have the identity of others, together with those; in the order of the first.
+    pub(crate) fn groups<'a>(&self, list: &'a [Value]) -> Option<(Vec<(PathElement, Vec<&'a Value>)>, &Self)> {
+        let (identify, item): (&dyn Fn(&Value) -> Option<PathElement>, &Self) = match self {
+            Self::Set => (&|item| Some(PathElement::Value(item.to_string())), &DEDUCED),
+            Self::Keyed { keys, item } => (&|value| key_of(keys, value), item),
+            Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) => return None,
+        };
+        let mut groups: Vec<(PathElement, Vec<&Value>)> = Vec::new();
+        for value in list {
+            let element = identify(value)?;
+            match groups.iter_mut().find(|(known, _)| *known == element) {
+                Some((_, group)) => group.push(value),
+                None => groups.push((element, vec![value])),
+            }
+        }
+        Some((groups, item))
+    }
+
     /// Every field of a document, as an applier of it owns them.
     #[must_use]
     pub fn fields_of(&self, document: &Value) -> FieldSet {
@@ -131,14 +149,15 @@ impl Shape {
                 // An empty associative list leaves a node without a path; the set must not keep it.
                 node.below.nodes.retain(|_, below| below.member || !below.below.is_empty());
             }
-            Value::Array(list) => match self.items(list) {
+            Value::Array(list) => match self.groups(list) {
                 None => node.member = true,
-                Some((items, shape)) => {
-                    for (element, value) in items {
+                Some((groups, shape)) => {
+                    for (element, group) in groups {
                         let below = node.below.nodes.entry(element).or_default();
                         below.member = true;
-                        if value.is_object() {
-                            shape.collect(value, below);
+                        // Of items that cannot be told apart nobody owns the parts.
+                        if let [Value::Object(_)] = group.as_slice() {
+                            shape.collect(group[0], below);
                         }
                     }
                 }

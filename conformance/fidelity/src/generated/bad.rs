@@ -24,7 +24,8 @@ pub(super) fn request(dice: &mut Dice, thing: &Thing) -> Value {
     };
     let post = || send(format!("POST {collection}"));
     let patch = |query: &str| send(format!("PATCH {path}{query}"));
-    match dice.between(0, 27) {
+    // What a service without a proper name is told has an address in it that nobody can know.
+    match dice.between(0, if thing.kind.name == "Service" { 26 } else { 27 }) {
         0 => with(post(), json!({"text": text[..text.len() / 2]})),
         1 => with(post(), json!({"text": text.replacen(':', ";", 1)})),
         2 => with(post(), json!({"text": ""})),

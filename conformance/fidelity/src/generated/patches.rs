@@ -9,19 +9,27 @@ const KEYS: [&str; 3] = ["name", "port", "id"];
 
 /// Takes some of the fields away, everywhere.
 pub(super) fn thin(dice: &mut Dice, value: &mut Value) {
+    thin_in(dice, value, false);
+}
+
+/// The elements of lists keep what they are known by.
+fn thin_in(dice: &mut Dice, value: &mut Value, is_element: bool) {
     match value {
         Value::Object(map) => {
             let names: Vec<String> = map.keys().cloned().collect();
             for name in names {
-                let fixed = matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "name" | "id" | "port");
+                let fixed = matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "name" | "id" | "port")
+                    || is_element && matches!(name.as_str(), "type" | "containerPort" | "mountPath");
                 if !fixed && dice.percent(25) {
                     map.remove(&name);
+                } else if name == "metadata" {
+                    // Maps in it that are there and empty are another topic.
                 } else if let Some(field) = map.get_mut(&name) {
-                    thin(dice, field);
+                    thin_in(dice, field, false);
                 }
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(|item| thin(dice, item)),
+        Value::Array(list) => list.iter_mut().for_each(|item| thin_in(dice, item, true)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -54,7 +54,10 @@ fn metadata(dice: &mut Dice, thing: &Thing) -> Value {
         metadata["labels"] = labels.into();
     }
     dice.maybe(25, &mut metadata, "annotations", |dice| json!({"note": dice.one(&["1", "2"])}));
-    dice.maybe(10, &mut metadata, "finalizers", |dice| dice.some(&["example.com/one", "example.com/two"], 60).into());
+    dice.maybe(10, &mut metadata, "finalizers", |dice| {
+        let (one, two) = ("example.com/one", "example.com/two");
+        dice.one(&[json!([one]), json!([two]), json!([one, two])]).clone()
+    });
     metadata
 }
 
@@ -211,11 +214,8 @@ pub(super) fn get(composer: &mut Composer<'_>, index: usize) {
     let thing = composer.things[index].clone();
     let mut step = json!({"step": "get", "send": format!("GET {}", thing.path()), "keep": keep(&thing)});
     if composer.dice.percent(15) {
-        step["accept"] = json!(composer.dice.one(&[
-            "table",
-            "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
-            "application/yaml",
-        ]));
+        step["accept"] =
+            json!(composer.dice.one(&["table", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",]));
     }
     composer.steps.push(step);
 }
@@ -235,7 +235,9 @@ pub(super) fn list(composer: &mut Composer<'_>, index: usize) {
         query.add(format!("fieldSelector={}", composer.dice.one(&fields)));
     }
     // Whether anything follows in the whole cluster depends on other sequences.
-    if thing.kind.namespaced && composer.dice.percent(25) {
+    // Tokens of equal pages are equal only if nobody else writes in between, so that there is one a sequence.
+    let paged = composer.steps.iter().any(|step| step["send"].as_str().is_some_and(|line| line.contains("limit=1")));
+    if thing.kind.namespaced && !paged && composer.dice.percent(25) {
         let first = query.0.clone();
         query.add("limit=1");
         let send = format!("GET {}", query.on(&path));
@@ -308,7 +310,9 @@ pub(super) fn delete_collection(composer: &mut Composer<'_>, index: usize) {
 /// A subresource, or metadata where there is none.
 pub(super) fn part(composer: &mut Composer<'_>, index: usize) {
     let thing = composer.things[index].clone();
-    if thing.kind.parts.is_empty() {
+    // The status of a service that is not there makes one, half made.
+    let makes = thing.kind.name == "Service" && !thing.there;
+    if thing.kind.parts.is_empty() || makes {
         return metadata_only(composer, index);
     }
     match *composer.dice.one(thing.kind.parts) {

@@ -17,6 +17,8 @@ pub struct Learnt {
     pub versions: BTreeSet<u64>,
     /// Generated names with what they were generated from.
     pub names: Vec<(String, String)>,
+    /// What names were generated from.
+    bases: Vec<String>,
     /// Addresses of services.
     pub addresses: Vec<String>,
     /// Ports of services on nodes.
@@ -68,6 +70,7 @@ impl Learnt {
     fn read_field(&mut self, key: &str, field: &Value, script: &str) {
         match (key, field) {
             ("metadata", Value::Object(_)) => self.read_metadata(field),
+            ("details", Value::Object(_)) => self.read_details(field),
             ("clusterIP", Value::String(address)) if is_address(address) && !script.contains(address.as_str()) => {
                 remember(&mut self.addresses, address.clone());
             }
@@ -84,12 +87,24 @@ impl Learnt {
     fn read_metadata(&mut self, metadata: &Value) {
         let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
         let (base, name) = (text("generateName"), text("name"));
+        if !base.is_empty() {
+            remember(&mut self.bases, base.to_owned());
+        }
         if !base.is_empty() && name.len() > base.len() && name.starts_with(base) {
             remember(&mut self.names, (name.to_owned(), base.to_owned()));
         }
         if !text("continue").is_empty() {
             remember(&mut self.continues, text("continue").to_owned());
         }
+    }
+}
+
+impl Learnt {
+    /// An object that was refused is told by the name that it would have got.
+    fn read_details(&mut self, details: &Value) {
+        let name = details.get("name").and_then(Value::as_str).unwrap_or_default();
+        let base = self.bases.iter().find(|base| name.strip_prefix(base.as_str()).is_some_and(is_suffix)).cloned();
+        base.into_iter().for_each(|base| remember(&mut self.names, (name.to_owned(), base)));
     }
 }
 

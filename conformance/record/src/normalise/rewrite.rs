@@ -175,9 +175,9 @@ impl<'a> Rewriter<'a> {
         if text.to_lowercase().contains("resource version") || text.contains("ResourceVersion") {
             text = digits_after(&text, "precondition (", |version| self.version(version, Holder::Object));
             text = digits_after(&text, "in record (", |version| self.version(version, Holder::Object));
-            text = digits_after(&text, "ResourceVersion in object meta: ", |version| {
-                self.version(version, Holder::Object)
-            });
+            for before in ["ResourceVersion in precondition: ", "ResourceVersion in object meta: "] {
+                text = digits_after(&text, before, |version| self.version(version, Holder::Object));
+            }
             // How far the server is: what else was written meanwhile is not known.
             for before in [" (", "current: "] {
                 text = digits_after(&text, before, |version| self.reached(version));

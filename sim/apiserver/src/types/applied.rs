@@ -11,7 +11,7 @@ const MISTAKES_MAX: usize = 100;
 
 /// Everything that is wrong with a declaration. Empty when it fits.
 pub(crate) fn mistakes(of: Type<'_>, applied: &Value) -> Vec<String> {
-    let mut checking = Checking { found: Vec::new(), place: String::new(), custom: of.name.is_empty() };
+    let mut checking = Checking { found: Vec::new(), place: String::new() };
     checking.value(of, applied);
     checking.found
 }
@@ -27,8 +27,6 @@ pub(crate) fn told(mistakes: &[String]) -> String {
 struct Checking {
     found: Vec<String>,
     place: String,
-    /// The keys of instances are left to the validation of their schema.
-    custom: bool,
 }
 
 impl Checking {
@@ -95,7 +93,6 @@ impl Checking {
                     self.at(&part, |checking| checking.value(items, value));
                 }
                 Ok(None) => self.at(&format!("[{index}]"), |checking| checking.value(items, value)),
-                Err(_) if self.custom => {}
                 Err(why) => {
                     let place = format!(": element {index}");
                     self.at(&place, |checking| checking.wrong(&why));
@@ -114,16 +111,16 @@ fn identity(of: Type<'_>, items: Type<'_>, value: &Value) -> Result<Option<Strin
             let mut keys: Vec<&str> = keys.into_iter().flatten().filter_map(Value::as_str).collect();
             keys.sort_unstable();
             let mut parts = Vec::new();
-            for key in keys {
+            for key in &keys {
                 let default = items.property(key).and_then(|field| field.get("default"));
-                match value.get(key).or(default) {
-                    Some(found) => parts.push(format!("{key}={found}")),
-                    None => {
-                        return Err(format!(
-                            "associative list with keys has an element that omits key field {key:?} (and doesn't have default value)"
-                        ));
-                    }
-                }
+                parts.extend(value.get(key).or(default).map(|found| format!("{key}={found}")));
+            }
+            if parts.is_empty() {
+                let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
+                return Err(format!(
+                    "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+                    keys.join(" ")
+                ));
             }
             Ok(Some(format!("[{}]", parts.join(","))))
         }

@@ -21,6 +21,28 @@ pub(crate) fn decode(of: Type<'_>, value: &Value, unknown: &mut Vec<String>) -> 
     decoding.value(of, value)
 }
 
+/// Texts that have a type of their own in Go, which no document tells: struct, field, type.
+const TEXTS: [(&str, &str, &str); 18] = [
+    ("PersistentVolumeClaimSpec", "accessModes", "PersistentVolumeAccessMode"),
+    ("PersistentVolumeClaimSpec", "volumeMode", "PersistentVolumeMode"),
+    ("ServiceSpec", "type", "ServiceType"),
+    ("ServiceSpec", "sessionAffinity", "ServiceAffinity"),
+    ("ServiceSpec", "ipFamilyPolicy", "IPFamilyPolicy"),
+    ("ServicePort", "protocol", "Protocol"),
+    ("ContainerPort", "protocol", "Protocol"),
+    ("PodSpec", "restartPolicy", "RestartPolicy"),
+    ("PodSpec", "dnsPolicy", "DNSPolicy"),
+    ("Container", "imagePullPolicy", "PullPolicy"),
+    ("Container", "terminationMessagePolicy", "TerminationMessagePolicy"),
+    ("Toleration", "operator", "TolerationOperator"),
+    ("DeploymentStrategy", "type", "DeploymentStrategyType"),
+    ("StatefulSetSpec", "podManagementPolicy", "PodManagementPolicyType"),
+    ("CronJobSpec", "concurrencyPolicy", "ConcurrencyPolicy"),
+    ("Secret", "type", "SecretType"),
+    ("NetworkPolicySpec", "policyTypes", "PolicyType"),
+    ("HTTPIngressPath", "pathType", "PathType"),
+];
+
 struct Decoding<'a> {
     unknown: &'a mut Vec<String>,
     /// The path of fields, with dots, and with the indices of lists.
@@ -53,7 +75,10 @@ impl Decoding<'_> {
 
     fn refused(&self, of: Type<'_>, found: &str) -> String {
         let place: String = without_indices(&self.place);
-        format!("json: cannot unmarshal {found} into Go struct field {}.{place} of type {}", self.holder, of.go())
+        let field = place.rsplit('.').next().unwrap_or_default();
+        let named = TEXTS.iter().find(|(holder, name, _)| *holder == self.holder && *name == field);
+        let of = named.filter(|_| of.sort() == Sort::Text).map_or_else(|| of.go(), |(_, _, go)| format!("v1.{go}"));
+        format!("json: cannot unmarshal {found} into Go struct field {}.{place} of type {of}", self.holder)
     }
 
     fn integer(&self, of: Type<'_>, number: &serde_json::Number) -> Result<Value, String> {

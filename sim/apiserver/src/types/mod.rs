@@ -147,6 +147,9 @@ impl<'a> Type<'a> {
             Sort::Text if self.text("format") == "byte" => "[]uint8".to_owned(),
             Sort::Text => "string".to_owned(),
             Sort::List => format!("[]{}", self.items().map(|items| items.go()).unwrap_or_default()),
+            Sort::Map if self.values().is_some_and(|values| values.sort() == Sort::Quantity) => {
+                "v1.ResourceList".to_owned()
+            }
             Sort::Map => format!("map[string]{}", self.values().map(|values| values.go()).unwrap_or_default()),
             Sort::Struct | Sort::Any | Sort::IntOrString | Sort::Quantity | Sort::Time | Sort::MicroTime => {
                 let mut parts = self.name.rsplitn(3, '.');

@@ -30,7 +30,6 @@ pub(super) fn validate(kind: &str, object: &Value) -> Vec<FieldError> {
         "Ingress" => network::ingress(object),
         "HorizontalPodAutoscaler" => rest::autoscaler(object),
         "PodDisruptionBudget" => rest::budget(object),
-        "Namespace" => rest::namespace(object),
         "Event" => rest::event(object),
         _ => Vec::new(),
     }
@@ -51,7 +50,6 @@ pub(super) fn validate_change(kind: &str, live: &Value, object: &Value) -> Vec<F
         "Service" => service::validate_change(live, object),
         // The real server looks twice.
         "NetworkPolicy" => network::policy(object),
-        "DaemonSet" => workloads::daemon_set(object),
         _ => Vec::new(),
     };
     match kind {

@@ -44,7 +44,12 @@ pub(crate) fn validate(target: &Target, live: Option<&Value>, object: &Value) ->
 
 /// What is wrong with a status that somebody writes.
 pub(crate) fn validate_status(target: &Target, object: &Value) -> Vec<FieldError> {
-    if target.resource.is("", "services") { service::status(object) } else { Vec::new() }
+    match target.resource.kind.as_str() {
+        _ if target.resource.custom => Vec::new(),
+        "Service" => service::status(object),
+        "Namespace" => rest::namespace_status(object),
+        _ => Vec::new(),
+    }
 }
 
 /// What the author of an object is warned of.
@@ -52,8 +57,13 @@ pub(crate) fn warnings(target: &Target, object: &Value) -> Vec<String> {
     if target.resource.custom { Vec::new() } else { workloads::warnings(&target.resource.kind, object) }
 }
 
-/// Everything that is wrong with a change.
-pub(crate) fn validate_change(target: &Target, live: &Value, object: &Value) -> Vec<FieldError> {
+/// What the author of a service is warned of, at every write.
+pub(crate) fn service_warnings(target: &Target, object: &Value) -> Vec<String> {
+    if target.resource.is("", "services") { service::warnings(object) } else { Vec::new() }
+}
+
+/// Everything that is wrong with a change of metadata.
+pub(crate) fn validate_change(live: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if is_deleting(live) {
         let known = finalizers(live);
@@ -69,8 +79,10 @@ pub(crate) fn validate_change(target: &Target, live: &Value, object: &Value) -> 
             errors.extend([error.clone(), error]);
         }
     }
-    if !target.resource.custom {
-        errors.extend(builtin::validate_change(&target.resource.kind, live, object));
-    }
     errors
+}
+
+/// What a kind itself does not let anybody change.
+pub(crate) fn validate_kept(target: &Target, live: &Value, object: &Value) -> Vec<FieldError> {
+    if target.resource.custom { Vec::new() } else { builtin::validate_change(&target.resource.kind, live, object) }
 }

@@ -103,6 +103,7 @@ fn mistakes(resource: &Resource, name: &str) -> Vec<String> {
             }
             (63, LABEL, is_label(name))
         }
+        (false, "StatefulSet") => (63, LABEL, is_label(name)),
         (false, "Service") => {
             (63, LABEL_1035, is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase()))
         }

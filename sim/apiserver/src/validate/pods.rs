@@ -167,6 +167,9 @@ fn variable(variable: &Value, at: &str) -> Vec<FieldError> {
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
         errors.push(FieldError::invalid(format!("{at}.valueFrom"), &json!(""), why));
     }
+    if from.get("fieldRef").is_some_and(Value::is_object) && text(from, "/fieldRef/fieldPath").is_empty() {
+        errors.push(FieldError::required(format!("{at}.valueFrom.fieldRef.fieldPath"), ""));
+    }
     if !text(variable, "/value").is_empty() && sources > 0 {
         let why = "may not be specified when `value` is not empty";
         errors.push(FieldError::invalid(format!("{at}.valueFrom"), &json!(""), why));
@@ -239,10 +242,29 @@ fn resources(container: &Value, at: &str) -> Vec<FieldError> {
     errors
 }
 
-/// What the author of a pod is warned of: ports that more than one container has.
+/// Variables that an earlier one of the same name is hidden by.
+fn hidden(spec: &Value, at: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for part in ["initContainers", "containers"] {
+        for (index, container) in list(spec, &format!("/{part}")).iter().enumerate() {
+            let variables = list(container, "/env");
+            for (number, variable) in variables.iter().enumerate() {
+                let name = text(variable, "/name");
+                if variables[..number].iter().any(|other| text(other, "/name") == name) {
+                    warnings.push(format!(
+                        "{at}.{part}[{index}].env[{number}]: hides previous definition of {name:?}, which may be dropped when using apply"
+                    ));
+                }
+            }
+        }
+    }
+    warnings
+}
+
+/// What the author of a pod is warned of: hidden variables, and ports that more than one container has.
 pub(super) fn warnings(spec: &Value, at: &str) -> Vec<String> {
     let mut seen: Vec<(&Value, String)> = Vec::new();
-    let mut warnings = Vec::new();
+    let mut warnings = hidden(spec, at);
     for part in ["initContainers", "containers"] {
         for (index, container) in list(spec, &format!("/{part}")).iter().enumerate() {
             for (number, port) in list(container, "/ports").iter().enumerate() {

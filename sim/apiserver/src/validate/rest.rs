@@ -89,13 +89,14 @@ pub(super) fn budget(object: &Value) -> Vec<FieldError> {
     vec![FieldError::invalid_text("spec", &shown, "minAvailable and maxUnavailable cannot be both set")]
 }
 
-pub(super) fn namespace(object: &Value) -> Vec<FieldError> {
+pub(super) fn namespace_status(object: &Value) -> Vec<FieldError> {
     let phase = text(object, "/status/phase");
-    if phase == "Terminating" && !crate::pointer::is_deleting(object) {
-        let why = "may only be 'Active' if `deletionTimestamp` is empty";
-        return vec![FieldError::invalid("status.Phase", &json!(phase), why)];
-    }
-    Vec::new()
+    let (expected, why) = if crate::pointer::is_deleting(object) {
+        ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
+    } else {
+        ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
+    };
+    if phase == expected { Vec::new() } else { vec![FieldError::invalid("status.Phase", &json!(phase), why)] }
 }
 
 pub(super) fn event(object: &Value) -> Vec<FieldError> {

@@ -112,6 +112,21 @@ fn traffic(object: &Value) -> Vec<FieldError> {
     Vec::new()
 }
 
+/// What a headless service says in vain.
+pub(super) fn warnings(object: &Value) -> Vec<String> {
+    if text(object, "/spec/clusterIP") != "None" || text(object, "/spec/type") != "ClusterIP" {
+        return Vec::new();
+    }
+    let mut ignored = Vec::new();
+    if !list(object, "/spec/externalIPs").is_empty() {
+        ignored.push("externalIPs");
+    }
+    if text(object, "/spec/sessionAffinity") != "None" {
+        ignored.push("SessionAffinity");
+    }
+    ignored.into_iter().map(|field| format!("spec.{field} is ignored for headless services")).collect()
+}
+
 /// What is wrong with the status that somebody writes.
 pub(super) fn status(object: &Value) -> Vec<FieldError> {
     let ingress = list(object, "/status/loadBalancer/ingress");
@@ -119,7 +134,14 @@ pub(super) fn status(object: &Value) -> Vec<FieldError> {
         let why = "may only be used when `spec.type` is 'LoadBalancer'";
         return vec![FieldError::forbidden("status.loadBalancer.ingress", why)];
     }
-    Vec::new()
+    let says_how = |address: &Value| !text(address, "/ip").is_empty() && text(address, "/ipMode").is_empty();
+    let unclear = ingress.iter().enumerate().filter(|(_, address)| says_how(address));
+    unclear
+        .map(|(index, _)| {
+            let why = "must be specified when `ip` is set";
+            FieldError::required(format!("status.loadBalancer.ingress[{index}].ipMode"), why)
+        })
+        .collect()
 }
 
 pub(super) fn validate_change(live: &Value, object: &Value) -> Vec<FieldError> {

@@ -69,6 +69,10 @@ impl Call<'_> {
         let mut decoded = object.clone();
         if let (Some(metadata), Some(of)) = (object.get("metadata"), object_metadata()) {
             let mut extra = Vec::new();
+            if !metadata.is_object() && !metadata.is_null() {
+                let what = decode::kind_of(metadata);
+                return Err(format!("json: cannot unmarshal {what} into Go value of type v1.ObjectMeta"));
+            }
             let mut read = decode::decode(of, metadata, &mut extra)?;
             if let Some(fields) = read.as_object_mut() {
                 // It goes through the type that all objects share, which leaves out what is empty.

@@ -60,7 +60,7 @@ impl ApiServer {
         if call.target.resource.generation {
             fields.insert("generation".to_owned(), json!(1));
         }
-        complete(call, &mut object);
+        let emptied = complete(call, &mut object);
         let blank = &call.target.version.blank;
         if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
             match blank.get("status") {
@@ -76,7 +76,10 @@ impl ApiServer {
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
         let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
-        self.prepare_new(call.now, &call.target.resource, &mut object).map_err(refused)?;
+        let given = self.given_for(options.dry_run);
+        let prepared = self.prepare_new(call.now, &call.target.resource, &mut object);
+        self.take_back(given);
+        prepared.map_err(refused)?;
         encode::settle(call.target.version.typed, &mut object);
         let resource = &call.target.resource;
         let namespace = call.namespace.as_deref().unwrap_or_default();
@@ -87,13 +90,16 @@ impl ApiServer {
             return Err(refused(why));
         }
         let wrong = self.allocation_mistakes(&call.target.resource, &object);
-        check(call, None, &object, wrong)?;
-        warnings.extend(validate::warnings(&call.target, &object));
+        check(call, None, &object, wrong, &emptied)?;
+        let mut complaints = validate::warnings(&call.target, &object);
+        complaints.extend(validate::service_warnings(&call.target, &object));
         self.enforce_policies(resource, call.namespace.as_deref(), None, &object)?;
         self.reach_webhooks(resource, call.namespace.as_deref(), "CREATE")?;
         if let Some(found) = self.existing(call, &name) {
-            return Err(ApiError::already_exists(&call.target.resource, &name, is_deleting(found)));
+            let exists = ApiError::already_exists(&call.target.resource, &name, is_deleting(found));
+            return Err(exists.with_warnings(&complaints));
         }
+        warnings.extend(complaints);
         object["apiVersion"] = json!(call.target.storage_api_version());
         let object = if options.dry_run {
             Arc::new(object)

@@ -192,6 +192,9 @@ impl ApiServer {
         if waiting.is_empty() && !content && patience == 0 {
             return Deletion::Gone;
         }
+        if is_deleting(live) && content {
+            return Deletion::Unchanged;
+        }
         if is_deleting(live) {
             return deleted_again(now, live, &waiting, patience);
         }

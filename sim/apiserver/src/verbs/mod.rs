@@ -205,6 +205,12 @@ impl Call<'_> {
         }
     }
 
+    /// Whether a declaration is applied.
+    pub(crate) fn is_apply(&self) -> bool {
+        let media = self.request.headers.content_type.split(';').next().unwrap_or_default().trim();
+        self.request.method == Method::PATCH && media == patch::APPLY
+    }
+
     /// Whether the `/status` of the object is meant.
     pub(crate) fn status(&self) -> bool {
         self.subresource == "status"

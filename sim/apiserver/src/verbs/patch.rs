@@ -14,7 +14,7 @@ use crate::server::ApiServer;
 use crate::types::{Type, applied as typed_merge, decode, types};
 use crate::yaml;
 
-const APPLY: &str = "application/apply-patch+yaml";
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
@@ -115,7 +115,12 @@ impl ApiServer {
                     ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
                 },
             )?;
-        let merged = decode_merged(call, &merged)?;
+        let mut merged = decode_merged(call, &merged)?;
+        let version = applied.pointer("/metadata/resourceVersion");
+        if let (None, true, Some(version)) = (&stored, options.dry_run, version) {
+            // Nothing is stored that would give it another.
+            metadata(&mut merged).insert("resourceVersion".to_owned(), version.clone());
+        }
         match &stored {
             None => self.create(call, options, merged, Verb::Apply, Vec::new()),
             Some(stored) => self.replace_applied(call, options, stored, &applied, merged),
@@ -131,6 +136,12 @@ impl ApiServer {
                 blank = json!({});
             }
             blank["status"] = status.clone();
+        }
+        if let (true, Some(spec)) = (call.status(), live.and_then(|live| live.get("spec"))) {
+            if !blank.is_object() {
+                blank = json!({});
+            }
+            blank["spec"] = spec.clone();
         }
         blank
     }

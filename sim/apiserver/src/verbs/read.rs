@@ -119,7 +119,9 @@ impl ApiServer {
             .collect();
         let mut metadata = json!({ "resourceVersion": revision.to_string() });
         // A full page goes on if anything follows: whether that is selected is not known before it is read.
-        let full = limit.and_then(|limit| Some((limit, selected.get(limit.checked_sub(1)?)?.0)));
+        let full = limit
+            .filter(|_| !scope.selector.names_one())
+            .and_then(|limit| Some((limit, selected.get(limit.checked_sub(1)?)?.0)));
         if let Some((limit, last)) = full.filter(|(_, last)| last_place != Some(*last)) {
             let (remaining, after) = (selected.len() - limit, last.clone());
             selected.truncate(limit);

@@ -9,8 +9,28 @@ use crate::pointer::{metadata, name};
 use crate::types::encode;
 use crate::validate::{self, schema};
 
-/// Brings an object into the form in which it is given to its managers.
-pub(super) fn complete(call: &Call<'_>, object: &mut Value) {
+/// Places that errors show, of which Go still knows that they were there and empty.
+const SHOWN_EMPTY: [(&str, &str); 3] = [
+    ("/spec/template/metadata/labels", "spec.template.metadata.labels"),
+    ("/spec/rules", "spec"),
+    ("/spec/resources/requests", "spec"),
+];
+
+/// What was there and empty, by the field that an error would name.
+pub(super) type Emptied = Vec<(&'static str, &'static str)>;
+
+fn emptied(object: &Value) -> Emptied {
+    let empty = |(pointer, field): &(&str, &'static str)| match object.pointer(pointer)? {
+        Value::Object(map) if map.is_empty() => Some((*field, "{}")),
+        Value::Array(list) if list.is_empty() => Some((*field, "[]")),
+        _ => None,
+    };
+    SHOWN_EMPTY.iter().filter_map(empty).collect()
+}
+
+/// Brings an object into the form in which it is given to its managers; tells what it loses by that.
+pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> Emptied {
+    let emptied = emptied(object);
     let target = &call.target;
     if let Some(typed) = target.version.typed {
         encode::encode(typed, object);
@@ -19,10 +39,14 @@ pub(super) fn complete(call: &Call<'_>, object: &mut Value) {
     object["apiVersion"] = json!(target.api_version());
     object["kind"] = json!(target.resource.kind);
     if let Some(rules) = &target.version.schema {
-        schema::drop_nulls(rules, object);
+        // What an apply merged is not read again, so that its nulls stay for validation to refuse.
+        if !call.is_apply() {
+            schema::drop_nulls(rules, object);
+        }
         schema::fill_defaults(rules, object);
     }
     metadata(object).retain(|_, value| !value.is_null() && !value.as_object().is_some_and(serde_json::Map::is_empty));
+    emptied
 }
 
 /// Whether an object may be stored; `errors` is what is known to be wrong already.
@@ -31,11 +55,19 @@ pub(super) fn check(
     live: Option<&Value>,
     object: &Value,
     mut errors: Vec<FieldError>,
+    emptied: &Emptied,
 ) -> Result<(), ApiError> {
-    errors.extend(live.map(|live| validate::validate_change(&call.target, live, object)).unwrap_or_default());
+    errors.extend(live.map(|live| validate::validate_change(live, object)).unwrap_or_default());
     errors.extend(validate::validate(&call.target, live, object));
+    errors.extend(live.map(|live| validate::validate_kept(&call.target, live, object)).unwrap_or_default());
     if call.status() {
         errors.extend(validate::validate_status(&call.target, object));
+    }
+    for (field, empty) in emptied {
+        for error in errors.iter_mut().filter(|error| error.field == *field) {
+            error.message = error.message.replacen("Invalid value: null:", &format!("Invalid value: {empty}:"), 1);
+            error.message = error.message.replacen("\"Requests\": null", &format!("\"Requests\": {empty}"), 1);
+        }
     }
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&call.target.resource, name(object), &errors)) }
 }

@@ -5,13 +5,14 @@ use sindri_merge::{ApplyError, Writer, apply, merge_patch, track_update};
 
 use super::refine::check;
 use super::{Call, Options};
-use crate::error::{ApiError, FieldError};
+use crate::error::{ApiError, FieldError, warning_header};
 use crate::journal::Verb;
 use crate::pointer::{group_version, metadata, resource_version, text};
 use crate::render::convert;
 use crate::response::Response;
 use crate::server::ApiServer;
 use crate::table::{at_path, selector};
+use crate::validate::{self, schema};
 use crate::yaml;
 
 const API_VERSION: &str = "autoscaling/v1";
@@ -43,17 +44,23 @@ impl ApiServer {
             let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
-        check(call, Some(&live), &object, Vec::new())?;
+        if let Some(rules) = &call.target.version.schema {
+            schema::fill_defaults(rules, &mut object);
+        }
+        check(call, Some(&live), &object, Vec::new(), &Vec::new())?;
         object["apiVersion"] = json!(call.target.storage_api_version());
         if object == *stored {
             return Ok(Response::json(200, &scale_of(call, &live)));
         }
+        let moved = live.pointer("/metadata/generation") != object.pointer("/metadata/generation");
+        let warnings = if moved { validate::warnings(&call.target, &object) } else { Vec::new() };
         let written = if options.dry_run {
             std::sync::Arc::new(object)
         } else {
             self.commit(call.now, &call.authorship(&options, verb), call.key(&call.name), object)
         };
-        Ok(Response::json(200, &scale_of(call, &written)))
+        let answer = Response::json(200, &scale_of(call, &written));
+        Ok(warnings.iter().fold(answer, |answer, warning| answer.with_header("warning", warning_header(warning))))
     }
 }
 
@@ -137,10 +144,63 @@ fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> 
         // A scale that nobody manages is not managed from then on either.
         return Ok(object);
     }
+    if at_path(live, &path) == at_path(&object, &path) {
+        told_apart(&mut object, &path);
+        return Ok(object);
+    }
     let (api_version, blank) = (call.target.api_version(), &call.target.version.blank);
     let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank };
-    track_update(&call.target.version.shape, Some(live), &object, &writer)
-        .map_err(|error| ApiError::bad_request(error.to_string()))
+    let track = |object: &Value| {
+        track_update(&call.target.version.shape, Some(live), object, &writer)
+            .map_err(|error| ApiError::bad_request(error.to_string()))
+    };
+    if at_path(&object, &path) != 0 {
+        return track(&object);
+    }
+    // A scale of none has no such field, so that nobody comes to own it.
+    let mut without = object.clone();
+    unset(&mut without, &path);
+    let tracked = track(&without)?;
+    object["metadata"] = tracked["metadata"].clone();
+    Ok(object)
+}
+
+/// What the managers of a scale own they own apart from the rest, and without a time.
+fn told_apart(object: &mut Value, path: &str) {
+    let parts: Vec<String> = path.split('.').filter(|part| !part.is_empty()).map(|part| format!("f:{part}")).collect();
+    let pointer: String = parts.iter().map(|part| format!("/{part}")).collect();
+    let Some(managers) = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) else { return };
+    let mut apart = Vec::new();
+    let owns = |manager: &Value| manager["operation"] == "Update" && manager["fieldsV1"].pointer(&pointer).is_some();
+    for manager in managers.iter_mut().filter(|manager| owns(manager)) {
+        let mut own = manager.clone();
+        own["fieldsV1"] = parts.iter().rev().fold(json!({}), |below, part| json!({ part.as_str(): below }));
+        own.as_object_mut().map(|own| own.remove("time"));
+        apart.push(own);
+        if let Some(fields) = manager.get_mut("fieldsV1") {
+            disown(fields, &parts);
+        }
+    }
+    managers.retain(|manager| manager["fieldsV1"].as_object().is_none_or(|fields| !fields.is_empty()));
+    managers.splice(0..0, apart);
+}
+
+/// Takes a field out of a set, and what holds nothing else.
+fn disown(fields: &mut Value, parts: &[String]) {
+    let (Some((first, rest)), Some(map)) = (parts.split_first(), fields.as_object_mut()) else { return };
+    if let Some(below) = map.get_mut(first) {
+        disown(below, rest);
+        if rest.is_empty() || below.as_object().is_some_and(serde_json::Map::is_empty) {
+            map.remove(first);
+        }
+    }
+}
+
+/// Takes a value away from a plain path.
+fn unset(object: &mut Value, path: &str) {
+    let Some((above, last)) = path.rsplit_once('.') else { return };
+    let holder = object.pointer_mut(&above.replace('.', "/")).and_then(Value::as_object_mut);
+    holder.map(|holder| holder.remove(last));
 }
 
 /// Whether some manager of an object owns a field.

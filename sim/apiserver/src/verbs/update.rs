@@ -8,12 +8,14 @@ use sindri_merge::{Writer, track_update};
 use super::body::Understood;
 use super::refine::{check, complete};
 use super::{Call, Options, Written};
+use crate::defaults;
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
-use crate::pointer::{finalizers, is_deleting, list, metadata, name, resource_version, uid};
+use crate::pointer::{finalizers, is_deleting, list, metadata, name, resource_version, text, uid};
 use crate::render::convert;
 use crate::server::ApiServer;
 use crate::types::encode;
+use crate::types::quantity::Quantity;
 use crate::validate;
 
 /// What an update cannot change.
@@ -48,6 +50,22 @@ impl ApiServer {
         Ok(written)
     }
 
+    /// Why admission does not let a claim grow.
+    fn resize_mistake(&self, call: &Call<'_>, live: &Value, object: &Value) -> Option<&'static str> {
+        if !call.target.resource.is("", "persistentvolumeclaims") || !call.subresource.is_empty() {
+            return None;
+        }
+        let size = |claim: &Value| Quantity::parse(text(claim, "/spec/resources/requests/storage"));
+        if size(object)? <= size(live)? {
+            return None;
+        }
+        let class = text(object, "/spec/storageClassName");
+        let class = self.get("storage.k8s.io", "storageclasses", None, class);
+        let grows = class.is_some_and(|class| class.get("allowVolumeExpansion") == Some(&json!(true)));
+        let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
+        (!grows).then_some(why)
+    }
+
     fn is_new(&self, call: &Call<'_>) -> bool {
         let resource = &call.target.resource;
         let entry = self.store.get(&resource.group, &resource.plural, call.namespace.as_deref(), &call.name);
@@ -68,6 +86,10 @@ impl ApiServer {
         let immutable = changed_identity(&live, &object);
         let reset = asks_for_reset(&object);
         let ignored = ignored_by_status(call, &object);
+        if call.target.resource.is("", "services") {
+            // By the type that the writer says it has.
+            defaults::balanced(&mut object);
+        }
         keep_the_other_part(call, &live, &mut object);
         let fields = metadata(&mut object);
         for kept in KEPT_METADATA.iter().chain(&["resourceVersion"]) {
@@ -76,7 +98,7 @@ impl ApiServer {
                 None => drop(fields.remove(*kept)),
             }
         }
-        complete(call, &mut object);
+        let emptied = complete(call, &mut object);
         if reset {
             metadata(&mut object).insert("managedFields".to_owned(), json!([]));
         }
@@ -90,20 +112,28 @@ impl ApiServer {
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
             object = with(&tracked, &restored(&object, &ignored));
         }
+        let given = self.given_for(options.dry_run);
         self.prepare_change(&call.target.resource, &live, &mut object);
+        self.take_back(given);
         if call.target.resource.generation && !call.status() && desire(call, &object) != desire(call, &live) {
             let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
         encode::settle(call.target.version.typed, &mut object);
         let wrong = [immutable, self.allocation_mistakes(&call.target.resource, &object)].concat();
-        check(call, Some(&live), &object, wrong)?;
+        check(call, Some(&live), &object, wrong, &emptied)?;
+        if let Some(why) = self.resize_mistake(call, &live, &object) {
+            return Err(ApiError::forbidden(&call.target.resource, &call.name, why));
+        }
         if call.subresource.is_empty() {
             self.enforce_policies(&call.target.resource, call.namespace.as_deref(), Some(&live), &object)?;
             self.reach_webhooks(&call.target.resource, call.namespace.as_deref(), "UPDATE")?;
         }
         let moved = live.pointer("/metadata/generation") != object.pointer("/metadata/generation");
-        let warnings = if moved { validate::warnings(&call.target, &object) } else { Vec::new() };
+        let mut warnings = if moved { validate::warnings(&call.target, &object) } else { Vec::new() };
+        if !call.status() {
+            warnings.extend(validate::service_warnings(&call.target, &object));
+        }
         object["apiVersion"] = json!(call.target.storage_api_version());
         // What the real server keeps of a new claim is not what it reads from it: the next write always writes.
         let rewritten = call.target.resource.is("", "persistentvolumeclaims") && self.is_new(call);
@@ -215,7 +245,16 @@ fn check_stored_uid(call: &Call<'_>, object: &Value, found: &str) -> Result<(), 
     let resource = &call.target.resource;
     let group = if resource.custom { format!("{}/", resource.group) } else { String::new() };
     let namespace = call.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-    let key = format!("/registry/{group}{}/{namespace}{}", resource.plural, call.name);
+    let place = match resource.plural.as_str() {
+        _ if resource.custom => resource.plural.as_str(),
+        "services" => "services/specs",
+        "endpoints" => "services/endpoints",
+        "ingresses" => "ingress",
+        "replicationcontrollers" => "controllers",
+        "nodes" => "minions",
+        plural => plural,
+    };
+    let key = format!("/registry/{group}{place}/{namespace}{}", call.name);
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
     );

@@ -143,7 +143,7 @@ fn invalid_objects_are_refused_with_their_fields() {
             422,
             "Invalid",
             "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
-            vec!["spec.ports[0].port"],
+            vec!["spec.ports[0].port", "spec.ports[0].targetPort"],
         ),
         (
             DEFINITIONS,
