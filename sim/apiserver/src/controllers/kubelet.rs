@@ -115,7 +115,7 @@ impl ApiServer {
             let waiting = text(status, "/state/waiting/reason");
             let message = text(status, "/state/waiting/message");
             if status.pointer("/state/running").is_some()
-                && !before.is_some_and(|known| known.pointer("/state/running").is_some())
+                && before.is_none_or(|known| known.pointer("/state/running").is_none())
             {
                 self.tell(now, KUBELET, pod, ("Normal", "Started"), &format!("Container started: {own}"));
             } else if waiting == "ErrImagePull" {
