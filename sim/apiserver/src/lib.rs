@@ -23,6 +23,7 @@ mod openapi;
 mod pointer;
 mod policy;
 mod prepare;
+mod protobuf;
 mod registry;
 mod render;
 mod request;

@@ -23,7 +23,7 @@ use crate::route::{Route, route};
 use crate::schedule::{Schedule, Task};
 use crate::store::{Event, Store};
 use crate::watch::{Watch, WatchId};
-use crate::{discovery, health, media, openapi};
+use crate::{discovery, health, media, openapi, protobuf};
 
 /// The largest body that is read, as in the real server.
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -282,6 +282,8 @@ impl ApiServer {
         if request.body.len() > BODY_BYTES_MAX {
             return ApiError::too_large(BODY_BYTES_MAX).into_response();
         }
+        let translated = protobuf::in_json(request);
+        let request = translated.as_ref().unwrap_or(request);
         let (request, route) = match route(&request.path) {
             Route::Watch(inner) => (&request.as_watch(), *inner),
             other => (request, other),

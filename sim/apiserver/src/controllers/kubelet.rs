@@ -115,7 +115,7 @@ impl ApiServer {
             let waiting = text(status, "/state/waiting/reason");
             let message = text(status, "/state/waiting/message");
             if status.pointer("/state/running").is_some()
-                && !before.is_some_and(|known| known.pointer("/state/running").is_some())
+                && before.is_none_or(|known| known.pointer("/state/running").is_none())
             {
                 self.tell(now, KUBELET, pod, ("Normal", "Started"), &format!("Container started: {own}"));
             } else if waiting == "ErrImagePull" {
@@ -337,5 +337,10 @@ fn set_condition(pod: &mut Value, now: &str, kind: &str, holds: bool, why: Optio
         Some(index) => conditions[index] = condition,
         None => conditions.push(condition),
     }
+    let place = |condition: &Value| CONDITIONS.iter().position(|kind| condition["type"] == *kind);
+    conditions.sort_by_key(|condition| place(condition).unwrap_or(CONDITIONS.len()));
     pod["status"]["conditions"] = json!(conditions);
 }
+
+/// The conditions of a pod, in the order in which a kubelet writes them.
+const CONDITIONS: [&str; 5] = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];

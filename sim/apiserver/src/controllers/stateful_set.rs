@@ -69,8 +69,9 @@ fn is_healthy(pod: &Value) -> bool {
 impl ApiServer {
     pub(super) fn reconcile_stateful_set(&mut self, now: Timestamp, key: &StoredKey) {
         let Some(set) = self.stored(key).cloned() else { return };
-        let labels = set.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
+        let mut labels = set.pointer("/spec/template/metadata/labels").cloned().unwrap_or_else(|| json!({}));
         let hash = revision_hash(&set);
+        labels["controller.kubernetes.io/hash"] = json!(hash);
         let Some(update) = self.current_revision(now, CONTROLLER, &set, &hash, labels) else { return };
         let known = text(&set, "/status/currentRevision");
         let current = if known.is_empty() { update.clone() } else { known.to_owned() };
@@ -237,9 +238,6 @@ impl ApiServer {
 fn ordinal_pod(set: &Value, template: &Value, revision: &str, ordinal: i64) -> Value {
     let mut pod = ApiServer::pod_from(template, set);
     let own = format!("{}-{ordinal}", name(set));
-    if let Some(fields) = pod["metadata"].as_object_mut() {
-        fields.remove("generateName");
-    }
     pod["metadata"]["name"] = json!(own);
     pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = json!(ordinal.to_string());
     pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = json!(own);

@@ -155,6 +155,12 @@ fn print_quantity(out: &mut String, text: &str) {
         (false, Some(_)) => "BinarySI",
         (false, None) => "DecimalSI",
     };
+    // The text itself is kept only where it is recognised as canonical at a glance.
+    let kept = match binary {
+        Some(_) => number % 8 != 0,
+        None => !digits.ends_with("000") && !digits.starts_with('0'),
+    };
+    let text = if kept { text } else { "" };
     out.push_str(&format!(
         "{{i:(resource.int64Amount){{value:(int64){value} scale:(resource.Scale){scale}}} \
          d:(resource.infDecAmount){{Dec:(*inf.Dec)<nil>}} s:(string){text} Format:(resource.Format){format}}}"

@@ -226,6 +226,30 @@ fn kubectl_explains_describes_and_lists() {
 }
 
 #[test]
+fn kubectl_creates_with_its_typed_commands_and_asks_what_it_may_do() {
+    let server = Server::start();
+    server.kubectl(&["create", "deployment", "web", "--image=nginx:1", "--replicas=2", "--port=80"], "");
+    server.kubectl(&["expose", "deployment", "web", "--port=80"], "");
+    server.kubectl(&["rollout", "status", "deploy/web", "--timeout=20s"], "");
+    server.kubectl(&["run", "tool", "--image=busybox", "--env=A=b"], "");
+    server.kubectl(&["wait", "--for=condition=Ready", "pod/tool", "--timeout=20s"], "");
+    server.kubectl(&["create", "job", "sum", "--image=busybox"], "");
+    server.kubectl(&["wait", "--for=condition=Complete", "job/sum", "--timeout=20s"], "");
+    server.kubectl(&["create", "secret", "generic", "key", "--from-literal=a=b"], "");
+    let secret = server.kubectl(&["get", "secret", "key", "-o", "jsonpath={.data.a}"], "");
+    assert_eq!(secret, "Yg==");
+    assert_eq!(server.kubectl(&["auth", "can-i", "delete", "nodes"], ""), "yes\n");
+    server.kubectl(&["create", "serviceaccount", "reader"], "");
+    let account = "--as=system:serviceaccount:default:reader";
+    let refused = server.kubectl_output(&["auth", "can-i", "list", "pods", account], "");
+    assert_eq!(String::from_utf8_lossy(&refused.stdout), "no\n");
+    server.kubectl(&["create", "role", "reading", "--verb=list", "--resource=pods"], "");
+    server.kubectl(&["create", "rolebinding", "reading", "--role=reading", "--serviceaccount=default:reader"], "");
+    assert_eq!(server.kubectl(&["auth", "can-i", "list", "pods", account], ""), "yes\n");
+    assert!(server.kubectl(&["auth", "whoami"], "").contains("administrator"));
+}
+
+#[test]
 fn kubectl_watches_as_things_happen() {
     let server = Server::with_shop();
     let mut watching =

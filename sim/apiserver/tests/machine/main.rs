@@ -15,6 +15,7 @@ mod owners;
 mod parts;
 mod random;
 mod sets;
+mod stand_in;
 mod watches;
 mod workloads;
 mod writes;
