@@ -115,22 +115,6 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
         "Service" => {
             vec![said("/spec/type"), or_none("/spec/clusterIP"), json!(outside(object)), json!(ports(object))]
         }
-        "CronJob" => {
-            let suspended = object.pointer("/spec/suspend") == Some(&json!(true));
-            let active = list(object, "/status/active").len();
-            let zone = or_none("/spec/timeZone");
-            let suspended = if suspended { "True" } else { "False" };
-            vec![said("/spec/schedule"), zone, json!(suspended), json!(active), json!("<none>")]
-        }
-        "DaemonSet" => {
-            let counts = ["desired", "current", "ready", "updated", "available"].map(|name| match name {
-                "ready" | "available" => number(&format!("/status/number{}", capital(name))),
-                "updated" => number("/status/updatedNumberScheduled"),
-                other => number(&format!("/status/{other}NumberScheduled")),
-            });
-            let nodes = json!({ "matchLabels": object.pointer("/spec/template/spec/nodeSelector") });
-            counts.into_iter().map(|count| json!(count)).chain([json!(selector(Some(&nodes)))]).collect()
-        }
         "Deployment" => {
             let ready = format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas"));
             vec![json!(ready), json!(number("/status/updatedReplicas")), json!(number("/status/availableReplicas"))]
@@ -156,12 +140,6 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
         }
         _ => Vec::new(),
     }
-}
-
-/// A word with a capital.
-fn capital(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
 }
 
 /// Where a service is reached from outside.
