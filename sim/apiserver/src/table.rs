@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::cells;
 use crate::pointer::{list, name, text};
 use crate::registry::Target;
 use crate::render::{convert, partial};
@@ -36,7 +35,7 @@ fn key(target: &Target) -> String {
 
 fn is_plain(target: &Target) -> bool {
     !target.resource.custom
-        && cells::columns(&target.resource.kind).is_none()
+        && crate::cells::columns(&target.resource.kind).is_none()
         && recorded().get(key(target)).is_none_or(|columns| *columns == recorded()[PLAIN])
 }
 
@@ -44,7 +43,7 @@ fn columns(target: &Target) -> Vec<Value> {
     let of = |key: &str| recorded().get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     if !target.resource.custom {
         let own = of(&key(target));
-        let otherwise = || cells::columns(&target.resource.kind).unwrap_or_else(|| of(PLAIN));
+        let otherwise = || crate::cells::columns(&target.resource.kind).unwrap_or_else(|| of(PLAIN));
         return if own.is_empty() { otherwise() } else { own };
     }
     let mut columns: Vec<Value> = of(AGED).into_iter().take(1).collect();
@@ -81,7 +80,7 @@ fn cells(target: &Target, now: Timestamp, object: &Value) -> Vec<Value> {
     if is_plain(target) {
         return vec![own, json!(created)];
     }
-    if let Some(row) = cells::row(&target.resource.kind, now, object) {
+    if let Some(row) = crate::cells::row(&target.resource.kind, now, object) {
         return row;
     }
     let mut cells = vec![own];
@@ -121,6 +120,13 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
             .map(|pointer| json!(number(pointer)))
             .to_vec(),
         "StatefulSet" => vec![json!(format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas")))],
+        "Pod" => {
+            let statuses = list(object, "/status/containerStatuses");
+            let ready = statuses.iter().filter(|status| status["ready"] == true).count();
+            let all = list(object, "/spec/containers").len();
+            let restarts: u64 = statuses.iter().filter_map(|status| status["restartCount"].as_u64()).sum();
+            vec![json!(format!("{ready}/{all}")), said("/status/phase"), json!(restarts.to_string())]
+        }
         "PersistentVolumeClaim" => vec![
             said("/status/phase"),
             said("/spec/volumeName"),
@@ -133,6 +139,7 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
         "RoleBinding" => vec![json!(format!("{}/{}", text(object, "/roleRef/kind"), text(object, "/roleRef/name")))],
         "NetworkPolicy" => vec![json!(selector(object.pointer("/spec/podSelector")))],
         "Ingress" => vec![or_none("/spec/ingressClassName"), json!("*"), json!(""), json!("80")],
+        "ResourceQuota" | "CronJob" | "Job" | "DaemonSet" | "Endpoints" => Vec::new(),
         _ => Vec::new(),
     }
 }
@@ -143,7 +150,7 @@ fn more(kind: &str, object: &Value) -> Vec<Value> {
     let joined =
         |field: &str| json!(containers.iter().map(|container| text(container, field)).collect::<Vec<_>>().join(","));
     match kind {
-        "Deployment" | "ReplicaSet" => {
+        "Deployment" | "ReplicaSet" | "DaemonSet" | "Job" | "CronJob" => {
             vec![joined("/name"), joined("/image"), json!(selector(object.pointer("/spec/selector")))]
         }
         "StatefulSet" => vec![joined("/name"), joined("/image")],
@@ -151,6 +158,7 @@ fn more(kind: &str, object: &Value) -> Vec<Value> {
             let labels = json!({ "matchLabels": object.pointer("/spec/selector") });
             vec![json!(selector(Some(&labels)))]
         }
+        "Pod" => vec![json!("<none>"), json!("<none>"), json!("<none>"), json!("<none>")],
         "PersistentVolumeClaim" => vec![json!(text(object, "/spec/volumeMode"))],
         _ => Vec::new(),
     }
