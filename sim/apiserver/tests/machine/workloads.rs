@@ -1,9 +1,10 @@
 //! Controllers that make pods, and the kubelets that run them.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
-use sindri_apiserver::{PodFate, PodRule};
+use sindri_apiserver::{ApiServer, Lags, PodFate, PodRule};
 
-use crate::harness::{DEPLOYMENTS, MERGE, Machine, STRATEGIC, deployment};
+use crate::harness::{DEPLOYMENTS, MERGE, Machine, STRATEGIC, deployment, namespace};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
@@ -208,6 +209,87 @@ fn services_list_the_pods_behind_them_and_which_are_ready() {
     machine.pass(5_000);
     assert_eq!(machine.get(endpoints).status, 404);
     assert!(items(&mut machine, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices").is_empty());
+}
+
+#[test]
+fn each_controller_takes_as_long_as_it_is_told() {
+    let now = "2026-01-01T00:00:00Z".parse().expect("a valid time");
+    let lags = Lags {
+        deployment: SignedDuration::from_secs(10),
+        replica_set: SignedDuration::from_secs(20),
+        pod_start: SignedDuration::from_secs(40),
+        ..Lags::default()
+    };
+    let server = ApiServer::with_lags(7, now, lags).with_workloads().with_kubelet(now, &["node-1"]);
+    let mut machine = Machine { server, now };
+    machine.pass(1_000);
+    machine.post(DEPLOYMENTS, &web(1));
+    machine.pass(9_000);
+    assert!(items(&mut machine, SETS).is_empty());
+    machine.pass(2_000);
+    assert_eq!(items(&mut machine, SETS).len(), 1);
+    assert!(items(&mut machine, PODS).is_empty());
+    machine.pass(20_000);
+    assert_eq!(items(&mut machine, PODS)[0]["status"]["phase"], "Pending");
+    machine.pass(40_000);
+    assert_eq!(items(&mut machine, PODS)[0]["status"]["phase"], "Running");
+}
+
+#[test]
+fn a_deployment_that_is_resized_in_the_middle_of_a_rollout_shares_the_difference_out() {
+    let mut machine = machine();
+    let mut web = web(10);
+    web["spec"]["strategy"] = json!({"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}});
+    machine.post(DEPLOYMENTS, &web);
+    machine.pass(5_000);
+    let rule = PodRule { image: Some("broken".to_owned()), fate: PodFate::ImagePullError, ..PodRule::default() };
+    machine.server.decide_fate(machine.now, rule);
+    let broken = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "broken:1"}]}}}});
+    machine.patch(WEB, STRATEGIC, &broken);
+    machine.pass(5_000);
+    let sizes = |machine: &mut Machine| {
+        let sets = items(machine, SETS);
+        let mut sizes: Vec<i64> = sets.iter().filter_map(|set| set["spec"]["replicas"].as_i64()).collect();
+        sizes.sort_unstable();
+        sizes
+    };
+    assert_eq!(sizes(&mut machine), [5, 8]);
+    machine.patch(WEB, MERGE, &json!({"spec": {"replicas": 15}}));
+    machine.pass(1_000);
+    assert_eq!(sizes(&mut machine), [7, 11], "three above fifteen, in proportion");
+}
+
+#[test]
+fn a_pod_that_no_node_fits_says_why_and_gets_the_first_that_does() {
+    let mut machine = machine();
+    let pod = json!({
+        "metadata": {"name": "picky"},
+        "spec": {"nodeSelector": {"disk": "fast"}, "containers": [{"name": "main", "image": "nginx:1"}]},
+    });
+    machine.post(PODS, &pod);
+    machine.pass(5_000);
+    let live = machine.get(&format!("{PODS}/picky")).body;
+    let why = condition(&live, "PodScheduled");
+    assert_eq!(why["reason"], "Unschedulable");
+    assert_eq!(why["message"], "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.");
+    machine.patch("/api/v1/nodes/node-2", MERGE, &json!({"metadata": {"labels": {"disk": "fast"}}}));
+    machine.pass(5_000);
+    let live = machine.get(&format!("{PODS}/picky")).body;
+    assert_eq!(live["spec"]["nodeName"], "node-2");
+    assert_eq!(live["status"]["phase"], "Running");
+}
+
+#[test]
+fn a_namespace_with_pods_that_run_goes_when_they_have_ended() {
+    let mut machine = machine();
+    machine.post("/api/v1/namespaces", &namespace("shop"));
+    machine.pass(1_000);
+    machine.post("/apis/apps/v1/namespaces/shop/deployments", &web(2));
+    machine.pass(5_000);
+    machine.delete("/api/v1/namespaces/shop");
+    machine.pass(10_000);
+    assert_eq!(machine.get("/api/v1/namespaces/shop").status, 404);
+    assert!(items(&mut machine, "/api/v1/pods").is_empty());
 }
 
 #[test]
