@@ -61,7 +61,15 @@ impl ApiServer {
             fields.insert("generation".to_owned(), json!(1));
         }
         let emptied = complete(call, &mut object);
-        let blank = &call.target.version.blank;
+        let mut blank = std::borrow::Cow::Borrowed(&call.target.version.blank);
+        if call.status() {
+            // Who writes a status owns nothing else.
+            let mut known = blank.into_owned();
+            known = if known.is_object() { known } else { json!({}) };
+            known["spec"] = object.get("spec").cloned().unwrap_or_default();
+            blank = std::borrow::Cow::Owned(known);
+        }
+        let blank = blank.as_ref();
         if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
             match blank.get("status") {
                 Some(status) => drop(map.insert("status".to_owned(), status.clone())),
@@ -70,14 +78,24 @@ impl ApiServer {
         }
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
-            let writer =
-                Writer { manager: &options.manager, api_version: &api_version, subresource: "", now: &now, blank };
+            let writer = Writer {
+                manager: &options.manager,
+                api_version: &api_version,
+                subresource: call.subresource,
+                now: &now,
+                blank,
+            };
             object = track_update(&call.target.version.shape, None, &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
         let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
         let given = self.given_for(options.dry_run);
-        let prepared = self.prepare_new(call.now, &call.target.resource, &mut object);
+        let prepared = if call.status() {
+            object["status"] = json!({"loadBalancer": {}});
+            Ok(())
+        } else {
+            self.prepare_new(call.now, &call.target.resource, &mut object)
+        };
         self.take_back(given);
         prepared.map_err(refused)?;
         encode::settle(call.target.version.typed, &mut object);

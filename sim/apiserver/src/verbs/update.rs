@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::body::Understood;
-use super::refine::{check, complete};
+use super::refine::{GENERATION, check, complete};
 use super::{Call, Options, Written};
 use crate::defaults;
 use crate::error::{ApiError, FieldError};
@@ -37,7 +37,7 @@ impl ApiServer {
         warnings: &[String],
     ) -> Result<Written, ApiError> {
         let Some(live) = self.live(call).cloned() else {
-            if !call.target.resource.created_by_update || !call.subresource.is_empty() {
+            if !call.target.resource.created_by_update || !call.makes_by_status() && !call.subresource.is_empty() {
                 return Err(call.not_found());
             }
             check_stored_uid(call, &object, "")?;
@@ -115,7 +115,14 @@ impl ApiServer {
         let given = self.given_for(options.dry_run);
         self.prepare_change(&call.target.resource, &live, &mut object);
         self.take_back(given);
-        if call.target.resource.generation && !call.status() && desire(call, &object) != desire(call, &live) {
+        if let Some(why) = Self::port_given_twice(&call.target.resource, &object) {
+            return Err(ApiError::unknown(why));
+        }
+        let hollow = live.pointer("/spec/podSelector/matchLabels").is_none()
+            && call.target.resource.kind == "NetworkPolicy"
+            && emptied.iter().any(|(field, _)| *field == GENERATION);
+        let changed = hollow || desire(call, &object) != desire(call, &live);
+        if call.target.resource.generation && !call.status() && changed {
             let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
