@@ -107,8 +107,8 @@ impl ApiServer {
         if let Some(why) = self.over_quota(namespace, &resource.group, &resource.plural, &object) {
             return Err(refused(why));
         }
-        let wrong = self.allocation_mistakes(&call.target.resource, &object);
-        check(call, None, &object, wrong, &emptied)?;
+        self.check_allocation(call, &object)?;
+        check(call, None, &object, Vec::new(), &emptied)?;
         let mut complaints = validate::warnings(&call.target, &object);
         complaints.extend(validate::service_warnings(&call.target, &object));
         self.enforce_policies(resource, call.namespace.as_deref(), None, &object)?;
@@ -125,6 +125,15 @@ impl ApiServer {
             self.commit(call.now, &call.authorship(options, verb), call.key(&name), object)
         };
         Ok(Written { object: as_first_shown(call, object), created: true, warnings })
+    }
+
+    /// What cannot be given to a service is told before anybody looks at the rest of it.
+    pub(super) fn check_allocation(&self, call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
+        let resource = &call.target.resource;
+        match self.allocation_mistakes(resource, object) {
+            wrong if wrong.is_empty() => Ok(()),
+            wrong => Err(ApiError::invalid(resource, text(object, "/metadata/name"), &wrong)),
+        }
     }
 
     fn existing(&self, call: &Call<'_>, name: &str) -> Option<&Arc<Value>> {

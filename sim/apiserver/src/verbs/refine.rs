@@ -74,7 +74,8 @@ pub(super) fn check(
     let counts = |field: &str| matches!((of, field), ("ConfigMap", "binaryData") | ("Secret", "data"));
     for (field, _) in emptied.iter().filter(|(field, _)| fixed && counts(field)) {
         // What was not there and is there and empty has changed.
-        if live.is_some_and(|live| live.get(*field).is_none()) {
+        let told = errors.iter().any(|error| error.field == *field);
+        if !told && live.is_some_and(|live| live.get(*field).is_none()) {
             errors.push(FieldError::forbidden(*field, "field is immutable when `immutable` is set"));
         }
     }

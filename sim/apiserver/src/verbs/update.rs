@@ -85,7 +85,12 @@ impl ApiServer {
         check_preconditions(call, &live, &object)?;
         let immutable = changed_identity(&live, &object);
         let reset = asks_for_reset(&object);
-        let ignored = ignored_by_status(call, &object);
+        let mut ignored = ignored_by_status(call, &object);
+        if verb == Verb::Update && is_deleting(&live) {
+            // A replacement that does not repeat them takes them from who owned them; the server keeps them.
+            let asked = |field: &'static str| (field, object["metadata"].get(field).cloned());
+            ignored.extend(["deletionTimestamp", "deletionGracePeriodSeconds"].map(asked));
+        }
         if call.target.resource.is("", "services") {
             // By the type that the writer says it has.
             defaults::balanced(&mut object);
@@ -127,8 +132,8 @@ impl ApiServer {
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
         encode::settle(call.target.version.typed, &mut object);
-        let wrong = [immutable, self.allocation_mistakes(&call.target.resource, &object)].concat();
-        check(call, Some(&live), &object, wrong, &emptied)?;
+        self.check_allocation(call, &object)?;
+        check(call, Some(&live), &object, immutable, &emptied)?;
         if let Some(why) = self.resize_mistake(call, &live, &object) {
             return Err(ApiError::forbidden(&call.target.resource, &call.name, why));
         }
