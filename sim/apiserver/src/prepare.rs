@@ -15,6 +15,8 @@ const FIRST_NODE_PORT: u32 = 30_000;
 const NODE_PORTS: u32 = 2_768;
 /// The number of the address that services get which are only tried.
 const TRIED_ADDRESS: u32 = 60_000;
+/// The same for ports.
+const TRIED_PORT: u32 = 2_000;
 /// Where pods find the token of their account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -97,7 +99,7 @@ impl ApiServer {
     pub(crate) fn given_for(&mut self, dry_run: bool) -> Option<(u32, u32)> {
         dry_run.then(|| {
             let given = (self.addresses, self.node_ports);
-            (self.addresses, self.node_ports) = (TRIED_ADDRESS, NODE_PORTS - 3);
+            (self.addresses, self.node_ports) = (TRIED_ADDRESS, TRIED_PORT);
             given
         })
     }
@@ -125,8 +127,10 @@ impl ApiServer {
         }
         // A client that replaces the object need not know its address.
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
+            let selects = service["spec"].get("selector").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
             if let (true, Some(known)) =
                 (service["spec"].get(field).is_none(), live.and_then(|live| live["spec"].get(field)))
+                && !(field == "ipFamilies" && selects && known.as_array().is_some_and(|known| known.len() > 1))
             {
                 service["spec"][field] = known.clone();
             }
@@ -150,6 +154,11 @@ impl ApiServer {
         for (field, value) in defaults {
             if spec.get(field).is_none_or(Value::is_null) {
                 spec[field] = value;
+            }
+        }
+        if text(spec, "/ipFamilyPolicy") == "SingleStack" {
+            for field in ["ipFamilies", "clusterIPs"] {
+                spec.get_mut(field).and_then(Value::as_array_mut).into_iter().for_each(|list| list.truncate(1));
             }
         }
         if matches!(kind.as_str(), "NodePort" | "LoadBalancer") && spec["allocateLoadBalancerNodePorts"] != false {
@@ -183,6 +192,18 @@ impl ApiServer {
             annotations["kubernetes.io/limit-ranger"] = json!(format!("LimitRanger plugin set: {}", set.join("; ")));
         }
         None
+    }
+
+    /// A port on nodes that a changed service has twice; the real server does not expect it.
+    pub(crate) fn port_given_twice(resource: &Resource, service: &Value) -> Option<String> {
+        if !resource.is("", "services") {
+            return None;
+        }
+        let identity = |port: &Value| (text(port, "/protocol").to_owned(), port.get("nodePort").cloned());
+        let ports: Vec<_> = list(service, "/spec/ports").iter().map(identity).collect();
+        let twice = ports.iter().enumerate().find(|(at, port)| port.1.is_some() && ports[..*at].contains(port));
+        let (protocol, number) = twice?.1;
+        Some(format!("duplicate nodePort: {{{protocol} {}}}", number.clone().unwrap_or_default()))
     }
 
     /// What is wrong with the addresses and ports that a service asks for.

@@ -126,7 +126,7 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
         "PersistentVolumeClaim" => vec![
             if is_deleting(object) { json!("Terminating") } else { said("/status/phase") },
             said("/spec/volumeName"),
-            said("/status/capacity/storage"),
+            if text(object, "/spec/volumeName").is_empty() { json!("") } else { said("/status/capacity/storage") },
             json!(""),
             said("/spec/storageClassName"),
             json!("<unset>"),
@@ -136,7 +136,9 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
         "NetworkPolicy" => vec![json!(selector(object.pointer("/spec/podSelector")))],
         "Ingress" => {
             let ports = if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
-            vec![or_none("/spec/ingressClassName"), json!(hosts(object)), json!(""), json!(ports)]
+            let addresses = list(object, "/status/loadBalancer/ingress").iter().map(|one| text(one, "/ip"));
+            let addresses = addresses.collect::<Vec<_>>().join(",");
+            vec![or_none("/spec/ingressClassName"), json!(hosts(object)), json!(addresses), json!(ports)]
         }
         _ => Vec::new(),
     }

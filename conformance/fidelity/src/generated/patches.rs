@@ -22,8 +22,8 @@ fn thin_in(dice: &mut Dice, value: &mut Value, is_element: bool) {
                     || is_element && matches!(name.as_str(), "type" | "containerPort" | "mountPath");
                 if !fixed && dice.percent(25) {
                     map.remove(&name);
-                } else if name == "metadata" {
-                    // Maps in it that are there and empty are another topic.
+                } else if matches!(name.as_str(), "metadata" | "volumeClaimTemplates") {
+                    // Maps in metadata that are there and empty are another topic, and so are half of the claims.
                 } else if let Some(field) = map.get_mut(&name) {
                     thin_in(dice, field, false);
                 }
@@ -77,12 +77,14 @@ pub(super) fn strategic(dice: &mut Dice, mut object: Value) -> Value {
     object
 }
 
+/// Directives where they mean something: in maps, and in elements of lists that are known by a key.
 fn direct(dice: &mut Dice, value: &mut Value) {
     match value {
         Value::Object(map) => {
-            map.values_mut().for_each(|field| direct(dice, field));
             if dice.percent(2) {
                 map.insert("$patch".to_owned(), json!("replace"));
+            } else {
+                map.values_mut().for_each(|field| direct(dice, field));
             }
         }
         Value::Array(list) => {
@@ -90,7 +92,8 @@ fn direct(dice: &mut Dice, value: &mut Value) {
                 let key = KEYS.iter().find_map(|key| Some(((*key).to_owned(), item.get(key)?.clone())));
                 match key {
                     Some((key, id)) if dice.percent(15) => *item = json!({key: id, "$patch": "delete"}),
-                    _ => direct(dice, item),
+                    Some(_) => direct(dice, item),
+                    None => {}
                 }
             }
             if list.iter().all(Value::is_object) && !list.is_empty() && dice.percent(3) {

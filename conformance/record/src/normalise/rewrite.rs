@@ -154,6 +154,11 @@ impl<'a> Rewriter<'a> {
         for (index, address) in self.learnt.addresses.iter().enumerate() {
             text = replace_word(&text, address, &format!("cluster-ip-{}", index + 1));
         }
+        if text.contains("nodePort: {") {
+            for (index, port) in self.learnt.ports.iter().enumerate() {
+                text = replace_word(&text, &port.to_string(), &(FIRST_PORT + index).to_string());
+            }
+        }
         for (index, token) in self.learnt.continues.iter().enumerate() {
             text = text.replace(token.as_str(), &format!("continue-{}", index + 1));
         }

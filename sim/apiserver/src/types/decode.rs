@@ -77,7 +77,11 @@ impl Decoding<'_> {
         let place: String = without_indices(&self.place);
         let field = place.rsplit('.').next().unwrap_or_default();
         let named = TEXTS.iter().find(|(holder, name, _)| *holder == self.holder && *name == field);
-        let of = named.filter(|_| of.sort() == Sort::Text).map_or_else(|| of.go(), |(_, _, go)| format!("v1.{go}"));
+        let of = match (named, of.sort()) {
+            (Some((_, _, go)), Sort::Text) => format!("v1.{go}"),
+            (Some((_, _, go)), Sort::List) => format!("[]v1.{go}"),
+            _ => of.go(),
+        };
         format!("json: cannot unmarshal {found} into Go struct field {}.{place} of type {of}", self.holder)
     }
 

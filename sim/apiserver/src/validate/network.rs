@@ -109,7 +109,13 @@ pub(super) fn policy(object: &Value) -> Vec<FieldError> {
             }
         }
     }
-    for (index, kind) in list(object, "/spec/policyTypes").iter().enumerate() {
+    let kinds = list(object, "/spec/policyTypes");
+    if kinds.len() > 2 {
+        let why = "may not specify more than two policyTypes";
+        errors.push(FieldError::invalid("spec.policyTypes", &json!(kinds), why));
+        return errors;
+    }
+    for (index, kind) in kinds.iter().enumerate() {
         if !matches!(kind.as_str(), Some("Ingress" | "Egress")) {
             let supported = ["\"Ingress\"", "\"Egress\""].map(str::to_owned);
             errors.push(FieldError::unsupported(format!("spec.policyTypes[{index}]"), kind, &supported));

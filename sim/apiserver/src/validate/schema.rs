@@ -118,12 +118,11 @@ pub(crate) fn validate(schema: &Value, object: &Value) -> Vec<FieldError> {
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     check(schema, &Value::Object(content), "", &mut errors);
-    if errors.iter().any(FieldError::is_blocking) && has_rules(schema) {
+    let blocking = errors.iter().any(FieldError::is_blocking);
+    duplicates(schema, object, "", &mut errors);
+    if blocking && has_rules(schema) {
         let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
         errors.push(FieldError::invalid("<nil>", &Value::Null, why));
-    }
-    if !errors.iter().any(FieldError::is_blocking) {
-        duplicates(schema, &Value::Object(map.clone()), "", &mut errors);
     }
     errors
 }

@@ -19,8 +19,16 @@ pub(super) fn job(object: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// How long the name of a cron job may be, so that those of its jobs are names too.
+const CRON_JOB_NAME_MAX: usize = 52;
+
 pub(super) fn cron_job(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    let name = text(object, "/metadata/name");
+    if name.len() > CRON_JOB_NAME_MAX {
+        let why = format!("must be no more than {CRON_JOB_NAME_MAX} characters");
+        errors.push(FieldError::invalid("metadata.name", &json!(name), &why));
+    }
     let schedule = text(object, "/spec/schedule");
     let fields: Vec<&str> = schedule.split_whitespace().collect();
     if schedule.is_empty() {

@@ -61,7 +61,15 @@ impl ApiServer {
             fields.insert("generation".to_owned(), json!(1));
         }
         let emptied = complete(call, &mut object);
-        let blank = &call.target.version.blank;
+        let mut blank = std::borrow::Cow::Borrowed(&call.target.version.blank);
+        if call.status() {
+            // Who writes a status owns nothing else.
+            let mut known = blank.into_owned();
+            known = if known.is_object() { known } else { json!({}) };
+            known["spec"] = object.get("spec").cloned().unwrap_or_default();
+            blank = std::borrow::Cow::Owned(known);
+        }
+        let blank = blank.as_ref();
         if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
             match blank.get("status") {
                 Some(status) => drop(map.insert("status".to_owned(), status.clone())),
@@ -70,14 +78,24 @@ impl ApiServer {
         }
         if verb != Verb::Apply {
             let (api_version, now) = (call.target.api_version(), call.stamp());
-            let writer =
-                Writer { manager: &options.manager, api_version: &api_version, subresource: "", now: &now, blank };
+            let writer = Writer {
+                manager: &options.manager,
+                api_version: &api_version,
+                subresource: call.subresource,
+                now: &now,
+                blank,
+            };
             object = track_update(&call.target.version.shape, None, &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
         let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
         let given = self.given_for(options.dry_run);
-        let prepared = self.prepare_new(call.now, &call.target.resource, &mut object);
+        let prepared = if call.status() {
+            object["status"] = json!({"loadBalancer": {}});
+            Ok(())
+        } else {
+            self.prepare_new(call.now, &call.target.resource, &mut object)
+        };
         self.take_back(given);
         prepared.map_err(refused)?;
         encode::settle(call.target.version.typed, &mut object);
@@ -89,8 +107,8 @@ impl ApiServer {
         if let Some(why) = self.over_quota(namespace, &resource.group, &resource.plural, &object) {
             return Err(refused(why));
         }
-        let wrong = self.allocation_mistakes(&call.target.resource, &object);
-        check(call, None, &object, wrong, &emptied)?;
+        self.check_allocation(call, &object)?;
+        check(call, None, &object, Vec::new(), &emptied)?;
         let mut complaints = validate::warnings(&call.target, &object);
         complaints.extend(validate::service_warnings(&call.target, &object));
         self.enforce_policies(resource, call.namespace.as_deref(), None, &object)?;
@@ -107,6 +125,15 @@ impl ApiServer {
             self.commit(call.now, &call.authorship(options, verb), call.key(&name), object)
         };
         Ok(Written { object: as_first_shown(call, object), created: true, warnings })
+    }
+
+    /// What cannot be given to a service is told before anybody looks at the rest of it.
+    pub(super) fn check_allocation(&self, call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
+        let resource = &call.target.resource;
+        match self.allocation_mistakes(resource, object) {
+            wrong if wrong.is_empty() => Ok(()),
+            wrong => Err(ApiError::invalid(resource, text(object, "/metadata/name"), &wrong)),
+        }
     }
 
     fn existing(&self, call: &Call<'_>, name: &str) -> Option<&Arc<Value>> {

@@ -205,6 +205,11 @@ impl Call<'_> {
         }
     }
 
+    /// Whether writing the status makes what is not there, without what the server gives it otherwise.
+    pub(crate) fn makes_by_status(&self) -> bool {
+        self.status() && self.target.resource.is("", "services")
+    }
+
     /// Whether a declaration is applied.
     pub(crate) fn is_apply(&self) -> bool {
         let media = self.request.headers.content_type.split(';').next().unwrap_or_default().trim();

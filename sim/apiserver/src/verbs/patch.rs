@@ -88,7 +88,7 @@ impl ApiServer {
         strip_the_other_part(call, &mut applied);
         let stored = self.live(call).cloned();
         let live = stored.as_ref().map(|stored| convert(&call.target, stored));
-        if !call.subresource.is_empty() && live.is_none() {
+        if !call.subresource.is_empty() && live.is_none() && !call.makes_by_status() {
             return Err(call.not_found());
         }
         if live.is_none() && !uid(&applied).is_empty() {
@@ -142,6 +142,10 @@ impl ApiServer {
                 blank = json!({});
             }
             blank["spec"] = spec.clone();
+            let labels = live.and_then(|live| live.pointer("/metadata/labels"));
+            if let (true, Some(labels)) = (call.target.resource.kind == "Deployment", labels) {
+                blank["metadata"] = json!({ "labels": labels });
+            }
         }
         blank
     }

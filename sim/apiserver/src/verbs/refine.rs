@@ -10,11 +10,17 @@ use crate::types::encode;
 use crate::validate::{self, schema};
 
 /// Places that errors show, of which Go still knows that they were there and empty.
-const SHOWN_EMPTY: [(&str, &str); 3] = [
+const SHOWN_EMPTY: [(&str, &str); 6] = [
+    ("/data", "data"),
+    ("/binaryData", "binaryData"),
+    ("/spec/podSelector/matchLabels", GENERATION),
     ("/spec/template/metadata/labels", "spec.template.metadata.labels"),
     ("/spec/rules", "spec"),
     ("/spec/resources/requests", "spec"),
 ];
+
+/// Not a field, but what counts a part of the object that is there and empty as a change.
+pub(super) const GENERATION: &str = "generation";
 
 /// What was there and empty, by the field that an error would name.
 pub(super) type Emptied = Vec<(&'static str, &'static str)>;
@@ -62,6 +68,16 @@ pub(super) fn check(
     errors.extend(live.map(|live| validate::validate_kept(&call.target, live, object)).unwrap_or_default());
     if call.status() {
         errors.extend(validate::validate_status(&call.target, object));
+    }
+    let fixed = live.is_some_and(|live| live.get("immutable") == Some(&json!(true)));
+    let of = call.target.resource.kind.as_str();
+    let counts = |field: &str| matches!((of, field), ("ConfigMap", "binaryData") | ("Secret", "data"));
+    for (field, _) in emptied.iter().filter(|(field, _)| fixed && counts(field)) {
+        // What was not there and is there and empty has changed.
+        let told = errors.iter().any(|error| error.field == *field);
+        if !told && live.is_some_and(|live| live.get(*field).is_none()) {
+            errors.push(FieldError::forbidden(*field, "field is immutable when `immutable` is set"));
+        }
     }
     for (field, empty) in emptied {
         for error in errors.iter_mut().filter(|error| error.field == *field) {

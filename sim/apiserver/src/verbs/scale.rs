@@ -172,9 +172,11 @@ fn told_apart(object: &mut Value, path: &str) {
     let Some(managers) = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) else { return };
     let mut apart = Vec::new();
     let owns = |manager: &Value| manager["operation"] == "Update" && manager["fieldsV1"].pointer(&pointer).is_some();
-    for manager in managers.iter_mut().filter(|manager| owns(manager)) {
+    let only = parts.iter().rev().fold(json!({}), |below, part| json!({ part.as_str(): below }));
+    let is_apart = |manager: &Value| manager.get("time").is_none() && manager["fieldsV1"] == only;
+    for manager in managers.iter_mut().filter(|manager| owns(manager) && !is_apart(manager)) {
         let mut own = manager.clone();
-        own["fieldsV1"] = parts.iter().rev().fold(json!({}), |below, part| json!({ part.as_str(): below }));
+        own["fieldsV1"] = only.clone();
         own.as_object_mut().map(|own| own.remove("time"));
         apart.push(own);
         if let Some(fields) = manager.get_mut("fieldsV1") {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::body::Understood;
-use super::refine::{check, complete};
+use super::refine::{GENERATION, check, complete};
 use super::{Call, Options, Written};
 use crate::defaults;
 use crate::error::{ApiError, FieldError};
@@ -37,7 +37,7 @@ impl ApiServer {
         warnings: &[String],
     ) -> Result<Written, ApiError> {
         let Some(live) = self.live(call).cloned() else {
-            if !call.target.resource.created_by_update || !call.subresource.is_empty() {
+            if !call.target.resource.created_by_update || !call.makes_by_status() && !call.subresource.is_empty() {
                 return Err(call.not_found());
             }
             check_stored_uid(call, &object, "")?;
@@ -85,7 +85,12 @@ impl ApiServer {
         check_preconditions(call, &live, &object)?;
         let immutable = changed_identity(&live, &object);
         let reset = asks_for_reset(&object);
-        let ignored = ignored_by_status(call, &object);
+        let mut ignored = ignored_by_status(call, &object);
+        if verb == Verb::Update && is_deleting(&live) {
+            // A replacement that does not repeat them takes them from who owned them; the server keeps them.
+            let asked = |field: &'static str| (field, object["metadata"].get(field).cloned());
+            ignored.extend(["deletionTimestamp", "deletionGracePeriodSeconds"].map(asked));
+        }
         if call.target.resource.is("", "services") {
             // By the type that the writer says it has.
             defaults::balanced(&mut object);
@@ -115,13 +120,20 @@ impl ApiServer {
         let given = self.given_for(options.dry_run);
         self.prepare_change(&call.target.resource, &live, &mut object);
         self.take_back(given);
-        if call.target.resource.generation && !call.status() && desire(call, &object) != desire(call, &live) {
+        if let Some(why) = Self::port_given_twice(&call.target.resource, &object) {
+            return Err(ApiError::unknown(why));
+        }
+        let hollow = live.pointer("/spec/podSelector/matchLabels").is_none()
+            && call.target.resource.kind == "NetworkPolicy"
+            && emptied.iter().any(|(field, _)| *field == GENERATION);
+        let changed = hollow || desire(call, &object) != desire(call, &live);
+        if call.target.resource.generation && !call.status() && changed {
             let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
         encode::settle(call.target.version.typed, &mut object);
-        let wrong = [immutable, self.allocation_mistakes(&call.target.resource, &object)].concat();
-        check(call, Some(&live), &object, wrong, &emptied)?;
+        self.check_allocation(call, &object)?;
+        check(call, Some(&live), &object, immutable, &emptied)?;
         if let Some(why) = self.resize_mistake(call, &live, &object) {
             return Err(ApiError::forbidden(&call.target.resource, &call.name, why));
         }
