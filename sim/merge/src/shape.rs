@@ -40,6 +40,9 @@ pub enum Shape {
     },
 }
 
+/// Items of a list by identity.
+type Groups<'a> = Vec<(PathElement, Vec<&'a Value>)>;
+
 static DEDUCED: Shape = Shape::Deduced;
 
 impl Shape {
@@ -95,36 +98,42 @@ impl Shape {
     /// The items of a list by identity, in their order, with the shape of the items. `None` when the list is one piece:
     /// by its shape, or because an item has no identity or one that another item has too.
     pub(crate) fn items<'a>(&self, list: &'a [Value]) -> Option<(Vec<(PathElement, &'a Value)>, &Self)> {
-        let (identified, item): (Option<Vec<_>>, &Self) = match self {
-            Self::Set => {
-                (Some(list.iter().map(|item| (PathElement::Value(item.to_string()), item)).collect()), &DEDUCED)
-            }
-            Self::Keyed { keys, item } => {
-                (list.iter().map(|value| Some((key_of(keys, value)?, value))).collect(), item)
-            }
+        let item = match self {
+            Self::Set => &DEDUCED,
+            Self::Keyed { item, .. } => item,
             Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) => return None,
         };
+        let identified: Option<Vec<_>> = list.iter().map(|value| Some((self.identity(value)?, value))).collect();
         let identified = identified?;
         let unique: std::collections::BTreeSet<&PathElement> = identified.iter().map(|(element, _)| element).collect();
         (unique.len() == identified.len()).then_some((identified, item))
     }
 
     /// The items of a list in which some have the identity of others, together with those; in the order of the first.
-    pub(crate) fn groups<'a>(&self, list: &'a [Value]) -> Option<(Vec<(PathElement, Vec<&'a Value>)>, &Self)> {
-        let (identify, item): (&dyn Fn(&Value) -> Option<PathElement>, &Self) = match self {
-            Self::Set => (&|item| Some(PathElement::Value(item.to_string())), &DEDUCED),
-            Self::Keyed { keys, item } => (&|value| key_of(keys, value), item),
+    pub(crate) fn groups<'a>(&self, list: &'a [Value]) -> Option<(Groups<'a>, &Self)> {
+        let item = match self {
+            Self::Set => &DEDUCED,
+            Self::Keyed { item, .. } => item,
             Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) => return None,
         };
-        let mut groups: Vec<(PathElement, Vec<&Value>)> = Vec::new();
+        let mut groups: Groups<'_> = Vec::new();
         for value in list {
-            let element = identify(value)?;
+            let element = self.identity(value)?;
             match groups.iter_mut().find(|(known, _)| *known == element) {
                 Some((_, group)) => group.push(value),
                 None => groups.push((element, vec![value])),
             }
         }
         Some((groups, item))
+    }
+
+    /// What tells an item of a list of this shape from the others.
+    fn identity(&self, item: &Value) -> Option<PathElement> {
+        match self {
+            Self::Set => Some(PathElement::Value(item.to_string())),
+            Self::Keyed { keys, .. } => key_of(keys, item),
+            Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) => None,
+        }
     }
 
     /// Every field of a document, as an applier of it owns them.
