@@ -169,13 +169,14 @@ pub fn apply(
         manager.fields = manager.fields.difference(&changed);
         kept = kept.union(&manager.fields);
     }
+    let mut removed = changes.removed;
     if let Some(previous) = &previous {
         prune(shape, &mut object, &previous.fields, &kept);
-        // What went with it is nobody's any more.
-        let removed = compare(shape, live, &object).removed;
-        for manager in managers.values_mut() {
-            manager.fields = manager.fields.difference(&removed);
-        }
+        removed = compare(shape, live, &object).removed;
+    }
+    // What went, with a null or because nobody declares it any more, is nobody's.
+    for manager in managers.values_mut().filter(|_| !removed.is_empty()) {
+        manager.fields = manager.fields.difference(&removed);
     }
     // Who only becomes an owner of what is there already has no time of its own, or that of before.
     let manager = if content(&object) == content(live) {
