@@ -165,7 +165,10 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 fn extend(known: Option<Value>, element: &str, wire: Wire<'_>, depth: usize) -> Option<Value> {
-    let mut elements = known.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut elements = match known {
+        Some(Value::Array(elements)) => elements,
+        _ => Vec::new(),
+    };
     match (element, wire) {
         // Numbers may come together.
         ("i", Wire::Bytes(packed)) => {
@@ -181,7 +184,10 @@ fn extend(known: Option<Value>, element: &str, wire: Wire<'_>, depth: usize) -> 
 
 fn insert(known: Option<Value>, element: &str, wire: Wire<'_>, depth: usize) -> Option<Value> {
     let Wire::Bytes(bytes) = wire else { return None };
-    let mut entries = known.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut entries = match known {
+        Some(Value::Object(entries)) => entries,
+        _ => Map::new(),
+    };
     let (mut key, mut value) = (String::new(), None);
     let mut pair = Fields(bytes);
     while let Some((number, wire)) = pair.next()? {

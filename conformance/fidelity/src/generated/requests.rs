@@ -8,6 +8,8 @@ use super::patches;
 
 /// How many of a hundred writes are only tried.
 const DRY: u32 = 8;
+/// A version that no server of ours has reached, so that it has no place among those that are numbered.
+const NO_VERSION: &str = "4000000000";
 
 /// A query of some parts.
 struct Query(Vec<String>);
@@ -168,7 +170,7 @@ pub(super) fn update(composer: &mut Composer<'_>, index: usize) {
     if thing.known && composer.dice.percent(75) {
         body["metadata"]["resourceVersion"] = json!(format!("${{version-{}}}", thing.word));
     } else if composer.dice.percent(15) {
-        body["metadata"]["resourceVersion"] = json!("1");
+        body["metadata"]["resourceVersion"] = json!(NO_VERSION);
     }
     if thing.known && composer.dice.percent(20) {
         body["metadata"]["uid"] = json!(format!("${{uid-{}}}", thing.word));
