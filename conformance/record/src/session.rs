@@ -72,21 +72,7 @@ impl Session<'_> {
         (self.say)(format!("starting {what} {}", self.version.release()));
         let options =
             Options { version: self.version, pristine: !controllers, stop: self.stop.clone(), ..Options::default() };
-        let mut cluster = self.provider.start(&options)?;
-        let target = target_of(cluster.as_ref())?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let recorded = runtime.block_on(async {
-            tokio::select! {
-                biased; // whoever asks for the end gets it
-                () = asked_to_end(self.stop) => Err(ClusterError::Interrupted.into()),
-                recorded = self.play(&target, documents, scripts) => recorded,
-            }
-        });
-        if recorded.is_err() && !self.stop.is_set() {
-            // A cluster that ended explains more than the connections that broke with it.
-            cluster.check()?;
-        }
-        recorded
+        on_fresh_cluster(self.provider, &options, async |target: Target| self.play(&target, documents, scripts).await)
     }
 
     async fn play(&self, target: &Target, documents: bool, scripts: &[&Script]) -> Result<Files, SessionError> {
@@ -114,6 +100,32 @@ impl Session<'_> {
     }
 }
 
+/// Does something with a cluster of its own, until that is done or the end is asked for.
+pub fn on_fresh_cluster<T, E>(
+    provider: &dyn Provider,
+    options: &Options,
+    work: impl AsyncFnOnce(Target) -> Result<T, E>,
+) -> Result<T, E>
+where
+    E: From<ClusterError> + From<TargetError> + From<std::io::Error>,
+{
+    let mut cluster = provider.start(options)?;
+    let target = target_of(cluster.as_ref())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(async {
+        tokio::select! {
+            biased; // whoever asks for the end gets it
+            () = asked_to_end(&options.stop) => Err(ClusterError::Interrupted.into()),
+            done = work(target) => done,
+        }
+    });
+    if done.is_err() && !options.stop.is_set() {
+        // A cluster that ended explains more than the connections that broke with it.
+        cluster.check()?;
+    }
+    done
+}
+
 /// How a cluster is reached.
 pub fn target_of(cluster: &dyn Cluster) -> Result<Target, TargetError> {
     let access = cluster.access();
@@ -122,7 +134,7 @@ pub fn target_of(cluster: &dyn Cluster) -> Result<Target, TargetError> {
 }
 
 /// Ends when the end is asked for.
-pub async fn asked_to_end(stop: &Stop) {
+pub(crate) async fn asked_to_end(stop: &Stop) {
     while !stop.is_set() {
         tokio::time::sleep(LOOK_EVERY).await;
     }

@@ -3,7 +3,7 @@
 //! The machine ([`ApiServer`]) has no clock, no sockets, no threads and no entropy of its own; faults arrive as inputs.
 //! The same seed and the same inputs give the same bytes. [`serve()`] puts it behind HTTP.
 //!
-//! Left out on purpose: admission webhooks, protobuf, and the hand-written validation of most built-in fields. Every
+//! Left out on purpose: admission webhooks, answers in protobuf, and the hand-written validation of most built-in fields. Every
 //! request is allowed unless the server was given an administrator; what makes and runs pods is there for servers that are
 //! made with it.
 

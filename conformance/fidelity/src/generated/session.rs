@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use sindri_cluster::{ClusterError, Options, Provider, Stop, Version};
-use sindri_record::session::{asked_to_end, target_of};
-use sindri_record::target::TargetError;
+use sindri_record::session::on_fresh_cluster;
+use sindri_record::target::{Target, TargetError};
 use thiserror::Error;
 
 use super::class::Class;
@@ -74,21 +74,9 @@ impl Session<'_> {
     pub fn run(&self, is_excused: &dyn Fn(&Difference) -> bool) -> Result<Found, SessionError> {
         (self.say)(format!("starting an API server {}", self.version.release()));
         let options = Options { version: self.version, pristine: true, stop: self.stop.clone(), ..Options::default() };
-        let mut cluster = self.provider.start(&options)?;
-        let target = target_of(cluster.as_ref())?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let found = runtime.block_on(async {
-            tokio::select! {
-                biased; // whoever asks for the end gets it
-                () = asked_to_end(self.stop) => Err(ClusterError::Interrupted.into()),
-                found = async { self.play(&Servers::prepare(target).await?, is_excused).await } => found,
-            }
-        });
-        if found.is_err() && !self.stop.is_set() {
-            // A cluster that ended explains more than the connections that broke with it.
-            cluster.check()?;
-        }
-        found
+        on_fresh_cluster(self.provider, &options, async |target: Target| {
+            self.play(&Servers::prepare(target).await?, is_excused).await
+        })
     }
 
     async fn play(&self, servers: &Servers, is_excused: &dyn Fn(&Difference) -> bool) -> Result<Found, SessionError> {
