@@ -249,18 +249,23 @@ impl ApiServer {
     fn give_ports(&mut self, live: Option<&Value>, spec: &mut Value) {
         let known: Vec<Value> = live.map(|live| list(live, "/spec/ports").to_vec()).unwrap_or_default();
         let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+        let ports: Vec<&mut Value> = ports.into_iter().flatten().collect();
+        let asked: Vec<&Value> = ports.iter().filter_map(|port| port.get("nodePort")).collect();
+        let mut used: Vec<Value> = known.iter().filter_map(|port| port.get("nodePort")).cloned().collect();
+        used.retain(|number| asked.contains(&number));
         let mut taken: Vec<(Value, Value, Value)> = Vec::new();
-        for port in ports.into_iter().flatten() {
+        for port in ports {
             if port.get("nodePort").is_none() {
-                // A port is known by its name, whatever else of it changed.
-                let used = |other: &Value| taken.iter().any(|(_, _, node)| other.get("nodePort") == Some(node));
-                let same = known.iter().find(|other| other.get("name") == port.get("name") && !used(other));
+                // A port is known by its name, whatever else of it changed; of two without a name the last is.
+                let same = known.iter().rev().find(|other| other.get("name") == port.get("name"));
+                let same = same.and_then(|same| same.get("nodePort")).filter(|number| !used.contains(number)).cloned();
+                used.extend(same.clone());
                 // One number serves another protocol of the same port too.
                 let shared = taken.iter().filter(|_| live.is_none()).find(|(number, protocol, node)| {
                     let twice = taken.iter().any(|other| other.1 == port["protocol"] && other.2 == *node);
                     *number == port["port"] && *protocol != port["protocol"] && !twice
                 });
-                let given = same.and_then(|same| same.get("nodePort")).or(shared.map(|(_, _, node)| node)).cloned();
+                let given = same.or(shared.map(|(_, _, node)| node.clone()));
                 port["nodePort"] = given.unwrap_or_else(|| {
                     self.node_ports += 1;
                     json!(FIRST_NODE_PORT + 1 + self.node_ports % (NODE_PORTS - 1))

@@ -27,6 +27,9 @@ pub fn merge(shape: &Shape, live: &Value, applied: &Value) -> Value {
                 _ => applied.clone(),
             }
         }
+        // A null declares the map or the list, and nothing in it.
+        (Value::Object(map), Value::Null) if shape.is_granular_map() && !map.is_empty() => live.clone(),
+        (Value::Array(list), Value::Null) if shape.is_associative() && !list.is_empty() => live.clone(),
         _ => applied.clone(),
     }
 }

@@ -140,7 +140,8 @@ pub fn apply(
     force: bool,
 ) -> Result<Value, ApplyError> {
     let declared = declaration(applied);
-    let owned = ownable(&shape.fields_of(&declared));
+    let all = shape.fields_of(&declared);
+    let owned = ownable(&all);
     let mut managers = live.map_or_else(|| Ok(Managers::new()), |live| managers::read_under(shape, live))?;
     if let Some(live) = live.filter(|_| managers.is_empty()) {
         let before = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
@@ -158,25 +159,20 @@ pub fn apply(
         return Ok(object);
     };
     let mut object = merge(shape, live, &declared);
+    if let Some(previous) = previous.as_ref().filter(|previous| may_prune(&declared, &owned, &previous.fields)) {
+        let kept = managers.values().fold(all, |kept, manager| kept.union(&manager.fields));
+        object = prune(shape, &object, &previous.fields, &kept);
+    }
     let changes = compare(shape, live, &object);
     let changed = changes.modified.union(&changes.added);
     let conflicts = conflicts(&managers, &changed);
     if !conflicts.is_empty() && !force {
         return Err(ApplyError::Conflicts(Conflicts(conflicts)));
     }
-    let mut kept = shape.fields_of(&declared);
-    for manager in managers.values_mut() {
-        manager.fields = manager.fields.difference(&changed);
-        kept = kept.union(&manager.fields);
-    }
-    let mut removed = changes.removed;
-    if let Some(previous) = &previous {
-        prune(shape, &mut object, &previous.fields, &kept);
-        removed = compare(shape, live, &object).removed;
-    }
-    // What went, with a null or because nobody declares it any more, is nobody's.
-    for manager in managers.values_mut().filter(|_| !removed.is_empty()) {
-        manager.fields = manager.fields.difference(&removed);
+    // What was changed is the applier's, and what went, with a null or because nobody declares it any more, is nobody's.
+    let lost = changed.union(&changes.removed);
+    for manager in managers.values_mut().filter(|_| !lost.is_empty()) {
+        manager.fields = manager.fields.difference(&lost);
     }
     // Who only becomes an owner of what is there already has no time of its own, or that of before.
     let manager = if content(&object) == content(live) {
@@ -188,6 +184,21 @@ pub fn apply(
     managers.insert(key, manager);
     managers::write(&mut object, managers);
     Ok(object)
+}
+
+/// Whether anything could go: something is no longer declared, or is declared to be nothing. A declaration of nothing owns a
+/// field without being seen in it.
+fn may_prune(declared: &Value, owned: &FieldSet, last: &FieldSet) -> bool {
+    !last.difference(owned).is_empty() || holds_nothing_somewhere(declared)
+}
+
+fn holds_nothing_somewhere(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty() || map.values().any(holds_nothing_somewhere),
+        Value::Array(list) => list.is_empty() || list.iter().any(holds_nothing_somewhere),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 /// Tracks a write that is not an apply: the writer owns what it changed, and others lose it.

@@ -68,7 +68,7 @@ fn strategic_map(shape: &Shape, live: &Value, changes: &Map<String, Value>) -> R
         }
         let known = merged.get(name).filter(|known| is_alike(known, change));
         let patched = match known {
-            Some(known) => Some(strategic_patch(shape.patched_field(name), known, change)?),
+            Some(known) => Some(strategic_patch(shape.field(name), known, change)?),
             None => plain(change),
         };
         match patched {
@@ -80,7 +80,7 @@ fn strategic_map(shape: &Shape, live: &Value, changes: &Map<String, Value>) -> R
         if let Some(field) = name.strip_prefix(DELETE_FROM_LIST) {
             remove_elements(&mut merged, field, value);
         } else if let Some(field) = name.strip_prefix(ELEMENT_ORDER) {
-            put_in_order(shape.patched_field(field), &mut merged, field, value);
+            put_in_order(shape.field(field), &mut merged, field, value);
         }
     }
     Ok(Value::Object(merged))

@@ -1,70 +1,72 @@
 //! Takes out of a document what its manager no longer declares and nobody else owns.
+//!
+//! The steps are those of the real server, because their order shows: what was declared goes, what somebody owns comes
+//! back, and of the rest only what the manager had declared stays away. A map that says nothing can be lost on the way.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::fieldset::{FieldSet, PathElement};
+use crate::fieldset::{FieldSet, Node, PathElement};
 use crate::shape::Shape;
 
-/// Removes the fields of `last` of which `kept` owns neither the field nor anything in it. A container that becomes
-/// empty by it goes too, as the typed encoding of a real server drops it.
-pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &FieldSet) {
+/// The document without the fields of `last` that are not in `kept`, which has what this declaration and all others own.
+pub(crate) fn prune(shape: &Shape, merged: &Value, last: &FieldSet, kept: &FieldSet) -> Value {
+    let fields = |document: &Value| with_named(shape, &shape.fields_of(document));
+    let (all, last) = (fields(merged), with_named(shape, last));
+    let without = fields(&remove(shape, merged, &last));
+    let unowned = all.difference(&without.union(&with_named(shape, kept)));
+    let owned = fields(&remove(shape, merged, &unowned));
+    remove(shape, merged, &all.difference(&owned).intersection(&last))
+}
+
+/// The set with the fields that its paths lead through, where the type names them.
+fn with_named(shape: &Shape, set: &FieldSet) -> FieldSet {
+    let named = |(element, node): (&PathElement, &Node)| {
+        let (names, inner) = match element {
+            PathElement::Field(name) => (shape.names(name), shape.field(name)),
+            PathElement::Key(_) | PathElement::Value(_) => (false, shape.item()),
+        };
+        let member = node.member || (names && !node.below.is_empty());
+        (element.clone(), Node { member, below: with_named(inner, &node.below) })
+    };
+    FieldSet { nodes: set.nodes.iter().map(named).collect() }
+}
+
+/// The document without these paths. A map or a list of which nothing is left is null, and so is one that is a piece.
+fn remove(shape: &Shape, value: &Value, paths: &FieldSet) -> Value {
+    if paths.is_empty() {
+        return value.clone();
+    }
     match value {
         Value::Object(map) if shape.is_granular_map() => {
-            for (element, node) in &last.nodes {
-                let PathElement::Field(name) = element else {
-                    continue;
-                };
-                let Some(child) = map.get_mut(name) else {
-                    continue;
-                };
-                let held = kept.nodes.get(element);
-                // A field that the type names goes as a whole once nobody owns anything in it, with what was filled in.
-                let is_held = held.is_some_and(|held| held.member || shape.names(name));
-                if !is_held && (node.member || shape.names(name)) {
-                    map.remove(name);
-                    continue;
-                }
-                let was_hollow = is_hollow(child);
-                let empty = FieldSet::new();
-                prune(shape.field(name), child, &node.below, held.map_or(&empty, |held| &held.below));
-                // What was emptied here goes; where somebody still owns it, nothing is left of it but that.
-                if !was_hollow && is_hollow(child) {
-                    if held.is_some() {
-                        *child = Value::Null;
-                    } else {
-                        map.remove(name);
-                    }
-                }
-            }
+            let left: Map<String, Value> = map
+                .iter()
+                .filter_map(|(name, value)| {
+                    let node = paths.nodes.get(&PathElement::Field(name.clone()));
+                    Some((name.clone(), remaining(shape.field(name), value, node)?))
+                })
+                .collect();
+            if left.is_empty() { Value::Null } else { Value::Object(left) }
         }
-        Value::Array(list) => {
-            let Some((items, item)) = shape.items(list) else {
-                return;
-            };
-            let elements: Vec<PathElement> = items.into_iter().map(|(element, _)| element).collect();
-            let mut remaining = Vec::with_capacity(list.len());
-            for (element, mut value) in elements.into_iter().zip(std::mem::take(list)) {
-                let held = kept.nodes.get(&element);
-                if let Some(node) = last.nodes.get(&element) {
-                    // Owning something in an element is not owning the element.
-                    if node.member && !held.is_some_and(|held| held.member) {
-                        continue;
-                    }
-                    let empty = FieldSet::new();
-                    prune(item, &mut value, &node.below, held.map_or(&empty, |held| &held.below));
-                }
-                remaining.push(value);
-            }
-            *list = remaining;
+        Value::Array(list) if shape.is_associative() => {
+            let left: Vec<Value> = list
+                .iter()
+                .filter_map(|value| {
+                    let element = shape.identity(value);
+                    remaining(shape.item(), value, element.and_then(|element| paths.nodes.get(&element)))
+                })
+                .collect();
+            if left.is_empty() { Value::Null } else { Value::Array(left) }
         }
-        _ => {}
+        Value::Object(_) | Value::Array(_) => Value::Null,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 
-fn is_hollow(value: &Value) -> bool {
-    match value {
-        Value::Object(map) => map.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+/// What stays of a field or an item.
+fn remaining(shape: &Shape, value: &Value, removed: Option<&Node>) -> Option<Value> {
+    match removed {
+        Some(node) if node.member => None,
+        Some(node) => Some(remove(shape, value, &node.below)),
+        None => Some(value.clone()),
     }
 }

@@ -61,9 +61,12 @@ impl Shape {
         }
     }
 
-    /// The shape of a field for a strategic patch, which merges maps that an apply takes as one piece.
-    pub(crate) fn patched_field(&self, name: &str) -> &Self {
-        self.field(name)
+    /// The shape of the items of a list.
+    pub(crate) fn item(&self) -> &Self {
+        match self {
+            Self::Keyed { item, .. } => item,
+            Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) | Self::Set => &DEDUCED,
+        }
     }
 
     /// What a strategic patch knows an element of a list by.
@@ -98,24 +101,20 @@ impl Shape {
     /// The items of a list by identity, in their order, with the shape of the items. `None` when the list is one piece:
     /// by its shape, or because an item has no identity or one that another item has too.
     pub(crate) fn items<'a>(&self, list: &'a [Value]) -> Option<(Vec<(PathElement, &'a Value)>, &Self)> {
-        let item = match self {
-            Self::Set => &DEDUCED,
-            Self::Keyed { item, .. } => item,
-            Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) => return None,
-        };
+        if !self.is_associative() {
+            return None;
+        }
         let identified: Option<Vec<_>> = list.iter().map(|value| Some((self.identity(value)?, value))).collect();
         let identified = identified?;
         let unique: std::collections::BTreeSet<&PathElement> = identified.iter().map(|(element, _)| element).collect();
-        (unique.len() == identified.len()).then_some((identified, item))
+        (unique.len() == identified.len()).then_some((identified, self.item()))
     }
 
     /// The items of a list in which some have the identity of others, together with those; in the order of the first.
     pub(crate) fn groups<'a>(&self, list: &'a [Value]) -> Option<(Groups<'a>, &Self)> {
-        let item = match self {
-            Self::Set => &DEDUCED,
-            Self::Keyed { item, .. } => item,
-            Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) => return None,
-        };
+        if !self.is_associative() {
+            return None;
+        }
         let mut groups: Groups<'_> = Vec::new();
         for value in list {
             let element = self.identity(value)?;
@@ -124,11 +123,11 @@ impl Shape {
                 None => groups.push((element, vec![value])),
             }
         }
-        Some((groups, item))
+        Some((groups, self.item()))
     }
 
     /// What tells an item of a list of this shape from the others.
-    fn identity(&self, item: &Value) -> Option<PathElement> {
+    pub(crate) fn identity(&self, item: &Value) -> Option<PathElement> {
         match self {
             Self::Set => Some(PathElement::Value(item.to_string())),
             Self::Keyed { keys, .. } => key_of(keys, item),

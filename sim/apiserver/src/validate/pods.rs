@@ -10,7 +10,7 @@ use crate::types::quantity::Quantity;
 
 /// What is wrong with the pod that something makes, or with a pod itself.
 pub(super) fn spec(spec: &Value, at: &str, restart: &[&str], more_volumes: &[&str]) -> Vec<FieldError> {
-    let (mut known, mut errors) = volumes(list(spec, "/volumes"), at);
+    let (mut known, mut errors) = volumes(list(spec, "/volumes"), at, more_volumes.len());
     known.extend(more_volumes);
     errors.extend(tolerations(list(spec, "/tolerations"), at));
     let containers = list(spec, "/containers");
@@ -61,11 +61,11 @@ fn tolerations(tolerations: &[Value], at: &str) -> Vec<FieldError> {
     errors
 }
 
-/// The volumes that can be mounted, and what is wrong with the others.
-fn volumes<'a>(volumes: &'a [Value], at: &str) -> (Vec<&'a str>, Vec<FieldError>) {
+/// The volumes that can be mounted, and what is wrong with the others, which are counted behind those of claims.
+fn volumes<'a>(volumes: &'a [Value], at: &str, of_claims: usize) -> (Vec<&'a str>, Vec<FieldError>) {
     let (mut names, mut errors) = (Vec::new(), Vec::new());
     for (index, volume) in volumes.iter().enumerate() {
-        let found = self::volume(volume, &names, &format!("{at}.volumes[{index}]"));
+        let found = self::volume(volume, &names, &format!("{at}.volumes[{}]", of_claims + index));
         if found.is_empty() {
             names.push(text(volume, "/name"));
         }
