@@ -4,6 +4,7 @@
 
 mod documents;
 mod figures;
+mod fuzz;
 mod mutants;
 mod postgres;
 mod process;
@@ -69,6 +70,12 @@ enum Task {
         #[arg(long, value_name = "FILE")]
         json: Option<String>,
     },
+    /// Attacks server-side apply with input that finds its own way.
+    Fuzz {
+        /// For how long.
+        #[arg(long, default_value_t = 300)]
+        seconds: u32,
+    },
     /// Plants each bug of sim/mutants and sees that the simulation catches it.
     Mutants,
     /// The test command: formatting, lints, tests, simulation, planted bugs, conformance, documents.
@@ -89,6 +96,7 @@ fn main() -> ExitCode {
         Task::Record { args } => record(&args),
         Task::Fidelity { args } => fidelity(&args),
         Task::Bench { area, json } => bench(area.as_deref(), json.as_deref()),
+        Task::Fuzz { seconds } => fuzz::run(seconds),
         Task::Mutants => mutants::catch_all().map(|caught| u8::from(!caught)),
         Task::Test => suite::test(),
     };

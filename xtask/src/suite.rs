@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::postgres::Postgres;
 use crate::process::{Run, build, root, target};
-use crate::{REAL_BINARIES, documents, mutants, tools};
+use crate::{REAL_BINARIES, documents, fuzz, mutants, tools};
 
 /// Passed and failed.
 #[derive(Clone, Copy, Default)]
@@ -27,10 +27,13 @@ const TEST_POSTGRES: &str = "SINDRI_TEST_POSTGRES_URL";
 /// How a controller's author uses the simulated API server.
 const EXAMPLE: &str = "sim/apiserver/examples/greeter";
 
+/// How long the fuzzer has here; `cargo xtask fuzz` takes longer.
+const FUZZ_SECONDS: u32 = 20;
+
 type Part = (&'static str, fn() -> Result<Counts, String>);
 
 /// Every part. The second of them builds what the others run.
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     ("format", || succeeds(Run::cargo().args(["fmt", "--all", "--check"]))),
     ("build", || build_everything().map(|()| Counts::of(true))),
     ("lints", || {
@@ -47,6 +50,7 @@ const PARTS: [Part; 13] = [
         let cargo = Run::cargo().directory(root().join(EXAMPLE)).env("CARGO_TARGET_DIR", target().join("example"));
         cargo_test(cargo.args(["test", "--quiet", "--locked", "--no-fail-fast"]))
     }),
+    ("fuzz", || fuzz::run(FUZZ_SECONDS).map(|code| Counts::of(code == 0))),
     ("fidelity", || succeeds(Run::built("sindri-fidelity").args(["--sequences", "0", "--root"]).arg(root()))),
     ("control plane", control_plane),
     ("simulation", || succeeds(Run::built("sindri-sim").args(["sim", "--root"]).arg(root()))),

@@ -15,6 +15,21 @@ pub fn require_compiler() -> Result<(), String> {
     Err("a C compiler is missing (cc): install gcc, on Debian with `apt-get install gcc`".to_owned())
 }
 
+/// A C++ compiler: the fuzzer is built with it.
+pub fn require_cpp_compiler() -> Result<(), String> {
+    if exists("c++") || install("g++").is_ok() {
+        return Ok(());
+    }
+    Err("a C++ compiler is missing (c++): install g++, on Debian with `apt-get install g++`".to_owned())
+}
+
+/// What this machine is called among those that can be built for.
+pub fn host_triple() -> Result<String, String> {
+    let (_, told) = Run::program("rustc").arg("-vV").captured()?;
+    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc does not say what this machine is".to_owned())
+}
+
 /// kubectl: the simulated API server is tested with it.
 pub fn require_kubectl() -> Result<(), String> {
     if exists("kubectl") || install("kubernetes-client").is_ok() {

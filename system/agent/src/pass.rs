@@ -139,6 +139,8 @@ impl Agent {
                 return Err(error.into());
             }
         };
+        // What the watches have not heard of yet is no drift.
+        turn.watches.learn(done.applied.values().map(|applied| &applied.live));
         let drifted = plan.drifted.into_iter().chain(done.drifted).collect();
         let present = present(desired, &live, &done.applied);
         match &desired.goal {
@@ -233,7 +235,7 @@ fn present(desired: &Desired, live: &LiveSet, applied: &BTreeMap<ObjectKey, Appl
     };
     let there = objects.iter().filter_map(|object| {
         let (version, assessed) = match (applied.get(&object.key), live.get(&object.key)) {
-            (Some(applied), _) => (applied.version.clone(), Some(applied.assessed.clone())),
+            (Some(applied), _) => (applied.live.version.clone(), Some(applied.assessed.clone())),
             (None, Some(live)) => (live.version.clone(), None),
             (None, None) => return None,
         };

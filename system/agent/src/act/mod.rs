@@ -137,7 +137,7 @@ impl Executor<'_> {
 
     fn identified(&self, done: &Done) -> Inventory {
         let mut after = self.inventory.clone();
-        done.applied.iter().for_each(|(key, applied)| after.identify(key, &applied.uid));
+        done.applied.iter().for_each(|(key, applied)| after.identify(key, &applied.live.uid));
         after
     }
 }

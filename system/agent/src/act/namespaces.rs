@@ -20,7 +20,7 @@ impl NewNamespace {
     pub fn of(write: &Write, done: &Done) -> Option<Self> {
         let made = done.applied.get(&write.object.key).filter(|applied| applied.created)?;
         let (key, resource) = (write.object.key.clone(), write.object.resource.clone());
-        (write.stage == Stage::Namespaces).then(|| Self { key, resource, uid: made.uid.clone() })
+        (write.stage == Stage::Namespaces).then(|| Self { key, resource, uid: made.live.uid.clone() })
     }
 }
 
@@ -28,7 +28,7 @@ impl Executor<'_> {
     /// Deletes the namespaces of a failed pass, unless something else moved in, or nobody can tell.
     pub(super) async fn take_back(&self, made: &[NewNamespace], done: &Done) {
         for namespace in made {
-            let ours: BTreeSet<&str> = done.applied.values().map(|applied| applied.uid.as_str()).collect();
+            let ours: BTreeSet<&str> = done.applied.values().map(|applied| applied.live.uid.as_str()).collect();
             let held = strangers::in_namespace(self.cluster, self.inventory, &namespace.key.name, &ours).await;
             match held.map(|held| held.into_iter().next()) {
                 Ok(None) => {}

@@ -113,7 +113,7 @@ impl Executor<'_> {
             let object = &check.object;
             let before = self.cluster.metadata(&object.resource, &object.key).await?;
             let after = self.cluster.apply(&object.resource, &object.key, &object.manifest, Mode::DryRun).await?;
-            if before.is_some_and(|before| before.uid == after.uid && before.ours == after.ours) {
+            if before.is_some_and(|before| before.uid == after.live.uid && before.ours == after.live.ours) {
                 done.applied.insert(object.key.clone(), after);
             } else {
                 done.drifted.push(object.key.clone());

@@ -12,5 +12,5 @@ pub use call::Cluster;
 pub use connect::{ConnectError, kube_client};
 pub use discovery::Resource;
 pub use error::{ClusterError, Retry};
-pub use objects::{Applied, Deletion, Fingerprint, LiveObject, Mode};
+pub use objects::{Applied, Deletion, Fingerprint, LiveObject, Mode, version_number};
 pub use watch::{Change, Changes};

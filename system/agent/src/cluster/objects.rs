@@ -47,6 +47,18 @@ pub struct LiveObject {
     pub deleting: bool,
 }
 
+impl LiveObject {
+    /// Whether this is how the object was before `other`, as far as the versions tell.
+    pub fn is_before(&self, other: &Self) -> bool {
+        matches!((version_number(&self.version), version_number(&other.version)), (Some(this), Some(other)) if this < other)
+    }
+}
+
+/// A version as a number, which grows with every write to the cluster.
+pub fn version_number(version: &str) -> Option<u64> {
+    version.parse().ok()
+}
+
 /// Stands for the fields that we applied to an object, and when: the server takes a field from us as soon as anybody
 /// else gives it another value or takes it away, so that as long as this is the same, so is every declared value that is
 /// not left to others.
@@ -82,12 +94,8 @@ pub enum Mode {
 /// What an apply left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// The object's identity.
-    pub uid: String,
-    /// Its version after the apply.
-    pub version: String,
-    /// What we own of it after the apply.
-    pub ours: Option<Fingerprint>,
+    /// The object after the apply.
+    pub live: LiveObject,
     /// How it was doing then.
     pub assessed: Assessed,
     /// Whether this very call made it.
@@ -190,10 +198,9 @@ impl Cluster {
         // All of it, so that nobody has to read it once more to know how it is doing.
         let (call, answer) = self.send_apply(resource, key, manifest, mode, JSON).await?;
         let (status, object) = (answer.status, answer.read::<Value>(&call)?);
-        let (uid, metadata) = (identity(&call, &object, mode)?, &object["metadata"]);
-        let (version, ours, assessed) = (version(metadata), Fingerprint::of(metadata), Assessed::of(&object, &[]));
+        let (live, assessed) = (live(&call, resource, &object)?, Assessed::of(&object, &[]));
         let (created, rewritten) = (status == StatusCode::CREATED, rewritten(manifest, &object));
-        Ok(Applied { uid, version, ours, assessed, created, rewritten })
+        Ok(Applied { live, assessed, created, rewritten })
     }
 
     /// The object as an apply would leave it.
@@ -327,17 +334,9 @@ fn items<'a>(call: &Call, list: &'a Value) -> Result<&'a [Value], ClusterError> 
     }
 }
 
-fn identity(call: &Call, object: &Value, mode: Mode) -> Result<String, ClusterError> {
-    let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    // A dry run of a create has an identity that means nothing.
-    if mode == Mode::Real && uid.is_empty() {
-        return Err(call.malformed("it has no uid"));
-    }
-    Ok(uid.to_owned())
-}
-
-fn version(metadata: &Value) -> String {
-    metadata["resourceVersion"].as_str().unwrap_or_default().to_owned()
+fn identity(call: &Call, metadata: &Value) -> Result<String, ClusterError> {
+    let uid = metadata["uid"].as_str().filter(|uid| !uid.is_empty());
+    uid.map(str::to_owned).ok_or_else(|| call.malformed("it has no uid"))
 }
 
 pub(super) fn live(call: &Call, resource: &Resource, object: &Value) -> Result<LiveObject, ClusterError> {
@@ -351,8 +350,8 @@ pub(super) fn live(call: &Call, resource: &Resource, object: &Value) -> Result<L
             name: name.to_owned(),
         },
         resource: resource.clone(),
-        uid: identity(call, object, Mode::Real)?,
-        version: version(metadata),
+        uid: identity(call, metadata)?,
+        version: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
         ours: Fingerprint::of(metadata),
         marks: Marks::of(metadata),
         owned: metadata["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty()),

@@ -217,7 +217,7 @@ fn refuse_what_is_leaving(objects: &[Arc<DesiredObject>], live: &LiveSet) -> Res
 
 fn is_settled(known: Option<&Applied>, live: Option<&LiveObject>) -> bool {
     let (Some(known), Some(live)) = (known, live) else { return false };
-    known.uid == live.uid && known.ours.is_some() && known.ours == live.ours
+    known.live.uid == live.uid && known.live.ours.is_some() && known.live.ours == live.ours
 }
 
 fn decide_deletes(plan: &mut Plan, desired: &Desired, objects: &[Arc<DesiredObject>], observed: Observed<'_>) {

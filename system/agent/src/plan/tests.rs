@@ -150,15 +150,13 @@ fn what_is_settled_is_not_written_again_and_what_changed_is() {
     let (a, b) = (key("ConfigMap", "a"), key("ConfigMap", "b"));
     let desired = present(2, vec![object("ConfigMap", "a"), object("ConfigMap", "b")]);
     let assessed = sindri_health::Assessed::of(&json!({}), &[]);
-    let applied = |uid: &str| Applied {
-        uid: uid.into(),
-        version: "1".into(),
-        ours: ours("1"),
+    let applied = |key: &ObjectKey, uid: &str| Applied {
+        live: living(key.clone(), uid, marks_of('1', key)),
         assessed: assessed.clone(),
         created: false,
         rewritten: None,
     };
-    let objects = BTreeMap::from([(a.clone(), applied("7")), (b.clone(), applied("8"))]);
+    let objects = BTreeMap::from([(a.clone(), applied(&a, "7")), (b.clone(), applied(&b, "8"))]);
     let settled = Settled { revision: revision('1'), objects };
     let same = live([living(a.clone(), "7", marks_of('1', &a)), living(b.clone(), "8", marks_of('1', &b))]);
     let known = inventory([entry("ConfigMap", "a", Some("7")), entry("ConfigMap", "b", Some("8"))]);
@@ -244,8 +242,8 @@ fn drift_is_put_right_or_told_or_not_looked_at() {
     let mut known = inventory([entry("ConfigMap", "a", Some("7"))]);
     known.applied = Some(desired.position);
     let assessed = sindri_health::Assessed::of(&json!({}), &[]);
-    let (ours_now, rewritten) = (ours("1"), None);
-    let applied = Applied { uid: "7".into(), version: "1".into(), ours: ours_now, assessed, created: false, rewritten };
+    let live_then = living(a.clone(), "7", marks_of('1', &a));
+    let applied = Applied { live: live_then, assessed, created: false, rewritten: None };
     let settled = Settled { revision: revision('1'), objects: BTreeMap::from([(a.clone(), applied)]) };
     let edited = live([LiveObject { ours: ours("9"), ..living(a.clone(), "7", marks_of('1', &a)) }]);
     let steps = |settled, live: &LiveSet, drift| {
