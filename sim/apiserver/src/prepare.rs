@@ -259,7 +259,6 @@ impl ApiServer {
                 // A port is known by its name, whatever else of it changed; of two without a name the last is.
                 let same = known.iter().rev().find(|other| other.get("name") == port.get("name"));
                 let same = same.and_then(|same| same.get("nodePort")).filter(|number| !used.contains(number)).cloned();
-                used.extend(same.clone());
                 // One number serves another protocol of the same port too.
                 let shared = taken.iter().filter(|_| live.is_none()).find(|(number, protocol, node)| {
                     let twice = taken.iter().any(|other| other.1 == port["protocol"] && other.2 == *node);
