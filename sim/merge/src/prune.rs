@@ -6,8 +6,9 @@ use crate::fieldset::{FieldSet, PathElement};
 use crate::shape::Shape;
 
 /// Removes the fields of `last` of which `kept` owns neither the field nor anything in it. A container that becomes
-/// empty by it goes too, as the typed encoding of a real server drops it.
-pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &FieldSet) {
+/// empty by it goes too, as the typed encoding of a real server drops it. Tells whether anything was removed.
+pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &FieldSet) -> bool {
+    let mut removed = false;
     match value {
         Value::Object(map) if shape.is_granular_map() => {
             for (element, node) in &last.nodes {
@@ -22,11 +23,12 @@ pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &Fi
                 let is_held = held.is_some_and(|held| held.member || shape.names(name));
                 if !is_held && (node.member || shape.names(name)) {
                     map.remove(name);
+                    removed = true;
                     continue;
                 }
                 let was_hollow = is_hollow(child);
                 let empty = FieldSet::new();
-                prune(shape.field(name), child, &node.below, held.map_or(&empty, |held| &held.below));
+                removed |= prune(shape.field(name), child, &node.below, held.map_or(&empty, |held| &held.below));
                 // What was emptied here goes; where somebody still owns it, nothing is left of it but that.
                 if !was_hollow && is_hollow(child) {
                     if held.is_some() {
@@ -39,7 +41,7 @@ pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &Fi
         }
         Value::Array(list) => {
             let Some((items, item)) = shape.items(list) else {
-                return;
+                return false;
             };
             let elements: Vec<PathElement> = items.into_iter().map(|(element, _)| element).collect();
             let mut remaining = Vec::with_capacity(list.len());
@@ -48,10 +50,11 @@ pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &Fi
                 if let Some(node) = last.nodes.get(&element) {
                     // Owning something in an element is not owning the element.
                     if node.member && !held.is_some_and(|held| held.member) {
+                        removed = true;
                         continue;
                     }
                     let empty = FieldSet::new();
-                    prune(item, &mut value, &node.below, held.map_or(&empty, |held| &held.below));
+                    removed |= prune(item, &mut value, &node.below, held.map_or(&empty, |held| &held.below));
                 }
                 remaining.push(value);
             }
@@ -59,6 +62,7 @@ pub(crate) fn prune(shape: &Shape, value: &mut Value, last: &FieldSet, kept: &Fi
         }
         _ => {}
     }
+    removed
 }
 
 fn is_hollow(value: &Value) -> bool {
