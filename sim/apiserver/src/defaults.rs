@@ -87,45 +87,46 @@ const FIELDS: [(&str, &str, &str); 72] = [
     ("Secret", "type", r#""Opaque""#),
 ];
 
+/// What the fields of a struct are when nothing is said.
+pub(crate) fn of_struct(name: &str) -> Vec<(&'static str, Value)> {
+    let own = FIELDS.iter().filter(|(holder, _, _)| *holder == name);
+    own.map(|(_, field, text)| (*field, serde_json::from_str(text).unwrap_or_default())).collect()
+}
+
 /// Fills in what was left out, everywhere in an object.
-pub(crate) fn fill(of: Type<'_>, object: &mut Value) {
-    kind(of.short_name(), object);
+pub(crate) fn fill(of: &Type, object: &mut Value) {
+    kind(&of.short_name, object);
     walk(of, object);
 }
 
-fn walk(of: Type<'_>, value: &mut Value) {
-    match (of.sort(), &mut *value) {
+fn walk(of: &Type, value: &mut Value) {
+    match (of.sort, &mut *value) {
         (Sort::Struct, Value::Object(_)) => {
-            let own = of.short_name();
-            for (_, field, text) in FIELDS.iter().filter(|(name, _, _)| *name == own) {
-                default_text(value, field, text);
+            for (field, text) in &of.defaults {
+                if value.get(field).is_none_or(Value::is_null) {
+                    default(value, field, text.clone());
+                }
             }
-            computed(own, value);
+            computed(&of.short_name, value);
             if let Value::Object(map) = value {
                 for (name, child) in map.iter_mut() {
-                    if let Some(schema) = of.property(name) {
-                        walk(Type::new(schema), child);
+                    if let Some(field) = of.field(name) {
+                        walk(field.of(), child);
                     }
                 }
             }
         }
         (Sort::Map, Value::Object(map)) => {
-            if let Some(values) = of.values() {
+            if let Some(values) = of.element() {
                 map.values_mut().for_each(|value| walk(values, value));
             }
         }
         (Sort::List, Value::Array(list)) => {
-            if let Some(items) = of.items() {
+            if let Some(items) = of.element() {
                 list.iter_mut().for_each(|item| walk(items, item));
             }
         }
         _ => {}
-    }
-}
-
-fn default_text(value: &mut Value, field: &str, text: &str) {
-    if value.get(field).is_none_or(Value::is_null) {
-        default(value, field, serde_json::from_str(text).unwrap_or_default());
     }
 }
 

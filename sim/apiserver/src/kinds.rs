@@ -113,7 +113,7 @@ fn add(resources: &mut BTreeMap<(String, String), Resource>, group: &str, versio
 fn read_version(group: &str, version: &str, kind: &str, entry: &Value) -> Version {
     let typed = types().of_kind(group, version, kind);
     let shape =
-        typed.and_then(|typed| types().shape(typed.name)).map_or_else(Shape::object, |shape| Shape::clone(shape));
+        typed.and_then(|typed| types().shape(&typed.name)).map_or_else(Shape::object, |shape| Shape::clone(shape));
     let mut subresources = BTreeMap::new();
     for subresource in list(entry, "/subresources") {
         let verbs = list(subresource, "/verbs").iter().filter_map(Value::as_str).map(str::to_owned).collect();

@@ -8,7 +8,7 @@ use sindri_merge::Shape;
 
 use crate::kinds::built_in;
 use crate::pointer::{api_version, list, text};
-use crate::types::Type;
+use crate::types::{METADATA, Type};
 
 /// What can be done with instances of a definition.
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -45,10 +45,10 @@ pub(crate) struct Version {
     pub(crate) status: bool,
     /// The schema of a custom resource.
     pub(crate) schema: Option<Value>,
-    /// The schema of a custom resource as an apply sees it: with metadata.
-    pub(crate) declared: Option<Value>,
+    /// The type of a custom resource as an apply sees it: with metadata.
+    pub(crate) declared: Option<Type>,
     /// The type of a built-in kind.
-    pub(crate) typed: Option<Type<'static>>,
+    pub(crate) typed: Option<&'static Type>,
     /// An object of the version before anything was said about it.
     pub(crate) blank: Value,
     pub(crate) shape: Shape,
@@ -158,16 +158,15 @@ fn read_version(definition: &Value, version: &Value) -> Version {
     }
 }
 
-/// A schema with the fields that every object has.
-fn declared(schema: &Value) -> Value {
+/// The type of a schema with the fields that every object has.
+fn declared(schema: &Value) -> Type {
     let mut declared = schema.clone();
     if let Some(properties) = declared.get_mut("properties").and_then(Value::as_object_mut) {
-        let metadata = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
-        properties.insert("metadata".to_owned(), json!({ "$ref": metadata }));
+        properties.insert("metadata".to_owned(), json!({ "$ref": METADATA }));
         properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
         properties.insert("kind".to_owned(), json!({"type": "string"}));
     }
-    declared
+    Type::of_schema(&declared)
 }
 
 /// How versions are preferred: general availability before beta before alpha before anything else, newer before older.

@@ -112,15 +112,17 @@ impl FieldSet {
 
     /// Adds one path. The empty path is ignored: nobody owns a whole document.
     pub fn insert(&mut self, path: &[PathElement]) {
-        let Some((first, rest)) = path.split_first() else {
-            return;
-        };
-        let node = self.nodes.entry(first.clone()).or_default();
-        if rest.is_empty() {
-            node.member = true;
-        } else {
-            node.below.insert(rest);
+        self.insert_steps(path.iter().cloned());
+    }
+
+    /// Adds the path that some steps make.
+    pub(crate) fn insert_steps(&mut self, mut steps: impl Iterator<Item = PathElement>) {
+        let Some(first) = steps.next() else { return };
+        let mut node = self.nodes.entry(first).or_default();
+        for step in steps {
+            node = node.below.nodes.entry(step).or_default();
         }
+        node.member = true;
     }
 
     /// Whether this very path is in the set.
@@ -136,37 +138,53 @@ impl FieldSet {
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
-        for (element, theirs) in &other.nodes {
-            let node = all.nodes.entry(element.clone()).or_default();
-            node.member |= theirs.member;
-            node.below = node.below.union(&theirs.below);
-        }
+        all.add(other);
         all
+    }
+
+    /// Takes the paths of the other set in.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (element, theirs) in &other.nodes {
+            match self.nodes.get_mut(element) {
+                None => drop(self.nodes.insert(element.clone(), theirs.clone())),
+                Some(node) => {
+                    node.member |= theirs.member;
+                    node.below.add(&theirs.below);
+                }
+            }
+        }
     }
 
     /// The paths of this set that are not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        self.combine(|element, node| match other.nodes.get(element) {
-            None => node.clone(),
-            Some(theirs) => Node { member: node.member && !theirs.member, below: node.below.difference(&theirs.below) },
-        })
+        let mut rest = self.clone();
+        rest.subtract(other);
+        rest
+    }
+
+    /// Gives the paths of the other set up.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        for (element, theirs) in &other.nodes {
+            let Some(node) = self.nodes.get_mut(element) else { continue };
+            node.member &= !theirs.member;
+            node.below.subtract(&theirs.below);
+            if node.is_empty() {
+                self.nodes.remove(element);
+            }
+        }
     }
 
     /// The paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.combine(|element, node| match other.nodes.get(element) {
-            None => Node::default(),
-            Some(theirs) => {
-                Node { member: node.member && theirs.member, below: node.below.intersection(&theirs.below) }
-            }
-        })
-    }
-
-    fn combine(&self, keep: impl Fn(&PathElement, &Node) -> Node) -> Self {
-        let kept = self.nodes.iter().map(|(element, node)| (element.clone(), keep(element, node)));
-        Self { nodes: kept.filter(|(_, node)| !node.is_empty()).collect() }
+        let both = self.nodes.iter().filter_map(|(element, node)| {
+            let theirs = other.nodes.get(element)?;
+            let below = node.below.intersection(&theirs.below);
+            let node = Node { member: node.member && theirs.member, below };
+            (!node.is_empty()).then(|| (element.clone(), node))
+        });
+        Self { nodes: both.collect() }
     }
 
     /// Every path: at each level first what is a member itself, then what is below, both in order.

@@ -12,25 +12,34 @@ use crate::shape::Shape;
 /// Merges `applied` into `live`.
 #[must_use]
 pub fn merge(shape: &Shape, live: &Value, applied: &Value) -> Value {
-    match (live, applied) {
+    let mut merged = live.clone();
+    merge_into(shape, &mut merged, applied);
+    merged
+}
+
+fn merge_into(shape: &Shape, live: &mut Value, applied: &Value) {
+    match (&mut *live, applied) {
         (Value::Object(live), Value::Object(applied)) if shape.is_granular_map() => {
-            let mut merged = live.clone();
             for (name, value) in applied {
-                let value = live.get(name).map_or_else(|| value.clone(), |live| merge(shape.field(name), live, value));
-                merged.insert(name.clone(), value);
+                match live.get_mut(name) {
+                    Some(live) => merge_into(shape.field(name), live, value),
+                    None => drop(live.insert(name.clone(), value.clone())),
+                }
             }
-            Value::Object(merged)
         }
+        // Telling items apart is dear, and equal lists merge to themselves.
+        (live, applied) if live == applied => {}
         (Value::Array(live_list), Value::Array(applied_list)) => {
-            match (shape.items(live_list), shape.items(applied_list)) {
-                (Some((live, item)), Some((applied, _))) => Value::Array(merge_items(item, &live, &applied)),
-                _ => applied.clone(),
-            }
+            let merged = match (shape.items(live_list), shape.items(applied_list)) {
+                (Some((live, item)), Some((applied, _))) => merge_items(item, &live, &applied),
+                _ => applied_list.clone(),
+            };
+            *live_list = merged;
         }
         // A null declares the map or the list, and nothing in it.
-        (Value::Object(map), Value::Null) if shape.is_granular_map() && !map.is_empty() => live.clone(),
-        (Value::Array(list), Value::Null) if shape.is_associative() && !list.is_empty() => live.clone(),
-        _ => applied.clone(),
+        (Value::Object(map), Value::Null) if shape.is_granular_map() && !map.is_empty() => {}
+        (Value::Array(list), Value::Null) if shape.is_associative() && !list.is_empty() => {}
+        _ => *live = applied.clone(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! The two ways to write: applying a declaration, and tracking any other write.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::compare::compare;
 use crate::fieldset::{FieldSet, PathElement};
@@ -141,41 +142,42 @@ pub fn apply(
 ) -> Result<Value, ApplyError> {
     let declared = declaration(applied);
     let all = shape.fields_of(&declared);
-    let owned = ownable(&all);
+    let owned = ownable(all.clone());
     let mut managers = live.map_or_else(|| Ok(Managers::new()), |live| managers::read_under(shape, live))?;
     if let Some(live) = live.filter(|_| managers.is_empty()) {
         let before = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
-        let since = compare(shape, writer.blank, live);
-        let fields = ownable(&since.added.union(&since.modified));
+        let fields = ownable(compare(shape, writer.blank, live).set());
         managers.insert(before.key(Operation::Update), before.manager(fields));
     }
     let key = writer.key(Operation::Apply);
     let previous = managers.remove(&key);
 
     let Some(live) = live else {
-        let mut object = declared;
+        let mut object = declared.into_owned();
         managers.insert(key, writer.manager(owned));
         managers::write(&mut object, managers);
         return Ok(object);
     };
     let mut object = merge(shape, live, &declared);
     if let Some(previous) = previous.as_ref().filter(|previous| may_prune(&declared, &owned, &previous.fields)) {
-        let kept = managers.values().fold(all, |kept, manager| kept.union(&manager.fields));
+        let mut kept = all;
+        managers.values().for_each(|manager| kept.add(&manager.fields));
         object = prune(shape, &object, &previous.fields, &kept);
     }
-    let changes = compare(shape, live, &object);
-    let changed = changes.modified.union(&changes.added);
+    let mut changes = compare(shape, live, &object);
+    let removed = std::mem::take(&mut changes.removed);
+    let changed = changes.set();
     let conflicts = conflicts(&managers, &changed);
     if !conflicts.is_empty() && !force {
         return Err(ApplyError::Conflicts(Conflicts(conflicts)));
     }
     // What was changed is the applier's, and what went, with a null or because nobody declares it any more, is nobody's.
-    let lost = changed.union(&changes.removed);
-    for manager in managers.values_mut().filter(|_| !lost.is_empty()) {
-        manager.fields = manager.fields.difference(&lost);
+    for manager in managers.values_mut() {
+        manager.fields.subtract(&changed);
+        manager.fields.subtract(&removed);
     }
     // Who only becomes an owner of what is there already has no time of its own, or that of before.
-    let manager = if content(&object) == content(live) {
+    let manager = if has_same_content(&object, live) {
         let time = previous.map(|previous| previous.time).unwrap_or_default();
         Manager { api_version: writer.api_version.to_owned(), time, fields: owned }
     } else {
@@ -229,14 +231,19 @@ pub fn track_update(
         return Ok(object);
     }
     let changes = compare(shape, live.unwrap_or(writer.blank), updated);
-    let changed = ownable(&changes.modified.union(&changes.added));
     for manager in managers.values_mut() {
-        manager.fields = manager.fields.difference(&changes.removed).difference(&changed);
+        manager.fields.subtract(&changes.removed);
+    }
+    let mut changed = ownable(changes.set());
+    for manager in managers.values_mut() {
+        manager.fields.subtract(&changed);
     }
     if !changed.is_empty() {
         let key = writer.key(Operation::Update);
-        let fields = managers.get(&key).map_or_else(|| changed.clone(), |previous| previous.fields.union(&changed));
-        managers.insert(key, writer.manager(fields));
+        if let Some(previous) = managers.get(&key) {
+            changed.add(&previous.fields);
+        }
+        managers.insert(key, writer.manager(changed));
     }
     let mut object = updated.clone();
     managers::write(&mut object, managers);
@@ -244,52 +251,63 @@ pub fn track_update(
 }
 
 /// The declaration without what belongs to the server.
-fn declaration(applied: &Value) -> Value {
+fn declaration(applied: &Value) -> Cow<'_, Value> {
+    let metadata = applied.get("metadata").and_then(Value::as_object);
+    if metadata.is_some_and(|metadata| !SERVER_METADATA.iter().any(|name| metadata.contains_key(*name))) {
+        return Cow::Borrowed(applied);
+    }
     let mut declared = applied.clone();
     if let Some(metadata) = managers::metadata_mut(&mut declared) {
         for name in SERVER_METADATA {
             metadata.remove(name);
         }
     }
-    declared
+    Cow::Owned(declared)
 }
 
 /// The set without what nobody owns: identity, and what the server writes.
-fn ownable(fields: &FieldSet) -> FieldSet {
-    let field = |name: &str| PathElement::Field(name.to_owned());
-    let mut ownable = fields.clone();
-    ownable.nodes.remove(&field("apiVersion"));
-    ownable.nodes.remove(&field("kind"));
-    if let Some(metadata) = ownable.nodes.get_mut(&field("metadata")) {
-        metadata.member = false;
-        let stripped = SERVER_METADATA.iter().filter(|name| !OWNED_SERVER_METADATA.contains(name));
-        for name in stripped.chain(&IDENTITY_METADATA) {
-            metadata.below.nodes.remove(&field(name));
+fn ownable(mut fields: FieldSet) -> FieldSet {
+    fields.nodes.retain(|element, node| match element {
+        PathElement::Field(name) if name == "apiVersion" || name == "kind" => false,
+        PathElement::Field(name) if name == "metadata" => {
+            node.member = false;
+            node.below.nodes.retain(|element, _| is_ownable_metadata(element));
+            !node.below.is_empty()
         }
-        if metadata.below.is_empty() {
-            ownable.nodes.remove(&field("metadata"));
-        }
-    }
-    ownable
+        _ => true,
+    });
+    fields
+}
+
+fn is_ownable_metadata(element: &PathElement) -> bool {
+    let PathElement::Field(name) = element else { return true };
+    let name = name.as_str();
+    let is_of_server = SERVER_METADATA.contains(&name) && !OWNED_SERVER_METADATA.contains(&name);
+    !is_of_server && !IDENTITY_METADATA.contains(&name)
 }
 
 fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Conflict> {
-    let mut conflicts = Vec::new();
-    let mut ordered: Vec<(&ManagerKey, &Manager)> = managers.iter().collect();
-    ordered.sort_by_key(|(key, _)| key.identity());
-    for (key, manager) in ordered {
-        for path in manager.fields.intersection(changed).paths() {
-            conflicts.push(Conflict { manager: key.clone(), path });
-        }
-    }
-    conflicts
+    let shared = managers.iter().map(|(key, manager)| (key, manager.fields.intersection(changed)));
+    let mut shared: Vec<(&ManagerKey, FieldSet)> = shared.filter(|(_, fields)| !fields.is_empty()).collect();
+    shared.sort_by_cached_key(|(key, _)| key.identity());
+    let conflicts = shared
+        .into_iter()
+        .flat_map(|(key, fields)| fields.paths().into_iter().map(|path| Conflict { manager: key.clone(), path }));
+    conflicts.collect()
 }
 
-/// An object without the record of its managers, for asking whether anything else changed.
-fn content(object: &Value) -> Value {
-    let mut content = object.clone();
-    if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    content
+/// Whether two objects are equal but for the record of their managers.
+fn has_same_content(one: &Value, other: &Value) -> bool {
+    let (Value::Object(one), Value::Object(other)) = (one, other) else { return one == other };
+    let same_metadata = match (one.get("metadata"), other.get("metadata")) {
+        (Some(Value::Object(one)), Some(Value::Object(other))) => are_equal_but(one, other, "managedFields"),
+        (one, other) => one == other,
+    };
+    same_metadata && are_equal_but(one, other, "metadata")
+}
+
+/// Whether two maps are equal but for one field.
+fn are_equal_but(one: &Map<String, Value>, other: &Map<String, Value>, name: &str) -> bool {
+    let rest = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(name));
+    rest(one) == rest(other) && one.iter().all(|(field, value)| field == name || other.get(field) == Some(value))
 }

@@ -55,7 +55,7 @@ impl ApiServer {
         let typed = types().of_kind(&call.target.resource.group, &call.target.version.name, text(&object, "/kind"));
         let token = types().of_kind("authentication.k8s.io", "v1", text(&object, "/kind"));
         let Some(typed) = typed.or(token) else { return Ok(object) };
-        let Some(shape) = types().shape(typed.name) else { return Ok(object) };
+        let Some(shape) = types().shape(&typed.name) else { return Ok(object) };
         let (api_version, now, blank) =
             (text(&object, "/apiVersion").to_owned(), call.stamp(), encode::skeleton(typed));
         let writer = Writer { manager, api_version: &api_version, subresource: part, now: &now, blank: &blank };

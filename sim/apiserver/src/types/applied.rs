@@ -1,16 +1,17 @@
 //! What the structured merge says about a declaration that does not fit its type: everything, in its own words.
 
 use std::collections::BTreeSet;
+use std::fmt::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::{Sort, Type};
+use super::{ListSort, Sort, Type};
 
 /// How many mistakes are told.
 const MISTAKES_MAX: usize = 100;
 
 /// Everything that is wrong with a declaration. Empty when it fits.
-pub(crate) fn mistakes(of: Type<'_>, applied: &Value) -> Vec<String> {
+pub(crate) fn mistakes(of: &Type, applied: &Value) -> Vec<String> {
     let mut checking = Checking { found: Vec::new(), place: String::new() };
     checking.value(of, applied);
     checking.found
@@ -36,15 +37,24 @@ impl Checking {
         }
     }
 
-    fn at(&mut self, part: &str, check: impl FnOnce(&mut Self)) {
+    fn at(&mut self, part: impl fmt::Display, check: impl FnOnce(&mut Self)) {
         let before = self.place.len();
-        self.place.push_str(part);
+        // Writing into a text does not fail.
+        let _written = write!(self.place, "{part}");
         check(self);
         self.place.truncate(before);
     }
 
-    fn value(&mut self, of: Type<'_>, value: &Value) {
-        match (of.sort(), value) {
+    fn at_field(&mut self, name: &str, check: impl FnOnce(&mut Self)) {
+        let before = self.place.len();
+        self.place.push('.');
+        self.place.push_str(name);
+        check(self);
+        self.place.truncate(before);
+    }
+
+    fn value(&mut self, of: &Type, value: &Value) {
+        match (of.sort, value) {
             (_, Value::Null) | (Sort::Any | Sort::IntOrString | Sort::Quantity, _) => {}
             (Sort::Struct, Value::Object(map)) => self.structure(of, map),
             (Sort::Map, Value::Object(map)) => self.map(of, map),
@@ -63,25 +73,25 @@ impl Checking {
         }
     }
 
-    fn structure(&mut self, of: Type<'_>, map: &Map<String, Value>) {
+    fn structure(&mut self, of: &Type, map: &Map<String, Value>) {
         for (name, value) in map {
-            self.at(&format!(".{name}"), |checking| match of.property(name) {
-                Some(schema) => checking.value(Type::new(schema), value),
-                None if of.schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) => {}
+            self.at_field(name, |checking| match of.field(name) {
+                Some(field) => checking.value(field.of(), value),
+                None if of.keeps_unknown => {}
                 None => checking.wrong("field not declared in schema"),
             });
         }
     }
 
-    fn map(&mut self, of: Type<'_>, map: &Map<String, Value>) {
-        let Some(values) = of.values() else { return };
+    fn map(&mut self, of: &Type, map: &Map<String, Value>) {
+        let Some(values) = of.element() else { return };
         for (name, value) in map {
-            self.at(&format!(".{name}"), |checking| checking.value(values, value));
+            self.at_field(name, |checking| checking.value(values, value));
         }
     }
 
-    fn list(&mut self, of: Type<'_>, list: &[Value]) {
-        let Some(items) = of.items() else { return };
+    fn list(&mut self, of: &Type, list: &[Value]) {
+        let Some(items) = of.element() else { return };
         let mut seen = BTreeSet::new();
         for (index, value) in list.iter().enumerate() {
             let identity = identity(of, items, value);
@@ -92,10 +102,9 @@ impl Checking {
                     }
                     self.at(&part, |checking| checking.value(items, value));
                 }
-                Ok(None) => self.at(&format!("[{index}]"), |checking| checking.value(items, value)),
+                Ok(None) => self.at(format_args!("[{index}]"), |checking| checking.value(items, value)),
                 Err(why) => {
-                    let place = format!(": element {index}");
-                    self.at(&place, |checking| checking.wrong(&why));
+                    self.at(format_args!(": element {index}"), |checking| checking.wrong(&why));
                 }
             }
         }
@@ -103,16 +112,13 @@ impl Checking {
 }
 
 /// How an element of a list is told from the others, if it is.
-fn identity(of: Type<'_>, items: Type<'_>, value: &Value) -> Result<Option<String>, String> {
-    match of.text("x-kubernetes-list-type") {
-        "set" => Ok(Some(format!("[={value}]"))),
-        "map" => {
-            let keys = of.schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
-            let mut keys: Vec<&str> = keys.into_iter().flatten().filter_map(Value::as_str).collect();
-            keys.sort_unstable();
+fn identity(of: &Type, items: &Type, value: &Value) -> Result<Option<String>, String> {
+    match &of.list {
+        ListSort::Set => Ok(Some(format!("[={value}]"))),
+        ListSort::Keyed(keys) => {
             let mut parts = Vec::new();
-            for key in &keys {
-                let default = items.property(key).and_then(|field| field.get("default"));
+            for key in keys {
+                let default = items.field(key).and_then(|field| field.default.as_ref());
                 parts.extend(value.get(key).or(default).map(|found| format!("{key}={found}")));
             }
             if parts.is_empty() {
@@ -124,7 +130,7 @@ fn identity(of: Type<'_>, items: Type<'_>, value: &Value) -> Result<Option<Strin
             }
             Ok(Some(format!("[{}]", parts.join(","))))
         }
-        _ => Ok(None),
+        ListSort::Plain => Ok(None),
     }
 }
 

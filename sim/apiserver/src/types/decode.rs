@@ -1,6 +1,8 @@
 //! Reading an object of a built-in kind as Go does: fields that the type does not have are left out and told, a value of
 //! another type is an error in Go's words.
 
+use std::fmt::Write;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
@@ -12,12 +14,12 @@ use super::{Sort, Type};
 const TIME_FORM: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_TIME_FORM: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// Reads a value of a type. The names of unknown fields are added to `unknown`.
+/// Reads a value of a type, where it is. The names of unknown fields are added to `unknown`.
 ///
 /// # Errors
-/// In the words of the decoder, when a value has another type than its field.
-pub(crate) fn decode(of: Type<'_>, value: &Value, unknown: &mut Vec<String>) -> Result<Value, String> {
-    let mut decoding = Decoding { unknown, place: String::new(), holder: of.short_name().to_owned() };
+/// In the words of the decoder, when a value has another type than its field. The value is then read in part.
+pub(crate) fn decode(of: &Type, value: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
+    let mut decoding = Decoding { unknown, place: String::new(), holder: &of.short_name };
     decoding.value(of, value)
 }
 
@@ -48,36 +50,36 @@ struct Decoding<'a> {
     /// The path of fields, with dots, and with the indices of lists.
     place: String,
     /// The innermost struct.
-    holder: String,
+    holder: &'a str,
 }
 
-impl Decoding<'_> {
-    fn value(&mut self, of: Type<'_>, value: &Value) -> Result<Value, String> {
-        match (of.sort(), value) {
-            (Sort::Any, value) => Ok(value.clone()),
+impl<'a> Decoding<'a> {
+    fn value(&mut self, of: &'a Type, value: &mut Value) -> Result<(), String> {
+        match (of.sort, &mut *value) {
+            (Sort::Any, _) => Ok(()),
             (Sort::Struct, Value::Object(map)) => self.structure(of, map),
             (Sort::Map, Value::Object(map)) => self.map(of, map),
             (Sort::List, Value::Array(list)) => self.list(of, list),
-            (Sort::Boolean, Value::Bool(_)) | (Sort::Number, Value::Number(_)) => Ok(value.clone()),
+            (Sort::Boolean, Value::Bool(_)) | (Sort::Number, Value::Number(_)) => Ok(()),
             (Sort::Integer, Value::Number(number)) => self.integer(of, number),
-            (Sort::Text, Value::String(text)) => text_of(of, text),
-            (Sort::IntOrString, Value::String(_)) => Ok(value.clone()),
-            (Sort::IntOrString, Value::Number(number)) if number.is_i64() => Ok(value.clone()),
-            (Sort::Quantity, Value::String(text)) => canonical(text),
-            (Sort::Quantity, Value::Number(number)) => canonical(&number.to_string()),
-            (Sort::Time, Value::String(text)) => time(text, TIME_FORM, 0),
-            (Sort::MicroTime, Value::String(text)) => time(text, MICRO_TIME_FORM, 6),
-            (_, Value::Null) => Ok(Value::Null),
+            (Sort::Text, Value::String(text)) => check_text(of, text),
+            (Sort::IntOrString, Value::String(_)) => Ok(()),
+            (Sort::IntOrString, Value::Number(number)) if number.is_i64() => Ok(()),
+            (Sort::Quantity, Value::String(text)) => canonical(text).map(|read| *text = read),
+            (Sort::Quantity, Value::Number(number)) => canonical(&number.to_string()).map(|read| *value = json!(read)),
+            (Sort::Time, Value::String(text)) => time(text, TIME_FORM, 0).map(|read| *text = read),
+            (Sort::MicroTime, Value::String(text)) => time(text, MICRO_TIME_FORM, 6).map(|read| *text = read),
+            (_, Value::Null) => Ok(()),
             (Sort::Quantity, _) => Err(MALFORMED.to_owned()),
-            _ => Err(self.refused(of, kind_of(value))),
+            (_, other) => Err(self.refused(of, kind_of(other))),
         }
     }
 
-    fn refused(&self, of: Type<'_>, found: &str) -> String {
+    fn refused(&self, of: &Type, found: &str) -> String {
         let place: String = without_indices(&self.place);
         let field = place.rsplit('.').next().unwrap_or_default();
         let named = TEXTS.iter().find(|(holder, name, _)| *holder == self.holder && *name == field);
-        let of = match (named, of.sort()) {
+        let of = match (named, of.sort) {
             (Some((_, _, go)), Sort::Text) => format!("v1.{go}"),
             (Some((_, _, go)), Sort::List) => format!("[]v1.{go}"),
             _ => of.go(),
@@ -85,72 +87,75 @@ impl Decoding<'_> {
         format!("json: cannot unmarshal {found} into Go struct field {}.{place} of type {of}", self.holder)
     }
 
-    fn integer(&self, of: Type<'_>, number: &serde_json::Number) -> Result<Value, String> {
-        let fits = |number: i64| of.text("format") != "int32" || i32::try_from(number).is_ok();
+    fn integer(&self, of: &Type, number: &serde_json::Number) -> Result<(), String> {
+        let fits = |number: i64| of.format != "int32" || i32::try_from(number).is_ok();
         match number.as_i64() {
-            Some(whole) if fits(whole) => Ok(json!(whole)),
+            Some(whole) if fits(whole) => Ok(()),
             _ => Err(self.refused(of, &format!("number {number}"))),
         }
     }
 
-    fn structure(&mut self, of: Type<'_>, map: &Map<String, Value>) -> Result<Value, String> {
-        let mut decoded = Map::new();
-        let outer = std::mem::replace(&mut self.holder, of.short_name().to_owned());
-        for (name, value) in map {
+    fn structure(&mut self, of: &'a Type, map: &mut Map<String, Value>) -> Result<(), String> {
+        let outer = std::mem::replace(&mut self.holder, &of.short_name);
+        let mut read = Ok(());
+        map.retain(|name, value| {
+            if read.is_err() {
+                return true;
+            }
             let before = self.place.len();
-            if !self.place.is_empty() {
+            if before > 0 {
                 self.place.push('.');
             }
             self.place.push_str(name);
-            match of.property(name) {
+            let field = of.field(name);
+            match field {
+                Some(field) => read = self.value(field.of(), value),
                 None => self.unknown.push(self.place.clone()),
-                Some(schema) => {
-                    let value = self.value(Type::new(schema), value)?;
-                    decoded.insert(name.clone(), value);
-                }
             }
             self.place.truncate(before);
-        }
+            field.is_some()
+        });
         self.holder = outer;
-        Ok(Value::Object(decoded))
+        read
     }
 
-    fn map(&mut self, of: Type<'_>, map: &Map<String, Value>) -> Result<Value, String> {
-        let Some(values) = of.values() else { return Ok(Value::Object(map.clone())) };
-        let mut decoded = Map::new();
-        for (name, value) in map {
-            decoded.insert(name.clone(), or_zero(values, self.value(values, value)?));
+    fn map(&mut self, of: &'a Type, map: &mut Map<String, Value>) -> Result<(), String> {
+        let Some(values) = of.element() else { return Ok(()) };
+        for value in map.values_mut() {
+            self.value(values, value)?;
+            null_is_zero(values, value);
         }
-        Ok(Value::Object(decoded))
+        Ok(())
     }
 
-    fn list(&mut self, of: Type<'_>, list: &[Value]) -> Result<Value, String> {
-        let Some(items) = of.items() else { return Ok(Value::Array(list.to_vec())) };
-        let mut decoded = Vec::with_capacity(list.len());
-        for (index, value) in list.iter().enumerate() {
+    fn list(&mut self, of: &'a Type, list: &mut [Value]) -> Result<(), String> {
+        let Some(items) = of.element() else { return Ok(()) };
+        for (index, value) in list.iter_mut().enumerate() {
             let before = self.place.len();
-            self.place.push_str(&format!("[{index}]"));
-            decoded.push(or_zero(items, self.value(items, value)?));
+            // Writing into a text does not fail.
+            let _written = write!(self.place, "[{index}]");
+            self.value(items, value)?;
+            null_is_zero(items, value);
             self.place.truncate(before);
         }
-        Ok(Value::Array(decoded))
+        Ok(())
     }
 }
 
 /// Null inside a map or a list is the zero of its type.
-fn or_zero(of: Type<'_>, value: Value) -> Value {
-    match (of.sort(), value) {
-        (Sort::Text, Value::Null) => json!(""),
-        (Sort::Struct, Value::Null) => json!({}),
-        (_, value) => value,
+fn null_is_zero(of: &Type, value: &mut Value) {
+    match (of.sort, &value) {
+        (Sort::Text, Value::Null) => *value = json!(""),
+        (Sort::Struct, Value::Null) => *value = json!({}),
+        _ => {}
     }
 }
 
-fn text_of(of: Type<'_>, text: &str) -> Result<Value, String> {
-    if of.text("format") == "byte" {
+fn check_text(of: &Type, text: &str) -> Result<(), String> {
+    if of.format == "byte" {
         STANDARD.decode(text).map_err(|_| format!("illegal base64 data at input byte {}", first_illegal(text)))?;
     }
-    Ok(json!(text))
+    Ok(())
 }
 
 /// Where Go's decoder stops: at the first character that is none of the alphabet, or at the end.
@@ -160,14 +165,14 @@ pub(crate) fn first_illegal(text: &str) -> usize {
     text.bytes().take(end).position(|byte| !legal(byte)).unwrap_or(end / 4 * 4)
 }
 
-fn canonical(text: &str) -> Result<Value, String> {
-    Quantity::parse(text).map(|quantity| json!(quantity.canonical())).ok_or_else(|| MALFORMED.to_owned())
+fn canonical(text: &str) -> Result<String, String> {
+    Quantity::parse(text).map(|quantity| quantity.canonical()).ok_or_else(|| MALFORMED.to_owned())
 }
 
-fn time(text: &str, form: &str, digits: usize) -> Result<Value, String> {
+fn time(text: &str, form: &str, digits: usize) -> Result<String, String> {
     match text.parse::<Timestamp>() {
-        Ok(at) if digits == 0 => Ok(json!(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())),
-        Ok(at) => Ok(json!(at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())),
+        Ok(at) if digits == 0 => Ok(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+        Ok(at) => Ok(at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()),
         Err(_) => Err(format!("parsing time {text:?} as {form:?}: cannot parse {text:?} as \"2006\"")),
     }
 }
@@ -210,9 +215,10 @@ mod tests {
     #[test]
     fn unknown_fields_are_told_with_their_place() {
         let of = types().of_kind("apps", "v1", "Deployment").expect("recorded");
-        let object = json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "imagee": "b"}]}}}, "x": 1});
+        let mut decoded =
+            json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "imagee": "b"}]}}}, "x": 1});
         let mut unknown = Vec::new();
-        let decoded = decode(of, &object, &mut unknown).expect("of the right types");
+        decode(of, &mut decoded, &mut unknown).expect("of the right types");
         assert_eq!(unknown, ["spec.template.spec.containers[0].imagee", "x"]);
         assert_eq!(decoded, json!({"spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}}));
     }
@@ -220,7 +226,7 @@ mod tests {
     #[test]
     fn a_wrong_type_is_told_as_go_does() {
         let of = types().of_kind("apps", "v1", "Deployment").expect("recorded");
-        let error = decode(of, &json!({"spec": {"replicas": 1.5}}), &mut Vec::new()).unwrap_err();
+        let error = decode(of, &mut json!({"spec": {"replicas": 1.5}}), &mut Vec::new()).unwrap_err();
         let expected =
             "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32";
         assert_eq!(error, expected);

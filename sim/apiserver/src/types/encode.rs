@@ -70,17 +70,96 @@ const ALWAYS_THERE: [(&str, &str); 4] = [
     ("Role", "rules"),
 ];
 
+/// What the form of a struct says of one of its fields.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    /// Whether the field is written whatever it holds.
+    is_always_there: bool,
+    /// Whether it is left out when it is an empty map.
+    is_map: bool,
+    keeps_empty_text: bool,
+    drops_zero: bool,
+    /// What is written when the field is not there.
+    otherwise: Otherwise,
+}
+
+#[derive(Clone, Debug)]
+enum Otherwise {
+    Nothing,
+    Value(Value),
+    /// A struct that is no pointer.
+    Skeleton,
+}
+
+impl Form {
+    /// The form of a field with its own default, in the struct of this name.
+    pub(super) fn new(holder: &str, name: &str, of: Sort, default: Option<&Value>, required: bool) -> Self {
+        let is_always_there = required || ALWAYS_THERE.contains(&(holder, name));
+        Self {
+            is_always_there,
+            is_map: of == Sort::Map,
+            keeps_empty_text: EMPTY_TEXTS.contains(&name),
+            drops_zero: ZERO_IS_ABSENT.contains(&name) || name == "replicas" && holder.ends_with("Status"),
+            otherwise: if is_always_there { zero(of, default) } else { optional(holder, name, of, default) },
+        }
+    }
+
+    fn leaves_out(&self, value: &Value) -> bool {
+        !self.is_always_there
+            && match value {
+                Value::Null => true,
+                Value::Array(list) => list.is_empty(),
+                Value::Object(map) => map.is_empty() && self.is_map,
+                Value::String(text) => text.is_empty() && !self.keeps_empty_text,
+                Value::Bool(flag) => !flag && self.drops_zero,
+                Value::Number(number) => number.as_i64() == Some(0) && self.drops_zero,
+            }
+    }
+}
+
+fn is_struct_value(of: Sort, default: Option<&Value>) -> bool {
+    of == Sort::Struct && default.is_some_and(Value::is_object)
+}
+
+/// What a required field is when it was not given. A pointer and what has no zero are null.
+fn zero(of: Sort, default: Option<&Value>) -> Otherwise {
+    match of {
+        _ if is_struct_value(of, default) => Otherwise::Skeleton,
+        Sort::Boolean | Sort::Integer | Sort::Number | Sort::Text | Sort::IntOrString => {
+            Otherwise::Value(default.cloned().unwrap_or_default())
+        }
+        Sort::Quantity | Sort::Time | Sort::MicroTime | Sort::Struct | Sort::Map | Sort::List | Sort::Any => {
+            Otherwise::Value(Value::Null)
+        }
+    }
+}
+
+/// What an optional field is when it was not given.
+fn optional(holder: &str, name: &str, of: Sort, default: Option<&Value>) -> Otherwise {
+    let is_time = name.starts_with("last") || name == "eventTime" || name.ends_with("Timestamp");
+    match (holder, name) {
+        _ if of == Sort::Integer && default == Some(&Value::from(0)) => Otherwise::Value(Value::from(0)),
+        ("Event", _) if is_time && matches!(of, Sort::Time | Sort::MicroTime) => Otherwise::Value(Value::Null),
+        ("Event", "reportingComponent" | "reportingInstance") => {
+            default.cloned().map_or(Otherwise::Nothing, Otherwise::Value)
+        }
+        _ if holder.ends_with("Condition") && is_time && of == Sort::Time => Otherwise::Value(Value::Null),
+        _ if is_struct_value(of, default) => Otherwise::Skeleton,
+        _ => Otherwise::Nothing,
+    }
+}
+
 /// An object of a type before anything was said about it.
-pub(crate) fn skeleton(of: Type<'_>) -> Value {
+pub(crate) fn skeleton(of: &Type) -> Value {
     let mut value = Value::Object(Map::new());
     encode(of, &mut value);
     value
 }
 
 /// The form in which an object comes back from where it is kept: lists that are always there are null when empty.
-pub(crate) fn settle(of: Option<Type<'_>>, object: &mut Value) {
+pub(crate) fn settle(of: Option<&Type>, object: &mut Value) {
     let Some(of) = of else { return };
-    for (_, field) in ALWAYS_THERE.iter().filter(|(name, _)| *name == of.short_name()) {
+    for (_, field) in ALWAYS_THERE.iter().filter(|(name, _)| *name == of.short_name) {
         if object.get(field).and_then(Value::as_array).is_some_and(Vec::is_empty) {
             object[*field] = Value::Null;
         }
@@ -88,16 +167,16 @@ pub(crate) fn settle(of: Option<Type<'_>>, object: &mut Value) {
 }
 
 /// Brings a decoded value into its form.
-pub(crate) fn encode(of: Type<'_>, value: &mut Value) {
-    match (of.sort(), value) {
+pub(crate) fn encode(of: &Type, value: &mut Value) {
+    match (of.sort, value) {
         (Sort::Struct, Value::Object(map)) => encode_struct(of, map),
         (Sort::Map, Value::Object(map)) => {
-            if let Some(values) = of.values() {
+            if let Some(values) = of.element() {
                 map.values_mut().for_each(|value| encode(values, value));
             }
         }
         (Sort::List, Value::Array(list)) => {
-            if let Some(items) = of.items() {
+            if let Some(items) = of.element() {
                 list.iter_mut().for_each(|item| encode(items, item));
             }
         }
@@ -105,81 +184,23 @@ pub(crate) fn encode(of: Type<'_>, value: &mut Value) {
     }
 }
 
-fn encode_struct(of: Type<'_>, map: &mut Map<String, Value>) {
-    for (name, schema) in of.properties().into_iter().flatten() {
-        let field = Type::new(schema);
-        let required = of.requires(name) || ALWAYS_THERE.contains(&(of.short_name(), name.as_str()));
-        if map.get(name).is_some_and(|value| !required && is_absent(field, name, of, value)) {
-            map.remove(name);
+fn encode_struct(of: &Type, map: &mut Map<String, Value>) {
+    map.retain(|name, value| match of.field(name) {
+        Some(field) if field.form.leaves_out(value) => false,
+        Some(field) => {
+            encode(field.of(), value);
+            true
         }
-        if let Some(value) = map.get_mut(name) {
-            encode(field, value);
-            continue;
-        }
-        let is_count = field.sort() == Sort::Integer && schema.get("default") == Some(&Value::from(0));
-        if is_count && !required {
-            map.insert(name.clone(), Value::from(0));
-            continue;
-        }
-        if of.short_name() == "Event" && !required {
-            match name.as_str() {
-                "eventTime"
-                | "firstTimestamp"
-                | "lastTimestamp"
-                | "deprecatedFirstTimestamp"
-                | "deprecatedLastTimestamp" => drop(map.insert(name.clone(), Value::Null)),
-                "reportingComponent" | "reportingInstance" if of.property("involvedObject").is_some() => {
-                    map.insert(name.clone(), Value::from(""));
-                }
-                _ => {}
-            }
-        }
-        if map.contains_key(name) {
-            continue;
-        }
-        if field.sort() == Sort::Time && of.short_name().ends_with("Condition") && !required {
-            map.insert(name.clone(), Value::Null);
-            continue;
-        }
-        let is_value = schema.get("default").is_some_and(Value::is_object) && field.sort() == Sort::Struct;
-        if is_value {
-            map.insert(name.clone(), skeleton(field));
-        } else if required {
-            map.insert(name.clone(), zero(field, schema));
-        }
-    }
-    let has_times = of.short_name().ends_with("Condition") || of.short_name() == "Event";
-    let is_time = |name: &str| name.starts_with("last") || name == "eventTime" || name.ends_with("Timestamp");
-    map.retain(|name, value| {
-        !value.is_null()
-            || has_times && is_time(name)
-            || of.requires(name)
-            || ALWAYS_THERE.contains(&(of.short_name(), name.as_str()))
+        None => !value.is_null(),
     });
-}
-
-/// What a required field is when it was not given. A pointer and what has no zero are null.
-fn zero(field: Type<'_>, schema: &Value) -> Value {
-    match field.sort() {
-        Sort::Boolean | Sort::Integer | Sort::Number | Sort::Text | Sort::IntOrString => {
-            schema.get("default").cloned().unwrap_or_default()
-        }
-        Sort::Quantity | Sort::Time | Sort::MicroTime | Sort::Struct | Sort::Map | Sort::List | Sort::Any => {
-            Value::Null
-        }
-    }
-}
-
-fn is_absent(field: Type<'_>, name: &str, of: Type<'_>, value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty() && field.sort() == Sort::Map,
-        Value::String(text) => text.is_empty() && !EMPTY_TEXTS.contains(&name),
-        Value::Bool(flag) => !flag && ZERO_IS_ABSENT.contains(&name),
-        Value::Number(number) => {
-            let is_count = ZERO_IS_ABSENT.contains(&name) || name == "replicas" && of.short_name().ends_with("Status");
-            number.as_i64() == Some(0) && is_count
+    for field in &of.fields {
+        let fill = || match &field.form.otherwise {
+            Otherwise::Nothing => None,
+            Otherwise::Value(value) => Some(value.clone()),
+            Otherwise::Skeleton => Some(skeleton(field.of())),
+        };
+        if !matches!(field.form.otherwise, Otherwise::Nothing) && !map.contains_key(&field.name) {
+            map.extend(fill().map(|value| (field.name.clone(), value)));
         }
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod applied;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod quantity;
+mod schema;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -11,12 +12,18 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 use sindri_merge::Shape;
 
+use encode::Form;
+use schema::Names;
+
 const TYPES: &str = include_str!(concat!(env!("OUT_DIR"), "/types.json"));
+/// The type of the metadata of every object.
+pub(crate) const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// Every type by its name, and by what it is the type of.
 pub(crate) struct Types {
-    schemas: Map<String, Value>,
-    names: BTreeMap<(String, String, String), String>,
+    read: Vec<Type>,
+    names: Names,
+    kinds: BTreeMap<(String, String, String), usize>,
     shapes: BTreeMap<String, Arc<Shape>>,
 }
 
@@ -25,24 +32,29 @@ pub(crate) fn types() -> &'static Types {
     static READ: OnceLock<Types> = OnceLock::new();
     READ.get_or_init(|| {
         let schemas: Map<String, Value> = serde_json::from_str(TYPES).unwrap_or_default();
-        let mut names = BTreeMap::new();
-        for (name, schema) in &schemas {
-            let kinds = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
-            for kind in kinds.into_iter().flatten() {
+        let mut kinds = BTreeMap::new();
+        for (index, schema) in schemas.values().enumerate() {
+            let of = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
+            for kind in of.into_iter().flatten() {
                 let part = |part: &str| kind.get(part).and_then(Value::as_str).unwrap_or_default().to_owned();
-                names.insert((part("group"), part("version"), part("kind")), name.clone());
+                kinds.insert((part("group"), part("version"), part("kind")), index);
             }
         }
-        let shapes = Shape::from_components(&schemas);
-        Types { schemas, names, shapes }
+        let (read, names) = schema::read_all(&schemas);
+        Types { read, names, kinds, shapes: Shape::from_components(&schemas) }
     })
 }
 
 impl Types {
-    /// The type of a kind, with its name.
-    pub(crate) fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<Type<'_>> {
-        let name = self.names.get(&(group.to_owned(), version.to_owned(), kind.to_owned()))?;
-        Some(Type { name, schema: self.schemas.get(name)? })
+    /// The type of a kind.
+    pub(crate) fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Type> {
+        let index = self.kinds.get(&(group.to_owned(), version.to_owned(), kind.to_owned()))?;
+        self.read.get(*index)
+    }
+
+    /// The type of the metadata of every object.
+    pub(crate) fn metadata(&self) -> Option<&Type> {
+        self.names.get(METADATA).and_then(|(index, _)| self.read.get(*index))
     }
 
     /// How values of a type merge.
@@ -51,11 +63,51 @@ impl Types {
     }
 }
 
-/// A schema, and the name of the type that it is or refers to; the name is empty where there is none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Type<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) schema: &'a Value,
+/// A type: what its values are, and what is in them.
+#[derive(Clone, Debug)]
+pub(crate) struct Type {
+    /// Empty where there is none.
+    pub(crate) name: String,
+    /// The last part of its name: what the Go type is called.
+    pub(crate) short_name: String,
+    pub(crate) sort: Sort,
+    /// What sort of integer or text it is, such as `int32`.
+    format: String,
+    /// The fields of a struct, in the order of their names.
+    fields: Vec<Field>,
+    /// The type of what is in a map or a list.
+    element: Option<Link>,
+    list: ListSort,
+    /// Whether a struct may have fields that it does not name.
+    keeps_unknown: bool,
+    /// What a struct is given when nothing is said: field and value.
+    pub(crate) defaults: Vec<(&'static str, Value)>,
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    name: String,
+    of: Link,
+    /// What the document says that it is when nothing is said.
+    default: Option<Value>,
+    form: Form,
+}
+
+/// A type inside another. Those with names can hold themselves, and are known by their place.
+#[derive(Clone, Debug)]
+enum Link {
+    Named(usize),
+    Own(Box<Type>),
+}
+
+impl Link {
+    fn get(&self) -> &Type {
+        match self {
+            Self::Named(index) => &types().read[*index],
+            Self::Own(own) => own,
+        }
+    }
 }
 
 /// What the values of a type are.
@@ -78,79 +130,54 @@ pub(crate) enum Sort {
     Any,
 }
 
-impl<'a> Type<'a> {
-    /// The type that a schema describes, with its reference resolved.
-    pub(crate) fn new(schema: &'a Value) -> Self {
-        match schema.get("$ref").and_then(Value::as_str).and_then(|name| types().schemas.get_key_value(name)) {
-            Some((name, schema)) => Type { name, schema },
-            None => Type { name: "", schema },
-        }
+/// How the elements of a list are told from each other.
+#[derive(Clone, Debug)]
+enum ListSort {
+    /// By their places.
+    Plain,
+    /// By what they are.
+    Set,
+    /// By these fields.
+    Keyed(Vec<String>),
+}
+
+impl Field {
+    pub(crate) fn of(&self) -> &Type {
+        self.of.get()
+    }
+}
+
+impl Type {
+    /// The type that the schema of a custom resource describes.
+    pub(crate) fn of_schema(schema: &Value) -> Self {
+        schema::read("", schema, &types().names)
     }
 
-    fn text(&self, key: &str) -> &'a str {
-        self.schema.get(key).and_then(Value::as_str).unwrap_or_default()
+    /// A field by its name.
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+        let found = self.fields.binary_search_by(|field| field.name.as_str().cmp(name));
+        found.ok().map(|index| &self.fields[index])
     }
 
-    /// The last part of its name: what the Go type is called.
-    pub(crate) fn short_name(&self) -> &'a str {
-        self.name.rsplit('.').next().unwrap_or_default()
-    }
-
-    pub(crate) fn sort(&self) -> Sort {
-        match (self.text("type"), self.text("format")) {
-            _ if self.short_name() == "Quantity" => Sort::Quantity,
-            _ if self.short_name() == "Time" => Sort::Time,
-            _ if self.short_name() == "MicroTime" => Sort::MicroTime,
-            (_, "int-or-string") => Sort::IntOrString,
-            _ if self.schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) => Sort::IntOrString,
-            ("boolean", _) => Sort::Boolean,
-            ("integer", _) => Sort::Integer,
-            ("number", _) => Sort::Number,
-            ("string", _) => Sort::Text,
-            ("array", _) => Sort::List,
-            ("object", _) if self.properties().is_some() => Sort::Struct,
-            ("object", _) if self.values().is_some() => Sort::Map,
-            _ => Sort::Any,
-        }
-    }
-
-    pub(crate) fn properties(&self) -> Option<&'a Map<String, Value>> {
-        self.schema.get("properties").and_then(Value::as_object)
-    }
-
-    /// The schema of a field, as the struct states it: with its own default and merge rules.
-    pub(crate) fn property(&self, name: &str) -> Option<&'a Value> {
-        self.properties()?.get(name)
-    }
-
-    /// The type of the values of a map.
-    pub(crate) fn values(&self) -> Option<Type<'a>> {
-        self.schema.get("additionalProperties").filter(|schema| schema.is_object()).map(Type::new)
-    }
-
-    /// The type of the elements of a list.
-    pub(crate) fn items(&self) -> Option<Type<'a>> {
-        self.schema.get("items").map(Type::new)
-    }
-
-    pub(crate) fn requires(&self, name: &str) -> bool {
-        let required = self.schema.get("required").and_then(Value::as_array);
-        required.is_some_and(|required| required.iter().any(|field| field == name))
+    /// The type of the values of a map, or of the elements of a list.
+    pub(crate) fn element(&self) -> Option<&Type> {
+        self.element.as_ref().map(Link::get)
     }
 
     /// The type as Go writes it.
     pub(crate) fn go(&self) -> String {
-        match self.sort() {
+        let element = || self.element().map(Self::go).unwrap_or_default();
+        match self.sort {
             Sort::Boolean => "bool".to_owned(),
-            Sort::Integer => if self.text("format").is_empty() { "int64" } else { self.text("format") }.to_owned(),
+            Sort::Integer => if self.format.is_empty() { "int64" } else { &self.format }.to_owned(),
             Sort::Number => "float64".to_owned(),
-            Sort::Text if self.text("format") == "byte" => "[]uint8".to_owned(),
+            Sort::Text if self.format == "byte" => "[]uint8".to_owned(),
             Sort::Text => "string".to_owned(),
-            Sort::List => format!("[]{}", self.items().map(|items| items.go()).unwrap_or_default()),
-            Sort::Map if self.values().is_some_and(|values| values.sort() == Sort::Quantity) => {
+            Sort::List => format!("[]{}", element()),
+            Sort::Map if self.element().is_some_and(|values| values.sort == Sort::Quantity) => {
                 "v1.ResourceList".to_owned()
             }
-            Sort::Map => format!("map[string]{}", self.values().map(|values| values.go()).unwrap_or_default()),
+            Sort::Map => format!("map[string]{}", element()),
             Sort::Struct | Sort::Any | Sort::IntOrString | Sort::Quantity | Sort::Time | Sort::MicroTime => {
                 let mut parts = self.name.rsplitn(3, '.');
                 let (name, package) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -167,11 +194,27 @@ mod tests {
     #[test]
     fn every_kind_that_is_served_has_a_type_and_a_shape() {
         let pod = types().of_kind("", "v1", "Pod").expect("recorded");
-        assert_eq!((pod.short_name(), pod.sort()), ("Pod", Sort::Struct));
-        let spec = Type::new(pod.property("spec").expect("recorded"));
-        let containers = Type::new(spec.property("containers").expect("recorded"));
+        assert_eq!((pod.short_name.as_str(), pod.sort), ("Pod", Sort::Struct));
+        let spec = pod.field("spec").expect("recorded").of();
+        let containers = spec.field("containers").expect("recorded").of();
         assert_eq!(containers.go(), "[]v1.Container");
-        assert!(spec.requires("containers"));
-        assert!(types().shape(pod.name).is_some());
+        assert!(types().shape(&pod.name).is_some());
+    }
+
+    #[test]
+    fn a_type_may_hold_itself_and_what_is_in_another_has_no_name() {
+        let rules = types().read.iter().find(|of| of.short_name == "JSONSchemaProps").expect("recorded");
+        let inside = rules.field("not").expect("recorded").of();
+        assert_eq!(inside.name, rules.name);
+        let names = rules.field("required").expect("recorded").of();
+        assert_eq!((names.name.as_str(), names.go()), ("", "[]string".to_owned()));
+        assert!(rules.field("nothing").is_none());
+    }
+
+    #[test]
+    fn the_schema_of_a_custom_resource_refers_to_recorded_types() {
+        let schema = serde_json::json!({"type": "object", "properties": {"metadata": {"$ref": METADATA}}});
+        let of = Type::of_schema(&schema);
+        assert_eq!(of.field("metadata").expect("named").of().short_name, "ObjectMeta");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Call, FieldValidation, Options};
 use crate::error::{ApiError, FieldError};
 use crate::pointer::{group_version, text};
-use crate::types::{Type, decode, types};
+use crate::types::{decode, types};
 use crate::validate::schema;
 use crate::yaml;
 
@@ -37,19 +37,18 @@ impl Call<'_> {
         let object = if object.is_null() { Value::Object(serde_json::Map::new()) } else { object };
         self.check_kind(&object)?;
         let kind = &self.target.resource.kind;
+        let version = self.version_in(&object);
         let refuse = |why: String| {
-            let version = self.version_in(&object);
             ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
         };
         let mut complaints: Vec<String> = duplicates.iter().map(|field| duplicate(field)).collect();
-        let (object, unknown) = self.decode(&object).map_err(refuse)?;
+        let (mut object, unknown) = self.decode(object).map_err(refuse)?;
         complaints.extend(unknown.iter().map(|field| format!("unknown field {field:?}")));
         if options.validation == FieldValidation::Strict && !complaints.is_empty() {
             return Err(refuse(format!("strict decoding error: {}", complaints.join(", "))));
         }
         self.check_place(&object)?;
         let mut warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
-        let mut object = object;
         warnings.extend(without_equal_owners(&mut object));
         Ok(Understood { object, warnings })
     }
@@ -60,31 +59,29 @@ impl Call<'_> {
     }
 
     /// An object without the fields that its type does not have, and the names of those.
-    pub(super) fn decode(&self, object: &Value) -> Result<(Value, Vec<String>), String> {
+    pub(super) fn decode(&self, mut object: Value) -> Result<(Value, Vec<String>), String> {
         let mut unknown = Vec::new();
         if let Some(typed) = self.target.version.typed {
-            let decoded = decode::decode(typed, object, &mut unknown)?;
-            return Ok((decoded, unknown));
+            decode::decode(typed, &mut object, &mut unknown)?;
+            return Ok((object, unknown));
         }
-        let mut decoded = object.clone();
-        if let (Some(metadata), Some(of)) = (object.get("metadata"), object_metadata()) {
+        if let (Some(metadata), Some(of)) = (object.get_mut("metadata"), types().metadata()) {
             let mut extra = Vec::new();
             if !metadata.is_object() && !metadata.is_null() {
                 let what = decode::kind_of(metadata);
                 return Err(format!("json: cannot unmarshal {what} into Go value of type v1.ObjectMeta"));
             }
-            let mut read = decode::decode(of, metadata, &mut extra)?;
-            if let Some(fields) = read.as_object_mut() {
+            decode::decode(of, metadata, &mut extra)?;
+            if let Some(fields) = metadata.as_object_mut() {
                 // It goes through the type that all objects share, which leaves out what is empty.
                 fields.retain(|name, value| !(CONTAINERS.contains(&name.as_str()) && is_hollow(value)));
             }
-            decoded["metadata"] = read;
             unknown.extend(extra.into_iter().map(|field| format!("metadata.{field}")));
         }
         if let Some(rules) = &self.target.version.schema {
-            unknown.extend(schema::prune(rules, &mut decoded));
+            unknown.extend(schema::prune(rules, &mut object));
         }
-        Ok((decoded, unknown))
+        Ok((object, unknown))
     }
 
     fn read_body(&self) -> Result<(Value, Vec<String>), ApiError> {
@@ -231,11 +228,6 @@ pub(super) fn without_equal_owners(object: &mut Value) -> Option<String> {
 
 fn duplicate(field: &str) -> String {
     format!("duplicate field {field:?}")
-}
-
-/// The type of the metadata of every object.
-pub(super) fn object_metadata() -> Option<Type<'static>> {
-    types().of_kind("", "v1", "ConfigMap").and_then(|of| of.property("metadata")).map(Type::new)
 }
 
 /// The beginning of a body: as text if it looks like JSON, else in hexadecimal digits.

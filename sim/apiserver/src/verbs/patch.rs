@@ -11,7 +11,7 @@ use crate::journal::Verb;
 use crate::pointer::{group_version, metadata, text, uid};
 use crate::render::convert;
 use crate::server::ApiServer;
-use crate::types::{Type, applied as typed_merge, decode, types};
+use crate::types::{applied as typed_merge, decode, types};
 use crate::yaml;
 
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
@@ -48,14 +48,15 @@ impl ApiServer {
             let version = group_version(text(&patched, "/apiVersion")).1;
             // It is read as what it says it is, before anybody asks whether that fits.
             let group = group_version(text(&patched, "/apiVersion")).0;
-            let read = types().of_kind(group, version, kind).map(|of| decode::decode(of, &patched, &mut Vec::new()));
+            let of = types().of_kind(group, version, kind);
+            let read = of.map(|of| decode::decode(of, &mut patched.clone(), &mut Vec::new()));
             let why = match read {
                 Some(Err(why)) => why,
                 _ => format!("Unable to decode {kind:?} in version {version:?} as {expected:?}"),
             };
             return Err(ApiError::invalid_patch(&shown(), &why));
         }
-        let decoded = call.decode(&patched).map_err(|why| {
+        let decoded = call.decode(patched.clone()).map_err(|why| {
             let why = if media == STRATEGIC { unrecognized(&why) } else { why };
             ApiError::invalid_patch(&shown(), &why)
         });
@@ -115,7 +116,7 @@ impl ApiServer {
                     ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
                 },
             )?;
-        let mut merged = decode_merged(call, &merged)?;
+        let mut merged = decode_merged(call, merged)?;
         let version = applied.pointer("/metadata/resourceVersion");
         if let (None, true, Some(version)) = (&stored, options.dry_run, version) {
             // Nothing is stored that would give it another.
@@ -284,8 +285,7 @@ fn read_applied(body: &[u8]) -> Result<Value, ApiError> {
 
 /// A declaration of the wrong type is an error that the real server does not expect: a 500 without a reason.
 fn check_typed_patch(call: &Call<'_>, applied: &Value) -> Result<(), ApiError> {
-    let declared = call.target.version.declared.as_ref().map(|schema| Type { name: "", schema });
-    let Some(typed) = call.target.version.typed.or(declared) else { return Ok(()) };
+    let Some(typed) = call.target.version.typed.or(call.target.version.declared.as_ref()) else { return Ok(()) };
     let mistakes = typed_merge::mistakes(typed, applied);
     if mistakes.is_empty() {
         return Ok(());
@@ -302,7 +302,7 @@ fn described(call: &Call<'_>, object: &Value) -> String {
 }
 
 /// The merged object as the type has it.
-fn decode_merged(call: &Call<'_>, merged: &Value) -> Result<Value, ApiError> {
+fn decode_merged(call: &Call<'_>, merged: Value) -> Result<Value, ApiError> {
     let (decoded, _) = call.decode(merged).map_err(|why| {
         let (group, version, kind) =
             (&call.target.resource.group, &call.target.version.name, &call.target.resource.kind);
