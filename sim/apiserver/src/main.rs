@@ -11,6 +11,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use command::{Serve, StartError, etcd, stand_in};
 
+/// A request is many small allocations, most of them short-lived.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A Kubernetes API server that runs anywhere and remembers nothing.
 #[derive(Parser)]
 #[command(name = "sindri-apiserver", version)]
