@@ -38,6 +38,7 @@ mod serve;
 mod server;
 mod shared;
 mod store;
+mod stored;
 mod subject;
 mod table;
 mod types;

@@ -213,7 +213,7 @@ impl ApiServer {
         }
         let own = uid(service);
         let shelf = self.store.shelf("", "services").into_iter().flat_map(|shelf| shelf.values());
-        let others: Vec<&Value> = shelf.map(|entry| &*entry.object).filter(|other| uid(other) != own).collect();
+        let others: Vec<&Value> = shelf.map(|entry| &***entry.object).filter(|other| uid(other) != own).collect();
         let mut errors = Vec::new();
         let address = text(service, "/spec/clusterIP");
         if let Ok(parsed) = address.parse::<std::net::Ipv4Addr>() {

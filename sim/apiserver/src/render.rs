@@ -3,25 +3,32 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jiff::Timestamp;
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::media::Form;
-use crate::pointer::text;
+use crate::pointer::{at, group_version, text};
 use crate::registry::Target;
-use crate::table;
+use crate::stored::{Stored, Text, append};
+use crate::table::{self, Include};
 use crate::validate::schema;
+
+const META_VERSION: &str = "meta.k8s.io/v1";
+
+/// Whether a stored object is in the version of the request.
+fn is_in_version(target: &Target, object: &Value) -> bool {
+    group_version(text(object, "/apiVersion")) == (target.resource.group.as_str(), target.version.name.as_str())
+}
 
 /// A stored object in the version of the request. Of an instance only what that version knows is shown, with its
 /// defaults, as with the strategy `None`.
 pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
-    let wanted = target.api_version();
-    if text(object, "/apiVersion") == wanted {
+    if is_in_version(target, object) {
         return object.clone();
     }
     let mut converted = Value::clone(object);
-    converted["apiVersion"] = json!(wanted);
+    converted["apiVersion"] = json!(target.api_version());
     if let Some(rules) = &target.version.schema {
         schema::prune(rules, &mut converted);
         schema::fill_defaults(rules, &mut converted);
@@ -29,92 +36,109 @@ pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
     Arc::new(converted)
 }
 
-/// One object.
-pub(crate) fn object(target: &Target, form: Form, now: Timestamp, object: &Arc<Value>) -> Value {
+/// One object, as JSON.
+pub(crate) fn object(target: &Target, form: Form, now: Timestamp, object: &Stored) -> Bytes {
     match form {
-        Form::Object => Value::clone(&convert(target, object)),
-        Form::Metadata => partial(object),
-        Form::Table(include) => {
-            let version = object.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
-            table::table(target, include, now, std::slice::from_ref(object), json!({ "resourceVersion": version }))
+        Form::Object if is_in_version(target, object) => object.text().json().clone(),
+        Form::Object => convert(target, object).to_string().into(),
+        Form::Metadata => {
+            let mut json = Vec::new();
+            append_partial(object, &mut json);
+            json.into()
         }
+        Form::Table(include) => table(target, include, now, object).to_string().into(),
     }
 }
 
-/// A list of objects, as JSON. Its items are written where they are: a copy of each would cost more than all the rest.
-pub(crate) fn list(target: &Target, form: Form, now: Timestamp, objects: &[Arc<Value>], mut metadata: Value) -> String {
+/// One object as a table.
+pub(crate) fn table(target: &Target, include: Include, now: Timestamp, object: &Stored) -> Value {
+    let version = at(object, "/metadata/resourceVersion").cloned().unwrap_or_default();
+    table::table(target, include, now, &[object.object()], json!({ "resourceVersion": version }))
+}
+
+/// A list of objects, as JSON: put together from the texts of its items, in the order in which every object is written.
+pub(crate) fn list(target: &Target, form: Form, now: Timestamp, objects: &[Arc<Stored>], mut metadata: Value) -> Bytes {
+    let mut json = Vec::new();
     match form {
         Form::Object => {
-            let items: Vec<Arc<Value>> = objects.iter().map(|object| convert(target, object)).collect();
-            let items: Vec<Item<'_>> =
-                items.iter().map(|object| Item { object, is_typed: target.resource.custom }).collect();
             if target.resource.custom && metadata.get("continue").is_none() {
                 metadata["continue"] = json!("");
             }
-            List { api_version: &target.api_version(), items, kind: &target.resource.list_kind, metadata }.written()
+            json.reserve(objects.iter().map(|object| object.text().json().len() + 1).sum());
+            let items =
+                |json: &mut Vec<u8>| append_all(objects, json, |object, json| append_item(target, object, json));
+            append_list(&mut json, &target.api_version(), items, &target.resource.list_kind, &metadata);
         }
         Form::Metadata => {
-            let items: Vec<Partial<'_>> = objects.iter().map(|object| Partial::of(object)).collect();
             // Unlike every other list, an empty one of metadata is null.
-            let items = (!items.is_empty()).then_some(items);
-            List { api_version: META_VERSION, items, kind: "PartialObjectMetadataList", metadata }.written()
+            let items = |json: &mut Vec<u8>| match objects {
+                [] => json.extend_from_slice(b"null"),
+                objects => append_all(objects, json, append_partial),
+            };
+            append_list(&mut json, META_VERSION, items, "PartialObjectMetadataList", &metadata);
         }
-        Form::Table(include) => table::table(target, include, now, objects, metadata).to_string(),
+        Form::Table(include) => {
+            let objects: Vec<Arc<Value>> = objects.iter().map(|object| object.object()).collect();
+            append(&mut json, &table::table(target, include, now, &objects, metadata));
+        }
     }
+    json.into()
 }
 
-const META_VERSION: &str = "meta.k8s.io/v1";
-
-/// A list; its fields are in the order in which every object is written.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct List<'a, T> {
-    api_version: &'a str,
-    items: T,
-    kind: &'a str,
-    metadata: Value,
+fn append_list(json: &mut Vec<u8>, version: &str, items: impl FnOnce(&mut Vec<u8>), kind: &str, metadata: &Value) {
+    json.extend_from_slice(b"{\"apiVersion\":");
+    append(json, version);
+    json.extend_from_slice(b",\"items\":");
+    items(json);
+    json.extend_from_slice(b",\"kind\":");
+    append(json, kind);
+    json.extend_from_slice(b",\"metadata\":");
+    append(json, metadata);
+    json.push(b'}');
 }
 
-impl<T: Serialize> List<'_, T> {
-    fn written(&self) -> String {
-        serde_json::to_string(self).expect("texts and values can always be written")
+fn append_all(objects: &[Arc<Stored>], json: &mut Vec<u8>, item: impl Fn(&Stored, &mut Vec<u8>)) {
+    json.push(b'[');
+    for (index, object) in objects.iter().enumerate() {
+        if index > 0 {
+            json.push(b',');
+        }
+        item(object, json);
     }
+    json.push(b']');
 }
 
 /// The items of a typed list do not repeat their type; those of custom resources do.
-struct Item<'a> {
-    object: &'a Value,
-    is_typed: bool,
-}
-
-impl Serialize for Item<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = self.object.as_object().into_iter().flatten();
-        let of_type = |name: &str| name == "kind" || name == "apiVersion";
-        serializer.collect_map(fields.filter(|(name, _)| self.is_typed || !of_type(name)))
+fn append_item(target: &Target, object: &Stored, json: &mut Vec<u8>) {
+    let converted = (!is_in_version(target, object)).then(|| Text::write(&convert(target, object)));
+    let text = converted.as_ref().unwrap_or_else(|| object.text());
+    if target.resource.custom {
+        json.extend_from_slice(text.json());
+    } else {
+        text.append_untyped(json);
     }
 }
 
-/// The metadata of an object, as an item.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Partial<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    metadata: Option<Cow<'a, Value>>,
-}
-
-impl<'a> Partial<'a> {
-    fn of(object: &'a Value) -> Self {
-        Self { api_version: META_VERSION, kind: "PartialObjectMetadata", metadata: metadata_of(object) }
+/// The metadata of an object, as an object.
+fn append_partial(object: &Stored, json: &mut Vec<u8>) {
+    json.extend_from_slice(b"{\"apiVersion\":");
+    append(json, META_VERSION);
+    json.extend_from_slice(b",\"kind\":\"PartialObjectMetadata\",\"metadata\":");
+    match metadata_of(object) {
+        Some(Cow::Borrowed(_)) => json.extend_from_slice(object.text().metadata()),
+        Some(Cow::Owned(shown)) => append(json, &shown),
+        None => json.extend_from_slice(b"{}"),
     }
+    json.push(b'}');
 }
 
 /// The metadata of an object, without the annotation that a daemon set has only in the version that is served.
 fn metadata_of(object: &Value) -> Option<Cow<'_, Value>> {
     const COUNT: &str = "deprecated.daemonset.template.generation";
     let metadata = object.get("metadata")?;
-    if text(object, "/kind") != "DaemonSet" || metadata.pointer(&format!("/annotations/{COUNT}")).is_none() {
+    if text(object, "/kind") != "DaemonSet"
+        || metadata.get("annotations").and_then(|annotations| annotations.get(COUNT)).is_none()
+    {
         return Some(Cow::Borrowed(metadata));
     }
     let mut shown = metadata.clone();
@@ -130,5 +154,5 @@ fn metadata_of(object: &Value) -> Option<Cow<'_, Value>> {
 /// The metadata of an object.
 pub(crate) fn partial(object: &Value) -> Value {
     let metadata = metadata_of(object).map_or_else(|| Value::Object(Map::new()), Cow::into_owned);
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+    json!({"kind": "PartialObjectMetadata", "apiVersion": META_VERSION, "metadata": metadata})
 }

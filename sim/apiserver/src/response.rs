@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::media;
 use crate::request::Request;
+use crate::stored::append;
 use crate::verbs::yaml_form;
 use crate::watch::WatchId;
 
@@ -48,12 +49,14 @@ pub fn watch_headers() -> Vec<(&'static str, String)> {
 impl Response {
     /// An answer in JSON.
     pub(crate) fn json(status: u16, body: &Value) -> Self {
-        Self::written(status, body.to_string())
+        let mut json = Vec::new();
+        append(&mut json, body);
+        Self::written(status, json.into())
     }
 
     /// An answer whose JSON is written already.
-    pub(crate) fn written(status: u16, json: String) -> Self {
-        Self::Full { status, headers: vec![("content-type", "application/json".to_owned())], body: json.into() }
+    pub(crate) fn written(status: u16, json: Bytes) -> Self {
+        Self::Full { status, headers: vec![("content-type", "application/json".to_owned())], body: json }
     }
 
     /// An answer in plain text.

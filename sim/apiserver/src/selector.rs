@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::error::ApiError;
 use crate::pointer::{at, text};
 use crate::registry::Resource;
+use crate::stored::Stored;
 use crate::validate::names::{qualified_mistakes, value_mistakes};
 
 /// One condition on a label.
@@ -45,9 +46,8 @@ impl Selector {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    pub(crate) fn matches(&self, object: &Value) -> bool {
-        let labels = at(object, "/metadata/labels");
-        let label = |name: &str| labels.and_then(|labels| labels.get(name)).and_then(Value::as_str);
+    pub(crate) fn matches(&self, object: &Stored) -> bool {
+        let label = |name: &str| object.label(name);
         let number = |name: &str| label(name).and_then(|value| value.parse::<i64>().ok());
         self.labels.iter().all(|requirement| match requirement {
             Requirement::In(name, values) => label(name).is_some_and(|value| values.iter().any(|other| other == value)),
@@ -65,23 +65,25 @@ impl Selector {
 /// The value that a field selector compares.
 fn field_of(object: &Value, field: &str) -> String {
     match field {
-        "status.successful" => object.pointer("/status/succeeded").map_or_else(|| "0".to_owned(), Value::to_string),
+        "status.successful" => at(object, "/status/succeeded").map_or_else(|| "0".to_owned(), Value::to_string),
         "source" => match text(object, "/source/component") {
             "" => text(object, "/reportingComponent").to_owned(),
             component => component.to_owned(),
         },
         "status.podIPs" => text(object, "/status/podIP").to_owned(),
-        "spec.hostNetwork" | "spec.unschedulable" => {
-            let pointer = format!("/{}", field.replace('.', "/"));
-            (object.pointer(&pointer) == Some(&Value::Bool(true))).to_string()
-        }
-        _ => match object.pointer(&format!("/{}", field.replace('.', "/"))) {
+        "spec.hostNetwork" | "spec.unschedulable" => (by_dots(object, field) == Some(&Value::Bool(true))).to_string(),
+        _ => match by_dots(object, field) {
             Some(Value::String(text)) => text.clone(),
             None | Some(Value::Null) if field == "status.replicas" => "0".to_owned(),
             None | Some(Value::Null) => String::new(),
             Some(other) => other.to_string(),
         },
     }
+}
+
+/// What is at a path of fields.
+fn by_dots<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
+    field.split('.').try_fold(object, |value, part| value.get(part))
 }
 
 /// The fields, besides name and namespace, by which objects of some kinds are selected.
@@ -307,7 +309,8 @@ mod tests {
 
     #[test]
     fn selectors_match_as_kubernetes_does() {
-        let object = json!({"metadata": {"name": "x", "labels": {"app": "web", "tier": "a", "size": "5"}}});
+        let object =
+            Stored::new(json!({"metadata": {"name": "x", "labels": {"app": "web", "tier": "a", "size": "5"}}}));
         for (labels, fields, expected) in [
             ("app=web", "", true),
             ("app==web,tier", "", true),

@@ -22,6 +22,7 @@ use crate::response::Response;
 use crate::route::{Route, route};
 use crate::schedule::{Schedule, Task};
 use crate::store::{Event, Store};
+use crate::stored::Stored;
 use crate::watch::{Watch, WatchId};
 use crate::{discovery, health, media, openapi, protobuf};
 
@@ -258,13 +259,13 @@ impl ApiServer {
 
     /// Every object, by resource, namespace and name.
     pub fn objects(&self) -> impl Iterator<Item = (&StoredKey, &Arc<Value>)> {
-        self.store.all().map(|entry| (&*entry.key, &entry.object))
+        self.store.all().map(|entry| (&*entry.key, &**entry.object))
     }
 
     /// One object.
     #[must_use]
     pub fn get(&self, group: &str, plural: &str, namespace: Option<&str>, name: &str) -> Option<&Arc<Value>> {
-        self.store.get(group, plural, namespace, name).map(|entry| &entry.object)
+        self.store.get(group, plural, namespace, name).map(|entry| &**entry.object)
     }
 
     /// The revision of the newest change.
@@ -352,14 +353,14 @@ impl ApiServer {
     }
 
     /// Stores an object. The caller has found out that it differs from what is stored.
-    pub(crate) fn commit(&mut self, now: Timestamp, who: &Authorship, key: StoredKey, object: Value) -> Arc<Value> {
+    pub(crate) fn commit(&mut self, now: Timestamp, who: &Authorship, key: StoredKey, object: Value) -> Arc<Stored> {
         let event = self.store.put(now, key, object);
         self.record(now, who, &event);
         event.object
     }
 
     /// Removes an object and returns its last state.
-    pub(crate) fn expunge(&mut self, now: Timestamp, who: &Authorship, key: &StoredKey) -> Option<Arc<Value>> {
+    pub(crate) fn expunge(&mut self, now: Timestamp, who: &Authorship, key: &StoredKey) -> Option<Arc<Stored>> {
         let event = self.store.remove(now, key)?;
         self.record(now, who, &event);
         Some(event.object)
@@ -376,8 +377,8 @@ impl ApiServer {
                 key: event.key.clone(),
                 uid: uid(&event.object).to_owned(),
                 resource_version: event.revision,
-                before: event.before.clone(),
-                after: (!event.gone).then(|| event.object.clone()),
+                before: event.before.as_ref().map(|before| before.object()),
+                after: (!event.gone).then(|| event.object.object()),
             });
         }
         self.react(now, event);

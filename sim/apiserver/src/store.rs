@@ -1,6 +1,7 @@
 //! Where objects are kept: the current state, the revision counter, and the recent history that watches read.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::journal::StoredKey;
 use crate::pointer::{list, metadata, text};
+use crate::stored::Stored;
 
 /// How many events the history holds at most, whatever their age.
 const HISTORY_EVENTS_MAX: usize = 100_000;
@@ -16,7 +18,7 @@ const HISTORY_EVENTS_MAX: usize = 100_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: Arc<StoredKey>,
-    pub(crate) object: Arc<Value>,
+    pub(crate) object: Arc<Stored>,
     /// Whether nobody changed it since it was made.
     pub(crate) is_new: bool,
 }
@@ -27,14 +29,14 @@ pub(crate) struct Event {
     pub(crate) revision: u64,
     pub(crate) at: Timestamp,
     pub(crate) key: Arc<StoredKey>,
-    pub(crate) before: Option<Arc<Value>>,
+    pub(crate) before: Option<Arc<Stored>>,
     /// The object after the change; its last state, with the revision of the deletion, when it is gone.
-    pub(crate) object: Arc<Value>,
+    pub(crate) object: Arc<Stored>,
     pub(crate) gone: bool,
 }
 
 /// Namespace and name. Objects of the cluster have the empty namespace.
-type Place = (String, String);
+pub(crate) type Place = (String, String);
 
 /// The objects of one resource, in order.
 pub(crate) type Shelf = BTreeMap<Place, Entry>;
@@ -52,6 +54,11 @@ pub(crate) struct Store {
 
 fn place(namespace: Option<&str>, name: &str) -> Place {
     (namespace.unwrap_or_default().to_owned(), name.to_owned())
+}
+
+/// The places of a namespace: those before the ones of the next name that there could be.
+pub(crate) fn within(namespace: &str) -> Range<Place> {
+    place(Some(namespace), "")..place(Some(&format!("{namespace}\0")), "")
 }
 
 impl Store {
@@ -79,8 +86,7 @@ impl Store {
         namespace: &'a str,
     ) -> impl Iterator<Item = &'a Entry> + 'a {
         let shelf = self.shelf(group, plural).into_iter();
-        let here = shelf.flat_map(move |shelf| shelf.range((namespace.to_owned(), String::new())..));
-        here.take_while(move |((found, _), _)| found == namespace).map(|(_, entry)| entry)
+        shelf.flat_map(move |shelf| shelf.range(within(namespace))).map(|(_, entry)| entry)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
@@ -114,7 +120,7 @@ impl Store {
     pub(crate) fn put(&mut self, at: Timestamp, key: StoredKey, mut object: Value) -> Event {
         self.revision += 1;
         metadata(&mut object).insert("resourceVersion".to_owned(), json!(self.revision.to_string()));
-        let object = Arc::new(object);
+        let object = Arc::new(Stored::new(object));
         let place = place(key.namespace.as_deref(), &key.name);
         let shelf = self.shelves.entry((key.group.clone(), key.plural.clone())).or_default();
         let previous = shelf.get(&place);
@@ -129,7 +135,9 @@ impl Store {
     pub(crate) fn reread(&mut self, group: &str, plural: &str, read: impl Fn(&mut Value)) {
         let shelf = self.shelves.get_mut(&(group.to_owned(), plural.to_owned()));
         for entry in shelf.into_iter().flat_map(BTreeMap::values_mut) {
-            read(Arc::make_mut(&mut entry.object));
+            let mut object = Value::clone(&entry.object);
+            read(&mut object);
+            entry.object = Arc::new(Stored::new(object));
         }
     }
 
@@ -146,7 +154,7 @@ impl Store {
             at,
             key: entry.key,
             before,
-            object: Arc::new(last),
+            object: Arc::new(Stored::new(last)),
             gone: true,
         }))
     }

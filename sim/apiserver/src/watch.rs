@@ -13,6 +13,7 @@ use crate::registry::Target;
 use crate::render;
 use crate::selector::Selector;
 use crate::store::{Event, Store};
+use crate::stored::Stored;
 
 /// How often a quiet watch is told how far it has come.
 const BOOKMARK_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
@@ -32,7 +33,7 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    pub(crate) fn selects(&self, namespace: Option<&str>, object: &Value) -> bool {
+    pub(crate) fn selects(&self, namespace: Option<&str>, object: &Stored) -> bool {
         self.namespace.as_deref().is_none_or(|wanted| namespace == Some(wanted))
             && self.name.as_deref().is_none_or(|wanted| crate::pointer::name(object) == wanted)
             && self.selector.matches(object)
@@ -67,7 +68,7 @@ impl Watch {
     }
 
     /// Puts the objects that exist already in front of the stream.
-    pub(crate) fn start_with(&mut self, now: Timestamp, objects: &[Arc<Value>]) {
+    pub(crate) fn start_with(&mut self, now: Timestamp, objects: &[Arc<Stored>]) {
         for object in objects {
             let line = self.line("ADDED", now, object);
             self.pending.push(line);
@@ -102,7 +103,7 @@ impl Watch {
         }
         if self.cursor < store.compacted() {
             let message = format!("too old resource version: {} ({})", self.cursor, store.compacted() + 1);
-            lines.push(encode("ERROR", &ApiError::expired(message).to_value()));
+            lines.push(encode("ERROR", ApiError::expired(message).to_value().to_string().as_bytes()));
             self.closed = true;
             return lines;
         }
@@ -137,18 +138,21 @@ impl Watch {
                 let mut last = Value::clone(event.before.as_ref()?);
                 crate::pointer::metadata(&mut last)
                     .insert("resourceVersion".to_owned(), json!(event.revision.to_string()));
-                Some(self.line("DELETED", now, &Arc::new(last)))
+                Some(self.line("DELETED", now, &Stored::new(last)))
             }
         }
     }
 
-    fn line(&mut self, kind: &str, now: Timestamp, object: &Arc<Value>) -> Bytes {
-        let mut shown = render::object(&self.scope.target, self.scope.form, now, object);
+    fn line(&mut self, kind: &str, now: Timestamp, object: &Stored) -> Bytes {
+        let Form::Table(include) = self.scope.form else {
+            return encode(kind, &render::object(&self.scope.target, self.scope.form, now, object));
+        };
+        let mut shown = render::table(&self.scope.target, include, now, object);
         // A stream of tables says once what its columns are.
-        if matches!(self.scope.form, Form::Table(_)) && std::mem::replace(&mut self.began, true) {
+        if std::mem::replace(&mut self.began, true) {
             shown["columnDefinitions"] = Value::Null;
         }
-        encode(kind, &shown)
+        encode(kind, shown.to_string().as_bytes())
     }
 
     fn bookmark(&self, revision: u64, initial_events_end: bool) -> Bytes {
@@ -166,12 +170,11 @@ impl Watch {
             }
             Form::Table(include) => crate::table::table(target, include, Timestamp::UNIX_EPOCH, &[], metadata),
         };
-        encode("BOOKMARK", &object)
+        encode("BOOKMARK", object.to_string().as_bytes())
     }
 }
 
-fn encode(kind: &str, object: &Value) -> Bytes {
-    let mut line = json!({"type": kind, "object": object}).to_string();
-    line.push('\n');
-    line.into()
+/// One line: an event with an object in JSON.
+fn encode(kind: &str, object: &[u8]) -> Bytes {
+    [b"{\"object\":", object, b",\"type\":\"", kind.as_bytes(), b"\"}\n"].concat().into()
 }

@@ -138,7 +138,7 @@ impl ApiServer {
         };
         let shelf = self.store.shelf("", "pods").into_iter().flat_map(|shelf| shelf.values());
         let here = shelf.filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
-        here.map(|entry| &*entry.object).filter(|pod| fits(pod) && !is_deleting(pod)).collect()
+        here.map(|entry| &***entry.object).filter(|pod| fits(pod) && !is_deleting(pod)).collect()
     }
 
     /// The budget that does not let a pod go, with what it has and needs.

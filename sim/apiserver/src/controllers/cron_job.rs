@@ -36,7 +36,7 @@ impl ApiServer {
         let here = self.store.in_namespace("batch", "jobs", text(owner, "/metadata/namespace"));
         let own =
             here.filter(|entry| controlled_by(&entry.object).is_some_and(|found| text(found, "/uid") == uid(owner)));
-        own.map(|entry| Owned { key: entry.key.clone(), object: entry.object.clone() }).collect()
+        own.map(|entry| Owned { key: entry.key.clone(), object: entry.object.object() }).collect()
     }
 
     /// Starts the job that is due, and plans the next look.

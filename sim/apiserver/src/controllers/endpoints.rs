@@ -30,7 +30,7 @@ impl ApiServer {
     fn behind(&self, service: &Value) -> Vec<Behind> {
         let namespace = text(service, "/metadata/namespace");
         let eager = at(service, "/spec/publishNotReadyAddresses") == Some(&json!(true));
-        let here = self.store.in_namespace("", "pods", namespace).map(|entry| &*entry.object);
+        let here = self.store.in_namespace("", "pods", namespace).map(|entry| &***entry.object);
         let selected =
             here.filter(|pod| selects(service, pod) && !text(pod, "/status/podIP").is_empty() && !has_ended(pod));
         selected.map(|pod| Behind { pod: pod.clone(), ready: eager || is_ready(pod) && !is_deleting(pod) }).collect()

@@ -151,13 +151,18 @@ impl ApiServer {
     fn write_as(&mut self, now: Timestamp, who: &Authorship, manager: &str, key: &StoredKey, object: &Value) {
         let live = self.stored(key).cloned();
         let target = self.registry.preferred(&key.group, &key.plural);
-        let shape = target.as_ref().map_or_else(Shape::object, |target| target.version.shape.clone());
-        let (api_version, at) = (text(object, "/apiVersion").to_owned(), stamp(now));
-        let blank = target.as_ref().map_or_else(|| json!({}), |target| target.version.blank.clone());
-        let writer =
-            Writer { manager, api_version: &api_version, subresource: who.subresource, now: &at, blank: &blank };
+        let unknown;
+        let (shape, blank) = match &target {
+            Some(target) => (&target.version.shape, &target.version.blank),
+            None => {
+                unknown = (Shape::object(), json!({}));
+                (&unknown.0, &unknown.1)
+            }
+        };
+        let (api_version, at) = (text(object, "/apiVersion"), stamp(now));
+        let writer = Writer { manager, api_version, subresource: who.subresource, now: &at, blank };
         // A client cannot store managers that are not understood, so that tracking cannot fail here.
-        let tracked = track_update(&shape, live.as_deref(), object, &writer).unwrap_or_else(|_| object.clone());
+        let tracked = track_update(shape, live.as_deref(), object, &writer).unwrap_or_else(|_| object.clone());
         if live.is_none_or(|live| *live != tracked) {
             self.commit(now, who, key.clone(), tracked);
         }

@@ -107,7 +107,7 @@ impl ApiServer {
         let here: Vec<Owned> = self
             .store
             .in_namespace(group, plural, namespace)
-            .map(|entry| Owned { key: entry.key.clone(), object: entry.object.clone() })
+            .map(|entry| Owned { key: entry.key.clone(), object: entry.object.object() })
             .collect();
         for found in here {
             let fits = fits(selector.as_ref(), &found.object);

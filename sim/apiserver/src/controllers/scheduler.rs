@@ -119,7 +119,7 @@ impl ApiServer {
 
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Value> {
         let shelf = self.store.shelf("", "nodes").into_iter().flat_map(|shelf| shelf.values());
-        shelf.map(|entry| &*entry.object)
+        shelf.map(|entry| &***entry.object)
     }
 
     fn pods_on(&self, node: &str) -> usize {

@@ -13,6 +13,7 @@ use crate::pointer::{at, is_deleting, text};
 use crate::schedule::{Task, Workload};
 use crate::server::ApiServer;
 use crate::store::Event;
+use crate::stored::Stored;
 
 /// Which controllers of workloads a server has, and what they remember.
 #[derive(Clone, Debug, Default)]
@@ -128,7 +129,7 @@ impl ApiServer {
         if controlled_by(&event.object).is_none() && !event.gone {
             self.plan_adopters(now, &namespace, &event.object);
         }
-        let states: Vec<&Arc<Value>> = event.before.iter().chain([&event.object]).collect();
+        let states: Vec<&Arc<Stored>> = event.before.iter().chain([&event.object]).collect();
         let services: Vec<String> = self
             .store
             .in_namespace("", "services", &namespace)

@@ -12,6 +12,7 @@ use crate::error::ApiError;
 use crate::journal::Verb;
 use crate::pointer::{is_deleting, metadata, text};
 use crate::server::ApiServer;
+use crate::stored::Stored;
 use crate::types::encode;
 use crate::validate;
 
@@ -120,7 +121,7 @@ impl ApiServer {
         warnings.extend(complaints);
         object["apiVersion"] = json!(call.target.storage_api_version());
         let object = if options.dry_run {
-            Arc::new(object)
+            Arc::new(Stored::new(object))
         } else {
             self.commit(call.now, &call.authorship(options, verb), call.key(&name), object)
         };
@@ -185,11 +186,11 @@ impl ApiServer {
 }
 
 /// The answer to a new definition comes before there is a list of its conditions.
-fn as_first_shown(call: &Call<'_>, object: Arc<Value>) -> Arc<Value> {
+fn as_first_shown(call: &Call<'_>, object: Arc<Stored>) -> Arc<Stored> {
     if !call.target.resource.is_definition() {
         return object;
     }
     let mut shown = Value::clone(&object);
     shown["status"]["conditions"] = Value::Null;
-    Arc::new(shown)
+    Arc::new(Stored::new(shown))
 }

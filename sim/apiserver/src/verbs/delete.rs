@@ -15,6 +15,7 @@ use crate::registry::Resource;
 use crate::render;
 use crate::response::Response;
 use crate::server::{ApiServer, Authorship};
+use crate::stored::Stored;
 use crate::yaml;
 
 /// Keeps an object until its dependents are gone.
@@ -72,7 +73,7 @@ impl ApiServer {
                 None
             }
             Deletion::Unchanged => Some(live.clone()),
-            Deletion::Marked(object) if asked.options.dry_run => Some(Arc::new(object)),
+            Deletion::Marked(object) if asked.options.dry_run => Some(Arc::new(Stored::new(object))),
             Deletion::Marked(object) => Some(self.commit(call.now, &authorship, key, object)),
         };
         Ok(match left {
@@ -82,10 +83,10 @@ impl ApiServer {
                     metadata(&mut last).insert("deletionTimestamp".to_owned(), json!(stamp(call.now)));
                     metadata(&mut last).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
                 }
-                Response::json(200, &render::object(&call.target, call.form, call.now, &Arc::new(last)))
+                Response::written(200, render::object(&call.target, call.form, call.now, &Stored::new(last)))
             }
             None => Response::json(200, &success(resource, &live)),
-            Some(object) => Response::json(200, &render::object(&call.target, call.form, call.now, &object)),
+            Some(object) => Response::written(200, render::object(&call.target, call.form, call.now, &object)),
         })
     }
 
@@ -113,7 +114,7 @@ impl ApiServer {
         let shelf = self.store.shelf(&resource.group, &resource.plural);
         let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
         let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
-        let selected: Vec<(Arc<StoredKey>, Arc<Value>)> =
+        let selected: Vec<(Arc<StoredKey>, Arc<Stored>)> =
             selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
         let authorship = call.authorship(&asked.options, Verb::Delete);
         let metadata = json!({ "resourceVersion": self.store.revision().to_string() });
@@ -125,7 +126,7 @@ impl ApiServer {
                 self.delete_selected(call.now, &authorship, key, asked.propagation);
             }
         }
-        let objects: Vec<Arc<Value>> = selected.into_iter().map(|(_, object)| object).collect();
+        let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, object)| object).collect();
         Ok(Response::written(200, render::list(&call.target, call.form, call.now, &objects, metadata)))
     }
 

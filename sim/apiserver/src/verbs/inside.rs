@@ -48,6 +48,6 @@ impl ApiServer {
         };
         let options =
             Options { dry_run: false, manager: maker.manager.to_owned(), validation: FieldValidation::Ignore };
-        Ok(self.create(&call, &options, object, Verb::Create, Vec::new())?.object)
+        Ok(self.create(&call, &options, object, Verb::Create, Vec::new())?.object.object())
     }
 }

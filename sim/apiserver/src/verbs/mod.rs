@@ -19,7 +19,7 @@ pub(crate) use inside::Maker;
 
 use http::Method;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::access::{User, Wish};
 use crate::error::{ApiError, FieldError, warning_header};
@@ -31,6 +31,7 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::route::Objects;
 use crate::server::{ApiServer, Authorship};
+use crate::stored::Stored;
 use crate::{discovery, render};
 
 /// The longest name of a manager.
@@ -69,7 +70,7 @@ pub(crate) enum FieldValidation {
 
 /// A write that went through.
 pub(crate) struct Written {
-    pub(crate) object: std::sync::Arc<Value>,
+    pub(crate) object: std::sync::Arc<Stored>,
     pub(crate) created: bool,
     pub(crate) warnings: Vec<String>,
 }
@@ -312,7 +313,7 @@ impl Call<'_> {
     fn written(&self, written: &Written) -> Response {
         let status = if written.created { 201 } else { 200 };
         let body = render::object(&self.target, self.form, self.now, &written.object);
-        let mut response = Response::json(status, &body);
+        let mut response = Response::written(status, body);
         for warning in &written.warnings {
             response = response.with_header("warning", warning_header(warning));
         }

@@ -10,6 +10,7 @@ use crate::journal::Verb;
 use crate::pointer::{finalizers, is_deleting, list, text};
 use crate::response::Response;
 use crate::server::ApiServer;
+use crate::stored::Stored;
 use crate::{render, yaml};
 
 impl ApiServer {
@@ -94,13 +95,13 @@ impl ApiServer {
         let released = is_deleting(&namespace) && left.is_empty() && finalizers(&namespace).is_empty();
         let shown = if released {
             self.expunge(call.now, &authorship, &call.key(&call.name));
-            Arc::new(namespace)
-        } else if namespace == *live {
+            Arc::new(Stored::new(namespace))
+        } else if namespace == ***live {
             live
         } else {
             self.commit(call.now, &authorship, call.key(&call.name), namespace)
         };
-        Ok(Response::json(200, &render::object(&call.target, call.form, call.now, &shown)))
+        Ok(Response::written(200, render::object(&call.target, call.form, call.now, &shown)))
     }
 
     pub(super) fn review(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {

@@ -8,9 +8,10 @@ use sindri_merge::{ApplyError, Writer, apply, merge_patch, strategic_patch};
 use super::{Call, FieldValidation, Options, Written, json_patch};
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
-use crate::pointer::{group_version, metadata, text, uid};
+use crate::pointer::{at, group_version, list, metadata, text, uid};
 use crate::render::convert;
 use crate::server::ApiServer;
+use crate::stored::Stored;
 use crate::types::{applied as typed_merge, decode, types};
 use crate::yaml;
 
@@ -82,7 +83,7 @@ impl ApiServer {
             return Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
         }
         check_typed_patch(call, &applied)?;
-        if applied.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
+        if at(&applied, "/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
         }
         call.check_place(&applied)?;
@@ -106,7 +107,8 @@ impl ApiServer {
         let force = call.request.flag("force");
         let (api_version, now) = (call.target.api_version(), call.stamp());
         let subresource = call.subresource;
-        let blank = self.blank_for(call, live.as_deref());
+        let blank =
+            live.as_deref().filter(|live| !is_managed(live)).map(|live| blank_for(call, live)).unwrap_or_default();
         let writer =
             Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
         let merged =
@@ -117,7 +119,7 @@ impl ApiServer {
                 },
             )?;
         let mut merged = decode_merged(call, merged)?;
-        let version = applied.pointer("/metadata/resourceVersion");
+        let version = at(&applied, "/metadata/resourceVersion");
         if let (None, true, Some(version)) = (&stored, options.dry_run, version) {
             // Nothing is stored that would give it another.
             metadata(&mut merged).insert("resourceVersion".to_owned(), version.clone());
@@ -128,34 +130,11 @@ impl ApiServer {
         }
     }
 
-    /// What nobody owns who was there before the first apply: besides what is always there, what another endpoint writes.
-    fn blank_for(&self, call: &Call<'_>, live: Option<&Value>) -> Value {
-        let mut blank = call.target.version.blank.clone();
-        let status = live.and_then(|live| live.get("status"));
-        if let (true, Some(status)) = (call.target.version.status && !call.status(), status) {
-            if !blank.is_object() {
-                blank = json!({});
-            }
-            blank["status"] = status.clone();
-        }
-        if let (true, Some(spec)) = (call.status(), live.and_then(|live| live.get("spec"))) {
-            if !blank.is_object() {
-                blank = json!({});
-            }
-            blank["spec"] = spec.clone();
-            let labels = live.and_then(|live| live.pointer("/metadata/labels"));
-            if let (true, Some(labels)) = (call.target.resource.kind == "Deployment", labels) {
-                blank["metadata"] = json!({ "labels": labels });
-            }
-        }
-        blank
-    }
-
     fn replace_applied(
         &mut self,
         call: &Call<'_>,
         options: &Options,
-        stored: &Arc<Value>,
+        stored: &Arc<Stored>,
         applied: &Value,
         mut merged: Value,
     ) -> Result<Written, ApiError> {
@@ -167,6 +146,31 @@ impl ApiServer {
         }
         self.update(call, options, stored, merged, Verb::Apply)
     }
+}
+
+/// Whether somebody is known to have written an object.
+fn is_managed(object: &Value) -> bool {
+    let managers = list(object, "/metadata/managedFields");
+    managers.iter().any(|manager| manager.as_object().is_some_and(|manager| !manager.is_empty()))
+}
+
+/// What nobody owns who was there before the first apply: besides what is always there, what another endpoint writes.
+fn blank_for(call: &Call<'_>, live: &Value) -> Value {
+    let mut blank = call.target.version.blank.clone();
+    if !blank.is_object() {
+        blank = json!({});
+    }
+    if let (true, Some(status)) = (call.target.version.status && !call.status(), live.get("status")) {
+        blank["status"] = status.clone();
+    }
+    if let (true, Some(spec)) = (call.status(), live.get("spec")) {
+        blank["spec"] = spec.clone();
+        let labels = at(live, "/metadata/labels");
+        if let (true, Some(labels)) = (call.target.resource.kind == "Deployment", labels) {
+            blank["metadata"] = json!({ "labels": labels });
+        }
+    }
+    blank
 }
 
 /// The body of a patch that is not an apply.

@@ -1,5 +1,6 @@
 //! Get, list and watch.
 
+use std::collections::btree_map;
 use std::sync::Arc;
 
 use base64::alphabet::URL_SAFE;
@@ -13,7 +14,8 @@ use crate::render;
 use crate::response::Response;
 use crate::selector::Selector;
 use crate::server::ApiServer;
-use crate::store::Entry;
+use crate::store::{Entry, Place, Shelf, within};
+use crate::stored::Stored;
 use crate::watch::{Scope, Watch};
 use crate::yaml;
 
@@ -70,13 +72,14 @@ impl ApiServer {
             }
         }
         let object = self.live(call).ok_or_else(|| call.not_found())?;
-        Ok(Response::json(200, &render::object(&call.target, call.form, call.now, object)))
+        Ok(Response::written(200, render::object(&call.target, call.form, call.now, object)))
     }
 
     /// The stored object that the call names.
-    pub(crate) fn live(&self, call: &Call<'_>) -> Option<&Arc<Value>> {
+    pub(crate) fn live(&self, call: &Call<'_>) -> Option<&Arc<Stored>> {
         let resource = &call.target.resource;
-        self.get(&resource.group, &resource.plural, call.namespace.as_deref(), &call.name)
+        let found = self.store.get(&resource.group, &resource.plural, call.namespace.as_deref(), &call.name);
+        found.map(|entry| &entry.object)
     }
 
     pub(super) fn list(&self, call: &Call<'_>) -> Result<Response, ApiError> {
@@ -109,13 +112,12 @@ impl ApiServer {
         let shelf = pinned.as_ref().or_else(|| self.store.shelf(&resource.group, &resource.plural));
         let here = shelf
             .into_iter()
-            .flatten()
-            .filter(|(place, _)| page.as_ref().is_none_or(|page| **place > page.after))
-            .filter(|(_, entry)| scope.namespace.is_none() || entry.key.namespace == scope.namespace);
+            .flat_map(|shelf| in_scope(shelf, scope.namespace.as_deref()))
+            .filter(|(place, _)| page.as_ref().is_none_or(|page| **place > page.after));
         let mut last_place = None;
-        let mut selected: Vec<(&(String, String), &Entry)> = here
+        let mut selected: Vec<(&Place, &Entry)> = here
             .inspect(|(place, _)| last_place = Some(*place))
-            .filter(|(_, entry)| scope.selects(entry.key.namespace.as_deref(), &entry.object))
+            .filter(|(_, entry)| scope.selector.matches(&entry.object))
             .collect();
         let mut metadata = json!({ "resourceVersion": revision.to_string() });
         // A full page goes on if anything follows: whether that is selected is not known before it is read.
@@ -130,7 +132,7 @@ impl ApiServer {
                 metadata["remainingItemCount"] = json!(remaining);
             }
         }
-        let objects: Vec<Arc<Value>> = selected.into_iter().map(|(_, entry)| entry.object.clone()).collect();
+        let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, entry)| entry.object.clone()).collect();
         Ok(Response::written(200, render::list(&call.target, call.form, call.now, &objects, metadata)))
     }
 
@@ -185,13 +187,21 @@ impl ApiServer {
             let shelf = self.store.shelf(&resource.group, &resource.plural);
             let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
             let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
-            let objects: Vec<Arc<Value>> = selected.map(|entry| entry.object.clone()).collect();
+            let objects: Vec<Arc<Stored>> = selected.map(|entry| entry.object.clone()).collect();
             watch.start_with(call.now, &objects);
         }
         if marks_the_end {
             watch.end_initial_events();
         }
         Ok(Response::Watch(self.open_watch(watch)))
+    }
+}
+
+/// The objects of a shelf in a namespace, or all of them.
+fn in_scope<'a>(shelf: &'a Shelf, namespace: Option<&str>) -> btree_map::Range<'a, Place, Entry> {
+    match namespace {
+        Some(namespace) => shelf.range(within(namespace)),
+        None => shelf.range::<Place, _>(..),
     }
 }
 

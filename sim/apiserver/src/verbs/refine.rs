@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Call;
 use crate::defaults;
 use crate::error::{ApiError, FieldError};
-use crate::pointer::{metadata, name};
+use crate::pointer::{at, metadata, name};
 use crate::types::encode;
 use crate::validate::{self, schema};
 
@@ -26,7 +26,7 @@ pub(super) const GENERATION: &str = "generation";
 pub(super) type Emptied = Vec<(&'static str, &'static str)>;
 
 fn emptied(object: &Value) -> Emptied {
-    let empty = |(pointer, field): &(&str, &'static str)| match object.pointer(pointer)? {
+    let empty = |(pointer, field): &(&str, &'static str)| match at(object, pointer)? {
         Value::Object(map) if map.is_empty() => Some((*field, "{}")),
         Value::Array(list) if list.is_empty() => Some((*field, "[]")),
         _ => None,

@@ -11,6 +11,7 @@ use crate::pointer::{group_version, metadata, resource_version, text};
 use crate::render::convert;
 use crate::response::Response;
 use crate::server::ApiServer;
+use crate::stored::Stored;
 use crate::table::{at_path, selector};
 use crate::validate::{self, schema};
 use crate::yaml;
@@ -49,13 +50,13 @@ impl ApiServer {
         }
         check(call, Some(&live), &object, Vec::new(), &Vec::new())?;
         object["apiVersion"] = json!(call.target.storage_api_version());
-        if object == *stored {
+        if object == ***stored {
             return Ok(Response::json(200, &scale_of(call, &live)));
         }
         let moved = live.pointer("/metadata/generation") != object.pointer("/metadata/generation");
         let warnings = if moved { validate::warnings(&call.target, &object) } else { Vec::new() };
         let written = if options.dry_run {
-            std::sync::Arc::new(object)
+            std::sync::Arc::new(Stored::new(object))
         } else {
             self.commit(call.now, &call.authorship(&options, verb), call.key(&call.name), object)
         };

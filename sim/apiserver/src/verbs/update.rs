@@ -11,9 +11,10 @@ use super::{Call, Options, Written};
 use crate::defaults;
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
-use crate::pointer::{finalizers, is_deleting, list, metadata, name, resource_version, text, uid};
+use crate::pointer::{at, finalizers, is_deleting, list, metadata, name, resource_version, text, uid};
 use crate::render::convert;
 use crate::server::ApiServer;
+use crate::stored::Stored;
 use crate::types::encode;
 use crate::types::quantity::Quantity;
 use crate::validate;
@@ -77,7 +78,7 @@ impl ApiServer {
         &mut self,
         call: &Call<'_>,
         options: &Options,
-        stored: &Arc<Value>,
+        stored: &Arc<Stored>,
         mut object: Value,
         verb: Verb,
     ) -> Result<Written, ApiError> {
@@ -113,9 +114,11 @@ impl ApiServer {
             let blank = Value::Null;
             let writer =
                 Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
-            let tracked = track_update(&call.target.version.shape, Some(&live), &with(&object, &ignored), &writer)
+            let known = restored(&object, &ignored);
+            put(&mut object, ignored);
+            object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
-            object = with(&tracked, &restored(&object, &ignored));
+            put(&mut object, known);
         }
         let given = self.given_for(options.dry_run);
         self.prepare_change(&call.target.resource, &live, &mut object);
@@ -123,12 +126,12 @@ impl ApiServer {
         if let Some(why) = Self::port_given_twice(&call.target.resource, &object) {
             return Err(ApiError::unknown(why));
         }
-        let hollow = live.pointer("/spec/podSelector/matchLabels").is_none()
+        let hollow = at(&live, "/spec/podSelector/matchLabels").is_none()
             && call.target.resource.kind == "NetworkPolicy"
             && emptied.iter().any(|(field, _)| *field == GENERATION);
-        let changed = hollow || desire(call, &object) != desire(call, &live);
+        let changed = hollow || !wants_the_same(call, &object, &live);
         if call.target.resource.generation && !call.status() && changed {
-            let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
+            let generation = at(&live, "/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
         encode::settle(call.target.version.typed, &mut object);
@@ -141,7 +144,7 @@ impl ApiServer {
             self.enforce_policies(&call.target.resource, call.namespace.as_deref(), Some(&live), &object)?;
             self.reach_webhooks(&call.target.resource, call.namespace.as_deref(), "UPDATE")?;
         }
-        let moved = live.pointer("/metadata/generation") != object.pointer("/metadata/generation");
+        let moved = at(&live, "/metadata/generation") != at(&object, "/metadata/generation");
         let mut warnings = if moved { validate::warnings(&call.target, &object) } else { Vec::new() };
         if !call.status() {
             warnings.extend(validate::service_warnings(&call.target, &object));
@@ -153,7 +156,7 @@ impl ApiServer {
             return Ok(Written { object: stored.clone(), created: false, warnings });
         }
         if options.dry_run {
-            return Ok(Written { object: Arc::new(object), created: false, warnings });
+            return Ok(Written { object: Arc::new(Stored::new(object)), created: false, warnings });
         }
         let authorship = call.authorship(options, verb);
         let key = call.key(&call.name);
@@ -162,7 +165,7 @@ impl ApiServer {
         let object = if released {
             // The answer is the object as it would have been stored, in the version of before.
             self.expunge(call.now, &authorship, &key);
-            Arc::new(object)
+            Arc::new(Stored::new(object))
         } else {
             self.commit(call.now, &authorship, key, object)
         };
@@ -180,16 +183,14 @@ fn ignored_by_status(call: &Call<'_>, object: &Value) -> Vec<(&'static str, Opti
         .to_vec()
 }
 
-/// An object with some of its metadata replaced.
-fn with(object: &Value, fields: &[(&'static str, Option<Value>)]) -> Value {
-    let mut changed = object.clone();
+/// Replaces some of the metadata of an object.
+fn put(object: &mut Value, fields: Vec<(&'static str, Option<Value>)>) {
     for (field, value) in fields {
         match value {
-            Some(value) => drop(metadata(&mut changed).insert((*field).to_owned(), value.clone())),
-            None => drop(metadata(&mut changed).remove(*field)),
+            Some(value) => drop(metadata(object).insert(field.to_owned(), value)),
+            None => drop(metadata(object).remove(field)),
         }
     }
-    changed
 }
 
 /// The same metadata as an object has it.
@@ -199,7 +200,7 @@ fn restored(object: &Value, fields: &[(&'static str, Option<Value>)]) -> Vec<(&'
 
 /// Whether the managers should be forgotten.
 fn asks_for_reset(object: &Value) -> bool {
-    let managers = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let managers = at(&object, "/metadata/managedFields").and_then(Value::as_array);
     managers.is_some_and(|list| list.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty)))
 }
 
@@ -219,15 +220,31 @@ fn changed_identity(live: &Value, object: &Value) -> Vec<FieldError> {
 /// Whether nothing changed but, at most, the times of managers: defaults and normalization undo some changes only after
 /// the managers were written.
 fn differs_in_times_only(stored: &Value, object: &Value) -> bool {
-    let timeless = |object: &Value| {
-        let mut object = object.clone();
-        let managers = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
-        for manager in managers.into_iter().flatten().filter_map(Value::as_object_mut) {
-            manager.remove("time");
-        }
-        object
-    };
-    stored == object || timeless(stored) == timeless(object)
+    are_equal(stored, object, |name, stored, object| match name {
+        "metadata" => are_equal(stored, object, |name, stored, object| match (name, stored, object) {
+            ("managedFields", Value::Array(stored), Value::Array(object)) => {
+                let mut managers = stored.iter().zip(object);
+                stored.len() == object.len()
+                    && managers.all(|(stored, object)| are_equal_but(stored, object, &["time"]))
+            }
+            _ => stored == object,
+        }),
+        _ => stored == object,
+    })
+}
+
+/// Whether two values are equal; if they are maps, their fields are compared by this rule.
+fn are_equal(one: &Value, other: &Value, rule: impl Fn(&str, &Value, &Value) -> bool) -> bool {
+    let (Value::Object(one), Value::Object(other)) = (one, other) else { return one == other };
+    let mut pairs = one.iter().zip(other);
+    one.len() == other.len() && pairs.all(|((name, one), (same, other))| name == same && rule(name, one, other))
+}
+
+/// Whether two values are equal; if they are maps, without some of their fields.
+fn are_equal_but(one: &Value, other: &Value, ignored: &[&str]) -> bool {
+    let (Value::Object(one), Value::Object(other)) = (one, other) else { return one == other };
+    let counts = |(name, _): &(&String, &Value)| !ignored.contains(&name.as_str());
+    one.iter().filter(counts).eq(other.iter().filter(counts))
 }
 
 fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
@@ -310,22 +327,20 @@ fn keep_the_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
     *object = kept;
 }
 
-/// The part of an object whose changes count as generations.
-fn desire(call: &Call<'_>, object: &Value) -> Value {
-    if !call.target.resource.custom {
-        let spec = object.get("spec").cloned().unwrap_or_default();
-        // Annotations of a Deployment are copied to what it makes, and count.
-        let counts = call.target.resource.kind == "Deployment";
-        let annotations = object.pointer("/metadata/annotations").filter(|_| counts).cloned().unwrap_or_default();
-        return json!([spec, annotations]);
+/// Whether two versions of an object are equal in the part whose changes count as generations.
+fn wants_the_same(call: &Call<'_>, one: &Value, other: &Value) -> bool {
+    if call.target.resource.custom {
+        let with_status: &[&str] = &["metadata", "apiVersion", "status"];
+        let ignored = if call.target.version.status { with_status } else { &with_status[..2] };
+        return are_equal_but(one, other, ignored);
     }
-    let mut desire = object.clone();
-    if let Some(map) = desire.as_object_mut() {
-        map.remove("metadata");
-        map.remove("apiVersion");
-        if call.target.version.status {
-            map.remove("status");
-        }
-    }
-    desire
+    // Annotations of a Deployment are copied to what it makes, and count.
+    let counts = call.target.resource.kind == "Deployment";
+    same(one.get("spec"), other.get("spec"))
+        && (!counts || same(at(one, "/metadata/annotations"), at(other, "/metadata/annotations")))
+}
+
+/// Whether two places hold the same; nothing is null.
+fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
+    one.unwrap_or(&Value::Null) == other.unwrap_or(&Value::Null)
 }
