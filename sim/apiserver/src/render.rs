@@ -7,18 +7,22 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use crate::conversion;
 use crate::media::Form;
 use crate::pointer::text;
 use crate::registry::Target;
 use crate::table;
 use crate::validate::schema;
 
-/// A stored object in the version of the request. Of an instance only what that version knows is shown, with its
+/// A stored object in the version of the request. A built-in kind says the same in other words; of an instance only what that version knows is shown, with its
 /// defaults, as with the strategy `None`.
 pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
     let wanted = target.api_version();
     if text(object, "/apiVersion") == wanted {
         return object.clone();
+    }
+    if !target.resource.custom {
+        return Arc::new(conversion::shown(target, object));
     }
     let mut converted = Value::clone(object);
     converted["apiVersion"] = json!(wanted);

@@ -7,12 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
-use crate::media::Form;
+use crate::media::{Form, Notation, Wanted};
 use crate::pointer::later;
 use crate::registry::Target;
-use crate::render;
+use crate::response::as_beta;
 use crate::selector::Selector;
 use crate::store::{Event, Store};
+use crate::{conversion, protobuf, render};
 
 /// How often a quiet watch is told how far it has come.
 const BOOKMARK_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
@@ -28,7 +29,7 @@ pub(crate) struct Scope {
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) selector: Selector,
-    pub(crate) form: Form,
+    pub(crate) wanted: Wanted,
 }
 
 impl Scope {
@@ -43,7 +44,7 @@ impl Scope {
 pub(crate) struct Watch {
     pub(crate) scope: Scope,
     cursor: u64,
-    /// Lines that wait to be read: the initial state, or an error.
+    /// Lines or messages that wait to be read: the initial state, or an error.
     pending: Vec<Bytes>,
     bookmark_at: Option<Timestamp>,
     ends_at: Option<Timestamp>,
@@ -80,6 +81,14 @@ impl Watch {
         self.pending.push(bookmark);
     }
 
+    /// The type of what is sent.
+    pub(crate) fn media(&self) -> &'static str {
+        match self.scope.wanted.notation {
+            Notation::Protobuf => protobuf::STREAM,
+            Notation::Json | Notation::Yaml => "application/json",
+        }
+    }
+
     /// When this watch has something to say or to do although nothing changed.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
         [self.bookmark_at, self.ends_at].into_iter().flatten().min()
@@ -102,7 +111,7 @@ impl Watch {
         }
         if self.cursor < store.compacted() {
             let message = format!("too old resource version: {} ({})", self.cursor, store.compacted() + 1);
-            lines.push(encode("ERROR", &ApiError::expired(message).to_value()));
+            lines.push(self.encode("ERROR", ApiError::expired(message).to_value()));
             self.closed = true;
             return lines;
         }
@@ -122,7 +131,7 @@ impl Watch {
     /// A change seen through the selection: an object that begins to match is added, one that ceases to is deleted.
     fn see(&mut self, now: Timestamp, event: &Event) -> Option<Bytes> {
         let resource = &self.scope.target.resource;
-        if event.key.group != resource.group || event.key.plural != resource.plural {
+        if event.key.group != conversion::home(resource) || event.key.plural != resource.plural {
             return None;
         }
         let namespace = event.key.namespace.as_deref();
@@ -143,12 +152,12 @@ impl Watch {
     }
 
     fn line(&mut self, kind: &str, now: Timestamp, object: &Arc<Value>) -> Bytes {
-        let mut shown = render::object(&self.scope.target, self.scope.form, now, object);
+        let mut shown = render::object(&self.scope.target, self.scope.wanted.form, now, object);
         // A stream of tables says once what its columns are.
-        if matches!(self.scope.form, Form::Table(_)) && std::mem::replace(&mut self.began, true) {
+        if matches!(self.scope.wanted.form, Form::Table(_)) && std::mem::replace(&mut self.began, true) {
             shown["columnDefinitions"] = Value::Null;
         }
-        encode(kind, &shown)
+        self.encode(kind, shown)
     }
 
     fn bookmark(&self, revision: u64, initial_events_end: bool) -> Bytes {
@@ -157,7 +166,7 @@ impl Watch {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let target = &self.scope.target;
-        let object = match self.scope.form {
+        let object = match self.scope.wanted.form {
             Form::Metadata => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
             }
@@ -166,12 +175,22 @@ impl Watch {
             }
             Form::Table(include) => crate::table::table(target, include, Timestamp::UNIX_EPOCH, &[], metadata),
         };
-        encode("BOOKMARK", &object)
+        self.encode("BOOKMARK", object)
     }
-}
 
-fn encode(kind: &str, object: &Value) -> Bytes {
-    let mut line = json!({"type": kind, "object": object}).to_string();
-    line.push('\n');
-    line.into()
+    /// One event as it is sent.
+    fn encode(&self, kind: &str, mut object: Value) -> Bytes {
+        if self.scope.wanted.is_beta {
+            as_beta(&mut object);
+        }
+        let message = match self.scope.wanted.notation {
+            Notation::Protobuf => protobuf::write_event(kind, &object),
+            Notation::Json | Notation::Yaml => None,
+        };
+        message.unwrap_or_else(|| {
+            let mut line = json!({"type": kind, "object": object}).to_string();
+            line.push('\n');
+            line.into()
+        })
+    }
 }
