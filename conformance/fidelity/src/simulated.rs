@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use jiff::{SignedDuration, Timestamp};
-use sindri_apiserver::{ApiServer, Headers, Request, Response, WatchId, watch_headers};
+use sindri_apiserver::{ApiServer, Headers, Request, Response, WatchId};
 use sindri_record::answer::Answer;
 use sindri_record::connection::ConnectionError;
 use sindri_record::server::{Opened, Server};
@@ -83,14 +83,15 @@ impl Server for Simulated {
             Response::Full { status, headers, body } => answer(status, &headers, body),
             Response::Watch(id) => {
                 // Whoever reads a stream to its end gets every line of it.
+                let headers = self.machine.watch_headers(id);
                 let mut watching = Watching { id, lines: VecDeque::new() };
                 let mut body = Vec::new();
                 while let Some(line) = self.next(&mut watching).await? {
                     body.extend_from_slice(&line);
                 }
-                answer(StatusCode::OK.as_u16(), &watch_headers(), body.into())
+                answer(StatusCode::OK.as_u16(), &headers, body.into())
             }
-            Response::Cut => Err(ConnectionError::Body("the connection was cut".to_owned())),
+            Response::Cut => Err(ConnectionError::Cut),
         }
     }
 
@@ -98,11 +99,11 @@ impl Server for Simulated {
         Ok(match self.ask(&request)? {
             Response::Watch(id) => Opened::Stream {
                 status: StatusCode::OK,
-                headers: header_map(&watch_headers())?,
+                headers: header_map(&self.machine.watch_headers(id))?,
                 stream: Watching { id, lines: VecDeque::new() },
             },
             Response::Full { status, headers, body } => Opened::Refused(answer(status, &headers, body)?),
-            Response::Cut => return Err(ConnectionError::Body("the connection was cut".to_owned())),
+            Response::Cut => return Err(ConnectionError::Cut),
         })
     }
 

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
+use crate::protobuf;
+
 /// The headers that are kept. The others differ from answer to answer or say nothing about Kubernetes.
 const KEPT_HEADERS: [&str; 9] = [
     "Allow",
@@ -36,8 +38,11 @@ impl Answer {
         self.status.is_success()
     }
 
-    /// The body as JSON, or null if it is none.
+    /// The body as JSON, or null if it is none. A message that is known is as good.
     pub fn json(&self) -> Value {
+        if protobuf::is_in(&self.headers) {
+            return protobuf::read(&self.body).unwrap_or_default();
+        }
         if self.content_type().contains("json") {
             serde_json::from_slice(&self.body).unwrap_or_default()
         } else {
@@ -54,13 +59,16 @@ impl Answer {
         self.headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// JSON as it is, text as a string; of anything else only that there was something.
+    /// JSON as it is, text as a string, messages as what is in them; of anything else only that there was something.
     fn recorded_body(&self) -> Value {
         if self.body.is_empty() {
             return Value::Null;
         }
         if self.headers.contains_key(http::header::CONTENT_ENCODING) {
             return json!({"encoded": true});
+        }
+        if protobuf::is_in(&self.headers) {
+            return protobuf::recorded(&self.body);
         }
         match (self.json(), std::str::from_utf8(&self.body)) {
             (Value::Null, Ok(text)) if !self.content_type().contains("protobuf") => json!(text),

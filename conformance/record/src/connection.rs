@@ -43,6 +43,9 @@ pub enum ConnectionError {
     /// The connection broke or the other side does not speak HTTP.
     #[error("the connection failed: {0}")]
     Broken(#[from] hyper::Error),
+    /// The server ended the connection instead of answering.
+    #[error("the connection was cut")]
+    Cut,
     /// The body is too large or ended early.
     #[error("the answer cannot be read: {0}")]
     Body(String),
@@ -54,6 +57,17 @@ pub enum ConnectionError {
         /// For how long.
         max: Duration,
     },
+}
+
+impl ConnectionError {
+    /// Whether the server got the request and ended the connection without an answer.
+    pub fn is_cut(&self) -> bool {
+        match self {
+            Self::Cut => true,
+            Self::Broken(error) => error.is_incomplete_message(),
+            Self::Connect { .. } | Self::Body(_) | Self::TooLong { .. } => false,
+        }
+    }
 }
 
 /// One connection, for one request at a time.
@@ -149,8 +163,21 @@ pub async fn whole(response: Response<Incoming>) -> Result<Answer, ConnectionErr
     Ok(Answer { status: head.status, headers: head.headers, body })
 }
 
-/// An answer that goes on: one line for each event.
+/// How one event of a stream is told from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Each is a line.
+    Lines,
+    /// Each has its length before it, in four bytes.
+    Lengths,
+}
+
+/// How many bytes a length takes.
+const LENGTH_BYTES: usize = 4;
+
+/// An answer that goes on: one line or message for each event.
 pub struct Lines {
+    framing: Framing,
     body: Incoming,
     read: BytesMut,
     /// The connection that the lines come over.
@@ -159,11 +186,23 @@ pub struct Lines {
 
 impl Lines {
     /// The lines of a body, over its own connection.
-    pub fn new(connection: Connection, body: Incoming) -> Self {
-        Self { body, read: BytesMut::new(), _connection: connection }
+    pub fn new(connection: Connection, body: Incoming, framing: Framing) -> Self {
+        Self { framing, body, read: BytesMut::new(), _connection: connection }
     }
 
-    /// The next line, or nothing if the server ended the stream.
+    /// Where the first event ends, if all of it is there.
+    fn end(&self) -> Option<usize> {
+        match self.framing {
+            Framing::Lines => self.read.iter().position(|byte| *byte == b'\n').map(|end| end + 1),
+            Framing::Lengths => {
+                let length = u32::from_be_bytes(*self.read.first_chunk::<LENGTH_BYTES>()?);
+                let end = usize::try_from(length).ok()?.checked_add(LENGTH_BYTES)?;
+                (self.read.len() >= end).then_some(end)
+            }
+        }
+    }
+
+    /// The next line, or message with its length, or nothing if the server ended the stream.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ConnectionError> {
         let line = timeout(LINE_MAX, self.next_unbounded()).await;
         line.map_err(|_| ConnectionError::TooLong { what: "event", max: LINE_MAX })?
@@ -171,11 +210,11 @@ impl Lines {
 
     async fn next_unbounded(&mut self) -> Result<Option<Bytes>, ConnectionError> {
         loop {
-            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
-                return Ok(Some(self.read.split_to(end + 1).freeze()));
+            if let Some(end) = self.end() {
+                return Ok(Some(self.read.split_to(end).freeze()));
             }
             if self.read.len() > BODY_BYTES_MAX {
-                return Err(ConnectionError::Body("a line without an end".to_owned()));
+                return Err(ConnectionError::Body("an event without an end".to_owned()));
             }
             match self.body.frame().await {
                 None => return Ok(None),

@@ -14,6 +14,7 @@ pub mod library;
 pub mod normalise;
 pub mod play;
 pub mod pointer;
+pub mod protobuf;
 pub mod recording;
 pub mod script;
 pub mod server;

@@ -14,6 +14,7 @@ use crate::answer::{Answer, kept};
 use crate::connection::ConnectionError;
 use crate::normalise::is_collection;
 use crate::pointer::find;
+use crate::protobuf;
 use crate::script::{Action, Ask, Body, HowFar, Script, Step};
 use crate::server::{Opened, Server};
 use crate::target::Target;
@@ -193,8 +194,11 @@ impl<'a, S: Server> Player<'a, S> {
         Ok(match &step.action {
             Action::Send(ask) => {
                 let ask = self.written(ask)?;
-                let answer = self.ask(&ask).await?;
-                json!({"request": ask.recorded(), "response": self.noted(step, &answer)?})
+                let response = match self.ask(&ask).await {
+                    Err(Reason::Connection(error)) if error.is_cut() => json!({"cut": true}),
+                    answer => self.noted(step, &answer?)?,
+                };
+                json!({"request": ask.recorded(), "response": response})
             }
             Action::Until(ask, holds) => {
                 let ask = self.written(ask)?;
@@ -211,7 +215,11 @@ impl<'a, S: Server> Player<'a, S> {
         self.keep(step, &body, &kept(&answer.headers))?;
         let mut recorded = answer.recorded();
         if !step.only.is_empty() {
+            let bytes = recorded["body"].get("bytes").cloned();
             recorded["body"] = chosen(&body, &step.only);
+            if let Some(bytes) = bytes {
+                recorded["body"]["bytes"] = bytes;
+            }
         }
         self.played.bodies.push(body);
         Ok(recorded)
@@ -263,7 +271,7 @@ impl<'a, S: Server> Player<'a, S> {
         };
         while !is_enough(&events) {
             match self.server.next(stream).await? {
-                Some(line) => events.push(serde_json::from_slice(&line).unwrap_or_default()),
+                Some(line) => events.push(event(&line)),
                 None => {
                     ended = true;
                     break;
@@ -306,6 +314,7 @@ impl<'a, S: Server> Player<'a, S> {
             Body::Nothing => Body::Nothing,
             Body::Json(value) => Body::Json(expand_value(value, &self.words)?),
             Body::Text(text) => Body::Text(expand(text, &self.words)?),
+            Body::Protobuf(object, damage) => Body::Protobuf(expand_value(object, &self.words)?, *damage),
         };
         if !matches!(body, Body::Nothing) {
             headers.insert("Content-Type".to_owned(), Some(JSON.to_owned()));
@@ -344,6 +353,7 @@ impl WrittenAsk {
             Body::Nothing => Bytes::new(),
             Body::Json(value) => enlarge(&value.to_string())?.into(),
             Body::Text(text) => enlarge(text)?.into(),
+            Body::Protobuf(object, damage) => protobuf::written(object, *damage),
         };
         Ok(request.body(body)?)
     }
@@ -354,9 +364,23 @@ impl WrittenAsk {
             Body::Nothing => {}
             Body::Json(value) => recorded["body"] = value.clone(),
             Body::Text(text) => recorded["text"] = json!(text),
+            Body::Protobuf(object, damage) => {
+                recorded["protobuf"] = object.clone();
+                if let Some(damage) = damage {
+                    recorded["damage"] = json!(format!("{damage:?}"));
+                }
+            }
         }
         recorded
     }
+}
+
+/// An event of a stream: a line of JSON, or a message with its length before it.
+fn event(bytes: &[u8]) -> Value {
+    if bytes.starts_with(b"{") {
+        return serde_json::from_slice(bytes).unwrap_or_default();
+    }
+    protobuf::recorded_event(bytes)
 }
 
 /// An answer in a few words, none of which is the content of an object.

@@ -11,6 +11,8 @@ use serde_json::Value;
 use sindri_model::yaml::{self, YamlError};
 use thiserror::Error;
 
+use crate::protobuf::{Damage, MEDIA};
+
 /// One exchange, before it took place.
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -90,6 +92,8 @@ pub enum Body {
     Json(Value),
     /// These very characters.
     Text(String),
+    /// A message, and what is wrong with it.
+    Protobuf(Value, Option<Damage>),
 }
 
 /// A script that cannot be played.
@@ -155,6 +159,8 @@ struct WrittenStep {
     headers: BTreeMap<String, Option<String>>,
     body: Option<Value>,
     text: Option<String>,
+    protobuf: Option<Value>,
+    damage: Option<Damage>,
     #[serde(default)]
     keep: BTreeMap<String, String>,
     #[serde(default)]
@@ -173,7 +179,7 @@ const CONTENT_TYPES: [(&str, &str); 8] = [
     ("strategic", "application/strategic-merge-patch+json"),
     ("json-patch", "application/json-patch+json"),
     ("table", "application/json;as=Table;v=v1;g=meta.k8s.io"),
-    ("protobuf", "application/vnd.kubernetes.protobuf"),
+    ("protobuf", MEDIA),
 ];
 
 impl Script {
@@ -208,11 +214,12 @@ impl Script {
 
 fn read_step(written: WrittenStep) -> Result<Step, &'static str> {
     let headers = headers(&written);
-    let body = match (written.body, written.text) {
-        (None, None) => Body::Nothing,
-        (Some(value), None) => Body::Json(value),
-        (None, Some(text)) => Body::Text(text),
-        (Some(_), Some(_)) => return Err("it has a body twice"),
+    let body = match (written.body, written.text, written.protobuf) {
+        (None, None, None) => Body::Nothing,
+        (Some(value), None, None) => Body::Json(value),
+        (None, Some(text), None) => Body::Text(text),
+        (None, None, Some(object)) => Body::Protobuf(object, written.damage),
+        _ => return Err("it has a body twice"),
     };
     let ask = |line: &str| match line.split_once(' ') {
         Some((method, path)) if path.starts_with(['/', '$']) => {
@@ -248,6 +255,9 @@ fn headers(written: &WrittenStep) -> BTreeMap<String, Option<String>> {
         let known = CONTENT_TYPES.iter().find(|(name, _)| name == short);
         Some(known.map_or_else(|| short.clone(), |(_, long)| (*long).to_owned()))
     };
+    if written.protobuf.is_some() {
+        headers.insert("Content-Type".to_owned(), Some(MEDIA.to_owned()));
+    }
     if let Some(content_type) = &written.content_type {
         headers.insert("Content-Type".to_owned(), long(content_type));
     }

@@ -8,7 +8,8 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::Full;
 
 use crate::answer::Answer;
-use crate::connection::{Client, Connection, ConnectionError, Lines, whole};
+use crate::connection::{Client, Connection, ConnectionError, Framing, Lines, whole};
+use crate::protobuf;
 use crate::target::Target;
 
 /// What came of opening a stream.
@@ -92,7 +93,8 @@ impl Server for Connected<'_> {
             return Ok(Opened::Refused(whole(response).await?));
         }
         let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Opened::Stream { status, headers, stream: Lines::new(connection, response.into_body()) })
+        let framing = if protobuf::is_in(&headers) { Framing::Lengths } else { Framing::Lines };
+        Ok(Opened::Stream { status, headers, stream: Lines::new(connection, response.into_body(), framing) })
     }
 
     async fn next(&mut self, stream: &mut Lines) -> Result<Option<Bytes>, ConnectionError> {

@@ -1,5 +1,6 @@
 // Writes down how the built-in kinds are written as protobuf messages: for each kind its type, and for each type the
-// fields with their numbers, their names in JSON, and what is in them.
+// fields with their numbers, their names in JSON, what is in them, whether JSON has them when they are empty, and their
+// names in Go where those differ.
 package main
 
 import (
@@ -8,21 +9,20 @@ import (
 	"sort"
 	"strings"
 
+	discovery "k8s.io/api/apidiscovery/v2"
+	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	registration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 var types = map[string][]string{}
 
 func main() {
 	kinds := []string{}
-	for kind, t := range scheme.Scheme.AllKnownTypes() {
-		if kind.Version == "__internal" || kind.Group == "meta.k8s.io" || kind.Kind == "WatchEvent" {
-			continue
-		}
-		if strings.HasSuffix(kind.Kind, "Options") && kind.GroupVersion() != (schema.GroupVersion{Version: "v1"}) {
-			continue
-		}
+	for kind, t := range known() {
 		visit(t)
 		kinds = append(kinds, fmt.Sprintf("%q: %q", kind.Group+"/"+kind.Version+"/"+kind.Kind, key(t)))
 	}
@@ -33,6 +33,37 @@ func main() {
 	}
 	sort.Strings(rows)
 	fmt.Printf("{\"kinds\": {\n%s\n}, \"types\": {\n%s\n}}\n", strings.Join(kinds, ",\n"), strings.Join(rows, ",\n"))
+}
+
+// known gives the kinds that an API server serves, and the forms in which it shows them.
+func known() map[schema.GroupVersionKind]reflect.Type {
+	must(extensions.AddToScheme(scheme.Scheme))
+	must(registration.AddToScheme(scheme.Scheme))
+	kinds := map[schema.GroupVersionKind]reflect.Type{}
+	for kind, t := range scheme.Scheme.AllKnownTypes() {
+		if kind.Version == runtime.APIVersionInternal || kind.Group == meta.GroupName || kind.Kind == "WatchEvent" {
+			continue
+		}
+		if strings.HasSuffix(kind.Kind, "Options") && kind.GroupVersion() != (schema.GroupVersion{Version: "v1"}) {
+			continue
+		}
+		kinds[kind] = t
+	}
+	forms := []any{meta.PartialObjectMetadata{}, meta.PartialObjectMetadataList{}}
+	for _, version := range []string{"v1", "v1beta1"} {
+		for _, form := range forms {
+			t := reflect.TypeOf(form)
+			kinds[schema.GroupVersionKind{Group: meta.GroupName, Version: version, Kind: t.Name()}] = t
+		}
+	}
+	kinds[discovery.SchemeGroupVersion.WithKind("APIGroupDiscoveryList")] = reflect.TypeOf(discovery.APIGroupDiscoveryList{})
+	return kinds
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 func key(t reflect.Type) string {
@@ -56,17 +87,36 @@ func visit(t reflect.Type) {
 			continue
 		}
 		json := strings.Split(f.Tag.Get("json"), ",")
-		always := "0"
-		if len(json) == 1 {
-			always = "1"
-		}
-		fields = append(fields, fmt.Sprintf("[%s,%q,%q,%s]", tag[1], json[0], describe(f.Type), always))
+		fields = append(fields, fmt.Sprintf("[%s,%q,%q,%d%s]", tag[1], json[0], describe(f.Type), always(f, json[1:]), inGo(f, json[0])))
 	}
 	types[key(t)] = fields
 }
 
+// always is 1 if JSON has the field even when it is empty. A struct is never empty for Go.
+func always(f reflect.StructField, options []string) int {
+	omits := false
+	for _, option := range options {
+		if option == "omitzero" || option == "omitempty" && f.Type.Kind() != reflect.Struct {
+			omits = true
+		}
+	}
+	if omits {
+		return 0
+	}
+	return 1
+}
+
+// inGo is the name in Go, if it is not that of JSON with a capital letter.
+func inGo(f reflect.StructField, json string) string {
+	if json != "" && strings.ToUpper(json[:1])+json[1:] == f.Name {
+		return ""
+	}
+	return fmt.Sprintf(",%q", f.Name)
+}
+
 // s text, b truth, i number, f fraction, y bytes; Q an amount, I number or text, t time, u time with fractions, d span,
-// R any object; *X may be missing, []X a list, {}X a map by text, E a list in a message; else a message.
+// R any object, F fields of a manager; *X may be missing, []X a list, {}X a map by text, E a list in a message; A one or many, B one or a truth,
+// S one or texts, of the schemas of definitions; else a message.
 func describe(t reflect.Type) string {
 	switch t.String() {
 	case "resource.Quantity":
@@ -79,8 +129,16 @@ func describe(t reflect.Type) string {
 		return "u"
 	case "v1.Duration":
 		return "d"
-	case "runtime.RawExtension", "v1.FieldsV1":
+	case "v1.FieldsV1":
+		return "F"
+	case "runtime.RawExtension", "v1.JSON":
 		return "R"
+	case "v1.JSONSchemaPropsOrArray":
+		return "A"
+	case "v1.JSONSchemaPropsOrBool":
+		return "B"
+	case "v1.JSONSchemaPropsOrStringArray":
+		return "S"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

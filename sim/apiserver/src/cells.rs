@@ -25,6 +25,15 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Value>> {
             ("Container-Runtime", 1),
         ],
         "EndpointSlice" => &[("Name", 0), ("AddressType", 0), ("Ports", 0), ("Endpoints", 0), ("Age", 0)],
+        "HorizontalPodAutoscaler" => &[
+            ("Name", 0),
+            ("Reference", 0),
+            ("Targets", 0),
+            ("MinPods", 0),
+            ("MaxPods", 0),
+            ("Replicas", 0),
+            ("Age", 0),
+        ],
         "ControllerRevision" => &[("Name", 0), ("Controller", 0), ("Revision", 0), ("Age", 0)],
         _ => return None,
     };
@@ -42,6 +51,7 @@ pub(crate) fn row(kind: &str, now: Timestamp, object: &Value) -> Option<Vec<Valu
     let mut row = vec![own];
     match kind {
         "Pod" => row.extend(pod(object).into_iter().chain([old]).chain(place(object))),
+        "HorizontalPodAutoscaler" => row.extend(autoscaler(object).into_iter().chain([old])),
         "Job" => row.extend(job(now, object).into_iter().chain([old]).chain(template(object))),
         "CronJob" => row.extend(cron_job(now, object).into_iter().chain([old]).chain(cron_template(object))),
         "DaemonSet" => row.extend(daemon_set(object).into_iter().chain([old]).chain(template(object))),
@@ -217,23 +227,77 @@ fn slice(slice: &Value) -> Vec<Value> {
     vec![json!(text(slice, "/addressType")), json!(unset(some(&ports))), json!(unset(some(&addresses)))]
 }
 
+/// How many metrics are written out.
+const METRICS_MAX: usize = 2;
+
+fn autoscaler(autoscaler: &Value) -> Vec<Value> {
+    let target = at(autoscaler, "/spec/scaleTargetRef").cloned().unwrap_or_default();
+    let metrics = list(autoscaler, "/spec/metrics");
+    let seen = list(autoscaler, "/status/currentMetrics");
+    let shown: Vec<String> =
+        metrics.iter().enumerate().take(METRICS_MAX).map(|(index, wanted)| metric(wanted, seen.get(index))).collect();
+    let more = metrics.len().saturating_sub(METRICS_MAX);
+    let more = if more > 0 { format!(" + {more} more...") } else { String::new() };
+    let targets = if metrics.is_empty() { "<none>".to_owned() } else { format!("{}{more}", shown.join(", ")) };
+    let least = at(autoscaler, "/spec/minReplicas").map_or_else(|| "<unset>".to_owned(), Value::to_string);
+    vec![
+        json!(format!("{}/{}", text(&target, "/kind"), text(&target, "/name"))),
+        json!(targets),
+        json!(least),
+        at(autoscaler, "/spec/maxReplicas").cloned().unwrap_or_default(),
+        at(autoscaler, "/status/currentReplicas").cloned().unwrap_or_else(|| json!(0)),
+    ]
+}
+
+/// What a metric is and should be.
+fn metric(wanted: &Value, seen: Option<&Value>) -> String {
+    let sources = ["resource", "containerResource", "pods", "object", "external"];
+    let Some((source, held)) = sources.iter().find_map(|source| Some((*source, wanted.get(*source)?))) else {
+        return "<unknown type>".to_owned();
+    };
+    let current = seen.and_then(|seen| seen.get(source)?.get("current"));
+    let said = |holder: Option<&Value>, field: &str| match holder.and_then(|holder| holder.get(field)) {
+        Some(Value::String(amount)) => Some(amount.clone()),
+        Some(Value::Number(percent)) => Some(format!("{percent}%")),
+        _ => None,
+    };
+    let fields = ["averageUtilization", "value", "averageValue"];
+    let target = held.get("target");
+    let field = fields.into_iter().find(|field| said(target, field).is_some()).unwrap_or("value");
+    let now = said(current, field).unwrap_or_else(|| "<unknown>".to_owned());
+    let goal = said(target, field).unwrap_or_else(|| "<auto>".to_owned());
+    let average = if matches!(source, "object" | "external") && field == "averageValue" { " (avg)" } else { "" };
+    match source {
+        "resource" | "containerResource" => format!("{}: {now}/{goal}", text(held, "/name")),
+        _ => format!("{now}/{goal}{average}"),
+    }
+}
+
 fn event(now: Timestamp, event: &Value) -> Vec<Value> {
     let about = &event["involvedObject"];
     let object = format!("{}/{}", text(about, "/kind").to_lowercase(), text(about, "/name"));
-    let first = text(event, "/firstTimestamp");
-    let last = Some(text(event, "/lastTimestamp")).filter(|last| !last.is_empty()).unwrap_or(first);
-    let source = [text(event, "/source/component"), text(event, "/source/host")];
-    let source: Vec<&str> = source.into_iter().filter(|part| !part.is_empty()).collect();
+    let either = |one: &str, other: &'static str| -> String {
+        let said = text(event, one);
+        if said.is_empty() { text(event, other) } else { said }.to_owned()
+    };
+    let (first, series) = (either("/firstTimestamp", "/eventTime"), event.get("series"));
+    let last = match series {
+        Some(series) => text(series, "/lastObservedTime").to_owned(),
+        None => Some(text(event, "/lastTimestamp").to_owned()).filter(|last| !last.is_empty()).unwrap_or(first.clone()),
+    };
+    let counted = series.unwrap_or(event).get("count").and_then(Value::as_i64).unwrap_or(1);
+    let source = [either("/source/component", "/reportingComponent"), either("/source/host", "/reportingInstance")];
+    let source: Vec<String> = source.into_iter().filter(|part| !part.is_empty()).collect();
     vec![
-        since(now, last, "<unknown>"),
+        since(now, &last, "<unknown>"),
         json!(text(event, "/type")),
         json!(text(event, "/reason")),
         json!(object),
         json!(text(about, "/fieldPath")),
         json!(source.join(", ")),
         json!(text(event, "/message").trim()),
-        since(now, first, "<unknown>"),
-        json!(event.get("count").and_then(Value::as_i64).unwrap_or(1)),
+        since(now, &first, "<unknown>"),
+        json!(counted),
         json!(name(event)),
     ]
 }

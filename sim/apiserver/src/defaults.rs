@@ -95,7 +95,11 @@ pub(crate) fn of_struct(name: &str) -> Vec<(&'static str, Value)> {
 
 /// Fills in what was left out, everywhere in an object.
 pub(crate) fn fill(of: &Type, object: &mut Value) {
-    kind(&of.short_name, object);
+    // An older autoscaler has no metrics.
+    let is_older = of.short_name == "HorizontalPodAutoscaler" && !has_metrics(of);
+    if !is_older {
+        kind(&of.short_name, object);
+    }
     walk(of, object);
 }
 
@@ -153,6 +157,10 @@ fn computed(of: &str, value: &mut Value) {
         "ServiceSpec" => service(value),
         "ServicePort" => {
             let number = value.get("port").cloned().unwrap_or_default();
+            // Neither is a port; a message cannot leave it out.
+            if matches!(value.get("targetPort"), Some(port) if *port == 0 || *port == "") {
+                value["targetPort"] = Value::Null;
+            }
             default(value, "targetPort", number);
         }
         "DeploymentStrategy" | "StatefulSetUpdateStrategy" | "DaemonSetUpdateStrategy"
@@ -256,6 +264,28 @@ fn limits(item: &mut Value) {
     }
 }
 
+/// How fast an autoscaler goes in the directions about which not everything is said.
+fn behavior(behavior: &mut Value) {
+    let policy = |of: &str, value: u32| json!({"type": of, "value": value, "periodSeconds": 15});
+    let directions = [
+        ("scaleUp", json!([policy("Pods", 4), policy("Percent", 100)]), Some(0)),
+        ("scaleDown", json!([policy("Percent", 100)]), None),
+    ];
+    for (direction, policies, window) in directions {
+        default(behavior, direction, json!({}));
+        let rules = &mut behavior[direction];
+        default(rules, "selectPolicy", json!("Max"));
+        default(rules, "policies", policies);
+        if let Some(window) = window {
+            default(rules, "stabilizationWindowSeconds", json!(window));
+        }
+    }
+}
+
+fn has_metrics(of: &Type) -> bool {
+    of.field("spec").is_some_and(|spec| spec.of().field("metrics").is_some())
+}
+
 /// Defaults of a whole kind, which its parts do not have elsewhere.
 fn kind(of: &str, object: &mut Value) {
     match of {
@@ -273,6 +303,7 @@ fn kind(of: &str, object: &mut Value) {
             let metric = json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]);
             if let Some(spec) = object.get_mut("spec").filter(|spec| spec.get("scaleTargetRef").is_some()) {
                 default(spec, "metrics", metric);
+                field(spec, "behavior").into_iter().for_each(behavior);
             }
         }
         "EndpointSlice" => {

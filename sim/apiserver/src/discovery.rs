@@ -5,10 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::kinds;
+use crate::media::Notation;
 use crate::pointer::api_version;
 use crate::registry::{Registry, Resource, Target};
 use crate::response::Response;
+use crate::{kinds, protobuf};
 
 /// What a real server says of its built-in groups, by path.
 fn recorded(path: &str) -> Option<&'static Value> {
@@ -203,13 +204,15 @@ fn aggregated_resource(target: &Target) -> Value {
 }
 
 /// The aggregated form with its content type and entity tag; 304 when the client has it already.
-pub(crate) fn tagged(document: &Value, if_none_match: &str) -> Response {
-    let body = document.to_string();
-    let tag = format!("\"{:016X}\"", fingerprint(body.as_bytes()));
-    let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+pub(crate) fn tagged(document: &Value, notation: Notation, if_none_match: &str) -> Response {
+    let message = protobuf::write(document).filter(|_| notation == Notation::Protobuf);
+    let media = if message.is_some() { protobuf::MEDIA } else { "application/json" };
+    let media = format!("{media};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    let body = message.unwrap_or_else(|| document.to_string().into());
+    let tag = format!("\"{:016X}\"", fingerprint(&body));
     let unchanged = if_none_match == tag;
     let headers = vec![
-        ("content-type", media.to_owned()),
+        ("content-type", media),
         ("etag", tag),
         ("vary", "Accept".to_owned()),
         ("cache-control", "public".to_owned()),
@@ -218,7 +221,7 @@ pub(crate) fn tagged(document: &Value, if_none_match: &str) -> Response {
         let headers = headers.into_iter().filter(|(name, _)| *name != "content-type").collect();
         return Response::Full { status: 304, headers, body: bytes::Bytes::new() };
     }
-    Response::Full { status: 200, headers, body: body.into() }
+    Response::Full { status: 200, headers, body }
 }
 
 /// FNV-1a: enough to tell one discovery document from another.

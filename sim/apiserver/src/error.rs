@@ -12,6 +12,8 @@ pub(crate) enum ApiError {
     Status(Box<Status>),
     /// The path leads nowhere; the real server says so in plain text.
     NoSuchPath,
+    /// The real server loses its head over such a request: the connection ends without an answer.
+    Lost,
 }
 
 /// The content of a `Status` object.
@@ -311,6 +313,7 @@ impl ApiError {
     pub(crate) fn into_response(self) -> Response {
         match &self {
             Self::NoSuchPath => Response::text(404, "404 page not found\n"),
+            Self::Lost => Response::Cut,
             Self::Status(status) => {
                 let mut response = Response::json(status.code, &self.to_value());
                 for warning in &status.warnings {

@@ -55,11 +55,14 @@ pub(crate) fn answer(request: &Request, endpoint: &str, check: &str) -> Result<R
     if !request.query.contains_key("verbose") {
         return Ok(Response::text(200, "ok"));
     }
-    let excluded = request.parameter("exclude").unwrap_or_default();
-    let line = |check: &&str| format!("[+]{check} {}\n", if *check == excluded { "excluded: ok" } else { "ok" });
+    let excluded: Vec<&str> = request.every("exclude").collect();
+    let line = |check: &&str| format!("[+]{check} {}\n", if excluded.contains(check) { "excluded: ok" } else { "ok" });
     let mut told: String = checks.iter().map(line).collect();
-    if !excluded.is_empty() && !checks.contains(&excluded) {
-        told.push_str(&format!("warn: some health checks cannot be excluded: no matches for {excluded:?}\n"));
+    let unknown: Vec<String> =
+        excluded.iter().filter(|name| !checks.contains(name)).map(|name| format!("{name:?}")).collect();
+    if !unknown.is_empty() {
+        let unknown = unknown.join(",");
+        told.push_str(&format!("warn: some health checks cannot be excluded: no matches for {unknown}\n"));
     }
     Ok(Response::text(200, &format!("{told}{endpoint} check passed\n")))
 }

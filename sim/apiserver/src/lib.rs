@@ -3,7 +3,7 @@
 //! The machine ([`ApiServer`]) has no clock, no sockets, no threads and no entropy of its own; faults arrive as inputs.
 //! The same seed and the same inputs give the same bytes. [`serve()`] puts it behind HTTP.
 //!
-//! Left out on purpose: admission webhooks, answers in protobuf, and the hand-written validation of most built-in fields. Every
+//! Left out on purpose: admission webhooks and the hand-written validation of most built-in fields. Every
 //! request is allowed unless the server was given an administrator; what makes and runs pods is there for servers that are
 //! made with it.
 
@@ -11,6 +11,7 @@ mod access;
 mod admin;
 mod cells;
 mod controllers;
+mod conversion;
 mod defaults;
 mod discovery;
 mod error;
@@ -23,7 +24,7 @@ mod openapi;
 mod pointer;
 mod policy;
 mod prepare;
-mod protobuf;
+pub mod protobuf;
 mod registry;
 mod render;
 mod request;
@@ -52,7 +53,7 @@ pub use controllers::{PodFate, PodRule};
 pub use jiff::Timestamp;
 pub use journal::{Actor, StoredKey, Verb, Write};
 pub use request::{Credentials, Fault, Headers, Impersonation, Request, RequestError};
-pub use response::{Response, watch_headers};
+pub use response::Response;
 #[cfg(feature = "client")]
 pub use sandbox::Sandbox;
 pub use serve::{Admission, Clock, Gate, OpenGate, Port, serve, serve_port};

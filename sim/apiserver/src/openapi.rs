@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::discovery::fingerprint;
 use crate::pointer::api_version;
 use crate::registry::{Registry, Target};
+use crate::request::Request;
 use crate::response::Response;
 
 /// `/openapi/v3`
@@ -58,15 +59,39 @@ fn described(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     })
 }
 
+/// As `kubectl` asks for the message of the second version, and as it is then called.
+const MESSAGE_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const MESSAGE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
 /// `/openapi/v2`
-pub(crate) fn version_2() -> String {
-    let info = json!({"title": "Kubernetes", "version": "v1.35.4"});
-    json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}).to_string()
+pub(crate) fn version_2(request: &Request) -> Response {
+    let info = json!({"title": TITLE, "version": VERSION});
+    let document = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}).to_string();
+    let answer = answer(document.into(), &request.headers.if_none_match, true);
+    let first = request.headers.accept.split(',').next().unwrap_or_default().trim();
+    if first == MESSAGE_ASKED || first == MESSAGE {
+        // It is the same document, and has the same tag.
+        return answer.with_message(version_2_message().into(), MESSAGE);
+    }
+    answer
+}
+
+const TITLE: &str = "Kubernetes";
+const VERSION: &str = "v1.35.4";
+
+/// The same document as a message: its notation, what it is about, no paths, no definitions.
+fn version_2_message() -> Vec<u8> {
+    let field = |number: u8, content: &[u8]| {
+        let length = u8::try_from(content.len()).expect("every part is short");
+        [&[number << 3 | 2, length], content].concat()
+    };
+    let info = [field(1, TITLE.as_bytes()), field(2, VERSION.as_bytes())].concat();
+    [field(1, b"2.0"), field(2, &info), field(8, &[]), field(9, &[])].concat()
 }
 
 /// A document with its tag; 304 when the client has it already.
-pub(crate) fn answer(body: String, if_none_match: &str, compressible: bool) -> Response {
-    let tag = format!("\"{:016X}\"", fingerprint(body.as_bytes()));
+pub(crate) fn answer(body: bytes::Bytes, if_none_match: &str, compressible: bool) -> Response {
+    let tag = format!("\"{:016X}\"", fingerprint(&body));
     let unchanged = if_none_match == tag;
     let mut headers = vec![("etag", tag)];
     if compressible {
@@ -77,7 +102,7 @@ pub(crate) fn answer(body: String, if_none_match: &str, compressible: bool) -> R
         return Response::Full { status: 304, headers, body: bytes::Bytes::new() };
     }
     headers.push(("content-type", "application/json".to_owned()));
-    Response::Full { status: 200, headers, body: body.into() }
+    Response::Full { status: 200, headers, body }
 }
 
 fn root(group: &str, version: &str) -> String {

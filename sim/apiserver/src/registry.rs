@@ -196,10 +196,6 @@ impl Target {
     pub(crate) fn api_version(&self) -> String {
         api_version(&self.resource.group, &self.version.name)
     }
-
-    pub(crate) fn storage_api_version(&self) -> String {
-        api_version(&self.resource.group, &self.resource.storage)
-    }
 }
 
 /// Every served resource, by group and plural.

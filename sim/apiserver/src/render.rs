@@ -7,6 +7,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::conversion;
 use crate::media::Form;
 use crate::pointer::{at, group_version, text};
 use crate::registry::Target;
@@ -21,11 +22,15 @@ fn is_in_version(target: &Target, object: &Value) -> bool {
     group_version(text(object, "/apiVersion")) == (target.resource.group.as_str(), target.version.name.as_str())
 }
 
-/// A stored object in the version of the request. Of an instance only what that version knows is shown, with its
+/// A stored object in the version of the request. A built-in kind says the same in other words; of an instance only what that
+/// version knows is shown, with its
 /// defaults, as with the strategy `None`.
 pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
     if is_in_version(target, object) {
         return object.clone();
+    }
+    if !target.resource.custom {
+        return Arc::new(conversion::shown(target, object));
     }
     let mut converted = Value::clone(object);
     converted["apiVersion"] = json!(target.api_version());

@@ -17,8 +17,10 @@ pub struct Request {
     pub method: Method,
     /// The path, decoded and without the query.
     pub path: String,
-    /// The query. A repeated parameter counts once, with its first value, as in the real server.
+    /// The query. A repeated parameter mostly counts once, with its first value, as in the real server.
     pub query: BTreeMap<String, String>,
+    /// Parameters that came again, with their later values.
+    pub repeated: Vec<(String, String)>,
     /// The headers that matter.
     pub headers: Headers,
     /// The body, empty when there is none.
@@ -114,15 +116,19 @@ impl Request {
     pub fn new(method: Method, target: &str) -> Result<Self, RequestError> {
         let malformed = || RequestError(target.to_owned());
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut parameters = BTreeMap::new();
+        let (mut parameters, mut repeated) = (BTreeMap::new(), Vec::new());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decode(name, true).ok_or_else(malformed)?;
             let value = decode(value, true).ok_or_else(malformed)?;
-            parameters.entry(name).or_insert(value);
+            if parameters.contains_key(&name) {
+                repeated.push((name, value));
+            } else {
+                parameters.insert(name, value);
+            }
         }
         let path = decode(path, false).ok_or_else(malformed)?;
-        Ok(Self { method, path, query: parameters, headers: Headers::default(), body: Bytes::new() })
+        Ok(Self { method, path, query: parameters, repeated, headers: Headers::default(), body: Bytes::new() })
     }
 
     /// The same request with its body changed by a merge patch; what is no JSON stays as it is.
@@ -149,6 +155,12 @@ impl Request {
     /// The value of a query parameter that is there and not empty.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Every value of a query parameter.
+    pub(crate) fn every<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let later = self.repeated.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str());
+        self.parameter(name).into_iter().chain(later)
     }
 
     /// Whether a query parameter says yes, as Go reads booleans.

@@ -5,12 +5,15 @@ use std::io::Write;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::media;
+use crate::media::Notation;
+use crate::protobuf;
 use crate::request::Request;
 use crate::stored::append;
 use crate::verbs::yaml_form;
 use crate::watch::WatchId;
 
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
 /// Smaller answers are not worth compressing.
 const COMPRESS_BYTES_MIN: usize = 128 * 1024;
 
@@ -20,6 +23,19 @@ fn compressed(body: &Bytes) -> Bytes {
     // Writing into memory does not fail.
     let written = encoder.write_all(body).and_then(|()| encoder.finish());
     written.map_or_else(|_| body.clone(), Bytes::from)
+}
+
+/// Makes a form that is not the object itself the older version of it, with what is inside.
+pub(crate) fn as_beta(form: &mut Value) {
+    if form.get("apiVersion").is_some_and(|version| version == "meta.k8s.io/v1") {
+        form["apiVersion"] = "meta.k8s.io/v1beta1".into();
+    }
+    for part in ["items", "rows"] {
+        form.get_mut(part).and_then(Value::as_array_mut).into_iter().flatten().for_each(as_beta);
+    }
+    if let Some(object) = form.get_mut("object") {
+        as_beta(object);
+    }
 }
 
 /// The answer to one request.
@@ -40,12 +56,6 @@ pub enum Response {
     Cut,
 }
 
-/// The headers of a stream of events.
-#[must_use]
-pub fn watch_headers() -> Vec<(&'static str, String)> {
-    vec![("content-type", "application/json".to_owned())]
-}
-
 impl Response {
     /// An answer in JSON.
     pub(crate) fn json(status: u16, body: &Value) -> Self {
@@ -56,7 +66,7 @@ impl Response {
 
     /// An answer whose JSON is written already.
     pub(crate) fn written(status: u16, json: Bytes) -> Self {
-        Self::Full { status, headers: vec![("content-type", "application/json".to_owned())], body: json }
+        Self::Full { status, headers: vec![("content-type", JSON.to_owned())], body: json }
     }
 
     /// An answer in plain text.
@@ -87,8 +97,8 @@ impl Response {
     }
 
     /// The answer in the encoding that the client takes.
-    pub(crate) fn in_form(self, request: &Request) -> Self {
-        match self.in_yaml(request) {
+    pub(crate) fn encoded(self, request: &Request) -> Self {
+        match self {
             Self::Full { status, mut headers, body } if body.len() >= COMPRESS_BYTES_MIN => {
                 let takes = request.headers.accept_encoding.split(',').any(|encoding| encoding.trim() == "gzip");
                 if !takes {
@@ -102,17 +112,48 @@ impl Response {
         }
     }
 
-    /// An answer of JSON as YAML, where the client prefers that.
-    fn in_yaml(self, request: &Request) -> Self {
-        let is_json = self.header("content-type") == Some("application/json");
-        let document = if is_json && media::wants_yaml(request) { self.body_json() } else { None };
-        match (self, document) {
-            (Self::Full { status, .. }, Some(document)) => {
-                let headers = vec![("content-type", "application/yaml".to_owned())];
-                Self::Full { status, headers, body: yaml_form::write(&document).into() }
-            }
-            (other, _) => other,
+    /// An answer of JSON in the notation that the client prefers. What has no message stays as it is.
+    pub(crate) fn in_notation(self, notation: Notation) -> Self {
+        if notation == Notation::Json || self.header("content-type") != Some(JSON) {
+            return self;
         }
+        let Some(document) = self.body_json() else { return self };
+        let (media, written) = match notation {
+            Notation::Json => return self,
+            Notation::Yaml => (YAML, yaml_form::write(&document).into()),
+            Notation::Protobuf => match protobuf::write(&document) {
+                Some(written) => (protobuf::MEDIA, written),
+                None => return self,
+            },
+        };
+        self.with_body(written).with_header("content-type", media.to_owned())
+    }
+
+    /// An answer in one of the forms that are not the objects themselves, as the older version of these has it.
+    pub(crate) fn in_beta(self) -> Self {
+        let document = self.body_json();
+        match document {
+            Some(mut document) => {
+                as_beta(&mut document);
+                self.with_body(document.to_string().into())
+            }
+            None => self,
+        }
+    }
+
+    /// The same answer, unless it has no body, as this message.
+    pub(crate) fn with_message(self, written: Bytes, media: &str) -> Self {
+        if self.status() != Some(200) {
+            return self;
+        }
+        self.with_body(written).with_header("content-type", media.to_owned())
+    }
+
+    fn with_body(mut self, written: Bytes) -> Self {
+        if let Self::Full { body, .. } = &mut self {
+            *body = written;
+        }
+        self
     }
 
     /// The status of a complete answer; a watch is 200.

@@ -31,9 +31,10 @@ impl Selector {
     pub(crate) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, ApiError> {
         let labels = parse_labels(labels).map_err(ApiError::bad_request)?;
         let fields = parse_fields(fields).map_err(ApiError::bad_request)?;
-        for (field, _, _) in &fields {
-            check_field(resource, field).map_err(ApiError::bad_request)?;
-        }
+        let kept = |(field, value, equal): (String, String, bool)| {
+            Ok((kept_field(resource, &field).map_err(ApiError::bad_request)?, value, equal))
+        };
+        let fields = fields.into_iter().map(kept).collect::<Result<_, ApiError>>()?;
         Ok(Self { labels, fields })
     }
 
@@ -125,6 +126,23 @@ const FIELDS: [(&str, &[&str]); 8] = [
     ("Job", &["status.successful"]),
     ("ReplicationController", &["status.replicas"]),
 ];
+
+/// The names that fields of events have in the group in which these are not kept.
+const RENAMED: [(&str, &str); 2] = [("regarding.", "involvedObject."), ("reportingController", "reportingComponent")];
+
+/// A field as it is called where objects are kept.
+fn kept_field(resource: &Resource, field: &str) -> Result<String, String> {
+    if !resource.is("events.k8s.io", "events") {
+        return check_field(resource, field).map(|()| field.to_owned());
+    }
+    let unsupported = || format!("field label not supported: {field}");
+    let renamed = RENAMED.iter().find_map(|(other, kept)| Some(format!("{kept}{}", field.strip_prefix(other)?)));
+    match renamed {
+        Some(kept) => check_field(resource, &kept).map(|()| kept).map_err(|_| unsupported()),
+        None if RENAMED.iter().any(|(_, kept)| field.starts_with(kept)) || field == "source" => Err(unsupported()),
+        None => check_field(resource, field).map(|()| field.to_owned()),
+    }
+}
 
 fn check_field(resource: &Resource, field: &str) -> Result<(), String> {
     if field == "metadata.name" || field == "metadata.namespace" && resource.namespaced {

@@ -24,8 +24,9 @@ use tokio_rustls::{TlsAcceptor, rustls};
 
 use crate::admin::{self, Admin};
 use crate::error::ApiError;
+use crate::media;
 use crate::request::{Fault, Headers, Request};
-use crate::response::{Response, watch_headers};
+use crate::response::Response;
 use crate::server::BODY_BYTES_MAX;
 use crate::shared::SharedServer;
 use crate::subject::Subject;
@@ -235,7 +236,8 @@ where
             Ok(Ok(read))
         }
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            Ok(Err(ApiError::too_large(BODY_BYTES_MAX).into_response()))
+            let refused = ApiError::too_large(BODY_BYTES_MAX).into_response();
+            Ok(Err(refused.in_notation(media::plain_notation(&read))))
         }
         Err(_broken) => Err(Cut),
     }
@@ -245,7 +247,10 @@ fn answer(front: &Front, response: Response) -> Result<http::Response<Body>, Cut
     let (status, headers, body) = match response {
         Response::Cut => return Err(Cut),
         Response::Full { status, headers, body } => (status, headers, Full::new(body).boxed_unsync()),
-        Response::Watch(id) => (200, watch_headers(), StreamBody::new(events(front.clone(), id)).boxed_unsync()),
+        Response::Watch(id) => {
+            let headers = front.server.with(|machine| machine.watch_headers(id));
+            (200, headers, StreamBody::new(events(front.clone(), id)).boxed_unsync())
+        }
     };
     let mut answer = http::Response::new(body);
     *answer.status_mut() = http::StatusCode::from_u16(status).map_err(|_| Cut)?;

@@ -24,7 +24,7 @@ use crate::schedule::{Schedule, Task};
 use crate::store::{Event, Store};
 use crate::stored::Stored;
 use crate::watch::{Watch, WatchId};
-use crate::{discovery, health, media, openapi, protobuf};
+use crate::{discovery, health, media, openapi};
 
 /// The largest body that is read, as in the real server.
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -219,7 +219,14 @@ impl ApiServer {
         self.schedule.next()
     }
 
-    /// The events of a watch since the last call, as JSON lines.
+    /// The headers of a watch.
+    #[must_use]
+    pub fn watch_headers(&self, id: WatchId) -> Vec<(&'static str, String)> {
+        let media = self.watches.get(&id).map_or("application/json", Watch::media);
+        vec![("content-type", media.to_owned())]
+    }
+
+    /// The events of a watch since the last call: lines of JSON, or messages with their length before them.
     pub fn watch_events(&mut self, id: WatchId, now: Timestamp) -> Vec<Bytes> {
         self.watches.get_mut(&id).map(|watch| watch.read(&self.store, now)).unwrap_or_default()
     }
@@ -281,10 +288,8 @@ impl ApiServer {
 
     fn answer(&mut self, now: Timestamp, request: &Request) -> Response {
         if request.body.len() > BODY_BYTES_MAX {
-            return ApiError::too_large(BODY_BYTES_MAX).into_response();
+            return ApiError::too_large(BODY_BYTES_MAX).into_response().in_notation(media::plain_notation(request));
         }
-        let translated = protobuf::in_json(request);
-        let request = translated.as_ref().unwrap_or(request);
         let (request, route) = match route(&request.path) {
             Route::Watch(inner) => (&request.as_watch(), *inner),
             other => (request, other),
@@ -294,14 +299,22 @@ impl ApiServer {
             (Ok(user), Route::Objects(objects)) => self.answer_objects(now, request, user, objects),
             (Ok(_), other) => self.answer_document(request, &other),
         };
-        let response = answered.unwrap_or_else(ApiError::into_response);
-        if request.method == Method::HEAD { response.without_body() } else { response.in_form(request) }
+        let refused = |error: ApiError| error.into_response().in_notation(media::plain_notation(request));
+        let response = answered.unwrap_or_else(refused);
+        if request.method == Method::HEAD { response.without_body() } else { response.encoded(request) }
     }
 
     /// Answers what is not about objects. All of it is read-only.
     fn answer_document(&self, request: &Request, route: &Route) -> Result<Response, ApiError> {
+        let notation = media::plain_notation(request);
         let found = |document: Option<Value>| {
-            document.map(|document| Response::json(200, &document)).ok_or(ApiError::NoSuchPath)
+            let answer = |document: Value| Response::json(200, &document).in_notation(notation);
+            document.map(answer).ok_or(ApiError::NoSuchPath)
+        };
+        // Documents that there are in one notation only.
+        let only = |document: Value, media: &str| match media::refuses(request, media) {
+            true => Err(ApiError::not_acceptable(&[media])),
+            false => Ok(Response::json(200, &document).with_header("content-type", media.to_owned())),
         };
         match route {
             Route::Nowhere => return Err(ApiError::NoSuchPath),
@@ -309,29 +322,34 @@ impl ApiServer {
             _ if request.method != Method::GET => return Err(ApiError::method_not_allowed()),
             _ => {}
         }
-        let aggregated = media::wants_aggregated_discovery(request);
+        let aggregated = media::aggregated_discovery(request);
         let tag = &request.headers.if_none_match;
         match route {
-            Route::Version => found(Some(discovery::version())),
+            Route::Version => only(discovery::version(), "application/json"),
             Route::Health { endpoint, check } => health::answer(request, endpoint, check),
-            Route::Root => found(Some(discovery::paths(&self.registry))),
-            Route::Keys => Ok(Response::json(200, &discovery::keys())
-                .with_header("content-type", "application/jwk-set+json".to_owned())),
-            Route::Issuer => found(Some(discovery::issuer())),
-            Route::Core if aggregated => Ok(discovery::tagged(&discovery::aggregated(&self.registry, true), tag)),
-            Route::Groups if aggregated => Ok(discovery::tagged(&discovery::aggregated(&self.registry, false), tag)),
-            Route::Core => found(Some(discovery::core())),
-            Route::Groups => found(Some(discovery::groups(&self.registry))),
+            Route::Root => Ok(Response::json(200, &discovery::paths(&self.registry))),
+            Route::Keys => only(discovery::keys(), "application/jwk-set+json"),
+            Route::Issuer => only(discovery::issuer(), "application/json"),
+            Route::Core | Route::Groups => {
+                let is_core = *route == Route::Core;
+                match aggregated {
+                    Some(notation) => {
+                        Ok(discovery::tagged(&discovery::aggregated(&self.registry, is_core), notation, tag))
+                    }
+                    None if is_core => found(Some(discovery::core())),
+                    None => found(Some(discovery::groups(&self.registry))),
+                }
+            }
             Route::Group(group) => found(discovery::group(&self.registry, group)),
             Route::Resources { group, version } => match discovery::resources(&self.registry, group, version) {
                 None if self.registry.has_group(group) => Err(ApiError::no_such_resource()),
                 document => found(document),
             },
-            Route::OpenApi2 => Ok(openapi::answer(openapi::version_2(), tag, true)),
+            Route::OpenApi2 => Ok(openapi::version_2(request)),
             Route::OpenApi3Index => Ok(Response::json(200, &openapi::index(&self.registry))
                 .with_header("content-type", "text/plain; charset=utf-8".to_owned())),
             Route::OpenApi3 { group, version } => match openapi::document(&self.registry, group, version) {
-                Some(document) => Ok(openapi::answer(document, tag, false)),
+                Some(document) => Ok(openapi::answer(document.into(), tag, false)),
                 None => Ok(Response::Full { status: 404, headers: Vec::new(), body: Bytes::new() }),
             },
             Route::Objects(_) | Route::Watch(_) | Route::NoResource | Route::Nowhere => Err(ApiError::NoSuchPath),

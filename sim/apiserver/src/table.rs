@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::cells;
+use crate::conversion;
 use crate::pointer::{is_deleting, list, name, text};
 use crate::registry::Target;
 use crate::render::{convert, partial};
@@ -31,7 +32,7 @@ fn recorded() -> &'static Value {
 }
 
 fn key(target: &Target) -> String {
-    format!("{}/{}", target.resource.group, target.resource.plural)
+    format!("{}/{}", conversion::home(&target.resource), target.resource.plural)
 }
 
 fn is_plain(target: &Target) -> bool {

@@ -7,13 +7,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
-use crate::media::Form;
+use crate::media::{Form, Notation, Wanted};
 use crate::pointer::later;
 use crate::registry::Target;
-use crate::render;
+use crate::response::as_beta;
 use crate::selector::Selector;
 use crate::store::{Event, Store};
 use crate::stored::Stored;
+use crate::{conversion, protobuf, render};
 
 /// How often a quiet watch is told how far it has come.
 const BOOKMARK_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
@@ -29,7 +30,7 @@ pub(crate) struct Scope {
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) selector: Selector,
-    pub(crate) form: Form,
+    pub(crate) wanted: Wanted,
 }
 
 impl Scope {
@@ -44,7 +45,7 @@ impl Scope {
 pub(crate) struct Watch {
     pub(crate) scope: Scope,
     cursor: u64,
-    /// Lines that wait to be read: the initial state, or an error.
+    /// Lines or messages that wait to be read: the initial state, or an error.
     pending: Vec<Bytes>,
     bookmark_at: Option<Timestamp>,
     ends_at: Option<Timestamp>,
@@ -81,6 +82,14 @@ impl Watch {
         self.pending.push(bookmark);
     }
 
+    /// The type of what is sent.
+    pub(crate) fn media(&self) -> &'static str {
+        match self.scope.wanted.notation {
+            Notation::Protobuf => protobuf::STREAM,
+            Notation::Json | Notation::Yaml => "application/json",
+        }
+    }
+
     /// When this watch has something to say or to do although nothing changed.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
         [self.bookmark_at, self.ends_at].into_iter().flatten().min()
@@ -103,7 +112,7 @@ impl Watch {
         }
         if self.cursor < store.compacted() {
             let message = format!("too old resource version: {} ({})", self.cursor, store.compacted() + 1);
-            lines.push(encode("ERROR", ApiError::expired(message).to_value().to_string().as_bytes()));
+            lines.push(self.encode("ERROR", ApiError::expired(message).to_value().to_string().as_bytes()));
             self.closed = true;
             return lines;
         }
@@ -123,7 +132,7 @@ impl Watch {
     /// A change seen through the selection: an object that begins to match is added, one that ceases to is deleted.
     fn see(&mut self, now: Timestamp, event: &Event) -> Option<Bytes> {
         let resource = &self.scope.target.resource;
-        if event.key.group != resource.group || event.key.plural != resource.plural {
+        if event.key.group != conversion::home(resource) || event.key.plural != resource.plural {
             return None;
         }
         let namespace = event.key.namespace.as_deref();
@@ -144,15 +153,15 @@ impl Watch {
     }
 
     fn line(&mut self, kind: &str, now: Timestamp, object: &Stored) -> Bytes {
-        let Form::Table(include) = self.scope.form else {
-            return encode(kind, &render::object(&self.scope.target, self.scope.form, now, object));
+        let Form::Table(include) = self.scope.wanted.form else {
+            return self.encode(kind, &render::object(&self.scope.target, self.scope.wanted.form, now, object));
         };
         let mut shown = render::table(&self.scope.target, include, now, object);
         // A stream of tables says once what its columns are.
         if std::mem::replace(&mut self.began, true) {
             shown["columnDefinitions"] = Value::Null;
         }
-        encode(kind, shown.to_string().as_bytes())
+        self.encode(kind, shown.to_string().as_bytes())
     }
 
     fn bookmark(&self, revision: u64, initial_events_end: bool) -> Bytes {
@@ -161,7 +170,7 @@ impl Watch {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let target = &self.scope.target;
-        let object = match self.scope.form {
+        let object = match self.scope.wanted.form {
             Form::Metadata => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
             }
@@ -170,11 +179,34 @@ impl Watch {
             }
             Form::Table(include) => crate::table::table(target, include, Timestamp::UNIX_EPOCH, &[], metadata),
         };
-        encode("BOOKMARK", object.to_string().as_bytes())
+        self.encode("BOOKMARK", object.to_string().as_bytes())
+    }
+
+    /// One event as it is sent, with an object in JSON.
+    fn encode(&self, kind: &str, object: &[u8]) -> Bytes {
+        self.in_another_form(kind, object).unwrap_or_else(|| line_of(kind, object))
+    }
+
+    /// The event as somebody wants it who does not want what everybody else does.
+    fn in_another_form(&self, kind: &str, object: &[u8]) -> Option<Bytes> {
+        let Wanted { is_beta, notation, .. } = self.scope.wanted;
+        let is_protobuf = match notation {
+            Notation::Protobuf => true,
+            Notation::Json | Notation::Yaml => false,
+        };
+        if !is_beta && !is_protobuf {
+            return None;
+        }
+        let mut object: Value = serde_json::from_slice(object).ok()?;
+        if is_beta {
+            as_beta(&mut object);
+        }
+        let message = if is_protobuf { protobuf::write_event(kind, &object) } else { None };
+        Some(message.unwrap_or_else(|| line_of(kind, object.to_string().as_bytes())))
     }
 }
 
-/// One line: an event with an object in JSON.
-fn encode(kind: &str, object: &[u8]) -> Bytes {
+/// One line of a stream.
+fn line_of(kind: &str, object: &[u8]) -> Bytes {
     [b"{\"object\":", object, b",\"type\":\"", kind.as_bytes(), b"\"}\n"].concat().into()
 }

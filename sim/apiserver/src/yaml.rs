@@ -2,6 +2,8 @@
 //!
 //! Bodies are bounded before they come here; nesting and aliases are bounded by the parsers.
 
+mod lines;
+
 use std::fmt;
 
 use serde::Deserialize;
@@ -33,6 +35,25 @@ pub(crate) fn read_yaml(body: &[u8]) -> Result<Value, String> {
         None => Ok(Value::Null),
         Some(read) => read.map_err(|error| yaml_as_go(&error)),
     }
+}
+
+/// Reads the first YAML document, and tells the keys that it has more than once, with their lines, as Go does.
+pub(crate) fn read_yaml_noting(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let value = read_yaml(body)?;
+    if body.trim_ascii_start().starts_with(b"{") {
+        return Ok((value, Vec::new()));
+    }
+    let candidates = lines::repeated(&String::from_utf8_lossy(body));
+    if candidates.is_empty() {
+        return Ok((value, Vec::new()));
+    }
+    // Lines are only looked at; what the parser itself sees twice counts.
+    let (mut duplicates, mut place) = (Vec::new(), String::new());
+    let reader = serde_yaml::Deserializer::from_slice(body).next();
+    let read = reader.map(|reader| Noting { duplicates: &mut duplicates, place: &mut place }.deserialize(reader));
+    let is_seen = |key: &str| duplicates.iter().any(|place| place.ends_with(key));
+    let told = candidates.iter().filter(|(_, key)| read.is_some() && is_seen(key));
+    Ok((value, told.map(|(line, key)| format!("line {line}: key {key:?} already set in map")).collect()))
 }
 
 /// What Go's parser says where this one fails.
@@ -207,6 +228,14 @@ mod tests {
         assert_eq!(read_yaml(b"a: 1\n---\na: 2\n"), Ok(json!({"a": 1})));
         assert!(read_yaml(b"a: [").is_err());
         assert!(read_json(b"a: 1").is_err());
+    }
+
+    #[test]
+    fn a_key_that_is_there_twice_is_told_with_its_line() {
+        let read = read_yaml_noting(b"data:\n  a: b\n  c: |\n    a: 1\n    a: 2\n  a: c\nlist:\n- a: 1\n- a: 2\n");
+        let expected = json!({"data": {"a": "c", "c": "a: 1\na: 2\n"}, "list": [{"a": 1}, {"a": 2}]});
+        assert_eq!(read, Ok((expected, vec!["line 6: key \"a\" already set in map".to_owned()])));
+        assert_eq!(read_yaml_noting(b"{a: 1, b: 2}"), Ok((json!({"a": 1, "b": 2}), Vec::new())));
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod coverage;
 pub mod dice;
 pub mod ground;
 pub mod kinds;
+pub mod notation;
 pub mod patches;
 pub mod report;
 pub mod requests;

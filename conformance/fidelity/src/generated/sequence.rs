@@ -5,6 +5,7 @@ use sindri_record::script::{Script, ScriptError};
 
 use super::compose::compose;
 use super::dice::Dice;
+use super::notation;
 
 /// Requests in the order in which they are sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +22,9 @@ impl Sequence {
     /// The sequence with this number.
     #[must_use]
     pub fn generate(seed: u64, index: u64, requests: usize) -> Self {
-        Self { seed, index, steps: compose(&mut Dice::new(seed, index), requests) }
+        let mut steps = compose(&mut Dice::new(seed, index), requests);
+        notation::vary(seed, index, &mut steps);
+        Self { seed, index, steps }
     }
 
     /// The same sequence with other steps.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{Call, FieldValidation, Options};
 use crate::error::{ApiError, FieldError};
 use crate::pointer::{group_version, text};
+use crate::protobuf::{self, ReadError};
 use crate::types::{decode, types};
 use crate::validate::schema;
 use crate::yaml;
@@ -41,11 +42,12 @@ impl Call<'_> {
         let refuse = |why: String| {
             ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
         };
-        let mut complaints: Vec<String> = duplicates.iter().map(|field| duplicate(field)).collect();
+        let mut complaints = duplicates.complaints();
         let (mut object, unknown) = self.decode(object).map_err(refuse)?;
         complaints.extend(unknown.iter().map(|field| format!("unknown field {field:?}")));
         if options.validation == FieldValidation::Strict && !complaints.is_empty() {
-            return Err(refuse(format!("strict decoding error: {}", complaints.join(", "))));
+            let told = if duplicates.of_lines() { told_of_lines(&complaints) } else { complaints.join(", ") };
+            return Err(refuse(format!("strict decoding error: {told}")));
         }
         self.check_place(&object)?;
         let mut warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
@@ -84,7 +86,7 @@ impl Call<'_> {
         Ok((object, unknown))
     }
 
-    fn read_body(&self) -> Result<(Value, Vec<String>), ApiError> {
+    fn read_body(&self) -> Result<(Value, Duplicates), ApiError> {
         let media = self.request.headers.content_type.split(';').next().unwrap_or_default().trim();
         let body = &self.request.body;
         let kind = &self.target.resource.kind;
@@ -96,12 +98,15 @@ impl Call<'_> {
         };
         let not_json = |why: String| unrecognized(format!("couldn't get version/kind; json parse error: {why}"));
         let (object, duplicates) = match media {
-            "" | "application/json" => yaml::read_json_noting(body).map_err(not_json)?,
-            "application/yaml" => (yaml::read_yaml(body).map_err(unrecognized)?, Vec::new()),
-            "application/vnd.kubernetes.protobuf" if !self.target.resource.custom => {
-                let why = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
-                return Err(unrecognized(why.to_owned()));
+            "" | "application/json" => {
+                let (object, twice) = yaml::read_json_noting(body).map_err(not_json)?;
+                (object, Duplicates::Fields(twice))
             }
+            "application/yaml" => {
+                let (object, twice) = yaml::read_yaml_noting(body).map_err(unrecognized)?;
+                (object, Duplicates::Lines(twice))
+            }
+            protobuf::MEDIA => return Err(self.refused_message(unrecognized)),
             _ => {
                 let accepted: &[&str] =
                     &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
@@ -114,6 +119,22 @@ impl Call<'_> {
             return Err(not_json(format!("json: cannot unmarshal {what} into Go value of type {go}")));
         }
         Ok((object, duplicates))
+    }
+
+    /// Why a message is not understood; one that is was translated before.
+    fn refused_message(&self, unrecognized: impl Fn(String) -> ApiError) -> ApiError {
+        let expected = &self.target.resource.kind;
+        if self.target.resource.custom {
+            return ApiError::Lost;
+        }
+        match protobuf::mistake(&self.request.body, (&self.target.api_version(), expected)) {
+            Some(ReadError::Content { version, kind, why }) => {
+                let message = format!("{kind} in version {version:?} cannot be handled as a {expected}: {why}");
+                ApiError::bad_request(message)
+            }
+            Some(ReadError::Envelope(why)) => unrecognized(why),
+            None => unrecognized(String::new()),
+        }
     }
 
     /// Whether the object says that it is of the kind that the path is about. Saying nothing is fine for built-in kinds.
@@ -226,8 +247,33 @@ pub(super) fn without_equal_owners(object: &mut Value) -> Option<String> {
     })
 }
 
-fn duplicate(field: &str) -> String {
-    format!("duplicate field {field:?}")
+/// What a body has more than once.
+enum Duplicates {
+    /// Fields of JSON, by their places.
+    Fields(Vec<String>),
+    /// Keys of YAML, in the words of its parser.
+    Lines(Vec<String>),
+}
+
+impl Duplicates {
+    fn complaints(&self) -> Vec<String> {
+        match self {
+            Self::Fields(fields) => fields.iter().map(|field| format!("duplicate field {field:?}")).collect(),
+            Self::Lines(lines) => lines.clone(),
+        }
+    }
+
+    fn of_lines(&self) -> bool {
+        matches!(self, Self::Lines(lines) if !lines.is_empty())
+    }
+}
+
+/// Complaints of the parser of YAML, and then those of the decoder.
+fn told_of_lines(complaints: &[String]) -> String {
+    let (lines, others): (Vec<&str>, Vec<&str>) =
+        complaints.iter().map(String::as_str).partition(|complaint| complaint.starts_with("line "));
+    let lines = format!("yaml: unmarshal errors:\n  {}", lines.join("\n  "));
+    std::iter::once(lines.as_str()).chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// The beginning of a body: as text if it looks like JSON, else in hexadecimal digits.

@@ -8,6 +8,7 @@ use sindri_merge::{Writer, track_update};
 use super::body::Understood;
 use super::refine::{check, complete};
 use super::{Call, Options, Written};
+use crate::conversion;
 use crate::error::ApiError;
 use crate::journal::Verb;
 use crate::pointer::{is_deleting, metadata, text};
@@ -119,7 +120,7 @@ impl ApiServer {
             return Err(exists.with_warnings(&complaints));
         }
         warnings.extend(complaints);
-        object["apiVersion"] = json!(call.target.storage_api_version());
+        let object = conversion::kept(&call.target, object);
         let object = if options.dry_run {
             Arc::new(Stored::new(object))
         } else {
@@ -139,7 +140,7 @@ impl ApiServer {
 
     fn existing(&self, call: &Call<'_>, name: &str) -> Option<&Arc<Value>> {
         let resource = &call.target.resource;
-        self.get(&resource.group, &resource.plural, call.namespace.as_deref(), name)
+        self.get(conversion::home(resource), &resource.plural, call.namespace.as_deref(), name)
     }
 
     fn choose_name(&mut self, call: &Call<'_>, object: &Value) -> String {

@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 
 use super::{Call, Options};
 use crate::controllers::set_condition;
+use crate::conversion;
 use crate::error::{ApiError, FieldError, details};
 use crate::journal::{StoredKey, Verb};
 use crate::pointer::{
     finalizers, is_deleting, list, metadata, name, resource_version, set_finalizers, stamp, text, uid,
 };
+use crate::protobuf::{self, ReadError};
 use crate::registry::Resource;
 use crate::render;
 use crate::response::Response;
@@ -83,10 +85,10 @@ impl ApiServer {
                     metadata(&mut last).insert("deletionTimestamp".to_owned(), json!(stamp(call.now)));
                     metadata(&mut last).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
                 }
-                Response::written(200, render::object(&call.target, call.form, call.now, &Stored::new(last)))
+                Response::written(200, render::object(&call.target, call.wanted.form, call.now, &Stored::new(last)))
             }
             None => Response::json(200, &success(resource, &live)),
-            Some(object) => Response::written(200, render::object(&call.target, call.form, call.now, &object)),
+            Some(object) => Response::written(200, render::object(&call.target, call.wanted.form, call.now, &object)),
         })
     }
 
@@ -111,7 +113,7 @@ impl ApiServer {
         let asked = read_options(call)?;
         let scope = super::read::scope(call)?;
         let resource = &call.target.resource;
-        let shelf = self.store.shelf(&resource.group, &resource.plural);
+        let shelf = self.store.shelf(conversion::home(resource), &resource.plural);
         let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
         let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
         let selected: Vec<(Arc<StoredKey>, Arc<Stored>)> =
@@ -127,7 +129,7 @@ impl ApiServer {
             }
         }
         let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, object)| object).collect();
-        Ok(Response::written(200, render::list(&call.target, call.form, call.now, &objects, metadata)))
+        Ok(Response::written(200, render::list(&call.target, call.wanted.form, call.now, &objects, metadata)))
     }
 
     /// Deletes a stored object as far as its finalizers allow.
@@ -308,6 +310,11 @@ fn read_body(call: &Call<'_>) -> Result<Value, ApiError> {
     let body = &call.request.body;
     if body.is_empty() {
         return Ok(json!({}));
+    }
+    if protobuf::is_media(&call.request.headers.content_type) {
+        // One that can be read is JSON by now.
+        let why = protobuf::mistake(body, ("v1", "DeleteOptions"));
+        return Err(ApiError::bad_request(why.map(ReadError::why).unwrap_or_default()));
     }
     let read = yaml::read_yaml(body).ok().filter(Value::is_object).ok_or_else(|| {
         let why = yaml::read_json(body).err().unwrap_or_default();

@@ -10,7 +10,7 @@ use super::{Call, FieldValidation, Options};
 use crate::access::User;
 use crate::error::ApiError;
 use crate::journal::Verb;
-use crate::media::Form;
+use crate::media::Wanted;
 use crate::request::Request;
 use crate::server::ApiServer;
 
@@ -43,7 +43,7 @@ impl ApiServer {
             namespace: namespace.map(str::to_owned),
             name: String::new(),
             subresource: "",
-            form: Form::Object,
+            wanted: Wanted::PLAIN,
             controller: Some(maker.controller),
         };
         let options =

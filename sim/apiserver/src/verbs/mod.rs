@@ -12,6 +12,7 @@ mod read;
 mod refine;
 mod scale;
 mod update;
+mod versions;
 pub(crate) mod yaml_form;
 
 pub(crate) use delete::{CLEANUP, FOREGROUND, ORPHAN, Propagation};
@@ -24,7 +25,7 @@ use serde_json::json;
 use crate::access::{User, Wish};
 use crate::error::{ApiError, FieldError, warning_header};
 use crate::journal::{Actor, StoredKey, Verb};
-use crate::media::{self, Form};
+use crate::media::{self, Form, Wanted};
 use crate::pointer::stamp;
 use crate::registry::Target;
 use crate::request::Request;
@@ -32,7 +33,7 @@ use crate::response::Response;
 use crate::route::Objects;
 use crate::server::{ApiServer, Authorship};
 use crate::stored::Stored;
-use crate::{discovery, render};
+use crate::{conversion, discovery, protobuf, render};
 
 /// The longest name of a manager.
 const MANAGER_BYTES_MAX: usize = 128;
@@ -48,7 +49,7 @@ pub(crate) struct Call<'a> {
     pub(crate) name: String,
     /// The part of the object that is meant, such as `status`; empty for the object itself.
     pub(crate) subresource: &'static str,
-    pub(crate) form: Form,
+    pub(crate) wanted: Wanted,
     /// The controller that makes this call, if it is not a client.
     pub(crate) controller: Option<&'static str>,
 }
@@ -119,11 +120,16 @@ impl ApiServer {
         }
         check_verb(request, &target, &path.namespace, &name, subresource)?;
         let of_list = name.is_empty() && request.method == Method::GET;
-        let form = media::form(request, of_list)?;
+        let is_custom = target.resource.custom;
+        let is_stream = request.method == Method::GET && request.flag("watch") && subresource != "status";
+        let wanted = media::wanted(request, media::Subject { is_custom, of_list, is_stream })?;
+        let translated = protobuf_body(request, &target);
+        let request = translated.as_ref().unwrap_or(request);
         let namespace = path.namespace;
-        let call = Call { now, request, user, target, namespace, name, subresource, form, controller: None };
+        let call = Call { now, request, user, target, namespace, name, subresource, wanted, controller: None };
         call.check_metadata_form(of_list)?;
         let response = self.dispatch(&call)?;
+        let response = if wanted.is_beta { response.in_beta() } else { response }.in_notation(wanted.notation);
         Ok(match &call.target.version.deprecation {
             Some(warning) => response.with_header("warning", warning_header(warning)),
             None => response,
@@ -149,6 +155,20 @@ impl ApiServer {
         };
         Ok(call.written(&written))
     }
+}
+
+/// The request in JSON, if it is a message. About instances of definitions there are none, but there are options.
+fn protobuf_body(request: &Request, target: &Target) -> Option<Request> {
+    let has_message = !target.resource.custom || request.method == Method::DELETE;
+    if !has_message || !protobuf::is_media(&request.headers.content_type) {
+        return None;
+    }
+    let expected = if request.method == Method::DELETE {
+        ("v1".to_owned(), "DeleteOptions")
+    } else {
+        (target.api_version(), target.resource.kind.as_str())
+    };
+    protobuf::in_json(request, (&expected.0, expected.1))
 }
 
 /// The subresources that this server answers; those that reach into machines are not among them.
@@ -225,7 +245,7 @@ impl Call<'_> {
     /// Metadata of one object is another form than that of many.
     fn check_metadata_form(&self, of_list: bool) -> Result<(), ApiError> {
         let watching = self.request.flag("watch");
-        if self.form != Form::Metadata || watching || media::wants_metadata_list(self.request) == of_list {
+        if self.wanted.form != Form::Metadata || watching || media::wants_metadata_list(self.request) == of_list {
             return Ok(());
         }
         let resource = &self.target.resource;
@@ -254,7 +274,7 @@ impl Call<'_> {
     pub(crate) fn key(&self, name: &str) -> StoredKey {
         let resource = &self.target.resource;
         StoredKey {
-            group: resource.group.clone(),
+            group: conversion::home(resource).to_owned(),
             version: resource.storage.clone(),
             kind: resource.kind.clone(),
             plural: resource.plural.clone(),
@@ -312,7 +332,7 @@ impl Call<'_> {
     /// The answer to a write that went through.
     fn written(&self, written: &Written) -> Response {
         let status = if written.created { 201 } else { 200 };
-        let body = render::object(&self.target, self.form, self.now, &written.object);
+        let body = render::object(&self.target, self.wanted.form, self.now, &written.object);
         let mut response = Response::written(status, body);
         for warning in &written.warnings {
             response = response.with_header("warning", warning_header(warning));

@@ -101,7 +101,7 @@ impl ApiServer {
         } else {
             self.commit(call.now, &authorship, call.key(&call.name), namespace)
         };
-        Ok(Response::written(200, render::object(&call.target, call.form, call.now, &shown)))
+        Ok(Response::written(200, render::object(&call.target, call.wanted.form, call.now, &shown)))
     }
 
     pub(super) fn review(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, strategic_patch};
 
-use super::{Call, FieldValidation, Options, Written, json_patch};
+use super::{Call, FieldValidation, Options, Written, json_patch, versions};
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
 use crate::pointer::{at, group_version, list, metadata, text, uid};
@@ -76,7 +76,7 @@ impl ApiServer {
     }
 
     fn apply(&mut self, call: &Call<'_>, options: &Options) -> Result<Written, ApiError> {
-        let mut applied = read_applied(&call.request.body)?;
+        let (mut applied, twice) = read_applied(&call.request.body)?;
         let (version, kind) = (text(&applied, "/apiVersion"), text(&applied, "/kind"));
         if version != call.target.api_version() || *kind != call.target.resource.kind {
             let (group, version) = group_version(version);
@@ -119,15 +119,20 @@ impl ApiServer {
                 },
             )?;
         let mut merged = decode_merged(call, merged)?;
+        if let Some(live) = &live {
+            merged = versions::reconciled(call, live, merged);
+        }
         let version = at(&applied, "/metadata/resourceVersion");
         if let (None, true, Some(version)) = (&stored, options.dry_run, version) {
             // Nothing is stored that would give it another.
             metadata(&mut merged).insert("resourceVersion".to_owned(), version.clone());
         }
-        match &stored {
+        let mut written = match &stored {
             None => self.create(call, options, merged, Verb::Apply, Vec::new()),
             Some(stored) => self.replace_applied(call, options, stored, &applied, merged),
-        }
+        }?;
+        written.warnings.splice(0..0, twice);
+        Ok(written)
     }
 
     fn replace_applied(
@@ -272,12 +277,14 @@ fn unrecognized(why: &str) -> String {
     why.rsplit_once("of type ").map_or_else(|| why.to_owned(), |(_, of)| format!("unrecognized type: {of}"))
 }
 
-fn read_applied(body: &[u8]) -> Result<Value, ApiError> {
+/// A declaration, and which keys it has more than once.
+fn read_applied(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
     let refuse = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
-    let applied = yaml::read_yaml(body).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
+    let (applied, twice) =
+        yaml::read_yaml_noting(body).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
     match applied {
-        Value::Null => Ok(json!({})),
-        Value::Object(_) => Ok(applied),
+        Value::Null => Ok((json!({}), twice)),
+        Value::Object(_) => Ok((applied, twice)),
         other => {
             let found = decode::kind_of(&other);
             let go = "map[string]interface {}";

@@ -9,6 +9,7 @@ use base64::{DecodeError, Engine};
 use serde_json::{Value, json};
 
 use super::Call;
+use crate::conversion;
 use crate::error::ApiError;
 use crate::render;
 use crate::response::Response;
@@ -72,13 +73,14 @@ impl ApiServer {
             }
         }
         let object = self.live(call).ok_or_else(|| call.not_found())?;
-        Ok(Response::written(200, render::object(&call.target, call.form, call.now, object)))
+        Ok(Response::written(200, render::object(&call.target, call.wanted.form, call.now, object)))
     }
 
     /// The stored object that the call names.
     pub(crate) fn live(&self, call: &Call<'_>) -> Option<&Arc<Stored>> {
         let resource = &call.target.resource;
-        let found = self.store.get(&resource.group, &resource.plural, call.namespace.as_deref(), &call.name);
+        let home = conversion::home(resource);
+        let found = self.store.get(home, &resource.plural, call.namespace.as_deref(), &call.name);
         found.map(|entry| &entry.object)
     }
 
@@ -108,8 +110,9 @@ impl ApiServer {
             Some(page) => page.revision,
             None => self.wanted_revision(call)?,
         };
-        let pinned = (revision != current).then(|| self.store.shelf_at(&resource.group, &resource.plural, revision));
-        let shelf = pinned.as_ref().or_else(|| self.store.shelf(&resource.group, &resource.plural));
+        let pinned =
+            (revision != current).then(|| self.store.shelf_at(conversion::home(resource), &resource.plural, revision));
+        let shelf = pinned.as_ref().or_else(|| self.store.shelf(conversion::home(resource), &resource.plural));
         let here = shelf
             .into_iter()
             .flat_map(|shelf| in_scope(shelf, scope.namespace.as_deref()))
@@ -133,7 +136,7 @@ impl ApiServer {
             }
         }
         let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, entry)| entry.object.clone()).collect();
-        Ok(Response::written(200, render::list(&call.target, call.form, call.now, &objects, metadata)))
+        Ok(Response::written(200, render::list(&call.target, call.wanted.form, call.now, &objects, metadata)))
     }
 
     /// The revision that a list shows: the newest, unless an exact one is asked for.
@@ -184,7 +187,7 @@ impl ApiServer {
         let resource = &call.target.resource;
         let mut watch = Watch::new(scope.clone(), call.now, cursor, bookmarks, timeout);
         if initial || from.is_none() && asked.is_none() {
-            let shelf = self.store.shelf(&resource.group, &resource.plural);
+            let shelf = self.store.shelf(conversion::home(resource), &resource.plural);
             let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
             let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
             let objects: Vec<Arc<Stored>> = selected.map(|entry| entry.object.clone()).collect();
@@ -217,6 +220,6 @@ pub(super) fn scope(call: &Call<'_>) -> Result<Scope, ApiError> {
         namespace: call.namespace.clone(),
         name: (!call.name.is_empty()).then(|| call.name.clone()),
         selector: Selector::parse(&call.target.resource, parameter("labelSelector"), parameter("fieldSelector"))?,
-        form: call.form,
+        wanted: call.wanted,
     })
 }

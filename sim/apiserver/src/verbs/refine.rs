@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Call;
+use crate::conversion;
 use crate::defaults;
 use crate::error::{ApiError, FieldError};
 use crate::pointer::{at, metadata, name};
@@ -44,6 +45,7 @@ pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> Emptied {
     }
     object["apiVersion"] = json!(target.api_version());
     object["kind"] = json!(target.resource.kind);
+    conversion::settle(target, object);
     if let Some(rules) = &target.version.schema {
         // What an apply merged is not read again, so that its nulls stay for validation to refuse.
         if !call.is_apply() {

@@ -5,6 +5,7 @@ use sindri_merge::{ApplyError, Writer, apply, merge_patch, track_update};
 
 use super::refine::check;
 use super::{Call, Options};
+use crate::conversion;
 use crate::error::{ApiError, FieldError, warning_header};
 use crate::journal::Verb;
 use crate::pointer::{group_version, metadata, resource_version, text};
@@ -49,7 +50,7 @@ impl ApiServer {
             schema::fill_defaults(rules, &mut object);
         }
         check(call, Some(&live), &object, Vec::new(), &Vec::new())?;
-        object["apiVersion"] = json!(call.target.storage_api_version());
+        object["apiVersion"] = json!(conversion::kept_version(&call.target.resource));
         if object == ***stored {
             return Ok(Response::json(200, &scale_of(call, &live)));
         }

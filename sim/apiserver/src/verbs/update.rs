@@ -7,7 +7,8 @@ use sindri_merge::{Writer, track_update};
 
 use super::body::Understood;
 use super::refine::{GENERATION, check, complete};
-use super::{Call, Options, Written};
+use super::{Call, Options, Written, versions};
+use crate::conversion;
 use crate::defaults;
 use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
@@ -69,7 +70,7 @@ impl ApiServer {
 
     fn is_new(&self, call: &Call<'_>) -> bool {
         let resource = &call.target.resource;
-        let entry = self.store.get(&resource.group, &resource.plural, call.namespace.as_deref(), &call.name);
+        let entry = self.store.get(conversion::home(resource), &resource.plural, call.namespace.as_deref(), &call.name);
         entry.is_some_and(|entry| entry.is_new)
     }
 
@@ -119,6 +120,7 @@ impl ApiServer {
             object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
             put(&mut object, known);
+            object = versions::reconciled(call, &live, object);
         }
         let given = self.given_for(options.dry_run);
         self.prepare_change(&call.target.resource, &live, &mut object);
@@ -149,7 +151,11 @@ impl ApiServer {
         if !call.status() {
             warnings.extend(validate::service_warnings(&call.target, &object));
         }
-        object["apiVersion"] = json!(call.target.storage_api_version());
+        let object = conversion::kept(&call.target, object);
+        let fixed = conversion::fixed_mistakes(&call.target, stored, &object);
+        if !fixed.is_empty() {
+            return Err(ApiError::invalid_kind("", &call.target.resource.kind, name(&object), &fixed));
+        }
         // What the real server keeps of a new claim is not what it reads from it: the next write always writes.
         let rewritten = call.target.resource.is("", "persistentvolumeclaims") && self.is_new(call);
         if differs_in_times_only(stored, &object) && !rewritten {

@@ -59,10 +59,36 @@ fn field(value: &Value, indent: usize, text: &mut String) {
         }
         other => {
             text.push(' ');
-            text.push_str(&scalar(other));
+            let column = text.len() - text.rfind('\n').map_or(0, |end| end + 1);
+            text.push_str(&folded(&scalar(other), column, indent + 2));
             text.push('\n');
         }
     }
+}
+
+/// Where a line may be broken at the next space.
+const WIDTH: usize = 80;
+
+/// A scalar in lines that are not too long, the further ones indented.
+fn folded(scalar: &str, mut column: usize, indent: usize) -> String {
+    if scalar.starts_with('"') {
+        return scalar.to_owned();
+    }
+    let (mut folded, mut before) = (String::new(), None);
+    let mut rest = scalar.chars().peekable();
+    while let Some(character) = rest.next() {
+        let is_inside = before.is_some_and(|before| before != ' ') && rest.peek().is_some_and(|next| *next != ' ');
+        if character == ' ' && column > WIDTH && is_inside {
+            folded.push('\n');
+            folded.push_str(&" ".repeat(indent));
+            column = indent;
+        } else {
+            folded.push(character);
+            column += 1;
+        }
+        before = Some(character);
+    }
+    folded
 }
 
 fn scalar(value: &Value) -> String {
