@@ -11,7 +11,7 @@ mod write;
 pub use read::{ReadError, read, read_event};
 pub use write::{content, envelope, write, write_event};
 
-pub(crate) use read::{in_json, mistake};
+pub(crate) use read::{in_json, read_as};
 
 /// The type of these bodies.
 pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";

@@ -79,12 +79,8 @@ pub fn read_event(frame: &[u8]) -> Result<Value, ReadError> {
     Ok(event)
 }
 
-/// What is wrong with a body, if something is.
-pub(crate) fn mistake(body: &[u8], expected: (&str, &str)) -> Option<ReadError> {
-    read_as(body, expected).err()
-}
-
-fn read_as(body: &[u8], expected: (&str, &str)) -> Result<Value, ReadError> {
+/// Reads a body that may leave out its version and kind.
+pub(crate) fn read_as(body: &[u8], expected: (&str, &str)) -> Result<Value, ReadError> {
     let refuse = |why: &str| Err(ReadError::Envelope(why.to_owned()));
     if body.is_empty() {
         return refuse("empty data");

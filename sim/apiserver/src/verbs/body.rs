@@ -14,6 +14,9 @@ use crate::yaml;
 /// How much of a body an error repeats.
 const SHOWN_BYTES_MAX: usize = 30;
 
+/// What is said of a message about an instance of a definition.
+const NO_KIND: &str = "Object 'Kind' is missing in 'object has no kind field '";
+
 /// The maps and lists of metadata.
 const CONTAINERS: [&str; 5] = ["annotations", "finalizers", "labels", "managedFields", "ownerReferences"];
 
@@ -34,7 +37,7 @@ pub(super) struct Understood {
 impl Call<'_> {
     /// The object in the body of a create or an update.
     pub(super) fn body_object(&self, options: &Options) -> Result<Understood, ApiError> {
-        let (object, duplicates) = self.read_body()?;
+        let (object, duplicates) = self.read_body(options)?;
         let object = if object.is_null() { Value::Object(serde_json::Map::new()) } else { object };
         self.check_kind(&object)?;
         let kind = &self.target.resource.kind;
@@ -86,7 +89,7 @@ impl Call<'_> {
         Ok((object, unknown))
     }
 
-    fn read_body(&self) -> Result<(Value, Duplicates), ApiError> {
+    fn read_body(&self, options: &Options) -> Result<(Value, Duplicates), ApiError> {
         let media = self.request.headers.content_type.split(';').next().unwrap_or_default().trim();
         let body = &self.request.body;
         let kind = &self.target.resource.kind;
@@ -106,7 +109,7 @@ impl Call<'_> {
                 let (object, twice) = yaml::read_yaml_noting(body).map_err(unrecognized)?;
                 (object, Duplicates::Lines(twice))
             }
-            protobuf::MEDIA => return Err(self.refused_message(unrecognized)),
+            protobuf::MEDIA => return Err(self.refused_message(options, unrecognized)),
             _ => {
                 let accepted: &[&str] =
                     &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
@@ -121,19 +124,22 @@ impl Call<'_> {
         Ok((object, duplicates))
     }
 
-    /// Why a message is not understood; one that is was translated before.
-    fn refused_message(&self, unrecognized: impl Fn(String) -> ApiError) -> ApiError {
+    /// Why a message is not understood; one about a built-in kind that is was translated before.
+    fn refused_message(&self, options: &Options, unrecognized: impl Fn(String) -> ApiError) -> ApiError {
         let expected = &self.target.resource.kind;
-        if self.target.resource.custom {
+        let is_custom = self.target.resource.custom;
+        if is_custom && options.validation != FieldValidation::Ignore {
+            // There is nothing that could look at its fields.
             return ApiError::Lost;
         }
-        match protobuf::mistake(&self.request.body, (&self.target.api_version(), expected)) {
-            Some(ReadError::Content { version, kind, why }) => {
-                let message = format!("{kind} in version {version:?} cannot be handled as a {expected}: {why}");
-                ApiError::bad_request(message)
-            }
-            Some(ReadError::Envelope(why)) => unrecognized(why),
-            None => unrecognized(String::new()),
+        let refused = |version: &str, kind: &str, why: &str| {
+            ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {expected}: {why}"))
+        };
+        match protobuf::read_as(&self.request.body, (&self.target.api_version(), expected)) {
+            Err(ReadError::Envelope(why)) => unrecognized(why),
+            Err(ReadError::Content { version, kind, why }) if !is_custom => refused(&version, &kind, &why),
+            Err(ReadError::Content { version, kind, .. }) => refused(&version, &kind, NO_KIND),
+            Ok(read) => refused(group_version(text(&read, "/apiVersion")).1, text(&read, "/kind"), NO_KIND),
         }
     }
 

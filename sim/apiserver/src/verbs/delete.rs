@@ -313,7 +313,7 @@ fn read_body(call: &Call<'_>) -> Result<Value, ApiError> {
     }
     if protobuf::is_media(&call.request.headers.content_type) {
         // One that can be read is JSON by now.
-        let why = protobuf::mistake(body, ("v1", "DeleteOptions"));
+        let why = protobuf::read_as(body, ("v1", "DeleteOptions")).err();
         return Err(ApiError::bad_request(why.map(ReadError::why).unwrap_or_default()));
     }
     let read = yaml::read_yaml(body).ok().filter(Value::is_object).ok_or_else(|| {

@@ -11,6 +11,7 @@ mod harness;
 mod kubectl;
 mod lifecycle;
 mod lists;
+mod messages;
 mod owners;
 mod parts;
 mod random;
