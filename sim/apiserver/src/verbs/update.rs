@@ -15,8 +15,8 @@ use crate::pointer::{finalizers, is_deleting, list, metadata, name, resource_ver
 use crate::render::convert;
 use crate::server::ApiServer;
 use crate::types::encode;
-use crate::types::quantity::Quantity;
 use crate::validate;
+use sindri_cel::Quantity;
 
 /// What an update cannot change.
 const KEPT_METADATA: [&str; 7] =
@@ -146,6 +146,7 @@ impl ApiServer {
         if !call.status() {
             warnings.extend(validate::service_warnings(&call.target, &object));
         }
+        warnings.extend(validate::kept_mistakes(&call.target, &live, &object));
         object["apiVersion"] = json!(call.target.storage_api_version());
         // What the real server keeps of a new claim is not what it reads from it: the next write always writes.
         let rewritten = call.target.resource.is("", "persistentvolumeclaims") && self.is_new(call);
