@@ -92,7 +92,8 @@ impl FieldError {
         )
     }
 
-    fn full(&self) -> String {
+    /// As it is told in one line.
+    pub(crate) fn full(&self) -> String {
         format!("{}: {}", self.field, self.message)
     }
 }

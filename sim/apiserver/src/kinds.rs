@@ -123,6 +123,7 @@ fn read_version(group: &str, version: &str, kind: &str, entry: &Value) -> Versio
         name: version.to_owned(),
         status: subresources.contains_key("status"),
         schema: None,
+        rules: None,
         declared: None,
         blank: typed.map_or_else(|| json!({}), encode::skeleton),
         typed,

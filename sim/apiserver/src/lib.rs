@@ -30,7 +30,6 @@ mod render;
 mod request;
 mod response;
 mod route;
-mod rule;
 #[cfg(feature = "client")]
 mod sandbox;
 mod schedule;

@@ -3,11 +3,11 @@
 //! Of webhooks only one thing is known here: whether there is a service to call. Nobody is called.
 
 use serde_json::{Value, json};
+use sindri_cel::{Cel, Program, Type};
 
 use crate::error::{ApiError, details};
 use crate::pointer::{list, text};
 use crate::registry::Resource;
-use crate::rule::{Variables, evaluate};
 use crate::server::ApiServer;
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -100,11 +100,14 @@ fn unreachable_webhook(webhook: &Value, name: &str, place: &str) -> ApiError {
 
 /// The words of the first rule that does not hold.
 fn broken(policy: &Value, live: Option<&Value>, object: &Value) -> Option<String> {
-    let old = live.cloned().unwrap_or_default();
-    let variables = Variables::from([("object", object.clone()), ("oldObject", old)]);
+    let nothing = Value::Null;
+    let variables = [("object", Cel::of(object)), ("oldObject", Cel::of(live.unwrap_or(&nothing)))];
+    let names = ["object", "oldObject"].map(|name| (name, Type::Dyn));
     list(policy, "/spec/validations").iter().find_map(|validation| {
         let expression = text(validation, "/expression");
-        if evaluate(expression, &variables)? != json!(false) {
+        // What cannot be evaluated denies nothing here: the policy of failures is not known.
+        let program = Program::compile(expression, &names).ok()?;
+        if !matches!(program.evaluate(&variables), Ok(Cel::Bool(false))) {
             return None;
         }
         Some(match text(validation, "/message") {

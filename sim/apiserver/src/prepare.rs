@@ -7,8 +7,8 @@ use crate::error::FieldError;
 use crate::pointer::{list, metadata, name, stamp, text, uid};
 use crate::registry::Resource;
 use crate::server::ApiServer;
-use crate::types::quantity::Quantity;
 use crate::validate::service::is_reachable_from_outside;
+use sindri_cel::Quantity;
 
 /// The range from which services get ports on nodes.
 const FIRST_NODE_PORT: u32 = 30_000;

@@ -9,6 +9,7 @@ use sindri_merge::Shape;
 use crate::kinds::built_in;
 use crate::pointer::{api_version, list, text};
 use crate::types::{METADATA, Type};
+use crate::validate::rules::Rules;
 
 /// What can be done with instances of a definition.
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -45,6 +46,8 @@ pub(crate) struct Version {
     pub(crate) status: bool,
     /// The schema of a custom resource.
     pub(crate) schema: Option<Value>,
+    /// The rules in CEL of that schema.
+    pub(crate) rules: Option<Arc<Rules>>,
     /// The type of a custom resource as an apply sees it: with metadata.
     pub(crate) declared: Option<Type>,
     /// The type of a built-in kind.
@@ -140,6 +143,7 @@ fn read_version(definition: &Value, version: &Value) -> Version {
         status: has("status"),
         shape: schema.as_ref().map_or_else(Shape::object, Shape::from_schema),
         declared: schema.as_ref().map(declared),
+        rules: schema.as_ref().and_then(|schema| Rules::of(schema, true)).map(Arc::new),
         schema,
         typed: None,
         blank: json!({}),

@@ -8,7 +8,7 @@ use crate::journal::{StoredKey, Verb};
 use crate::pointer::{is_deleting, list, stamp, text};
 use crate::schedule::Task;
 use crate::server::{ApiServer, Authorship};
-use crate::types::quantity::Quantity;
+use sindri_cel::Quantity;
 
 const BUDGETS: (&str, &str) = ("policy", "poddisruptionbudgets");
 

@@ -11,7 +11,7 @@ use super::table::{Field, Message, Of, table};
 use super::wire::{FIXED, LENGTH, Rest, Tag, VARINT, Wire, fields};
 use crate::pointer::{api_version, group_version, stamp};
 use crate::request::Request;
-use crate::types::quantity::{MALFORMED, Quantity};
+use sindri_cel::quantity::{MALFORMED, Quantity};
 
 /// How deep messages may be inside each other.
 const DEPTH_MAX: usize = 100;

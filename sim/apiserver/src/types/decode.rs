@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::quantity::{MALFORMED, Quantity};
 use super::{Sort, Type};
+use sindri_cel::quantity::{MALFORMED, Quantity};
 
 const TIME_FORM: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_TIME_FORM: &str = "2006-01-02T15:04:05.000000Z07:00";

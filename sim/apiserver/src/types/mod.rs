@@ -3,7 +3,6 @@
 pub(crate) mod applied;
 pub(crate) mod decode;
 pub(crate) mod encode;
-pub(crate) mod quantity;
 mod schema;
 
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::lines::{difference, structure};
 use crate::error::FieldError;
 use crate::pointer::{list, text};
-use crate::types::quantity::Quantity;
+use sindri_cel::Quantity;
 
 const IMMUTABLE: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::openapi;
 use crate::error::FieldError;
 use crate::pointer::{list, name, text};
 
@@ -53,7 +54,7 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
                 format!("spec.versions[{index}].schema.openAPIV3Schema")
             };
             let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
-            errors.extend(structural(schema, &place, true));
+            errors.extend(openapi::validate(schema, &place));
         }
     }
     errors
@@ -97,27 +98,4 @@ fn stored_versions(object: &Value) -> Vec<FieldError> {
             FieldError::invalid(format!("status.storedVersions[{index}]"), &json!(version), &why)
         })
         .collect()
-}
-
-/// A schema must say what everything in it is.
-fn structural(schema: &Value, place: &str, root: bool) -> Vec<FieldError> {
-    let flag = |name: &str| schema.get(name) == Some(&json!(true));
-    let mut errors = Vec::new();
-    let typed = !text(schema, "/type").is_empty() || flag("x-kubernetes-int-or-string");
-    let anything = flag("x-kubernetes-preserve-unknown-fields") && !root;
-    if !(typed || anything) {
-        let why = if root { "must not be empty at the root" } else { "must not be empty for specified object fields" };
-        errors.push(FieldError::required(format!("{place}.type"), why));
-    }
-    for (name, below) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        errors.extend(structural(below, &format!("{place}.properties[{name}]"), false));
-    }
-    if let Some(items) = schema.get("items") {
-        let below = structural(items, &format!("{place}.items"), false);
-        errors.extend(below.into_iter().map(|mut error| {
-            error.message = error.message.replace("specified object fields", "specified array items");
-            error
-        }));
-    }
-    errors
 }

@@ -5,16 +5,22 @@
 
 mod builtin;
 mod claim;
+mod declared_rules;
 mod definition;
+mod formats;
 mod lines;
 mod metadata;
 pub(crate) mod names;
 mod network;
+mod openapi;
 mod pods;
 mod ports;
 mod rest;
+pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod service;
+mod structural;
+mod values;
 mod workloads;
 
 use serde_json::Value;
@@ -29,9 +35,11 @@ pub(crate) fn validate(target: &Target, live: Option<&Value>, object: &Value) ->
     errors.extend(metadata::validate(&target.resource, object));
     if target.resource.custom {
         if let Some(rules) = &target.version.schema {
-            errors.extend(schema::validate(rules, object));
-            if !errors.iter().any(FieldError::is_blocking) {
-                errors.extend(schema::check_rules(rules, live, object));
+            errors.extend(schema::validate(rules, live, object));
+            if !errors.iter().any(FieldError::is_blocking)
+                && let Some(rules) = &target.version.rules
+            {
+                errors.extend(rules.check(live, object).errors);
             }
         }
     } else if target.resource.is_definition() {
@@ -54,7 +62,16 @@ pub(crate) fn validate_status(target: &Target, object: &Value) -> Vec<FieldError
 
 /// What the author of an object is warned of.
 pub(crate) fn warnings(target: &Target, object: &Value) -> Vec<String> {
-    if target.resource.custom { Vec::new() } else { workloads::warnings(&target.resource.kind, object) }
+    match &target.resource {
+        resource if resource.custom => Vec::new(),
+        resource if resource.is_definition() => openapi::warnings(object),
+        resource => workloads::warnings(&resource.kind, object),
+    }
+}
+
+/// What the author of a change is warned of: rules that were broken before, too.
+pub(crate) fn kept_mistakes(target: &Target, live: &Value, object: &Value) -> Vec<String> {
+    target.version.rules.as_ref().map(|rules| rules.check(Some(live), object).warnings).unwrap_or_default()
 }
 
 /// What the author of a service is warned of, at every write.

@@ -6,7 +6,7 @@ use super::names::{LABEL, is_label};
 use super::ports::{check_number, name_mistakes, number_or_name};
 use crate::error::FieldError;
 use crate::pointer::{list, text};
-use crate::types::quantity::Quantity;
+use sindri_cel::Quantity;
 
 /// What is wrong with the pod that something makes, or with a pod itself.
 pub(super) fn spec(spec: &Value, at: &str, restart: &[&str], more_volumes: &[&str]) -> Vec<FieldError> {

@@ -17,8 +17,8 @@ use crate::render::convert;
 use crate::server::ApiServer;
 use crate::stored::Stored;
 use crate::types::encode;
-use crate::types::quantity::Quantity;
 use crate::validate;
+use sindri_cel::Quantity;
 
 /// What an update cannot change.
 const KEPT_METADATA: [&str; 7] =
@@ -151,6 +151,7 @@ impl ApiServer {
         if !call.status() {
             warnings.extend(validate::service_warnings(&call.target, &object));
         }
+        warnings.extend(validate::kept_mistakes(&call.target, &live, &object));
         let object = conversion::kept(&call.target, object);
         let fixed = conversion::fixed_mistakes(&call.target, stored, &object);
         if !fixed.is_empty() {

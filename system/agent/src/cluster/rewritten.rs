@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use sindri_cel::Quantity;
 
 /// The first place where an object has another value than was just applied to it: `spec.template.spec.containers[web].image`.
 pub fn rewritten(applied: &Value, live: &Value) -> Option<String> {
@@ -33,39 +34,13 @@ fn first(applied: &Value, live: &Value, path: &str) -> Option<String> {
 /// Whether two texts mean the same; an empty one asks for nothing.
 fn is_same(applied: &str, live: &str) -> bool {
     let times = || applied.parse::<Timestamp>().ok().zip(live.parse().ok());
-    let quantities = || quantity(applied).zip(quantity(live));
+    let quantities = || Quantity::parse(applied).zip(Quantity::parse(live));
     applied.is_empty()
         || applied == live
         || times().is_some_and(|(applied, live)| applied == live)
-        || quantities().is_some_and(|(applied, live)| (applied - live).abs() <= applied.abs() * f64::EPSILON)
+        || quantities().is_some_and(|(applied, live)| applied == live)
         // Base64 is stored without what breaks its lines.
         || applied.split_whitespace().collect::<String>() == *live
-}
-
-/// A number with a unit, as Kubernetes writes quantities.
-fn quantity(text: &str) -> Option<f64> {
-    let split = text.find(|character: char| character.is_ascii_alphabetic() && character != 'e');
-    let (number, unit) = text.split_at(split.unwrap_or(text.len()));
-    let factor = match unit {
-        "" => 1.0,
-        "n" => 1e-9,
-        "u" => 1e-6,
-        "m" => 1e-3,
-        "k" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "T" => 1e12,
-        "P" => 1e15,
-        "E" => 1e18,
-        "Ki" => 1024.0,
-        "Mi" => 1024.0_f64.powi(2),
-        "Gi" => 1024.0_f64.powi(3),
-        "Ti" => 1024.0_f64.powi(4),
-        "Pi" => 1024.0_f64.powi(5),
-        "Ei" => 1024.0_f64.powi(6),
-        _ => return None,
-    };
-    number.parse::<f64>().ok().map(|number| number * factor)
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 use std::cmp::Ordering;
 
 /// What the server says about a text that is none.
-pub(crate) const MALFORMED: &str =
+pub const MALFORMED: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
+/// How many of them are one.
+const ONE: i128 = 1_000_000_000;
 /// Smaller than this is rounded up to it.
 const SCALE_MIN: i32 = -9;
 
@@ -23,7 +25,7 @@ enum Form {
 
 /// An amount, in billionths.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quantity {
+pub struct Quantity {
     nanos: i128,
     form: Form,
 }
@@ -34,15 +36,23 @@ impl PartialEq for Quantity {
     }
 }
 
+impl Eq for Quantity {}
+
 impl PartialOrd for Quantity {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        self.nanos.partial_cmp(&other.nanos)
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.nanos.cmp(&other.nanos)
     }
 }
 
 impl Quantity {
     /// Reads an amount. `None` for what is none, or too large to be told.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let end =
             text.char_indices().find(|(at, c)| !(c.is_ascii_digit() || *c == '.' || *at == 0 && "+-".contains(*c)));
         let (number, suffix) = text.split_at(end.map_or(text.len(), |(at, _)| at));
@@ -60,19 +70,44 @@ impl Quantity {
         Some(Self { nanos: if negative { -nanos } else { nanos }, form })
     }
 
-    pub(crate) fn zero() -> Self {
+    /// Nothing.
+    pub fn zero() -> Self {
         Self { nanos: 0, form: Form::Decimal }
     }
 
     /// The sum, in the form of this one unless it is nothing.
-    pub(crate) fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         let form = if self.nanos == 0 { other.form } else { self.form };
         Self { nanos: self.nanos.saturating_add(other.nanos), form }
     }
 
+    /// A whole number of something.
+    pub fn of(number: i64) -> Self {
+        Self { nanos: i128::from(number) * ONE, form: Form::Exponent }
+    }
+
+    /// The difference, in the form of this one unless it is nothing.
+    pub fn minus(self, other: Self) -> Self {
+        self.plus(Self { nanos: other.nanos.saturating_neg(), form: other.form })
+    }
+
+    /// Minus one, zero or one.
+    pub fn signum(self) -> i64 {
+        self.nanos.signum() as i64
+    }
+
+    /// As a whole number, if it is one that fits.
+    pub fn whole(self) -> Option<i64> {
+        (self.nanos % ONE == 0).then(|| i64::try_from(self.nanos / ONE).ok()).flatten()
+    }
+
+    /// As near as a double comes.
+    pub fn approximate(self) -> f64 {
+        self.nanos as f64 / ONE as f64
+    }
+
     /// As the server writes it: the largest unit that needs no fraction.
-    pub(crate) fn canonical(self) -> String {
-        const ONE: i128 = 1_000_000_000;
+    pub fn canonical(self) -> String {
         if self.nanos == 0 {
             return "0".to_owned();
         }

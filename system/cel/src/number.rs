@@ -1,0 +1,62 @@
+//! Numbers of different kinds: how they compare, and how Go writes them.
+
+use std::cmp::Ordering;
+
+/// 2^63 and 2^64, which the whole numbers stay below.
+pub(crate) const INT_END: f64 = 9_223_372_036_854_775_808.0;
+pub(crate) const UINT_END: f64 = 18_446_744_073_709_551_616.0;
+
+/// Without rounding the whole number, which may have more digits than a double.
+pub(crate) fn double_to_whole(double: f64, whole: i128) -> Option<Ordering> {
+    if double.is_nan() {
+        return None;
+    }
+    let by_size = if double >= UINT_END {
+        Ordering::Greater
+    } else if double < -INT_END {
+        Ordering::Less
+    } else {
+        // Within the range of i128 by the above; the fraction decides between equals.
+        (double.floor() as i128).cmp(&whole)
+    };
+    let has_fraction = double.fract() != 0.0;
+    Some(if by_size == Ordering::Equal && has_fraction { Ordering::Greater } else { by_size })
+}
+
+/// As Go's `%g`: an exponent for what is very large or very small.
+pub(crate) fn shortest(number: f64) -> String {
+    if number.is_nan() {
+        return "NaN".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() };
+    }
+    let scientific = format!("{number:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    // Where the shortest form is asked for, the decision is made as for six digits.
+    if number == 0.0 || (-4..6).contains(&exponent) {
+        return format!("{number}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortest;
+
+    #[test]
+    fn doubles_are_written_as_go_writes_them() {
+        for (number, expected) in [
+            (1.0, "1"),
+            (0.5, "0.5"),
+            (-2.25, "-2.25"),
+            (1e21, "1e+21"),
+            (1e-5, "1e-05"),
+            (123_456_789.0, "1.23456789e+08"),
+        ] {
+            assert_eq!(shortest(number), expected);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What is known about a value before there is one, and when one type fits another.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::shape::ObjectShape;
+
+/// What is known about a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type {
+    /// Nothing: it shows when there is a value.
+    Dyn,
+    /// An expression that is wrong by itself, and was told to be.
+    Error,
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A whole number.
+    Int,
+    /// A whole number without a sign.
+    Uint,
+    /// A number with a fraction.
+    Double,
+    /// A text.
+    Text,
+    /// Bytes.
+    Bytes,
+    /// A point in time.
+    Timestamp,
+    /// A stretch of time.
+    Duration,
+    /// A type itself.
+    Type,
+    /// A list of one type.
+    List(Box<Type>),
+    /// A map from one type to another.
+    Map(Box<Type>, Box<Type>),
+    /// An object with known fields.
+    Object(Arc<ObjectShape>),
+    /// A value that may not be there.
+    Optional(Box<Type>),
+    /// Something with functions of its own, such as a quantity.
+    Opaque(&'static str),
+    /// Not known yet: the number of a variable.
+    Variable(usize),
+}
+
+/// Names of types that a rule may compare with.
+const NAMES: [(&str, Type); 9] = [
+    ("bool", Type::Bool),
+    ("int", Type::Int),
+    ("uint", Type::Uint),
+    ("double", Type::Double),
+    ("string", Type::Text),
+    ("bytes", Type::Bytes),
+    ("type", Type::Type),
+    ("google.protobuf.Timestamp", Type::Timestamp),
+    ("google.protobuf.Duration", Type::Duration),
+];
+
+/// Types with functions of their own.
+pub(crate) const OPAQUE: [&str; 5] =
+    ["kubernetes.Quantity", "net.IP", "net.CIDR", "kubernetes.URL", "kubernetes.NamedFormat"];
+
+impl Type {
+    /// The type with this name, if a rule may name it.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        if let Some((_, known)) = NAMES.iter().find(|(known, _)| *known == name) {
+            return Some(known.clone());
+        }
+        match name {
+            "null_type" => Some(Self::Null),
+            "list" => Some(Self::List(Box::new(Self::Dyn))),
+            "map" => Some(Self::Map(Box::new(Self::Dyn), Box::new(Self::Dyn))),
+            "optional_type" => Some(Self::Optional(Box::new(Self::Dyn))),
+            _ => OPAQUE.iter().find(|known| **known == name).map(|known| Self::Opaque(known)),
+        }
+    }
+
+    pub(crate) fn list(of: Self) -> Self {
+        Self::List(Box::new(of))
+    }
+
+    pub(crate) fn optional(of: Self) -> Self {
+        Self::Optional(Box::new(of))
+    }
+
+    fn is_wild(&self) -> bool {
+        matches!(self, Self::Dyn | Self::Error)
+    }
+
+    fn may_be_null(&self) -> bool {
+        matches!(
+            self,
+            Self::Null | Self::Object(_) | Self::Optional(_) | Self::Opaque(_) | Self::Timestamp | Self::Duration
+        )
+    }
+
+    fn parameters(&self) -> Vec<&Self> {
+        match self {
+            Self::List(of) | Self::Optional(of) => vec![of],
+            Self::Map(key, value) => vec![key, value],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it says no more than the other.
+    fn is_as_general(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Dyn | Self::Variable(_), _) => true,
+            (_, Self::Dyn | Self::Variable(_)) => false,
+            (Self::List(one), Self::List(two)) | (Self::Optional(one), Self::Optional(two)) => one.is_as_general(two),
+            (Self::Map(one, first), Self::Map(two, second)) => one.is_as_general(two) && first.is_as_general(second),
+            (one, two) => one == two,
+        }
+    }
+
+    fn most_general(one: &Self, two: &Self) -> Self {
+        if one.is_as_general(two) { one.clone() } else { two.clone() }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dyn => formatter.write_str("dyn"),
+            Self::Error => formatter.write_str("!error!"),
+            Self::Null => formatter.write_str("null"),
+            Self::Bool => formatter.write_str("bool"),
+            Self::Int => formatter.write_str("int"),
+            Self::Uint => formatter.write_str("uint"),
+            Self::Double => formatter.write_str("double"),
+            Self::Text => formatter.write_str("string"),
+            Self::Bytes => formatter.write_str("bytes"),
+            Self::Timestamp => formatter.write_str("timestamp"),
+            Self::Duration => formatter.write_str("duration"),
+            Self::Type => formatter.write_str("type"),
+            Self::List(of) => write!(formatter, "list({of})"),
+            Self::Map(key, value) => write!(formatter, "map({key}, {value})"),
+            Self::Object(shape) => formatter.write_str(&shape.name),
+            Self::Optional(of) => write!(formatter, "optional_type({of})"),
+            Self::Opaque(name) => formatter.write_str(name),
+            Self::Variable(number) => write!(formatter, "_var{number}"),
+        }
+    }
+}
+
+/// What the variables of types stand for, as far as it is known.
+#[derive(Clone, Default)]
+pub(crate) struct Substitution(Vec<Option<Type>>);
+
+impl Substitution {
+    pub fn fresh(&mut self) -> Type {
+        self.0.push(None);
+        Type::Variable(self.0.len() - 1)
+    }
+
+    fn known(&self, number: usize) -> Option<&Type> {
+        self.0.get(number).and_then(Option::as_ref)
+    }
+
+    /// With everything filled in that is known; the rest stays, or becomes anything.
+    pub fn resolved(&self, of: &Type, to_dyn: bool) -> Type {
+        match of {
+            Type::Variable(number) => match self.known(*number) {
+                Some(known) => self.resolved(known, to_dyn),
+                None if to_dyn => Type::Dyn,
+                None => of.clone(),
+            },
+            Type::List(of) => Type::list(self.resolved(of, to_dyn)),
+            Type::Optional(of) => Type::optional(self.resolved(of, to_dyn)),
+            Type::Map(key, value) => {
+                Type::Map(Box::new(self.resolved(key, to_dyn)), Box::new(self.resolved(value, to_dyn)))
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Whether one type fits another; if it does, what follows for the variables is kept.
+    pub fn fits(&mut self, one: &Type, two: &Type) -> bool {
+        self.all_fit(std::slice::from_ref(one), std::slice::from_ref(two))
+    }
+
+    pub fn all_fit(&mut self, ones: &[Type], twos: &[Type]) -> bool {
+        let mut copy = self.clone();
+        let fit = ones.len() == twos.len() && ones.iter().zip(twos).all(|(one, two)| copy.unify(one, two));
+        if fit {
+            *self = copy;
+        }
+        fit
+    }
+
+    fn unify(&mut self, one: &Type, two: &Type) -> bool {
+        if let Type::Variable(number) = two {
+            match self.stands_for(one, *number) {
+                (true, _) => return true,
+                (false, true) => return false,
+                (false, false) => {}
+            }
+        }
+        if let Type::Variable(number) = one {
+            return self.stands_for(two, *number).0;
+        }
+        if one.is_wild() || two.is_wild() {
+            return true;
+        }
+        if *one == Type::Null || *two == Type::Null {
+            return one.may_be_null() && two.may_be_null();
+        }
+        let (first, second) = (one.parameters(), two.parameters());
+        if first.is_empty() && second.is_empty() {
+            return one == two;
+        }
+        std::mem::discriminant(one) == std::mem::discriminant(two)
+            && first.into_iter().zip(second).all(|(one, two)| self.unify(one, two))
+    }
+
+    /// Whether a variable may stand for a type, and whether it stood for one before.
+    fn stands_for(&mut self, one: &Type, number: usize) -> (bool, bool) {
+        if *one == Type::Variable(number) {
+            return (true, true);
+        }
+        if let Some(known) = self.known(number).cloned() {
+            if *one == known {
+                return (true, true);
+            }
+            if !self.unify(one, &known) {
+                return (false, true);
+            }
+            let general = Type::most_general(one, &known);
+            if !self.occurs(number, &general) {
+                self.0[number] = Some(general);
+            }
+            return (true, true);
+        }
+        if self.occurs(number, one) || number >= self.0.len() {
+            return (false, false);
+        }
+        self.0[number] = Some(one.clone());
+        (true, false)
+    }
+
+    fn occurs(&self, number: usize, within: &Type) -> bool {
+        match within {
+            Type::Variable(other) if *other == number => true,
+            Type::Variable(other) => self.known(*other).is_some_and(|known| self.occurs(number, known)),
+            other => other.parameters().into_iter().any(|parameter| self.occurs(number, parameter)),
+        }
+    }
+
+    /// The type of two things that stand beside each other; `None` if they do not fit.
+    pub fn joined(&mut self, one: &Type, two: &Type) -> Option<Type> {
+        self.fits(one, two).then(|| Type::most_general(one, two))
+    }
+}
