@@ -1,7 +1,7 @@
 //! The resources that are served at this moment: the built-in ones, and those of definitions that took effect.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use sindri_merge::Shape;
@@ -202,27 +202,27 @@ impl Target {
     }
 }
 
-/// Every served resource, by group and plural.
+/// Every served resource, by group and plural. What nobody added to is shared by every server.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
-    resources: BTreeMap<(String, String), Arc<Resource>>,
+    resources: Arc<BTreeMap<(String, String), Arc<Resource>>>,
 }
 
 impl Registry {
     pub(crate) fn new() -> Self {
-        let mut registry = Self { resources: BTreeMap::new() };
-        for resource in built_in() {
-            registry.resources.insert((resource.group.clone(), resource.plural.clone()), resource.clone());
-        }
-        registry
+        static FRESH: OnceLock<Registry> = OnceLock::new();
+        let place = |resource: &Resource| (resource.group.clone(), resource.plural.clone());
+        let fresh = || built_in().iter().map(|resource| (place(resource), resource.clone())).collect();
+        FRESH.get_or_init(|| Self { resources: Arc::new(fresh()) }).clone()
     }
 
     pub(crate) fn serve(&mut self, resource: Resource) {
-        self.resources.insert((resource.group.clone(), resource.plural.clone()), Arc::new(resource));
+        let place = (resource.group.clone(), resource.plural.clone());
+        Arc::make_mut(&mut self.resources).insert(place, Arc::new(resource));
     }
 
     pub(crate) fn remove(&mut self, group: &str, plural: &str) {
-        self.resources.remove(&(group.to_owned(), plural.to_owned()));
+        Arc::make_mut(&mut self.resources).remove(&(group.to_owned(), plural.to_owned()));
     }
 
     pub(crate) fn resource(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {

@@ -43,7 +43,8 @@ pub(crate) type Shelf = BTreeMap<Place, Entry>;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
-    shelves: BTreeMap<(String, String), Shelf>,
+    /// By group and plural; each in a map of its own, so that whoever looks for a shelf need not copy its name.
+    shelves: BTreeMap<String, BTreeMap<String, Shelf>>,
     revision: u64,
     history: VecDeque<Event>,
     /// The objects that name an owner, by the identity of the owner.
@@ -71,7 +72,7 @@ impl Store {
     }
 
     pub(crate) fn shelf(&self, group: &str, plural: &str) -> Option<&Shelf> {
-        self.shelves.get(&(group.to_owned(), plural.to_owned()))
+        self.shelves.get(group)?.get(plural)
     }
 
     pub(crate) fn get(&self, group: &str, plural: &str, namespace: Option<&str>, name: &str) -> Option<&Entry> {
@@ -90,7 +91,7 @@ impl Store {
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
-        self.shelves.values().flat_map(BTreeMap::values)
+        self.shelves.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
     }
 
     /// The events after a revision, in order.
@@ -122,7 +123,7 @@ impl Store {
         metadata(&mut object).insert("resourceVersion".to_owned(), json!(self.revision.to_string()));
         let object = Arc::new(Stored::new(object));
         let place = place(key.namespace.as_deref(), &key.name);
-        let shelf = self.shelves.entry((key.group.clone(), key.plural.clone())).or_default();
+        let shelf = self.shelves.entry(key.group.clone()).or_default().entry(key.plural.clone()).or_default();
         let previous = shelf.get(&place);
         let key = previous.map_or_else(|| Arc::new(key), |entry| entry.key.clone());
         let before = previous.map(|entry| entry.object.clone());
@@ -133,7 +134,7 @@ impl Store {
 
     /// Reads the objects of a resource anew: as they are found from now on, which is no change of them.
     pub(crate) fn reread(&mut self, group: &str, plural: &str, read: impl Fn(&mut Value)) {
-        let shelf = self.shelves.get_mut(&(group.to_owned(), plural.to_owned()));
+        let shelf = self.shelves.get_mut(group).and_then(|shelves| shelves.get_mut(plural));
         for entry in shelf.into_iter().flat_map(BTreeMap::values_mut) {
             let mut object = Value::clone(&entry.object);
             read(&mut object);
@@ -143,7 +144,7 @@ impl Store {
 
     /// Removes an object. `None` when it is not there.
     pub(crate) fn remove(&mut self, at: Timestamp, key: &StoredKey) -> Option<Event> {
-        let shelf = self.shelves.get_mut(&(key.group.clone(), key.plural.clone()))?;
+        let shelf = self.shelves.get_mut(&key.group)?.get_mut(&key.plural)?;
         let entry = shelf.remove(&place(key.namespace.as_deref(), &key.name))?;
         self.revision += 1;
         let mut last = Value::clone(&entry.object);
@@ -210,5 +211,28 @@ impl Store {
         if let Some(event) = self.history.pop_front() {
             self.compacted = event.revision;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_holds_nothing_of_one_whose_name_begins_with_its_own() {
+        let mut store = Store::default();
+        for namespace in ["a", "a-b", "a0", "aa", "b"] {
+            let key = StoredKey {
+                group: String::new(),
+                version: "v1".to_owned(),
+                kind: "ConfigMap".to_owned(),
+                plural: "configmaps".to_owned(),
+                namespace: Some(namespace.to_owned()),
+                name: "x".to_owned(),
+            };
+            store.put(Timestamp::UNIX_EPOCH, key, json!({}));
+        }
+        let here: Vec<_> = store.in_namespace("", "configmaps", "a").map(|entry| &entry.key.namespace).collect();
+        assert_eq!(here, [&Some("a".to_owned())]);
     }
 }

@@ -100,14 +100,14 @@ impl<'a> Walk<'a> {
         new_list: &'a [Value],
     ) {
         // Telling items apart is dear.
-        if old_list == new_list && old == new {
+        if old == new {
             return;
         }
         if let (Some((old, item)), Some((new, _))) = (shape.items(old_list), shape.items(new_list)) {
             self.lists(item, &old, &new);
         } else if let (Some((old, item)), Some((new, _))) = (shape.groups(old_list), shape.groups(new_list)) {
             self.grouped(item, &old, &new);
-        } else if old != new {
+        } else {
             self.note(Found::Modified);
         }
     }

@@ -25,9 +25,9 @@ pub enum PathElement {
 impl PathElement {
     fn to_fields_v1(&self) -> String {
         match self {
-            Self::Field(name) => format!("f:{name}"),
-            Self::Key(keys) => format!("k:{keys}"),
-            Self::Value(value) => format!("v:{value}"),
+            Self::Field(name) => ["f:", name].concat(),
+            Self::Key(keys) => ["k:", keys].concat(),
+            Self::Value(value) => ["v:", value].concat(),
         }
     }
 

@@ -22,11 +22,8 @@ pub(super) fn read_all(schemas: &Map<String, Value>) -> (Vec<Type>, Names) {
 /// The type that a schema describes itself, whatever it refers to.
 pub(super) fn read(name: &str, schema: &Value, names: &Names) -> Type {
     let sort = sort_of(short(name), schema);
-    let element = match sort {
-        Sort::Map => schema.get("additionalProperties"),
-        Sort::List => schema.get("items"),
-        _ => None,
-    };
+    let values = schema.get("additionalProperties").filter(|_| sort == Sort::Map);
+    let element = values.or_else(|| schema.get("items").filter(|_| sort == Sort::List));
     Type {
         name: name.to_owned(),
         short_name: short(name).to_owned(),

@@ -207,7 +207,7 @@ fn restored(object: &Value, fields: &[(&'static str, Option<Value>)]) -> Vec<(&'
 
 /// Whether the managers should be forgotten.
 fn asks_for_reset(object: &Value) -> bool {
-    let managers = at(&object, "/metadata/managedFields").and_then(Value::as_array);
+    let managers = at(object, "/metadata/managedFields").and_then(Value::as_array);
     managers.is_some_and(|list| list.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty)))
 }
 
