@@ -203,9 +203,8 @@ pub(crate) fn aggregated_discovery(request: &Request) -> Option<Notation> {
         if asked.iter().all(|(name, value)| clause.parameter(name) == Some(value)) {
             return Some(notation);
         }
-        if clause.parameter("as").is_none() {
-            return None;
-        }
+        // A clause that asks for no form asks for the classic one.
+        clause.parameter("as")?;
     }
     None
 }

@@ -1,6 +1,7 @@
 //! What goes into the machine: requests, and the faults that a simulated world adds to them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 use bytes::Bytes;
@@ -121,10 +122,9 @@ impl Request {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decode(name, true).ok_or_else(malformed)?;
             let value = decode(value, true).ok_or_else(malformed)?;
-            if parameters.contains_key(&name) {
-                repeated.push((name, value));
-            } else {
-                parameters.insert(name, value);
+            match parameters.entry(name) {
+                Entry::Occupied(known) => repeated.push((known.key().clone(), value)),
+                Entry::Vacant(place) => drop(place.insert(value)),
             }
         }
         let path = decode(path, false).ok_or_else(malformed)?;

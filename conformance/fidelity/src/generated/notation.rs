@@ -28,15 +28,14 @@ pub fn vary(seed: u64, index: u64, steps: &mut [Value]) {
     let mut dice = Dice::new(seed ^ SALT, index);
     for step in steps {
         let kind = kind_of(step);
-        let of_hundred = if kind.is_some_and(|kind| kind.custom) { CUSTOM } else { BODIES };
-        match kind {
-            Some(kind) if step["step"] == "bad input" && method(step) == "POST" => {
-                if !kind.custom && dice.percent(BAD) {
-                    damage(&mut dice, kind, step);
-                }
+        let is_custom = kind.is_some_and(|kind| kind.custom);
+        let is_bad = step["step"] == "bad input" && method(step) == "POST";
+        if let (Some(kind), true, false) = (kind, is_bad, is_custom) {
+            if dice.percent(BAD) {
+                damage(&mut dice, kind, step);
             }
-            _ if dice.percent(of_hundred) => say_body(step),
-            _ => {}
+        } else if dice.percent(if is_custom { CUSTOM } else { BODIES }) {
+            say_body(step);
         }
         let often = if step.get("watch").is_some() { WATCHES } else { ANSWERS };
         let can_ask = step.get("accept").is_none() && step.get("read").is_none();

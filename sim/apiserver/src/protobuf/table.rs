@@ -71,12 +71,15 @@ pub(super) enum Of {
 
 impl Of {
     fn parse(text: &str) -> Self {
-        let prefixed: [(&str, fn(Box<Self>) -> Self); 3] =
-            [("*", Self::Optional), ("[]", Self::List), ("{}", Self::Map)];
-        for (prefix, make) in prefixed {
-            if let Some(inner) = text.strip_prefix(prefix) {
-                return make(Box::new(Self::parse(inner)));
-            }
+        let inner = |text: &str| Box::new(Self::parse(text));
+        if let Some(text) = text.strip_prefix('*') {
+            return Self::Optional(inner(text));
+        }
+        if let Some(text) = text.strip_prefix("[]") {
+            return Self::List(inner(text));
+        }
+        if let Some(text) = text.strip_prefix("{}") {
+            return Self::Map(inner(text));
         }
         match text {
             "s" => Self::Text,

@@ -105,8 +105,8 @@ fn an_event_has_its_length_before_it_and_is_read_again() {
 #[test]
 fn managers_have_their_fields_in_the_order_of_paths() {
     let port = |number: u16| format!("k:{{\"port\":{number},\"protocol\":\"TCP\"}}");
-    let fields: Map<String, Value> =
-        [port(443), port(80), ".".to_owned()].into_iter().map(|name| (name, json!({}))).collect();
+    let names = [port(443), port(80), ".".to_owned()];
+    let fields: Map<String, Value> = names.into_iter().map(|name| (name, json!({}))).collect();
     let managers = json!([{"manager": "m", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields}}]);
     let object = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"managedFields": managers}});
     let written = write(&object).expect("a built-in kind");

@@ -121,6 +121,10 @@ impl ApiServer {
         check_verb(request, &target, &path.namespace, &name, subresource)?;
         let of_list = name.is_empty() && request.method == Method::GET;
         let is_custom = target.resource.custom;
+        if is_custom && request.method == Method::PATCH && subresource != "scale" {
+            // What is sent is looked at before what is wanted.
+            patch::check_media(patch::media_of(request), is_custom)?;
+        }
         let is_stream = request.method == Method::GET && request.flag("watch") && subresource != "status";
         let wanted = media::wanted(request, media::Subject { is_custom, of_list, is_stream })?;
         let translated = protobuf_body(request, &target);

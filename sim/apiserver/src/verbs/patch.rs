@@ -10,6 +10,7 @@ use crate::error::{ApiError, FieldError};
 use crate::journal::Verb;
 use crate::pointer::{at, group_version, list, metadata, text, uid};
 use crate::render::convert;
+use crate::request::Request;
 use crate::server::ApiServer;
 use crate::stored::Stored;
 use crate::types::{applied as typed_merge, decode, types};
@@ -20,14 +21,23 @@ const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
+/// The type of a patch.
+pub(super) fn media_of(request: &Request) -> &str {
+    request.headers.content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Whether there is such a type of patch.
+pub(super) fn check_media(media: &str, is_custom: bool) -> Result<(), ApiError> {
+    if matches!(media, APPLY | JSON | MERGE) || media == STRATEGIC && !is_custom {
+        return Ok(());
+    }
+    Err(if is_custom { ApiError::unsupported_media(&[JSON, MERGE, APPLY]) } else { ApiError::unsupported_patch() })
+}
+
 impl ApiServer {
     pub(super) fn patch(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
-        let media = call.request.headers.content_type.split(';').next().unwrap_or_default().trim();
-        let custom = call.target.resource.custom;
-        if !matches!(media, APPLY | JSON | MERGE) && (media != STRATEGIC || custom) {
-            let known = [JSON, MERGE, APPLY];
-            return Err(if custom { ApiError::unsupported_media(&known) } else { ApiError::unsupported_patch() });
-        }
+        let media = media_of(call.request);
+        check_media(media, call.target.resource.custom)?;
         let options = call.options("PatchOptions")?;
         let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
         if media == APPLY {
