@@ -133,7 +133,8 @@ impl ApiServer {
         }
         encode::settle(call.target.version.typed, &mut object);
         self.check_allocation(call, &object)?;
-        check(call, Some(&live), &object, immutable, &emptied)?;
+        let kept = validate::kept_mistakes(&call.target, &live, &object);
+        check(call, Some(&live), &object, immutable, &emptied).map_err(|error| error.with_warnings(&kept))?;
         if let Some(why) = self.resize_mistake(call, &live, &object) {
             return Err(ApiError::forbidden(&call.target.resource, &call.name, why));
         }
@@ -146,7 +147,7 @@ impl ApiServer {
         if !call.status() {
             warnings.extend(validate::service_warnings(&call.target, &object));
         }
-        warnings.extend(validate::kept_mistakes(&call.target, &live, &object));
+        warnings.extend(kept);
         object["apiVersion"] = json!(call.target.storage_api_version());
         // What the real server keeps of a new claim is not what it reads from it: the next write always writes.
         let rewritten = call.target.resource.is("", "persistentvolumeclaims") && self.is_new(call);
