@@ -98,23 +98,36 @@ fn unreachable_webhook(webhook: &Value, name: &str, place: &str) -> ApiError {
     ApiError::new(500, "InternalError", format!("Internal error occurred: {why}"), Some(details))
 }
 
-/// The words of the first rule that does not hold.
+/// The words of the first rule that does not hold, or that fails where failing denies.
 fn broken(policy: &Value, live: Option<&Value>, object: &Value) -> Option<String> {
     let nothing = Value::Null;
     let variables = [("object", Cel::of(object)), ("oldObject", Cel::of(live.unwrap_or(&nothing)))];
     let names = ["object", "oldObject"].map(|name| (name, Type::Dyn));
+    let is_lenient = text(policy, "/spec/failurePolicy") == "Ignore";
     list(policy, "/spec/validations").iter().find_map(|validation| {
         let expression = text(validation, "/expression");
-        // What cannot be evaluated denies nothing here: the policy of failures is not known.
+        // What cannot be compiled here, because it needs what is left out, denies nothing.
         let program = Program::compile(expression, &names).ok()?;
-        if !matches!(program.evaluate(&variables), Ok(Cel::Bool(false))) {
-            return None;
+        match program.evaluate(&variables) {
+            Ok(Cel::Bool(true)) => None,
+            Ok(_) => Some(words(validation, &variables, &names)),
+            Err(_) if is_lenient => None,
+            Err(failure) => Some(format!("expression '{expression}' resulted in error: {failure}")),
         }
-        Some(match text(validation, "/message") {
-            "" => format!("failed expression: {expression}"),
-            message => message.to_owned(),
-        })
     })
+}
+
+/// What a rule says about itself: words that it finds, words that it has, or itself.
+fn words(validation: &Value, variables: &[(&str, Cel<'_>)], names: &[(&str, Type)]) -> String {
+    let finder = text(validation, "/messageExpression");
+    let program = Some(finder).filter(|finder| !finder.is_empty()).and_then(|it| Program::compile(it, names).ok());
+    let found = program.as_ref().and_then(|program| program.evaluate(variables).ok());
+    let said = found.as_ref().and_then(Cel::as_text).map(str::trim).filter(|said| !said.is_empty());
+    match (said, text(validation, "/message")) {
+        (Some(said), _) if !said.contains('\n') => said.to_owned(),
+        (_, "") => format!("failed expression: {}", text(validation, "/expression").trim()),
+        (_, message) => message.trim().to_owned(),
+    }
 }
 
 fn denied(resource: &Resource, name: &str, policy: &str, binding: &str, why: &str) -> ApiError {

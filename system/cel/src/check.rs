@@ -13,8 +13,12 @@ use crate::types::{Substitution, Type};
 /// The type of a rule, or what is wrong with it. Names are declared with their types.
 pub(crate) fn check(node: &Node, declared: &[(&str, Type)]) -> Result<Type, Vec<Issue>> {
     let names = declared.iter().map(|(name, known)| ((*name).to_owned(), known.clone())).collect();
-    let mut checker = Checker { names, known: Substitution::default(), issues: Vec::new() };
+    let mut checker =
+        Checker { names, known: Substitution::default(), issues: Vec::new(), later: Vec::new(), mixed: 0 };
     let found = checker.check(node);
+    if checker.issues.is_empty() {
+        checker.issues = std::mem::take(&mut checker.later);
+    }
     if checker.issues.is_empty() { Ok(checker.known.resolved(&found, true)) } else { Err(checker.issues) }
 }
 
@@ -23,6 +27,10 @@ struct Checker {
     names: Vec<(String, Type)>,
     known: Substitution,
     issues: Vec<Issue>,
+    /// What is told only if there is nothing else.
+    later: Vec<Issue>,
+    /// How many calls there are around a place within which a list may hold anything.
+    mixed: usize,
 }
 
 impl Checker {
@@ -143,7 +151,13 @@ impl Checker {
         let Some(before) = before else { return found };
         match self.known.joined(&before, &found) {
             Some(joined) => joined,
-            None => self.mismatch(place, &before, &found),
+            None => {
+                if self.mixed == 0 {
+                    let words = format!("expected type '{before}' but found '{found}'");
+                    self.later.push(Issue { line: place.line, column: place.column, words });
+                }
+                Type::Dyn
+            }
         }
     }
 
@@ -163,11 +177,14 @@ impl Checker {
     }
 
     fn call(&mut self, place: Place, name: &str, is_member: bool, arguments: &[Node]) -> Type {
+        // What is put into a text may be anything.
+        self.mixed += usize::from(name == "format");
         // The real checker looks at what is called last.
         let (target, rest) = arguments.split_at(usize::from(is_member).min(arguments.len()));
         let rest: Vec<Type> = rest.iter().map(|argument| self.check(argument)).collect();
         let mut found: Vec<Type> = target.iter().map(|target| self.check(target)).collect();
         found.extend(rest);
+        self.mixed -= usize::from(name == "format");
         if overloads(name).is_none() || functions::named(name).is_none() {
             return self.undeclared(place, name);
         }
@@ -213,7 +230,11 @@ impl Checker {
         if let Some(Node { place, kind: Kind::Text(text) }) = arguments.get(position)
             && !is_right(text)
         {
-            self.issue(*place, format!("invalid {name} argument"));
+            self.later.push(Issue {
+                line: place.line,
+                column: place.column,
+                words: format!("invalid {name} argument"),
+            });
         }
     }
 

@@ -200,7 +200,7 @@ impl Reader<'_> {
             "argument must be a simple name"
         };
         let names = names.iter().map(|name| self.variable(name, words)).collect::<Result<Vec<_>, _>>()?;
-        let parts = rest.iter().map(|part| self.boxed(part, depth)).collect::<Result<Vec<_>, _>>()?;
+        let parts = rest.iter().map(|part| self.read(part, depth + 1)).collect::<Result<Vec<_>, _>>()?;
         let over = self.boxed(over, depth)?;
         let mut names = names.into_iter();
         let Some((first, purpose)) = names.next().zip(purpose(name, parts)) else { return Ok(None) };
@@ -236,8 +236,8 @@ impl Reader<'_> {
 }
 
 /// What a loop with this name is for.
-fn purpose(name: &str, parts: Vec<Box<Node>>) -> Option<Purpose> {
-    let mut parts = parts.into_iter();
+fn purpose(name: &str, parts: Vec<Node>) -> Option<Purpose> {
+    let mut parts = parts.into_iter().map(Box::new);
     Some(match (name, parts.next()?, parts.next()) {
         ("all", test, None) => Purpose::All(test),
         ("exists", test, None) => Purpose::Exists(test),

@@ -4,8 +4,9 @@
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
-/// The most memory that a compiled pattern takes.
-const BYTES_MAX: usize = 1 << 20;
+/// The most memory that a compiled pattern takes, and one of a rule that is evaluated, whose author is not trusted.
+const BYTES_MAX: usize = 10 << 20;
+const RULE_BYTES_MAX: usize = 1 << 20;
 /// The most groups inside of each other.
 const NESTING_MAX: u32 = 100;
 /// How often something may be repeated by a number.
@@ -26,9 +27,18 @@ pub struct PatternError {
 impl Pattern {
     /// Reads a pattern.
     pub fn new(text: &str) -> Result<Self, PatternError> {
+        Self::within(text, BYTES_MAX)
+    }
+
+    /// Reads a pattern of a rule, which may not be as large.
+    pub(crate) fn of_rule(text: &str) -> Result<Self, PatternError> {
+        Self::within(text, RULE_BYTES_MAX)
+    }
+
+    fn within(text: &str, bytes_max: usize) -> Result<Self, PatternError> {
         let translated = Translation { text, at: 0, groups: Vec::new(), out: String::new() }.run()?;
-        let regex = RegexBuilder::new(&translated).size_limit(BYTES_MAX).nest_limit(NESTING_MAX).build();
-        regex.map(Self).map_err(|_| error("invalid or unsupported Perl syntax", text))
+        let regex = RegexBuilder::new(&translated).size_limit(bytes_max).nest_limit(NESTING_MAX).build();
+        regex.map(Self).map_err(|_| error("expression too large", text))
     }
 
     /// Whether it is anywhere in a text.
@@ -213,8 +223,7 @@ impl<'t> Translation<'t> {
                 '\\' => {
                     self.escape(true)?;
                 }
-                '-' => self.dash(is_first)?,
-                '[' | ']' | '&' | '~' => {
+                '-' | '[' | ']' | '&' | '~' => {
                     self.out.push('\\');
                     self.take(1);
                 }
@@ -223,17 +232,6 @@ impl<'t> Translation<'t> {
             self.range()?;
             is_first = false;
         }
-    }
-
-    /// A dash that stands for itself.
-    fn dash(&mut self, is_first: bool) -> Result<(), PatternError> {
-        let is_last = self.rest()[1..].starts_with(']');
-        if !is_first && !is_last && !self.rest()[1..].starts_with('-') {
-            let end = self.rest().char_indices().nth(2).map_or(self.rest().len(), |(at, _)| at);
-            return Err(error("invalid character class range", &self.rest()[..end]));
-        }
-        self.literal("\\-");
-        Ok(())
     }
 
     /// After something in brackets: `-` and an end make it a range.
@@ -401,6 +399,7 @@ mod tests {
             (r"^[&&~~]$", "&", true),
             (r"^[^-]$", "-", false),
             (r"^[a-]$", "-", true),
+            (r"^[a-z0-9-\p{L}]+$", "a-ß", true),
             (r"^\x41\pL$", "Aä", true),
             ("^$", "", true),
             ("", "anything", true),

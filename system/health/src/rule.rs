@@ -36,7 +36,8 @@ pub(crate) fn assess(object: Object<'_>) -> Option<Health> {
         Ok(Cel::Bool(true)) => Health::ready("RuleHolds", ""),
         Ok(Cel::Bool(false)) => Health::progressing("RuleDoesNotHold", format!("not yet: {rule}")),
         Ok(other) => {
-            let message = format!("{READY_ANNOTATION}: it gives {}, not true or false: {rule}", other.kind());
+            let message =
+                format!("{READY_ANNOTATION}: it gives a value of type {}, not true or false: {rule}", other.kind());
             Health::failing("RuleNotBoolean", message)
         }
         Err(failure @ Failure::Wrong { .. }) => {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use sindri_cel::{Pattern, time};
 
 /// Formats that are a pattern and nothing else.
-const PATTERNS: [(&str, &str); 13] = [
+const PATTERNS: [(&str, &str); 12] = [
     ("byte", r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"),
     ("bsonobjectid", r"^[0-9a-fA-F]{24}$"),
     ("hexcolor", r"^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"),
@@ -25,13 +25,9 @@ const PATTERNS: [(&str, &str); 13] = [
     ("uuid3", r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$"),
     ("uuid4", r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"),
     ("uuid5", r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"),
-    (
-        "hostname",
-        r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$",
-    ),
 ];
 /// Formats that are more, or anything.
-const OTHERS: [&str; 16] = [
+const OTHERS: [&str; 17] = [
     "cidr",
     "creditcard",
     "date",
@@ -39,6 +35,7 @@ const OTHERS: [&str; 16] = [
     "datetime",
     "duration",
     "email",
+    "hostname",
     "ipv4",
     "ipv6",
     "isbn",
@@ -53,6 +50,7 @@ const OTHERS: [&str; 16] = [
 const HOSTNAME_BYTES_MAX: usize = 255;
 const LABEL_BYTES_MAX: usize = 63;
 const LONG_NAME_BYTES_MAX: usize = 253;
+const SSN_BYTES: usize = 11;
 
 static COMPILED: LazyLock<Vec<(&str, Pattern)>> = LazyLock::new(|| {
     let compiled = PATTERNS.into_iter().filter_map(|(name, pattern)| Some((name, Pattern::new(pattern).ok()?)));
@@ -77,6 +75,7 @@ pub(super) fn fits(format: &str, text: &str) -> Option<bool> {
         "date-time" | "datetime" => is_time(text),
         "duration" => time::schema_duration(text).is_some(),
         "email" => is_mail(text),
+        "hostname" => is_hostname(text),
         "ipv4" => text.contains('.') && address(text).is_some(),
         "ipv6" => text.contains(':') && address(text).is_some(),
         "isbn" => is_short_number(text) || is_long_number(text),
@@ -90,11 +89,39 @@ pub(super) fn fits(format: &str, text: &str) -> Option<bool> {
 
 fn is_short(format: &str, text: &str) -> bool {
     match format {
-        "hostname" => text.len() <= HOSTNAME_BYTES_MAX && text.split('.').all(|label| label.len() <= LABEL_BYTES_MAX),
         "k8s-short-name" => text.len() <= LABEL_BYTES_MAX,
         "k8s-long-name" => text.len() <= LONG_NAME_BYTES_MAX,
+        // The pattern would do without what is between the digits.
+        "ssn" => text.len() == SSN_BYTES,
         _ => true,
     }
+}
+
+/// One label, or several of which the last is made of letters.
+fn is_hostname(text: &str) -> bool {
+    static ODD: LazyLock<Option<Pattern>> = LazyLock::new(|| Pattern::new(r"^[\p{S}\p{L}]$").ok());
+    let fits = |letter: char| {
+        let is_odd = || ODD.as_ref().is_some_and(|pattern| pattern.is_in(letter.encode_utf8(&mut [0; 4])));
+        letter.is_ascii_alphanumeric() || is_odd()
+    };
+    let is_inner = |label: &str| {
+        let ends = label.starts_with(fits) && label.ends_with(fits);
+        ends && label.chars().all(|letter| letter == '-' || fits(letter))
+    };
+    let is_short = text.len() <= HOSTNAME_BYTES_MAX && text.split('.').all(|label| label.len() <= LABEL_BYTES_MAX);
+    is_short
+        && match text.rsplit_once('.') {
+            None => text.starts_with(fits) && text.chars().filter(|letter| *letter != '-').all(fits) && is_single(text),
+            Some((labels, last)) => {
+                labels.split('.').all(is_inner) && last.chars().count() >= 2 && last.chars().all(char::is_alphabetic)
+            }
+        }
+}
+
+/// A single label has at most one dash, after its first letter.
+fn is_single(label: &str) -> bool {
+    let dash = label.char_indices().filter(|(_, letter)| *letter == '-').map(|(at, _)| label[..at].chars().count());
+    dash.into_iter().all(|at| at == 1) && !label.contains("--")
 }
 
 /// A day, then `T` or `t`, and a time of the day with an offset.

@@ -13,15 +13,17 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 
 /// Everything that is wrong with the schema of a version.
 pub(super) fn validate(schema: &Value, place: &str) -> Vec<FieldError> {
-    let mut errors = structural::validate(schema, place);
-    if errors.is_empty() {
+    // A schema that says what none may say is not looked at any further.
+    let is_readable = is_supported(schema);
+    let mut errors = if is_readable { structural::validate(schema, place) } else { Vec::new() };
+    if errors.is_empty() && is_readable {
         defaults(schema, place, &mut errors);
     }
     if flag(schema, "nullable") {
         errors.push(FieldError::forbidden(format!("{place}.nullable"), "nullable cannot be true at the root"));
     }
     // Rules are looked at only where everything else is as it should be.
-    let is_structural = errors.is_empty();
+    let is_structural = errors.is_empty() && is_readable;
     let mut mistakes = Vec::new();
     keywords(schema, place, &mut mistakes);
     if is_structural && mistakes.is_empty() {
@@ -125,9 +127,21 @@ fn kinds(schema: &Value, place: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Words of JSON schemas that definitions do not have.
+const UNSUPPORTED: [&str; 6] = ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+
+fn says(schema: &Value, name: &str) -> bool {
+    schema.get(name).is_some_and(|value| !value.is_null())
+}
+
+fn is_supported(schema: &Value) -> bool {
+    !UNSUPPORTED.iter().any(|name| says(schema, name))
+        && below(schema, "").into_iter().all(|(_, below, _)| is_supported(below))
+}
+
 fn unsupported(schema: &Value, place: &str, errors: &mut Vec<FieldError>) {
-    for name in ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"] {
-        if schema.get(name).is_some_and(|value| !value.is_null()) {
+    for name in UNSUPPORTED {
+        if says(schema, name) {
             errors.push(FieldError::forbidden(format!("{place}.{name}"), &format!("{name} is not supported")));
         }
     }

@@ -8,6 +8,9 @@ use crate::error::FieldError;
 /// What is never subject to the schema of an object.
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
+/// Whole numbers below this are told apart when they are written with a fraction.
+const WHOLE_END: f64 = 9_007_199_254_740_992.0;
+
 fn keeps_unknown(schema: &Value) -> bool {
     schema.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(true))
 }
@@ -77,6 +80,21 @@ pub(crate) fn drop_nulls(schema: &Value, value: &mut Value) {
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Writes numbers without a fraction as whole numbers, as Go does.
+pub(crate) fn settle_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < WHOLE_END);
+            if let (true, Some(whole)) = (number.is_f64(), whole) {
+                *value = json!(whole as i64);
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(settle_numbers),
+        Value::Object(map) => map.values_mut().for_each(settle_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 

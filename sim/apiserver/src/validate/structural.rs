@@ -183,7 +183,7 @@ fn nested(schema: &Value, is_usual: bool, place: &str, errors: &mut Vec<FieldErr
             errors.push(FieldError::forbidden(place, "must not be specified in a nested context"));
         }
     }
-    let is_said = |value: &Value| !matches!(value, Value::Null | Value::Bool(false)) && *value != Value::from("");
+    let is_said = |value: &Value| !matches!(value, Value::Null | Value::Bool(false)) && *value != "";
     for (name, why) in FORBIDDEN.iter().filter(|(name, _)| schema.get(*name).is_some_and(is_said)) {
         errors.push(FieldError::forbidden(format!("{place}.{name}"), why));
     }

@@ -1,7 +1,10 @@
 //! What the keywords of a schema say about a value: its type, its bounds, its form, and which of several schemas it fits.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::{Map, Value, json};
-use sindri_cel::Pattern;
+use sindri_cel::{Pattern, PatternError};
 
 use super::formats;
 use super::rules::{correlated, list_keys};
@@ -13,6 +16,9 @@ const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
 const ROOT: &str = "<nil>";
 /// Whole numbers beyond this are no longer told apart when they are written with a fraction.
 const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
+
+/// How many patterns are remembered.
+const PATTERNS_MAX: usize = 256;
 
 /// A value with its place, and the one before it as far as it can be told: what did not change may stay as it is.
 #[derive(Clone, Copy)]
@@ -31,18 +37,19 @@ pub(super) fn check(schema: &Value, place: Place<'_>, errors: &mut Vec<FieldErro
     if !path.is_empty() && !has_type(schema, value) {
         errors.push(wrong_type(schema, value, path));
     }
-    choice(schema, value, path, errors);
-    if value.is_null() {
-        return;
+    if !value.is_null() {
+        alternatives(schema, value, path, errors);
     }
     match value {
         Value::Number(_) => number(schema, value, path, errors),
         Value::String(text) => string(schema, value, text, path, errors),
         Value::Array(list) => array(schema, place, list, errors),
-        Value::Object(map) => object(schema, place, map, errors),
-        Value::Null | Value::Bool(_) => {}
+        Value::Null | Value::Bool(_) | Value::Object(_) => {}
     }
-    alternatives(schema, value, path, errors);
+    choice(schema, value, path, errors);
+    if let Value::Object(map) = value {
+        object(schema, place, map, errors);
+    }
 }
 
 fn flag(schema: &Value, name: &str) -> bool {
@@ -108,26 +115,42 @@ fn limit(schema: &Value, name: &str) -> Option<usize> {
 }
 
 fn string(schema: &Value, value: &Value, text: &str, path: &str, errors: &mut Vec<FieldError>) {
-    let length = text.chars().count();
-    if let Some(least) = limit(schema, "minLength").filter(|least| length < *least) {
-        errors.push(refusal(value, path, &format!("be at least {least} chars long")));
-    }
-    if let Some(most) = limit(schema, "maxLength").filter(|most| length > *most) {
-        errors.push(FieldError::too_long(path, most));
-    }
-    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str).filter(|pattern| !pattern.is_empty()) {
-        match Pattern::new(pattern) {
-            Ok(known) if known.is_in(text) => {}
-            Ok(_) => errors.push(refusal(value, path, &format!("match '{pattern}'"))),
-            Err(error) => {
-                errors.push(refusal(value, path, &format!("match '{pattern}, but pattern is invalid: {error}'")));
-            }
-        }
-    }
+    errors.extend(form(schema, value, text, path));
     let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
     if formats::fits(format, text) == Some(false) {
         let why = format!("{path} in body must be of type {format}: {value}");
         errors.push(FieldError::type_invalid(path, value, &why));
+    }
+}
+
+/// Reads a pattern, and remembers it: the same few are asked for again and again.
+fn compiled(pattern: &str) -> Result<Pattern, PatternError> {
+    static KNOWN: Mutex<BTreeMap<String, Pattern>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known.get(pattern) {
+        return Ok(found.clone());
+    }
+    let read = Pattern::new(pattern)?;
+    if known.len() < PATTERNS_MAX {
+        known.insert(pattern.to_owned(), read.clone());
+    }
+    Ok(read)
+}
+
+/// The first of length and pattern that is wrong.
+fn form(schema: &Value, value: &Value, text: &str, path: &str) -> Option<FieldError> {
+    let length = text.chars().count();
+    if let Some(most) = limit(schema, "maxLength").filter(|most| length > *most) {
+        return Some(FieldError::too_long(path, most));
+    }
+    if let Some(least) = limit(schema, "minLength").filter(|least| length < *least) {
+        return Some(refusal(value, path, &format!("be at least {least} chars long")));
+    }
+    let pattern = schema.get("pattern").and_then(Value::as_str).filter(|pattern| !pattern.is_empty())?;
+    match compiled(pattern) {
+        Ok(known) if known.is_in(text) => None,
+        Ok(_) => Some(refusal(value, path, &format!("match '{pattern}'"))),
+        Err(error) => Some(refusal(value, path, &format!("match '{pattern}, but pattern is invalid: {error}'"))),
     }
 }
 
@@ -156,9 +179,11 @@ fn object(schema: &Value, place: Place<'_>, map: &Map<String, Value>, errors: &m
     let path = place.path;
     if let Some(least) = limit(schema, "minProperties").filter(|least| map.len() < *least) {
         errors.push(refusal(&json!(map.len()), path, &format!("have at least {least} properties")));
+        return;
     }
     if let Some(most) = limit(schema, "maxProperties").filter(|most| map.len() > *most) {
         errors.push(too_many(path, map.len(), most));
+        return;
     }
     if flag(schema, "x-kubernetes-embedded-resource") {
         embedded(map, path, errors);

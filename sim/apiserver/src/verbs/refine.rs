@@ -52,6 +52,7 @@ pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> Emptied {
             schema::drop_nulls(rules, object);
         }
         schema::fill_defaults(rules, object);
+        schema::settle_numbers(object);
     }
     metadata(object).retain(|_, value| !value.is_null() && !value.as_object().is_some_and(serde_json::Map::is_empty));
     emptied

@@ -138,7 +138,8 @@ impl ApiServer {
         }
         encode::settle(call.target.version.typed, &mut object);
         self.check_allocation(call, &object)?;
-        check(call, Some(&live), &object, immutable, &emptied)?;
+        let kept = validate::kept_mistakes(&call.target, &live, &object);
+        check(call, Some(&live), &object, immutable, &emptied).map_err(|error| error.with_warnings(&kept))?;
         if let Some(why) = self.resize_mistake(call, &live, &object) {
             return Err(ApiError::forbidden(&call.target.resource, &call.name, why));
         }
@@ -151,7 +152,7 @@ impl ApiServer {
         if !call.status() {
             warnings.extend(validate::service_warnings(&call.target, &object));
         }
-        warnings.extend(validate::kept_mistakes(&call.target, &live, &object));
+        warnings.extend(kept);
         let object = conversion::kept(&call.target, object);
         let fixed = conversion::fixed_mistakes(&call.target, stored, &object);
         if !fixed.is_empty() {

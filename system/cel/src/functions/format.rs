@@ -113,15 +113,17 @@ fn signed(value: i64, written: fn(u64) -> String) -> String {
     if value < 0 { format!("-{size}") } else { size }
 }
 
+/// With the exponent as a power of ten.
 fn exponent(value: f64, digits: usize) -> String {
+    let raised = |character: char| match character {
+        '-' => '⁻',
+        digit => digit.to_digit(10).and_then(|digit| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit as usize)).unwrap_or(digit),
+    };
     let written = format!("{value:.digits$e}");
-    match written.split_once('e') {
-        Some((digits, exponent)) => {
-            let (sign, size) = exponent.strip_prefix('-').map_or(('+', exponent), |size| ('-', size));
-            format!("{digits}e{sign}{size:0>2}")
-        }
-        None => written,
-    }
+    let Some((digits, exponent)) = written.split_once('e') else { return written };
+    let (sign, size) = exponent.strip_prefix('-').map_or(("", exponent), |size| ("-", size));
+    let power: String = format!("{sign}{size:0>2}").chars().map(raised).collect();
+    format!("{digits}×10{power}")
 }
 
 /// As `%s` writes it.

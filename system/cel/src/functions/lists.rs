@@ -20,7 +20,7 @@ pub(super) const TABLE: Table = &[
     ("first", |arguments, _| Ok(Cel::Optional(end(arguments, false)?.map(std::rc::Rc::new)))),
     ("last", |arguments, _| Ok(Cel::Optional(end(arguments, true)?.map(std::rc::Rc::new)))),
     ("lists.range", range),
-    ("sets.contains", |arguments, tools| sets(arguments, tools, |one, two, tools| has_all(one, two, tools))),
+    ("sets.contains", |arguments, tools| sets(arguments, tools, has_all)),
     ("sets.equivalent", |arguments, tools| {
         sets(arguments, tools, |one, two, tools| Ok(has_all(one, two, tools)? && has_all(two, one, tools)?))
     }),

@@ -69,7 +69,8 @@ impl Tools {
             return Ok(Rc::clone(known));
         }
         self.steps.take(text.len() * 8)?;
-        let pattern = Pattern::new(text).map_err(|error| Failure::about(error.to_string(), "error parsing regexp"))?;
+        let pattern =
+            Pattern::of_rule(text).map_err(|error| Failure::about(error.to_string(), "error parsing regexp"))?;
         let pattern = Rc::new(pattern);
         if self.patterns.len() < PATTERNS_MAX {
             self.patterns.insert(text.to_owned(), Rc::clone(&pattern));
