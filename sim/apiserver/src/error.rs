@@ -85,7 +85,6 @@ impl FieldError {
                 | "FieldValueNotSupported"
                 | "FieldValueTooLong"
                 | "FieldValueTooMany"
-                | "FieldValueDuplicate"
                 | "FieldValueTypeInvalid"
         )
     }
