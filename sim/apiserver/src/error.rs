@@ -87,7 +87,6 @@ impl FieldError {
                 | "FieldValueNotSupported"
                 | "FieldValueTooLong"
                 | "FieldValueTooMany"
-                | "FieldValueDuplicate"
                 | "FieldValueTypeInvalid"
         )
     }

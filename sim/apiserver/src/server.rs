@@ -287,9 +287,6 @@ impl ApiServer {
     }
 
     fn answer(&mut self, now: Timestamp, request: &Request) -> Response {
-        if request.body.len() > BODY_BYTES_MAX {
-            return ApiError::too_large(BODY_BYTES_MAX).into_response().in_notation(media::plain_notation(request));
-        }
         let (request, route) = match route(&request.path) {
             Route::Watch(inner) => (&request.as_watch(), *inner),
             other => (request, other),

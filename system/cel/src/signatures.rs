@@ -281,9 +281,20 @@ fn read(line: &str) -> Option<(String, Overload)> {
     let name = words.next()?;
     let arguments: Vec<Type> = words.map(read_type).collect();
     let is_member = name.starts_with('.');
-    let variables = if line.contains('B') && line.contains("A,B") { 2 } else { 1 };
-    let overload = Overload { is_member, arguments, result: read_type(result), variables };
+    let result = read_type(result);
+    let variables = arguments.iter().chain([&result]).map(variables).max().unwrap_or(0);
+    let overload = Overload { is_member, arguments, result, variables };
     Some((name.trim_start_matches('.').to_owned(), overload))
+}
+
+/// How many variables a type has, when they are numbered from zero.
+fn variables(of: &Type) -> usize {
+    match of {
+        Type::Variable(number) => number + 1,
+        Type::List(of) | Type::Optional(of) => variables(of),
+        Type::Map(key, value) => variables(key).max(variables(value)),
+        _ => 0,
+    }
 }
 
 fn read_type(text: &str) -> Type {

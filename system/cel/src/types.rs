@@ -183,8 +183,11 @@ impl Substitution {
     }
 
     pub fn all_fit(&mut self, ones: &[Type], twos: &[Type]) -> bool {
+        if ones.len() != twos.len() {
+            return false;
+        }
         let mut copy = self.clone();
-        let fit = ones.len() == twos.len() && ones.iter().zip(twos).all(|(one, two)| copy.unify(one, two));
+        let fit = ones.iter().zip(twos).all(|(one, two)| copy.unify(one, two));
         if fit {
             *self = copy;
         }

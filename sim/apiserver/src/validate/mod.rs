@@ -36,10 +36,13 @@ pub(crate) fn validate(target: &Target, live: Option<&Value>, object: &Value) ->
     if target.resource.custom {
         if let Some(rules) = &target.version.schema {
             errors.extend(schema::validate(rules, live, object));
-            if !errors.iter().any(FieldError::is_blocking)
-                && let Some(rules) = &target.version.rules
-            {
-                errors.extend(rules.check(live, object).errors);
+            match &target.version.rules {
+                // Of an object that is wrong in its form nobody knows what rules would say.
+                _ if errors.iter().any(FieldError::is_blocking) => {
+                    errors.extend(schema::has_rules(rules).then(rules_not_checked));
+                }
+                Some(rules) => errors.extend(rules.check(live, object).errors),
+                None => {}
             }
         }
     } else if target.resource.is_definition() {
@@ -48,6 +51,11 @@ pub(crate) fn validate(target: &Target, live: Option<&Value>, object: &Value) ->
         errors.extend(builtin::validate(&target.resource.kind, object));
     }
     errors
+}
+
+fn rules_not_checked() -> FieldError {
+    let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+    FieldError::invalid("<nil>", &Value::Null, why)
 }
 
 /// What is wrong with a status that somebody writes.

@@ -135,17 +135,12 @@ pub(crate) fn validate(schema: &Value, live: Option<&Value>, object: &Value) -> 
         .collect();
     let value = Value::Object(content);
     check(schema, Place { value: &value, before: live, path: "" }, &mut errors);
-    let blocking = errors.iter().any(FieldError::is_blocking);
     duplicates(schema, object, "", &mut errors);
-    if blocking && has_rules(schema) {
-        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-        errors.push(FieldError::invalid("<nil>", &Value::Null, why));
-    }
     errors
 }
 
 /// Whether a schema has rules anywhere.
-fn has_rules(schema: &Value) -> bool {
+pub(super) fn has_rules(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.contains_key("x-kubernetes-validations") || map.values().any(has_rules),
         Value::Array(list) => list.iter().any(has_rules),

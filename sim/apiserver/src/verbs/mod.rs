@@ -31,7 +31,7 @@ use crate::registry::Target;
 use crate::request::Request;
 use crate::response::Response;
 use crate::route::Objects;
-use crate::server::{ApiServer, Authorship};
+use crate::server::{ApiServer, Authorship, BODY_BYTES_MAX};
 use crate::stored::Stored;
 use crate::{conversion, discovery, protobuf, render};
 
@@ -114,19 +114,25 @@ impl ApiServer {
             },
         };
         let name = path.name.unwrap_or_default();
-        if subresource.is_empty() && matches!(name.as_str(), "." | "..") {
-            let why = format!("Name parameter invalid: {name:?}: may not be '{name}'");
-            return Err(ApiError::bad_request(why));
+        let is_custom = target.resource.custom;
+        // About instances it is first asked what is wanted.
+        if !is_custom && subresource.is_empty() {
+            check_dots(&name)?;
         }
         check_verb(request, &target, &path.namespace, &name, subresource)?;
         let of_list = name.is_empty() && request.method == Method::GET;
-        let is_custom = target.resource.custom;
         if is_custom && request.method == Method::PATCH && subresource != "scale" {
             // What is sent is looked at before what is wanted.
             patch::check_media(patch::media_of(request), is_custom)?;
         }
         let is_stream = request.method == Method::GET && request.flag("watch") && subresource != "status";
         let wanted = media::wanted(request, media::Subject { is_custom, of_list, is_stream })?;
+        if is_custom && subresource.is_empty() {
+            check_dots(&name)?;
+        }
+        if request.body.len() > BODY_BYTES_MAX {
+            return Err(ApiError::too_large(BODY_BYTES_MAX));
+        }
         let translated = protobuf_body(request, &target);
         let request = translated.as_ref().unwrap_or(request);
         let namespace = path.namespace;
@@ -159,6 +165,13 @@ impl ApiServer {
         };
         Ok(call.written(&written))
     }
+}
+
+fn check_dots(name: &str) -> Result<(), ApiError> {
+    if matches!(name, "." | "..") {
+        return Err(ApiError::bad_request(format!("Name parameter invalid: {name:?}: may not be '{name}'")));
+    }
+    Ok(())
 }
 
 /// The request in JSON, if it is a message. About instances of definitions there are none, but there are options.

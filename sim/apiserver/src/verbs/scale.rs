@@ -46,10 +46,11 @@ impl ApiServer {
             let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
             metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
         }
+        // Rules meet what the scale made, before anything is filled in.
+        check(call, Some(&live), &object, Vec::new(), &Vec::new())?;
         if let Some(rules) = &call.target.version.schema {
             schema::fill_defaults(rules, &mut object);
         }
-        check(call, Some(&live), &object, Vec::new(), &Vec::new())?;
         object["apiVersion"] = json!(conversion::kept_version(&call.target.resource));
         if object == ***stored {
             return Ok(Response::json(200, &scale_of(call, &live)));
