@@ -23,6 +23,8 @@ pub struct Script {
     /// Whether the controllers of a cluster must run. Most exchanges are with the API server alone, where nobody
     /// else writes.
     pub controllers: bool,
+    /// Whether it takes place before all others, because it speaks of the whole server: others make definitions.
+    pub first: bool,
     /// What happens, in order.
     pub steps: Vec<Step>,
     /// The whole file: what it names literally stays as it is in the record.
@@ -133,6 +135,8 @@ struct WrittenScript {
     about: String,
     #[serde(default)]
     controllers: bool,
+    #[serde(default)]
+    first: bool,
     steps: Vec<WrittenStep>,
 }
 
@@ -206,6 +210,7 @@ impl Script {
             name: name.to_owned(),
             about: written.about,
             controllers: written.controllers,
+            first: written.first,
             steps: written.steps.into_iter().map(step).collect::<Result<_, _>>()?,
             text: text.to_owned(),
         })

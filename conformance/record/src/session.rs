@@ -81,7 +81,11 @@ impl Session<'_> {
             (self.say)("recording discovery and OpenAPI".to_owned());
             files.extend(record_documents(target).await.map_err(|error| SessionError::Records(vec![error]))?);
         }
-        let mut records = stream::iter(scripts).map(|script| record_exchange(script, target)).buffer_unordered(AT_ONCE);
+        let recorded = |first: bool, at_once: usize| {
+            let scripts = stream::iter(scripts).filter(move |script| std::future::ready(script.first == first));
+            scripts.map(|script| record_exchange(script, target)).buffer_unordered(at_once)
+        };
+        let mut records = std::pin::pin!(recorded(true, 1).chain(recorded(false, AT_ONCE)));
         let mut done = 0;
         while let Some(record) = records.next().await {
             done += 1;

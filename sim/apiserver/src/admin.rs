@@ -10,15 +10,20 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::access::Wish;
 use crate::controllers::PodRule;
 use crate::error::ApiError;
-use crate::request::{Fault, Request};
+use crate::ids::Ids;
+use crate::request::{Fault, Request, StreamEnd};
 use crate::response::Response;
+use crate::route::route;
 use crate::serve::{Admission, Clock, Gate};
 use crate::shared::SharedServer;
 
 /// How every path of the administrator begins.
 pub(crate) const PREFIX: &str = "/sindri/";
+/// What can be done with objects.
+const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// How many rules there may be.
 const RULES_MAX: usize = 1_000;
 /// The longest delay of a request.
@@ -38,6 +43,21 @@ pub struct FaultRule {
     /// How the path begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// What is done: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verb: Option<String>,
+    /// To which kind, as `kubectl` names it: `configmaps`, `deployments.apps`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    /// In which namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// To which object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// To how many of a hundred requests that fit; the same ones in each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u8>,
     /// How many requests it happens to; without a number, to all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
@@ -67,6 +87,15 @@ pub enum NamedFault {
     Cut,
     /// What is sent is changed by a merge patch.
     Rewrite(Value),
+    /// A watch breaks after so many events.
+    #[serde(rename_all = "camelCase")]
+    BreakStream {
+        /// How many events come through.
+        #[serde(default)]
+        after_events: usize,
+        /// How it breaks.
+        how: StreamEnd,
+    },
 }
 
 impl NamedFault {
@@ -78,6 +107,7 @@ impl NamedFault {
             Self::LoseAnswer => Fault::LoseAnswer,
             Self::Cut => Fault::CutBeforeCommit,
             Self::Rewrite(patch) => Fault::Rewrite(patch.clone()),
+            Self::BreakStream { after_events, how } => Fault::BreakStream { after_events: *after_events, how: *how },
         }
     }
 }
@@ -86,16 +116,41 @@ impl FaultRule {
     fn fits(&self, request: &Request) -> bool {
         self.method.as_deref().is_none_or(|method| request.method.as_str().eq_ignore_ascii_case(method))
             && self.path.as_deref().is_none_or(|path| request.path.starts_with(path))
+            && self.fits_wish(&Wish::of(request, &route(&request.path)))
+    }
+
+    /// Whether what is wanted is what the rule is about. A break in a stream is about watches.
+    fn fits_wish(&self, wish: &Wish) -> bool {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+        let resource = |wanted: &str| match wanted.split_once('.') {
+            Some((plural, group)) => (plural, group) == (wish.resource.as_str(), wish.group.as_str()),
+            None => wanted == wish.resource,
+        };
+        let is_stream = matches!(self.fault, Some(NamedFault::BreakStream { .. }));
+        is(&self.verb, &wish.verb)
+            && self.resource.as_deref().is_none_or(resource)
+            && is(&self.namespace, &wish.namespace)
+            && is(&self.name, &wish.name)
+            && (!is_stream || wish.verb == "watch")
     }
 
     /// What is wrong with the rule itself.
     fn mistake(&self) -> Option<String> {
         let status = match &self.fault {
             Some(NamedFault::Refuse { status, .. }) => *status,
-            Some(NamedFault::LoseAnswer | NamedFault::Cut | NamedFault::Rewrite(_)) | None => 500,
+            Some(
+                NamedFault::LoseAnswer | NamedFault::Cut | NamedFault::Rewrite(_) | NamedFault::BreakStream { .. },
+            )
+            | None => 500,
         };
         if !(400..600).contains(&status) {
             return Some(format!("{status} is no status of a refusal: 400 to 599"));
+        }
+        if let Some(verb) = self.verb.as_ref().filter(|verb| !VERBS.contains(&verb.as_str())) {
+            return Some(format!("{verb:?} is no verb: {}", VERBS.join(", ")));
+        }
+        if let Some(percent) = self.percent.filter(|percent| *percent > 100) {
+            return Some(format!("{percent} of a hundred are too many"));
         }
         let most = u64::try_from(DELAY_MAX.as_millis()).unwrap_or(u64::MAX);
         (self.delay_milliseconds > most).then(|| format!("a request waits at most {most} milliseconds"))
@@ -110,9 +165,9 @@ struct TimeChange {
     freeze: Option<bool>,
 }
 
-#[derive(Default)]
 struct State {
     rules: Vec<FaultRule>,
+    dice: Ids,
     ahead: SignedDuration,
     frozen: Option<Timestamp>,
 }
@@ -128,7 +183,8 @@ impl Admin {
     /// Time comes from here, until it is moved.
     #[must_use]
     pub fn new(base: Clock) -> Self {
-        Self { state: Arc::default(), base }
+        let state = State { rules: Vec::new(), dice: Ids::new(0), ahead: SignedDuration::ZERO, frozen: None };
+        Self { state: Arc::new(Mutex::new(state)), base }
     }
 
     /// The clock of the machine.
@@ -261,7 +317,9 @@ fn read<T: for<'a> Deserialize<'a>>(request: &Request) -> Result<T, ApiError> {
 impl Gate for Admin {
     fn admit(&self, _now: Timestamp, request: &Request) -> Admission {
         self.with(|state| {
-            let Some(index) = state.rules.iter().position(|rule| rule.fits(request)) else {
+            let State { rules, dice, .. } = state;
+            let mut happens = |rule: &FaultRule| rule.percent.is_none_or(|percent| dice.percent(percent));
+            let Some(index) = rules.iter().position(|rule| rule.fits(request) && happens(rule)) else {
                 return Admission::default();
             };
             let rule = &mut state.rules[index];

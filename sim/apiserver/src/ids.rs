@@ -27,6 +27,11 @@ impl Ids {
         mixed ^ (mixed >> 31)
     }
 
+    /// True in so many of a hundred cases.
+    pub(crate) fn percent(&mut self, of_hundred: u8) -> bool {
+        self.next() % 100 < u64::from(of_hundred)
+    }
+
     /// A well-formed version 4 UUID.
     pub(crate) fn uid(&mut self) -> String {
         let mut bytes = [0; 16];

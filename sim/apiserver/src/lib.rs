@@ -51,7 +51,7 @@ pub use admin::{Admin, FaultRule, NamedFault};
 pub use controllers::{PodFate, PodRule};
 pub use jiff::Timestamp;
 pub use journal::{Actor, StoredKey, Verb, Write};
-pub use request::{Credentials, Fault, Headers, Impersonation, Request, RequestError};
+pub use request::{Credentials, Fault, Headers, Impersonation, Request, RequestError, StreamEnd};
 pub use response::Response;
 #[cfg(feature = "client")]
 pub use sandbox::Sandbox;

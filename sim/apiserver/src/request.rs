@@ -203,6 +203,25 @@ pub enum Fault {
     CutBeforeCommit,
     /// What is sent is changed by a merge patch on its way in, as a mutating webhook would change it.
     Rewrite(Value),
+    /// A watch goes on for so many events, and then it breaks. Other requests are answered as always.
+    BreakStream {
+        /// How many events come through.
+        after_events: usize,
+        /// How it breaks.
+        how: StreamEnd,
+    },
+}
+
+/// How a watch can break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StreamEnd {
+    /// It ends as if its time were over.
+    Closed,
+    /// It says that its version is too old, and ends.
+    Expired,
+    /// The connection breaks.
+    Cut,
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[error("the connection was cut")]
 pub(crate) struct Cut;
 
-pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub(crate) type Body = UnsyncBoxBody<Bytes, Cut>;
 
 /// How long a handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -246,7 +246,9 @@ where
 fn answer(front: &Front, response: Response) -> Result<http::Response<Body>, Cut> {
     let (status, headers, body) = match response {
         Response::Cut => return Err(Cut),
-        Response::Full { status, headers, body } => (status, headers, Full::new(body).boxed_unsync()),
+        Response::Full { status, headers, body } => {
+            (status, headers, Full::new(body).map_err(|never: Infallible| match never {}).boxed_unsync())
+        }
         Response::Watch(id) => {
             let headers = front.server.with(|machine| machine.watch_headers(id));
             (200, headers, StreamBody::new(events(front.clone(), id)).boxed_unsync())
@@ -273,10 +275,18 @@ impl Drop for OpenWatch {
     }
 }
 
-fn events(front: Front, id: WatchId) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
-    stream::unfold(OpenWatch { front, id }, |watch| async move {
-        let lines = next_lines(&watch).await?;
-        Some((Ok(Frame::data(lines)), watch))
+fn events(front: Front, id: WatchId) -> impl Stream<Item = Result<Frame<Bytes>, Cut>> + Send {
+    stream::unfold(Some(OpenWatch { front, id }), |watch| async move {
+        let watch = watch?;
+        match next_lines(&watch).await {
+            Some(lines) => Some((Ok(Frame::data(lines)), Some(watch))),
+            None if watch.front.server.with(|machine| machine.watch_is_cut(watch.id)) => {
+                // What was said is sent before the connection breaks.
+                tokio::task::yield_now().await;
+                Some((Err(Cut), None))
+            }
+            None => None,
+        }
     })
 }
 

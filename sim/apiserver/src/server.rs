@@ -196,6 +196,15 @@ impl ApiServer {
             Some(Fault::Refuse { status, retry_after_secs }) => refusal(*status, *retry_after_secs),
             Some(Fault::CutBeforeCommit) => Response::Cut,
             Some(Fault::Rewrite(patch)) => self.answer(now, &request.rewritten(patch)),
+            Some(Fault::BreakStream { after_events, how }) => {
+                let answered = self.answer(now, request);
+                if let Response::Watch(id) = &answered
+                    && let Some(watch) = self.watches.get_mut(id)
+                {
+                    watch.break_after(*after_events, *how);
+                }
+                answered
+            }
             Some(Fault::LoseAnswer) => {
                 if let Response::Watch(id) = self.answer(now, request) {
                     self.close_watch(id);
@@ -235,6 +244,12 @@ impl ApiServer {
     #[must_use]
     pub fn watch_is_closed(&self, id: WatchId) -> bool {
         self.watches.get(&id).is_none_or(Watch::is_closed)
+    }
+
+    /// Whether the connection of a watch breaks where the watch ends.
+    #[must_use]
+    pub fn watch_is_cut(&self, id: WatchId) -> bool {
+        self.watches.get(&id).is_some_and(Watch::is_cut)
     }
 
     /// When a watch has something to say although nothing changed: a bookmark, or its end.

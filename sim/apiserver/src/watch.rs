@@ -10,6 +10,7 @@ use crate::error::ApiError;
 use crate::media::{Form, Notation, Wanted};
 use crate::pointer::later;
 use crate::registry::Target;
+use crate::request::StreamEnd;
 use crate::response::as_beta;
 use crate::selector::Selector;
 use crate::store::{Event, Store};
@@ -52,6 +53,9 @@ pub(crate) struct Watch {
     closed: bool,
     /// Whether something was sent already.
     began: bool,
+    /// After how many more events it breaks, and how.
+    breaks: Option<(usize, StreamEnd)>,
+    cut: bool,
 }
 
 impl Watch {
@@ -65,7 +69,19 @@ impl Watch {
             ends_at: timeout.map(|timeout| later(now, timeout)),
             closed: false,
             began: false,
+            breaks: None,
+            cut: false,
         }
+    }
+
+    /// Lets the watch break after so many events.
+    pub(crate) fn break_after(&mut self, events: usize, how: StreamEnd) {
+        self.breaks = Some((events, how));
+    }
+
+    /// Whether its connection breaks where it ends.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut
     }
 
     /// Puts the objects that exist already in front of the stream.
@@ -106,13 +122,34 @@ impl Watch {
 
     /// Everything since the last call.
     pub(crate) fn read(&mut self, store: &Store, now: Timestamp) -> Vec<Bytes> {
+        let mut lines = self.unbroken(store, now);
+        let Some((left, how)) = self.breaks else { return lines };
+        if lines.len() < left {
+            self.breaks = Some((left - lines.len(), how));
+            return lines;
+        }
+        lines.truncate(left);
+        if how == StreamEnd::Expired {
+            lines.push(self.expired(store));
+        }
+        self.breaks = None;
+        self.closed = true;
+        self.cut = how == StreamEnd::Cut;
+        lines
+    }
+
+    fn expired(&self, store: &Store) -> Bytes {
+        let message = format!("too old resource version: {} ({})", self.cursor, store.compacted() + 1);
+        self.encode("ERROR", ApiError::expired(message).to_value().to_string().as_bytes())
+    }
+
+    fn unbroken(&mut self, store: &Store, now: Timestamp) -> Vec<Bytes> {
         let mut lines = std::mem::take(&mut self.pending);
         if self.closed {
             return lines;
         }
         if self.cursor < store.compacted() {
-            let message = format!("too old resource version: {} ({})", self.cursor, store.compacted() + 1);
-            lines.push(self.encode("ERROR", ApiError::expired(message).to_value().to_string().as_bytes()));
+            lines.push(self.expired(store));
             self.closed = true;
             return lines;
         }

@@ -11,6 +11,18 @@ impl Server {
         self.ask_with(&token, method, path, body)
     }
 
+    /// How curl ended, and what it was sent.
+    fn ask_raw(&self, method: &str, path: &str) -> (Option<i32>, String) {
+        let token = std::fs::read_to_string(self.home.path().join("certificates/token")).expect("a token");
+        let output = std::process::Command::new("curl")
+            .args(["--silent", "--cacert"])
+            .arg(self.home.path().join("certificates/ca.crt"))
+            .args(["-X", method, "-H", &format!("Authorization: Bearer {token}"), &format!("{}{path}", self.url)])
+            .output()
+            .expect("curl must be on the PATH for this test");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     fn ask_with(&self, token: &str, method: &str, path: &str, body: &str) -> (String, Value) {
         let authority = self.home.path().join("certificates/ca.crt");
         let output = std::process::Command::new("curl")
@@ -38,6 +50,44 @@ fn a_fault_happens_as_often_as_it_was_ordered() {
     let (_, left) = server.ask("DELETE", "/sindri/faults", "");
     assert_eq!(left["rules"].as_array().map(Vec::len), Some(0));
     assert_eq!(server.ask("GET", "/version", "").0, "200");
+}
+
+#[test]
+fn a_fault_is_about_a_verb_a_kind_or_one_object() {
+    let server = Server::start();
+    let object = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
+    server.kubectl(&["apply", "-f", "-"], object);
+    let rule =
+        r#"{"verb":"get","resource":"configmaps","namespace":"default","name":"a","fault":{"refuse":{"status":503}}}"#;
+    assert_eq!(server.ask("POST", "/sindri/faults", rule).0, "200");
+    let maps = "/api/v1/namespaces/default/configmaps";
+    assert_eq!(server.ask("GET", &format!("{maps}/a"), "").0, "503");
+    assert_eq!(server.ask("GET", maps, "").0, "200", "a list is no get");
+    assert_eq!(server.ask("GET", &format!("{maps}/kube-root-ca.crt"), "").0, "200", "another object");
+    assert_eq!(server.ask("GET", "/api/v1/namespaces/default/secrets/a", "").0, "404", "another kind");
+    server.ask("DELETE", "/sindri/faults", "");
+    let rule = r#"{"resource":"deployments.apps","percent":50,"fault":{"refuse":{"status":503}}}"#;
+    assert_eq!(server.ask("POST", "/sindri/faults", rule).0, "200");
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let refused = (0..40).filter(|_| server.ask("GET", deployments, "").0 == "503").count();
+    assert!((5..36).contains(&refused), "{refused} of 40, of which half is expected");
+    for wrong in [r#"{"verb":"look"}"#, r#"{"percent":101}"#, r#"{"fault":{"breakStream":{"how":"slowly"}}}"#] {
+        assert_eq!(server.ask("POST", "/sindri/faults", wrong).0, "400", "{wrong}");
+    }
+}
+
+#[test]
+fn a_watch_is_cut_in_its_stream() {
+    let server = Server::start();
+    let rule = r#"{"verb":"watch","times":1,"fault":{"breakStream":{"afterEvents":1,"how":"cut"}}}"#;
+    assert_eq!(server.ask("POST", "/sindri/faults", rule).0, "200");
+    // Of two objects that are there only one is shown, and then the connection breaks; the next watch is whole.
+    let watched = || server.ask_raw("GET", "/api/v1/namespaces?watch=true&timeoutSeconds=1");
+    let (code, events) = watched();
+    assert_eq!((code, events.lines().count()), (Some(18), 1), "curl tells a stream that is not complete: {events}");
+    let (code, events) = watched();
+    assert_eq!(code, Some(0), "{events}");
+    assert!(events.lines().count() > 1, "{events}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use sindri_apiserver::{Fault, Request, Response};
+use sindri_apiserver::{Fault, Request, Response, StreamEnd, WatchId};
 
 use crate::harness::*;
 
@@ -45,4 +45,46 @@ fn a_watch_whose_answer_is_lost_is_not_left_open() {
     let request = machine.request(Method::GET, &format!("{CONFIG_MAPS}?watch=1"), "", &Value::Null);
     assert_eq!(machine.server.handle(machine.now, &request, Some(&Fault::LoseAnswer)), Response::Cut);
     assert_eq!(machine.server.watch_count(), 0);
+}
+
+fn broken_watch(machine: &mut Machine, after_events: usize, how: StreamEnd) -> WatchId {
+    let target = format!("{CONFIG_MAPS}?watch=true&resourceVersion={}", machine.server.revision());
+    let request = machine.request(Method::GET, &target, "", &Value::Null);
+    let fault = Fault::BreakStream { after_events, how };
+    match machine.server.handle(machine.now, &request, Some(&fault)) {
+        Response::Watch(id) => id,
+        other => panic!("expected a watch: {other:?}"),
+    }
+}
+
+#[test]
+fn a_stream_breaks_after_so_many_events_in_the_way_that_was_asked_for() {
+    for (how, last, is_cut) in
+        [(StreamEnd::Closed, None, false), (StreamEnd::Expired, Some("ERROR"), false), (StreamEnd::Cut, None, true)]
+    {
+        let mut machine = Machine::new();
+        let watch = broken_watch(&mut machine, 2, how);
+        machine.post(CONFIG_MAPS, &config_map("a", &json!({})));
+        assert_eq!(machine.events(watch), ["ADDED a"], "{how:?}");
+        assert!(!machine.server.watch_is_closed(watch), "{how:?}");
+        machine.post(CONFIG_MAPS, &config_map("b", &json!({})));
+        machine.post(CONFIG_MAPS, &config_map("c", &json!({})));
+        let seen: Vec<&str> = ["ADDED b"].into_iter().chain(last).collect();
+        assert_eq!(machine.events(watch), seen, "{how:?}");
+        assert_eq!(machine.events(watch), Vec::<String>::new(), "{how:?}");
+        assert!(machine.server.watch_is_closed(watch), "{how:?}");
+        assert_eq!(machine.server.watch_is_cut(watch), is_cut, "{how:?}");
+    }
+}
+
+#[test]
+fn a_stream_can_break_before_its_first_event_and_other_requests_know_nothing_of_it() {
+    let mut machine = Machine::new();
+    let watch = broken_watch(&mut machine, 0, StreamEnd::Closed);
+    machine.post(CONFIG_MAPS, &config_map("a", &json!({})));
+    assert_eq!(machine.events(watch), Vec::<String>::new());
+    assert!(machine.server.watch_is_closed(watch));
+    let request = machine.request(Method::GET, CONFIG_MAPS, "", &Value::Null);
+    let fault = Fault::BreakStream { after_events: 0, how: StreamEnd::Cut };
+    assert_eq!(machine.server.handle(machine.now, &request, Some(&fault)).status(), Some(200));
 }

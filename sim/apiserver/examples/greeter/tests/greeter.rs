@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::conditions::is_crd_established;
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, CustomResourceExt};
-use sindri_apiserver::{FaultRule, NamedFault, Sandbox};
+use sindri_apiserver::{FaultRule, NamedFault, Sandbox, StreamEnd};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -78,6 +78,22 @@ async fn a_server_that_refuses_is_asked_again() {
     cluster.fail(rule).unwrap();
     greet(&client, "world", "world").await;
     sleep(Duration::from_secs(30)).await;
+    assert_eq!(words(&client, "world").await.as_deref(), Some("Hello, world!"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_breaks_is_begun_again() {
+    let (cluster, client, _running) = cluster().await;
+    for how in [StreamEnd::Closed, StreamEnd::Expired, StreamEnd::Cut] {
+        let breaks = NamedFault::BreakStream { after_events: 0, how };
+        let rule =
+            FaultRule { verb: Some("watch".to_owned()), times: Some(2), fault: Some(breaks), ..FaultRule::default() };
+        cluster.fail(rule).unwrap();
+    }
+    // What runs now ends, so that new ones are begun, and break.
+    cluster.machine(|machine| machine.compact());
+    greet(&client, "world", "world").await;
+    sleep(Duration::from_secs(120)).await;
     assert_eq!(words(&client, "world").await.as_deref(), Some("Hello, world!"));
 }
 
