@@ -1,5 +1,5 @@
-//! Whatever a schema, a live object and a declaration are: an answer and never a panic, and what was made can be read, and
-//! applied again without changing.
+//! Whatever a schema, a live object and a declaration are: an answer and never a panic, and what was made can be read and
+//! applied to again.
 #![no_main]
 
 mod document;

@@ -311,3 +311,58 @@ fn are_equal_but(one: &Map<String, Value>, other: &Map<String, Value>, name: &st
     let rest = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(name));
     rest(one) == rest(other) && one.iter().all(|(field, value)| field == name || other.get(field) == Some(value))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Documents of a type with a struct, a map, a keyed list, a set, a piece, and fields that nobody named.
+    fn documents() -> impl Strategy<Value = Value> {
+        let word = || prop::sample::select(vec!["a", "b", "c"]);
+        let words = move || prop::collection::btree_map(word(), word(), 0..3);
+        let parts = prop::collection::btree_map(word(), word(), 0..3).prop_map(|parts| {
+            let part = |(id, size): (&str, &str)| json!({"id": id, "size": size});
+            Value::Array(parts.into_iter().map(part).collect())
+        });
+        let tags = prop::collection::btree_set(word(), 0..3);
+        // Often nothing at all, which is where fields get lost.
+        let chosen = prop_oneof![Just(0), Just(u8::MAX), any::<u8>()];
+        let whole = (words(), parts, tags, words(), words(), chosen);
+        whole.prop_map(|(map, parts, tags, piece, other, chosen)| {
+            let inner = json!({"map": map, "parts": parts, "tags": tags, "piece": piece, "other": other});
+            let fields = inner.as_object().into_iter().flatten().enumerate();
+            let kept = fields.filter(|(index, _)| chosen & (1 << index) != 0);
+            let spec: serde_json::Map<String, Value> =
+                kept.map(|(_, (name, value))| (name.clone(), value.clone())).collect();
+            json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": spec})
+        })
+    }
+
+    fn shape() -> Shape {
+        let text = json!({"type": "string"});
+        Shape::from_schema(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "map": {"type": "object", "additionalProperties": text},
+            "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"],
+                "items": {"type": "object", "properties": {"id": text, "size": text}}},
+            "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
+            "piece": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": text},
+        }}}}))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2_000, max_global_rejects: 100_000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn where_nothing_can_go_nothing_is_taken_away(live in documents(), declared in documents(), before in documents()) {
+            let shape = shape();
+            let (all, last) = (shape.fields_of(&declared), ownable(shape.fields_of(&before)));
+            let last = last.intersection(&ownable(all.clone()));
+            prop_assume!(!may_prune(&declared, &ownable(all.clone()), &last));
+            let merged = merge(&shape, &live, &declared);
+            prop_assert_eq!(prune(&shape, &merged, &last, &all), merged);
+        }
+    }
+}
