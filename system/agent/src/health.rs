@@ -51,8 +51,8 @@ impl Health {
                 self.objects.insert(present.key.clone(), looked);
             }
         }
-        let due = present.iter().filter(|present| self.is_due(present));
-        let looked = at_once(due.map(|present| look_at(cluster, present))).await;
+        let due: Vec<&Present> = present.iter().filter(|present| self.is_due(present)).collect();
+        let looked = at_once(due, |present| look_at(cluster, present)).await;
         self.unseen = None;
         for looked in looked {
             match looked {

@@ -17,7 +17,7 @@ use crate::cluster::{Cluster, ClusterError, Mode, Resource};
 pub const INVENTORY_NAMESPACE: &str = "sindri-system";
 /// Labels an inventory with its stack.
 pub const INVENTORY_LABEL: &str = "sindri.dev/inventory";
-/// An entry is a few hundred bytes, and an object of a cluster at most about a mebibyte.
+/// An entry is at most a few hundred bytes, and an object of a cluster at most about a mebibyte.
 const CHUNK_ENTRIES_MAX: usize = 1_000;
 
 /// One object that is ours, or may become so at any moment.
@@ -30,6 +30,47 @@ pub struct Entry {
     /// Its identity, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
+}
+
+/// Entries as they are written. There are thousands of them, of few kinds: what they share is written once.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Kept {
+    /// Objects of one kind: their namespaces, names and identities. Group and kind of their keys are those of the resource.
+    Together { resource: Resource, objects: Vec<(Option<String>, String, Option<String>)> },
+    /// One by itself, as earlier agents wrote them all.
+    Alone(Entry),
+}
+
+impl Kept {
+    fn all<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Self> {
+        let mut together: BTreeMap<&Resource, Vec<_>> = BTreeMap::new();
+        let mut kept = Vec::new();
+        for Entry { key, resource, uid } in entries {
+            if (&key.group, &key.kind) == (&resource.group, &resource.kind) {
+                let object = (key.namespace.clone(), key.name.clone(), uid.clone());
+                together.entry(resource).or_default().push(object);
+            } else {
+                kept.push(Self::Alone(Entry { key: key.clone(), resource: resource.clone(), uid: uid.clone() }));
+            }
+        }
+        kept.extend(
+            together.into_iter().map(|(resource, objects)| Self::Together { resource: resource.clone(), objects }),
+        );
+        kept
+    }
+
+    fn into_entries(self) -> Vec<Entry> {
+        let (resource, objects) = match self {
+            Self::Together { resource, objects } => (resource, objects),
+            Self::Alone(entry) => return vec![entry],
+        };
+        let entry = |(namespace, name, uid)| {
+            let (group, kind) = (resource.group.clone(), resource.kind.clone());
+            Entry { key: ObjectKey { group, kind, namespace, name }, resource: resource.clone(), uid }
+        };
+        objects.into_iter().map(entry).collect()
+    }
 }
 
 /// The position of a revision in everything that was ever submitted.
@@ -139,7 +180,7 @@ fn chunk_key(home: &str, stack: StackId, index: usize) -> ObjectKey {
 
 fn chunk_manifest(home: &str, stack: StackId, index: usize, inventory: &Inventory) -> Value {
     let key = chunk_key(home, stack, index);
-    let entries: Vec<&Entry> = inventory.chunks.get(index).into_iter().flat_map(BTreeMap::values).collect();
+    let entries = Kept::all(inventory.chunks.get(index).into_iter().flat_map(BTreeMap::values));
     let entries = serde_json::to_string(&entries).expect("entries are texts under names");
     let mut data = json!({"index": index.to_string(), "entries": entries});
     if index == 0 {
@@ -169,7 +210,7 @@ pub async fn load(cluster: &Cluster, stack: StackId) -> Result<Inventory, Invent
 fn read_chunk(config_map: &Value, inventory: &mut Inventory) -> Result<(), String> {
     let data = |field: &str| config_map["data"][field].as_str().ok_or(format!("data.{field} is missing"));
     let index: usize = data("index")?.parse().map_err(|error| format!("data.index: {error}"))?;
-    let entries: Vec<Entry> =
+    let entries: Vec<Kept> =
         serde_json::from_str(data("entries")?).map_err(|error| format!("data.entries: {error}"))?;
     if index == 0 {
         inventory.begun = serde_json::from_str(data("begun")?).map_err(|error| format!("data.begun: {error}"))?;
@@ -180,7 +221,8 @@ fn read_chunk(config_map: &Value, inventory: &mut Inventory) -> Result<(), Strin
     while inventory.chunks.len() <= index {
         inventory.chunks.push(BTreeMap::new());
     }
-    inventory.chunks[index] = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+    let entries = entries.into_iter().flat_map(Kept::into_entries);
+    inventory.chunks[index] = entries.map(|entry| (entry.key.clone(), entry)).collect();
     Ok(())
 }
 
@@ -261,15 +303,41 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_objects_fit_in_chunks_below_a_mebibyte() {
+    fn ten_thousand_objects_fit_in_chunks_far_below_a_mebibyte() {
         let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
         let mut inventory = Inventory::default();
         (0..10_000).for_each(|number| inventory.put(entry(number)));
         assert_eq!(inventory.chunks.len(), 10);
         for index in 0..10 {
-            assert!(chunk_manifest(INVENTORY_NAMESPACE, stack, index, &inventory).to_string().len() < 1024 * 1024);
+            assert!(chunk_manifest(INVENTORY_NAMESPACE, stack, index, &inventory).to_string().len() < 256 * 1024);
         }
         assert_eq!(reread(stack, &inventory), inventory);
+    }
+
+    #[test]
+    fn entries_of_every_sort_are_read_as_they_were_written() {
+        let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
+        let known = Entry { uid: Some("7".into()), ..entry(1) };
+        let of_the_cluster = Entry {
+            key: ObjectKey { group: String::new(), kind: "Namespace".into(), namespace: None, name: "shop".into() },
+            resource: namespaces(),
+            uid: None,
+        };
+        let mut renamed = entry(2);
+        renamed.key.kind = "Renamed".into();
+        let mut inventory = Inventory::default();
+        [entry(0), known, of_the_cluster, renamed].into_iter().for_each(|entry| inventory.put(entry));
+        assert_eq!(reread(stack, &inventory), inventory);
+    }
+
+    #[test]
+    fn what_earlier_agents_wrote_can_be_read() {
+        let written = r#"[{"key":{"group":"","kind":"ConfigMap","namespace":"shop","name":"object-1"},
+            "resource":{"group":"","version":"v1","kind":"ConfigMap","plural":"configmaps","namespaced":true},"uid":"7"}]"#;
+        let config_map = json!({"data": {"index": "0", "entries": written, "begun": "null"}});
+        let mut inventory = Inventory::default();
+        read_chunk(&config_map, &mut inventory).unwrap();
+        assert_eq!(inventory.entries().collect::<Vec<_>>(), [&Entry { uid: Some("7".into()), ..entry(1) }]);
     }
 
     proptest! {

@@ -22,6 +22,10 @@ use process::settings;
 /// For mistakes of the user.
 const EXIT_USAGE: u8 = 2;
 
+/// A pass is many small allocations, most of them short-lived.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The agent cannot start, or must not go on.
 #[derive(Debug, Error)]
 enum StartError {
@@ -114,6 +118,8 @@ async fn agent(config: &Config) -> Result<Agent, StartError> {
     let settings = handed::settings(config)?;
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
+    // The end of what is longer than a packet would otherwise wait until the peer confirms the beginning, up to 40 ms.
+    connector.set_nodelay(true);
     let broker = handed::broker(config, connector.clone())?;
     let client = kube_client(&handed::cluster(config).await?, connector)?;
     let metrics = Arc::default();

@@ -239,13 +239,13 @@ pub async fn live(
         !live.contains_key(key) && (unlisted.contains(known) || inventory.get(key).is_some())
     };
     let unseen: Vec<_> = wanted.into_iter().filter(|(key, known)| is_unseen(key, known)).collect();
-    let reading = unseen.into_iter().map(|(key, known)| async move {
+    let read = |(key, known)| async move {
         match cluster.resource_in_any_version(known).await? {
             Some(resource) => cluster.metadata(&resource, key).await,
             None => Ok(None),
         }
-    });
-    let read: Vec<Result<Option<LiveObject>, ClusterError>> = at_once(reading).await;
+    };
+    let read: Vec<Result<Option<LiveObject>, ClusterError>> = at_once(unseen, read).await;
     for object in read {
         live.extend(object?.map(|object| (object.key.clone(), object)));
     }

@@ -119,6 +119,8 @@ fn client(flags: &Flags) -> Result<Client, Failure> {
     let mistake = |_| Failure::Mistake(format!("{:?} is not an address", flags.broker));
     let base: http::Uri = flags.broker.parse().map_err(mistake)?;
     let mut connector = HttpConnector::new();
+    // A bundle is longer than a packet: its end would otherwise wait until the broker confirms the beginning.
+    connector.set_nodelay(true);
     if base.scheme() != Some(&http::uri::Scheme::HTTPS) {
         return Ok(Client::new(connector, base, &key(flags)?)?);
     }

@@ -1,15 +1,17 @@
 //! What can be told of a YAML text without parsing it: that it holds a document and that no limit of the parser can be
 //! exceeded. Most texts are like that, and parsing is most of what it costs to accept one.
 
-use crate::yaml::{DEPTH_MAX, DOCUMENTS_MAX, TEXT_BYTES_MAX};
+use crate::yaml::{DEPTH_MAX, DOCUMENTS_MAX, TEXT_BYTES_MAX, UNCLOSED_MAX, is_separator, unclosed};
 
 /// Whether a glance shows that the text holds a document and is within every limit. If not, nothing is known.
 pub(crate) fn is_harmless(text: &str) -> bool {
-    // Aliases unfold, and tabs indent in ways that are hard to foresee.
-    let is_plain = !text.bytes().any(|byte| matches!(byte, b'*' | b'\t'));
+    // Aliases unfold what an anchor names, and tabs indent in ways that are hard to foresee.
+    let has = |sign: u8| text.bytes().any(|byte| byte == sign);
+    let is_plain = !has(b'\t') && !(has(b'*') && has(b'&'));
     text.len() <= TEXT_BYTES_MAX
         && is_plain
         && text.lines().filter(|line| line.starts_with("---")).count() < DOCUMENTS_MAX
+        && unclosed(text) <= UNCLOSED_MAX
         && text.lines().any(has_a_key)
         && depth_at_most(text) <= DEPTH_MAX
 }
@@ -24,15 +26,19 @@ fn has_a_key(line: &str) -> bool {
 ///
 /// At one column there is at most a mapping and a sequence in it, and whatever else a line opens has a sign of its own.
 fn depth_at_most(text: &str) -> usize {
-    let (mut deepest, mut flow) = (0, 0);
+    let (mut deepest, mut deepest_flow, mut flow) = (0, 0, 0);
     for line in text.lines() {
+        if is_separator(line) {
+            flow = 0;
+        }
         let indent = line.len() - line.trim_start_matches(' ').len();
         let count = |signs: &[u8]| line.bytes().filter(|byte| signs.contains(byte)).count();
         deepest = deepest.max(2 * (indent + 1) + count(b"-?:"));
-        // What stands in brackets may go on over many lines, with a pair in each of them.
+        // What stands in brackets may go on over many lines of its document, with a pair in each of them.
         flow += 2 * count(b"[{");
+        deepest_flow = deepest_flow.max(flow);
     }
-    deepest + flow
+    deepest + deepest_flow
 }
 
 #[cfg(test)]
@@ -46,8 +52,9 @@ mod tests {
     fn an_ordinary_manifest_is_seen_to_be_harmless() {
         let text = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  template:\n    spec:\n      \
                     containers:\n      - name: web\n        args: [a, b]\n        env:\n        - name: A\n          \
-                    valueFrom:\n            secretKeyRef: {name: a, key: b}\n";
+                    valueFrom:\n            secretKeyRef: {name: a, key: b}\n  schedule: '*/5 * * * *'\n";
         assert!(is_harmless(text));
+        assert!(is_harmless(&format!("{text}---\n").repeat(100)), "what one document opens is not the next one's");
     }
 
     #[test]
@@ -69,7 +76,7 @@ mod tests {
             pieces in prop::collection::vec(
                 prop::sample::select(vec![
                     "a: ", "- ", "? ", "b", "\n", "\n  ", "\n    ", "[", "]", "{", "}", ",", "---\n", "# c", "|\n", "'", "\"",
-                    ": ", ":\n", " ", "~", "null", "!!x ", "&n ", ">-\n   ", "\n          ", "é", "\r\n", "%T\n", "...\n",
+                    ": ", ":\n", " ", "~", "null", "!!x ", "&n ", "*n ", ">-\n   ", "\n          ", "é", "\r\n", "%T\n", "...\n",
                 ]),
                 0..120,
             )

@@ -128,7 +128,7 @@ fn split(text: &str) -> Vec<Chunk<'_>> {
     chunks
 }
 
-fn is_separator(line: &str) -> bool {
+pub(crate) fn is_separator(line: &str) -> bool {
     line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
@@ -153,7 +153,7 @@ fn parse_chunk(chunk: &Chunk<'_>) -> Result<Value, YamlError> {
 
 /// How many brackets and braces are open at most. A rough count, which takes those in quotes and comments for others:
 /// it stops what is deep by accident or without effort, before the library gets to see it.
-fn unclosed(text: &str) -> usize {
+pub(crate) fn unclosed(text: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for byte in text.bytes() {
         match byte {

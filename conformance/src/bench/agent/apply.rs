@@ -1,67 +1,105 @@
-//! A large stack that is applied for the first time, over a bare client that does the same: a dry run of each object, then
-//! an apply of each, as many at once as the agent has. Its objects carry no marks: those are the agent's own.
+//! A large stack that is applied for the first time, over a bare client that does the same: it reads the bundle, makes a dry
+//! run of each object, then an apply of each, as many at once as the agent has. Its objects carry no marks: those are the
+//! agent's own.
+//!
+//! Twice: with what an application consists of, and with the least that an object can be, where the calls cost so little
+//! that everything else shows.
 
 use std::time::Duration;
 
 use sindri_figures::{Bar, Sheet, median};
+use sindri_model::Bundle;
 use tokio::time::{Instant, sleep};
 
+use super::application;
 use super::ground::Place;
 use super::hands::{self, Hands, all};
-use super::objects::{NAMESPACE, bundle, config_map, config_map_path, namespace, namespace_path};
+use super::objects::{self, NAMESPACE, Part, bundle, namespace, namespace_path};
 
 const OBJECTS: usize = 1_000;
 /// As many as the agent has under way.
 const AT_ONCE: usize = 8;
 /// Pairs whose median counts.
 const ROUNDS: usize = 3;
-/// So that nobody is measured while the agent still looks at what it has done.
+/// So that nobody is measured while others still look at what was done.
 const SETTLE: Duration = Duration::from_secs(1);
 const INTERVAL: Duration = Duration::from_secs(30);
 const MEASURE_MAX: Duration = Duration::from_secs(600);
-const RATIO_BAR: Bar = Bar::AtMost(1.3);
+
+/// What is applied.
+struct Sort {
+    what: &'static str,
+    parts: fn(&str) -> Vec<Part>,
+    ratio_bar: Bar,
+}
+
+const SORTS: [Sort; 2] = [
+    Sort { what: "objects", parts: |prefix| application::parts(prefix, OBJECTS), ratio_bar: Bar::AtMost(1.3) },
+    Sort { what: "small ConfigMaps", parts: |prefix| objects::parts(prefix, OBJECTS, "one"), ratio_bar: Bar::None },
+];
 
 /// Measures a first apply.
 pub fn measure(place: &Place<'_>, sheet: &mut Sheet) -> Result<(), String> {
+    SORTS.iter().try_for_each(|sort| measure_sort(place, sort, sheet))
+}
+
+fn measure_sort(place: &Place<'_>, sort: &Sort, sheet: &mut Sheet) -> Result<(), String> {
     let ground = place.start(INTERVAL)?;
     let rounds = ground.drive(MEASURE_MAX, async |hands: &Hands| {
         hands::apply(&hands.cluster, &namespace_path(NAMESPACE), "", &namespace(NAMESPACE)).await?;
         // Whoever is asked first warms the server for the other.
-        bare(hands, "warm").await?;
+        bare(hands, &(sort.parts)("warm")).await?;
         let mut rounds = Vec::with_capacity(ROUNDS);
         for round in 0..ROUNDS {
             sleep(SETTLE).await;
-            let bare = bare(hands, &format!("bare-{round}")).await?;
-            rounds.push((bare, by_agent(hands, &format!("apply-{round}")).await?));
+            let bare = bare(hands, &(sort.parts)(&format!("bare-{round}"))).await?;
+            sleep(SETTLE).await;
+            let stack = format!("apply-{round}");
+            let agent = by_agent(hands, &stack, &bundle(&(sort.parts)(&stack))).await?.as_secs_f64();
+            rounds.push(Round { calls: bare.calls.as_secs_f64(), bare: bare.all.as_secs_f64(), agent });
         }
         Ok(rounds)
     })?;
-    let times = |of: fn(&(Duration, Duration)) -> Duration| {
-        median(rounds.iter().map(|round| of(round).as_secs_f64()).collect())
-    };
-    let name = |what: &str| place.figure(&format!("{OBJECTS} objects applied, {what}"));
-    sheet.add(&name("a bare client"), times(|round| round.0), "s", Bar::None);
-    sheet.add(&name("the agent"), times(|round| round.1), "s", Bar::None);
-    let ratios = rounds.iter().map(|(bare, agent)| agent.as_secs_f64() / bare.as_secs_f64()).collect();
-    sheet.add(&name("over the bare client"), median(ratios), "ratio", RATIO_BAR);
+    let name = |what: &str| place.figure(&format!("{OBJECTS} {} applied, {what}", sort.what));
+    let figure = |of: fn(&Round) -> f64| median(rounds.iter().map(of).collect());
+    sheet.add(&name("a bare client"), figure(|round| round.bare), "s", Bar::None);
+    sheet.add(&name("the agent"), figure(|round| round.agent), "s", Bar::None);
+    sheet.add(&name("over the bare client"), figure(|round| round.agent / round.bare), "ratio", sort.ratio_bar);
+    sheet.add(&name("over its calls alone"), figure(|round| round.agent / round.calls), "ratio", Bar::None);
     Ok(())
 }
 
-async fn bare(hands: &Hands, prefix: &str) -> Result<Duration, String> {
+/// Seconds of one round.
+struct Round {
+    calls: f64,
+    bare: f64,
+    agent: f64,
+}
+
+/// How long a bare client took.
+struct Bare {
+    /// With what any client has to do first: to read the text of the bundle.
+    all: Duration,
+    /// For the dry runs and the applies.
+    calls: Duration,
+}
+
+async fn bare(hands: &Hands, parts: &[Part]) -> Result<Bare, String> {
+    let text = bundle(parts);
     let began = Instant::now();
+    let objects = Bundle::parse(&text).map_err(|error| error.to_string())?.into_objects();
+    let read = began.elapsed();
     for query in ["&dryRun=All", ""] {
-        let applying = (0..OBJECTS).map(|number| async move {
-            let name = format!("{prefix}-{number}");
-            let object = config_map(NAMESPACE, &name, "one");
-            hands::apply(&hands.cluster, &config_map_path(NAMESPACE, &name), query, &object).await
-        });
+        let objects = parts.iter().zip(&objects);
+        let applying = objects.map(|(part, object)| hands::apply(&hands.cluster, &part.path, query, &object.manifest));
         all(AT_ONCE, applying).await?;
     }
-    Ok(began.elapsed())
+    let all = began.elapsed();
+    Ok(Bare { all, calls: all - read })
 }
 
 /// From when the broker has the revision until it knows that it is applied.
-async fn by_agent(hands: &Hands, stack: &str) -> Result<Duration, String> {
-    let (_, revision) = hands.declare(stack, &bundle(stack, OBJECTS, "one")).await?;
+async fn by_agent(hands: &Hands, stack: &str, bundle: &str) -> Result<Duration, String> {
+    let (_, revision) = hands.declare(stack, bundle).await?;
     hands.time_to_apply(revision).await
 }

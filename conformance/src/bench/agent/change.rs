@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::ground::Place;
 use super::hands::{Hands, apply};
-use super::objects::{NAMESPACE, bundle, namespace, namespace_path};
+use super::objects::{NAMESPACE, bundle, namespace, namespace_path, parts};
 
 const OBJECTS: usize = 100;
 /// A dry run and an apply of each, and what is needed around them.
@@ -23,11 +23,11 @@ pub fn measure(place: &Place<'_>, sheet: &mut Sheet) -> Result<(), String> {
     let ground = place.start(INTERVAL)?;
     let calls = ground.drive(MEASURE_MAX, async |hands: &Hands| {
         apply(&hands.cluster, &namespace_path(NAMESPACE), "", &namespace(NAMESPACE)).await?;
-        let (stack, first) = hands.declare("change", &bundle("change", OBJECTS, "one")).await?;
+        let (stack, first) = hands.declare("change", &bundle(&parts("change", OBJECTS, "one"))).await?;
         hands.until_applied(&[first]).await?;
         sleep(SETTLE).await;
         let before = hands.counts().await?;
-        let second = hands.submit(stack, &bundle("change", OBJECTS, "two")).await?;
+        let second = hands.submit(stack, &bundle(&parts("change", OBJECTS, "two"))).await?;
         hands.until_applied(&[second]).await?;
         sleep(SETTLE).await;
         Ok(hands.counts().await?.since(&before).calls())

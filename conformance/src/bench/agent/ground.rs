@@ -95,6 +95,14 @@ impl Ground {
         })
     }
 
+    /// Kills the agent and starts it again: it has to find out everything anew.
+    pub fn start_agent_anew(&mut self) -> Result<(), String> {
+        self.agent.kill();
+        self.agent.restart().map_err(words)?;
+        self.probes = self.agent.says(self.site.waiter(), PROBES).map_err(words)?;
+        Ok(())
+    }
+
     /// Resident memory of the agent, in megabytes.
     pub fn memory(&self) -> Result<f64, String> {
         resident(self.agent.id().ok_or("the agent has ended")?)

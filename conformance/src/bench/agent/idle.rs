@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::counts::Counts;
 use super::ground::Place;
 use super::hands::{Hands, apply};
-use super::objects::{NAMESPACE, bundle, namespace, namespace_path};
+use super::objects::{NAMESPACE, bundle, namespace, namespace_path, parts};
 
 const STACKS: usize = 100;
 const OBJECTS: usize = 20;
@@ -50,7 +50,7 @@ async fn declare(hands: &Hands) -> Result<(), String> {
     let mut revisions = Vec::with_capacity(STACKS);
     for number in 0..STACKS {
         let stack = format!("idle-{number}");
-        revisions.push(hands.declare(&stack, &bundle(&stack, OBJECTS, "one")).await?.1);
+        revisions.push(hands.declare(&stack, &bundle(&parts(&stack, OBJECTS, "one"))).await?.1);
     }
     hands.until_applied(&revisions).await
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use sindri_figures::{Bar, Sheet};
 use tokio::time::Instant;
 
-use super::ground::Place;
+use super::ground::{Ground, Place};
 use super::hands::{self, Hands, all, create};
-use super::objects::{NAMESPACE, bundle, config_map, config_maps, namespace, namespace_path};
+use super::objects::{NAMESPACE, bundle, config_map, config_maps, namespace, namespace_path, parts};
 
 const MANAGED: usize = 1_000;
 /// What someone else has: so many, or fewer where the cluster is slow.
@@ -28,25 +28,35 @@ const GROWTH_BAR: Bar = Bar::AtMost(1.1);
 
 /// Measures memory.
 pub fn measure(place: &Place<'_>, sheet: &mut Sheet) -> Result<(), String> {
-    let ground = place.start(INTERVAL)?;
-    let (before, after, unrelated) = ground.drive(MEASURE_MAX, async |hands: &Hands| {
-        declare(hands).await?;
-        hands.until_polled(SETTLE_POLLS).await?;
-        let before = ground.memory()?;
-        let unrelated = fill(hands).await?;
-        hands.until_polled(SETTLE_POLLS).await?;
-        Ok((before, ground.memory()?, unrelated))
-    })?;
-    sheet.add(&place.figure(&format!("{MANAGED} managed, memory")), before, "MB", MEMORY_BAR);
-    let name = |what: &str| place.figure(&format!("{MANAGED} managed, {unrelated} of others, {what}"));
-    sheet.add(&name("memory"), after, "MB", MEMORY_BAR);
-    sheet.add(&name("growth"), after / before, "ratio", GROWTH_BAR);
+    let mut ground = place.start(INTERVAL)?;
+    ground.drive(MEASURE_MAX, declare)?;
+    let applied = settled(&ground)?;
+    ground.start_agent_anew()?;
+    let alone = settled(&ground)?;
+    let unrelated = ground.drive(MEASURE_MAX, fill)?;
+    let beside = settled(&ground)?;
+    ground.start_agent_anew()?;
+    let among = settled(&ground)?;
+    let name = |what: &str| place.figure(&format!("{MANAGED} managed, {what}"));
+    let others = |what: &str| name(&format!("{unrelated} of others {what}"));
+    sheet.add(&name("memory after they were applied"), applied, "MB", MEMORY_BAR);
+    sheet.add(&name("memory after a start"), alone, "MB", Bar::None);
+    sheet.add(&others("made later, memory"), beside, "MB", MEMORY_BAR);
+    sheet.add(&others("made later, growth"), beside / alone, "ratio", GROWTH_BAR);
+    sheet.add(&others("there at the start, memory"), among, "MB", MEMORY_BAR);
+    sheet.add(&others("there at the start, growth"), among / alone, "ratio", GROWTH_BAR);
     Ok(())
+}
+
+/// Resident memory in megabytes, once nothing is under way.
+fn settled(ground: &Ground) -> Result<f64, String> {
+    ground.drive(MEASURE_MAX, async |hands: &Hands| hands.until_polled(SETTLE_POLLS).await)?;
+    ground.memory()
 }
 
 async fn declare(hands: &Hands) -> Result<(), String> {
     hands::apply(&hands.cluster, &namespace_path(NAMESPACE), "", &namespace(NAMESPACE)).await?;
-    let (_, revision) = hands.declare("managed", &bundle("managed", MANAGED, "one")).await?;
+    let (_, revision) = hands.declare("managed", &bundle(&parts("managed", MANAGED, "one"))).await?;
     hands.until_applied(&[revision]).await
 }
 

@@ -3,6 +3,7 @@
 //! Every part has processes and a cluster of its own, so that no figure depends on another. Calls are counted where the
 //! agent counts them; what it is compared with is a plain client of the same cluster.
 
+mod application;
 mod apply;
 mod change;
 mod counts;

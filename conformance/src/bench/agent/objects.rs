@@ -1,11 +1,20 @@
-//! The objects of what is measured: ConfigMaps, each as large as a small manifest.
+//! The objects of what is measured: ConfigMaps, each as large as a small manifest, and bundles of any.
 
 use serde_json::{Value, json};
+use sindri_model::yaml;
 
 /// Where the objects of stacks are.
 pub const NAMESPACE: &str = "figures";
 /// The size of what each holds.
 const VALUE_BYTES: usize = 256;
+
+/// What is declared, and where the server has it.
+pub struct Part {
+    /// The path of the object.
+    pub path: String,
+    /// The object.
+    pub manifest: Value,
+}
 
 /// One object. Another content makes all of it another.
 pub fn config_map(namespace: &str, name: &str, content: &str) -> Value {
@@ -20,10 +29,18 @@ pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// A bundle of so many objects, called after the stack.
-pub fn bundle(stack: &str, count: usize, content: &str) -> String {
-    let object = |number| config_map(NAMESPACE, &format!("{stack}-{number}"), content).to_string();
-    (0..count).map(object).collect::<Vec<_>>().join("\n---\n")
+/// So many of them.
+pub fn parts(prefix: &str, count: usize, content: &str) -> Vec<Part> {
+    let part = |number| {
+        let name = format!("{prefix}-{number}");
+        Part { path: config_map_path(NAMESPACE, &name), manifest: config_map(NAMESPACE, &name, content) }
+    };
+    (0..count).map(part).collect()
+}
+
+/// The text of a bundle, as people write it.
+pub fn bundle(parts: &[Part]) -> String {
+    parts.iter().map(|part| yaml::to_text(&part.manifest)).collect::<Vec<_>>().join("---\n")
 }
 
 /// Where ConfigMaps are.
@@ -49,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_bundle_has_its_objects_and_another_content_changes_each() {
-        let read = |content| Bundle::parse(&bundle("shop", 3, content)).unwrap().into_objects();
+        let read = |content| Bundle::parse(&bundle(&parts("shop", 3, content))).unwrap().into_objects();
         let (one, other) = (read("one"), read("other"));
         assert_eq!(one.len(), 3);
         assert!(one.iter().zip(&other).all(|(one, other)| one.key == other.key && one.manifest != other.manifest));

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::ground::Place;
 use super::hands::{self, Hands, read};
-use super::objects::{NAMESPACE, bundle, config_map_path, namespace, namespace_path};
+use super::objects::{NAMESPACE, bundle, config_map_path, namespace, namespace_path, parts};
 
 const TIMES: usize = 15;
 /// As agents have it: nothing here may wait for a poll.
@@ -43,7 +43,7 @@ pub fn measure(place: &Place<'_>, sheet: &mut Sheet) -> Result<(), String> {
 }
 
 async fn changes(hands: &Hands) -> Result<Vec<f64>, String> {
-    let (stack, revision) = hands.declare("change", &bundle("change", 1, "first")).await?;
+    let (stack, revision) = hands.declare("change", &bundle(&parts("change", 1, "first"))).await?;
     hands.until_applied(&[revision]).await?;
     let path = config_map_path(NAMESPACE, "change-0");
     let mut took = Vec::with_capacity(TIMES);
@@ -51,7 +51,7 @@ async fn changes(hands: &Hands) -> Result<Vec<f64>, String> {
         sleep(PAUSE).await;
         let content = format!("content-{time}");
         let began = Instant::now();
-        let revision = hands.submit(stack, &bundle("change", 1, &content)).await?;
+        let revision = hands.submit(stack, &bundle(&parts("change", 1, &content))).await?;
         let is_there = |found: Option<&Value>| found.is_some_and(|found| found["data"]["content"] == content.as_str());
         until(hands, &path, is_there).await?;
         took.push(began.elapsed().as_secs_f64() * 1000.0);
@@ -65,7 +65,7 @@ async fn deletions(hands: &Hands) -> Result<Vec<f64>, String> {
     let mut revisions = Vec::with_capacity(TIMES);
     for time in 0..TIMES {
         let stack = format!("deleted-{time}");
-        revisions.push(hands.declare(&stack, &bundle(&stack, 1, "first")).await?.1);
+        revisions.push(hands.declare(&stack, &bundle(&parts(&stack, 1, "first"))).await?.1);
     }
     hands.until_applied(&revisions).await?;
     let mut took = Vec::with_capacity(TIMES);

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use axum::serve::ListenerExt;
 use sindri_apiserver::{Admin, ApiServer, Clock, Port, SharedServer, Timestamp, serve_port};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -41,6 +42,11 @@ pub(super) async fn serve_until(
     let admin = Admin::new(Arc::new(wall_clock));
     let clock: Clock = admin.clock();
     let port = Port { tls, admin: Some(admin.clone()) };
+    let listener = listener.tap_io(|stream| {
+        // As the real one: what is said in pieces, as a watch is, does not wait for the peer to confirm the piece before.
+        // Only a matter of speed, and a peer that is gone already shows at the first read.
+        let _ = stream.set_nodelay(true);
+    });
     serve_port(listener, SharedServer::new(machine), clock, Arc::new(admin), port, end).await;
 }
 

@@ -19,8 +19,8 @@ impl Executor<'_> {
         let stages: Vec<&[Delete]> = deletes.chunk_by(|one, other| stage(one) == stage(other)).collect();
         for (index, deletes) in stages.iter().enumerate() {
             let this = &*self;
-            let deleting = deletes.iter().map(|delete| async move { (delete, this.delete(delete).await) });
-            for (delete, deleted) in at_once(deleting).await {
+            let delete = |delete| async move { (delete, this.delete(delete).await) };
+            for (delete, deleted) in at_once(deletes.iter().collect(), delete).await {
                 match deleted {
                     Ok(Deletion::Accepted) => accepted.push(delete),
                     // Gone, or someone else's: no longer ours either way.
@@ -74,12 +74,12 @@ impl Executor<'_> {
         }
     }
 
-    async fn still_there(&self, deletes: &[&Delete]) -> Result<BTreeSet<ObjectKey>, ClusterError> {
-        let looking = deletes.iter().map(|delete| async move {
+    async fn still_there<'a>(&self, deletes: &[&'a Delete]) -> Result<BTreeSet<ObjectKey>, ClusterError> {
+        let look = |delete: &'a Delete| async move {
             let live = self.cluster.metadata(&delete.entry.resource, &delete.entry.key).await?;
             Ok(live.filter(|live| live.uid == delete.uid).map(|_| delete.entry.key.clone()))
-        });
-        let seen: Vec<Result<Option<ObjectKey>, ClusterError>> = at_once(looking).await;
+        };
+        let seen: Vec<Result<Option<ObjectKey>, ClusterError>> = at_once(deletes.to_vec(), look).await;
         seen.into_iter().filter_map(Result::transpose).collect()
     }
 }

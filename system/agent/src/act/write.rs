@@ -42,10 +42,15 @@ impl Executor<'_> {
     }
 
     /// Applies objects of one stage, several at once. After a failure no further one is begun, and those under way end.
-    async fn apply_all(&self, writes: &[Write], to_replace: &ToReplace, done: &mut Done) -> Result<(), ActError> {
+    async fn apply_all<'a>(
+        &self,
+        writes: &'a [Write],
+        to_replace: &ToReplace,
+        done: &mut Done,
+    ) -> Result<(), ActError> {
         let has_failed = AtomicBool::new(false);
         let mut failed: Option<ActError> = None;
-        let applying = writes.iter().map(|write| {
+        let apply = |write: &'a Write| {
             let has_failed = &has_failed;
             async move {
                 if has_failed.load(Ordering::Relaxed) {
@@ -55,8 +60,8 @@ impl Executor<'_> {
                 has_failed.fetch_or(applied.is_err(), Ordering::Relaxed);
                 Some((&write.object.key, applied))
             }
-        });
-        for ended in at_once(applying).await {
+        };
+        for ended in at_once(writes.iter().collect(), apply).await {
             match (ended, &mut failed) {
                 (None, _) => {}
                 (Some((key, Ok(applied))), _) => {
@@ -81,12 +86,12 @@ impl Executor<'_> {
     }
 
     /// Asks the server about every object before the first is written, and collects every no.
-    async fn validate(&self, writes: &[Write]) -> Result<ToReplace, ActError> {
-        let checking = writes.iter().map(|write| async move {
+    async fn validate<'a>(&self, writes: &'a [Write]) -> Result<ToReplace, ActError> {
+        let check = |write: &'a Write| async move {
             let object = &write.object;
             (write, self.cluster.apply_unseen(&object.resource, &object.key, &object.manifest, Mode::DryRun).await)
-        });
-        let checked = at_once(checking).await;
+        };
+        let checked = at_once(writes.iter().collect(), check).await;
         let (mut invalid, mut to_replace) = (Vec::new(), ToReplace::new());
         for (write, checked) in checked {
             match checked {

@@ -240,7 +240,7 @@ impl Cluster {
             accept,
             content_type: APPLY_PATCH,
             if_none_match: None,
-            body: Bytes::from(manifest.to_string()),
+            body: written(manifest),
         };
         let secret = resource.group.is_empty() && resource.kind == "Secret";
         let sent = self.send_for_answer(&call).await;
@@ -259,7 +259,7 @@ impl Cluster {
             accept: JSON,
             content_type: JSON,
             if_none_match: None,
-            body: Bytes::from(object.to_string()),
+            body: written(object),
         };
         self.send(&call).await
     }
@@ -277,7 +277,7 @@ impl Cluster {
             accept: JSON,
             content_type: JSON,
             if_none_match: None,
-            body: Bytes::from(options.to_string()),
+            body: written(&options),
         };
         match self.send(&call).await {
             Ok(_) => Ok(Deletion::Accepted),
@@ -323,6 +323,10 @@ impl Cluster {
         let list = self.send(&call).await?;
         Ok(items(&call, &list)?.to_vec())
     }
+}
+
+fn written(object: &Value) -> Bytes {
+    Bytes::from(serde_json::to_vec(object).expect("a value is texts under names"))
 }
 
 /// The items of a list. The server writes an empty list of metadata as null; what is no list has no items at all.
