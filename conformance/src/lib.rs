@@ -8,6 +8,8 @@ pub mod afterwards;
 pub mod api;
 pub mod bench;
 pub mod binaries;
+mod counts;
+mod page;
 pub mod process;
 pub mod report;
 mod rights;

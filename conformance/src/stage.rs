@@ -14,20 +14,24 @@ use sindri_cluster::{Cluster, Options, Provider};
 use sindri_world::gate::Asked;
 use sindri_world::ledger::Ledger;
 use sindri_world::scenario::{ClusterFault, Fleet, Span};
-use sindri_world::stage::{ClusterCall, HostAction, Job, Stage, Trouble, enlist};
+use sindri_world::stage::{ClusterCall, HostAction, Job, Stage, Trouble, Writes, enlist};
 use tokio::time::Instant;
 
 use crate::api;
+use crate::counts::Counts;
+use crate::page;
 use crate::process::{Process, ProcessError};
 use crate::rights;
-use crate::site::{AGENT_KEY, Broker, POLLING_INTERVAL_SECS, Site};
+use crate::site::{AGENT_KEY, Broker, POLLING_INTERVAL, PROBES, Site};
 
 /// The longest that a job of the operator may take. Longer than it asks a broker that is away.
 const JOB_MAX: Duration = Duration::from_secs(150);
 /// The longest single wait: a story that lets ten minutes pass belongs into virtual time.
 const ADVANCE_MAX: Duration = Duration::from_secs(60);
 /// What a story calls a polling interval: a poll, and as much again for the pass that follows it on a busy machine.
-const POLL_AND_PASS: Duration = Duration::from_secs(2 * POLLING_INTERVAL_SECS);
+const POLL_AND_PASS: Duration = POLLING_INTERVAL.saturating_mul(2);
+/// The longest that an agent may take to say what it counts.
+const PAGE_MAX: Duration = Duration::from_secs(10);
 
 /// Real processes. Fields are dropped in this order: agents end before what they talk to, files go last.
 pub struct RealStage {
@@ -37,6 +41,11 @@ pub struct RealStage {
     client: Client,
     began: Instant,
     site: Site,
+}
+
+/// What is there for a cluster.
+fn find<'a, T>(all: &'a mut BTreeMap<String, T>, cluster: &str) -> Result<&'a mut T, Trouble> {
+    all.get_mut(cluster).ok_or_else(|| Trouble::Broken(format!("there is no cluster {cluster:?}")))
 }
 
 fn broken(error: impl std::fmt::Display) -> Trouble {
@@ -77,6 +86,7 @@ impl RealStage {
                 &agent.key,
                 &self.broker.url,
                 &kubeconfig,
+                POLLING_INTERVAL,
                 fleet.namespace.as_deref(),
             );
             self.agents.insert(agent.name.clone(), process.map_err(broken)?);
@@ -153,9 +163,7 @@ impl Stage for RealStage {
     }
 
     fn call_cluster(&mut self, cluster: &str, call: ClusterCall) -> Result<(u16, Value), Trouble> {
-        let found = self.clusters.get(cluster);
-        let found = found.ok_or_else(|| Trouble::Broken(format!("there is no cluster {cluster:?}")))?;
-        api::call(self.site.waiter(), found.access(), call).map_err(Trouble::Broken)
+        api::call(self.site.waiter(), find(&mut self.clusters, cluster)?.access(), call).map_err(Trouble::Broken)
     }
 
     fn act_on_hosts(&mut self, action: HostAction) -> Result<(), Trouble> {
@@ -184,7 +192,20 @@ impl Stage for RealStage {
         Err(Trouble::Unsupported("heal an API server"))
     }
 
-    fn writes(&mut self, _: &str) -> Result<Vec<String>, Trouble> {
+    fn writes(&mut self, cluster: &str) -> Result<Writes, Trouble> {
+        let agent = find(&mut self.agents, cluster)?;
+        if agent.id().is_none() {
+            // Who does not run writes nothing.
+            return Ok(Writes::default());
+        }
+        // Asked each time: started again it answers elsewhere.
+        let address = agent.says(self.site.waiter(), PROBES).map_err(broken)?;
+        let page = self.site.waiter().wait(PAGE_MAX, page::metrics(&address)).map_err(broken)?;
+        let counts = Counts::new(&page.map_err(Trouble::Broken)?);
+        Ok(counts.writes().map(|(verb, times)| (verb.to_owned(), times)).collect())
+    }
+
+    fn written(&mut self, _: &str) -> Result<Vec<String>, Trouble> {
         Err(Trouble::Unsupported("tell what an agent wrote"))
     }
 

@@ -5,7 +5,6 @@
 
 mod apply;
 mod change;
-mod counts;
 mod ground;
 mod hands;
 mod idle;
