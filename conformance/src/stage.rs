@@ -1,7 +1,8 @@
 //! The stage of real processes: broker, agents and API servers on free ports, in real time.
 //!
-//! What it cannot do it says: faults of the network and of an API server, and what only an API server's own
-//! records tell. A story that asks for one of these is not runnable here.
+//! What it cannot do it says: faults of the network, most of those of an API server, and what only an API server's own
+//! records tell. A story that asks for one of these is not runnable here. What a webhook can do to an object it does: the
+//! API server asks one that this program serves, or the simulated one does the same by itself.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::api;
 use crate::counts::Counts;
+use crate::faults::Faults;
 use crate::page;
 use crate::process::{Process, ProcessError};
 use crate::rights;
@@ -37,10 +39,16 @@ const PAGE_MAX: Duration = Duration::from_secs(10);
 pub struct RealStage {
     agents: BTreeMap<String, Process>,
     broker: Broker,
-    clusters: BTreeMap<String, Box<dyn Cluster>>,
+    clusters: BTreeMap<String, RealCluster>,
     client: Client,
     began: Instant,
     site: Site,
+}
+
+/// A cluster, and what goes wrong in it.
+struct RealCluster {
+    running: Box<dyn Cluster>,
+    faults: Faults,
 }
 
 /// What is there for a cluster.
@@ -90,14 +98,16 @@ impl RealStage {
                 fleet.namespace.as_deref(),
             );
             self.agents.insert(agent.name.clone(), process.map_err(broken)?);
+            let cluster = RealCluster { running: cluster, faults: Faults::none(provider.name()) };
             self.clusters.insert(agent.name, cluster);
         }
         Ok(())
     }
 
-    /// Starts again what the story killed and left so.
+    /// Starts again what the story killed and left so, and heals what it made fail.
     pub fn end_faults(&mut self) -> Result<(), Trouble> {
         let names: Vec<String> = self.agents.keys().cloned().collect();
+        names.iter().try_for_each(|name| self.heal_cluster(name))?;
         for name in std::iter::once("broker".to_owned()).chain(names) {
             self.restart(&name)?;
         }
@@ -154,7 +164,7 @@ impl Stage for RealStage {
         self.site.waiter().pause(by).map_err(broken)?;
         let checked: Result<(), ProcessError> = self.processes().try_for_each(Process::check);
         checked.map_err(broken)?;
-        self.clusters.values_mut().try_for_each(|cluster| cluster.check()).map_err(broken)
+        self.clusters.values_mut().try_for_each(|cluster| cluster.running.check()).map_err(broken)
     }
 
     fn run_job(&mut self, job: Job, done: &dyn Fn() -> bool) -> Result<(), Trouble> {
@@ -163,7 +173,8 @@ impl Stage for RealStage {
     }
 
     fn call_cluster(&mut self, cluster: &str, call: ClusterCall) -> Result<(u16, Value), Trouble> {
-        api::call(self.site.waiter(), find(&mut self.clusters, cluster)?.access(), call).map_err(Trouble::Broken)
+        api::call(self.site.waiter(), find(&mut self.clusters, cluster)?.running.access(), call)
+            .map_err(Trouble::Broken)
     }
 
     fn act_on_hosts(&mut self, action: HostAction) -> Result<(), Trouble> {
@@ -184,12 +195,14 @@ impl Stage for RealStage {
         process.restart().map_err(broken)
     }
 
-    fn fail_cluster(&mut self, _: &ClusterFault) -> Result<(), Trouble> {
-        Err(Trouble::Unsupported("make an API server fail"))
+    fn fail_cluster(&mut self, fault: &ClusterFault) -> Result<(), Trouble> {
+        let RealCluster { running, faults } = find(&mut self.clusters, &fault.cluster)?;
+        faults.add(self.site.waiter(), running.access(), fault)
     }
 
-    fn heal_cluster(&mut self, _: &str) -> Result<(), Trouble> {
-        Err(Trouble::Unsupported("heal an API server"))
+    fn heal_cluster(&mut self, cluster: &str) -> Result<(), Trouble> {
+        let RealCluster { running, faults } = find(&mut self.clusters, cluster)?;
+        faults.end(self.site.waiter(), running.access())
     }
 
     fn writes(&mut self, cluster: &str) -> Result<Writes, Trouble> {
