@@ -25,6 +25,15 @@ pub fn call(waiter: &Waiter, access: &Access, call: ClusterCall) -> Result<(u16,
     answer.map_err(|cut| cut.to_string()).flatten().map_err(|reason| format!("{what}: {reason}"))
 }
 
+/// The same for a request that has to succeed: its answer, or what the server says against it.
+pub fn carry_out(waiter: &Waiter, access: &Access, request: ClusterCall) -> Result<Value, String> {
+    let what = format!("{} {}", request.method, request.target);
+    match call(waiter, access, request)? {
+        (status, answer) if status < 300 => Ok(answer),
+        (status, answer) => Err(format!("{what}: {status} {}", answer["message"])),
+    }
+}
+
 /// On a connection of its own, which must not outlive the wait in which it is driven.
 async fn exchange(access: &Access, call: ClusterCall) -> Result<(u16, Value), String> {
     let request = Request::builder()

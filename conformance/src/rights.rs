@@ -42,23 +42,15 @@ pub fn grant(
         let target = format!("{}?fieldManager=operator&force=true", path(&document.value)?);
         let body = document.value.to_string().into_bytes();
         let content_type = "application/apply-patch+yaml";
-        call(waiter, access, ClusterCall { method: Method::PATCH, target, content_type, body })?;
+        api::carry_out(waiter, access, ClusterCall { method: Method::PATCH, target, content_type, body })?;
     }
     let body = json!({"spec": {"expirationSeconds": TOKEN_SECONDS}}).to_string().into_bytes();
     let home = namespace.unwrap_or(HOME);
     let target = format!("/api/v1/namespaces/{home}/serviceaccounts/sindri-agent/token");
     let request = ClusterCall { method: Method::POST, target, content_type: "application/json", body };
-    let answer = call(waiter, access, request)?;
+    let answer = api::carry_out(waiter, access, request)?;
     let token = answer["status"]["token"].as_str().ok_or("the answer has no token")?;
     write(access, &Secret::new(token), directory, name).map(Some).map_err(|error| error.to_string())
-}
-
-fn call(waiter: &Waiter, access: &Access, request: ClusterCall) -> Result<Value, String> {
-    let what = format!("{} {}", request.method, request.target);
-    match api::call(waiter, access, request)? {
-        (status, answer) if status < 300 => Ok(answer),
-        (status, answer) => Err(format!("{what}: {status} {}", answer["message"])),
-    }
 }
 
 fn path(object: &Value) -> Result<String, String> {

@@ -18,10 +18,12 @@ use crate::binaries::Binaries;
 use crate::process::{Launch, Process, ProcessError};
 use crate::waiter::Waiter;
 
-/// Seconds between two polls of an agent: the shortest that it takes.
-pub const POLLING_INTERVAL_SECS: u64 = 1;
+/// Between two polls of an agent: the shortest that it takes.
+pub const POLLING_INTERVAL: Duration = Duration::from_secs(1);
 /// The variable in which an agent finds its key.
 pub const AGENT_KEY: &str = "SINDRI__AGENT__PAK";
+/// How an agent says where it answers probes.
+pub const PROBES: &str = "PROBES http://";
 /// Any free port.
 const LISTEN_FREE: &str = "127.0.0.1:0";
 
@@ -120,38 +122,21 @@ impl Site {
         Sim::new(&self.binaries.api_server)
     }
 
-    /// Starts the agent of a cluster.
+    /// Starts the agent of a cluster; it says where it answers probes. Started again it answers elsewhere.
     pub fn start_agent(
         &self,
         name: &str,
         key: &str,
         broker: &str,
         kubeconfig: &Path,
+        interval: Duration,
         namespace: Option<&str>,
     ) -> Result<Process, SiteError> {
-        let interval = POLLING_INTERVAL_SECS.to_string();
-        let mut flags = vec!["--broker", broker, "--polling-interval", &interval];
-        flags.extend(namespace.into_iter().flat_map(|namespace| ["--namespace", namespace]));
-        self.launch_agent(name, key, kubeconfig, &flags)
-    }
-
-    /// Starts the agent of a cluster with this polling interval; it answers probes, and says where.
-    pub fn start_answering_agent(
-        &self,
-        name: &str,
-        key: &str,
-        broker: &str,
-        kubeconfig: &Path,
-        interval: Duration,
-    ) -> Result<Process, SiteError> {
         let interval = interval.as_secs().to_string();
-        let flags = ["--broker", broker, "--polling-interval", &interval, "--listen", LISTEN_FREE];
-        self.launch_agent(name, key, kubeconfig, &flags)
-    }
-
-    fn launch_agent(&self, name: &str, key: &str, kubeconfig: &Path, flags: &[&str]) -> Result<Process, SiteError> {
-        let own = ["--name", name, "--cluster", name, "--identity", name];
-        let arguments = own.iter().chain(flags).map(OsString::from);
+        let own = ["--name", name, "--cluster", name, "--identity", name, "--broker", broker];
+        let manner = ["--polling-interval", &interval, "--listen", LISTEN_FREE];
+        let namespace = namespace.into_iter().flat_map(|namespace| ["--namespace", namespace]);
+        let arguments = own.into_iter().chain(manner).chain(namespace).map(OsString::from);
         let arguments = arguments.chain(["--kubeconfig".into(), kubeconfig.into()]);
         let mut launch = self.launch(name, &self.binaries.agent, arguments.collect());
         launch.environment.push((AGENT_KEY, key.to_owned()));

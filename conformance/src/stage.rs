@@ -1,7 +1,8 @@
 //! The stage of real processes: broker, agents and API servers on free ports, in real time.
 //!
-//! What it cannot do it says: faults of the network and of an API server, and what only an API server's own
-//! records tell. A story that asks for one of these is not runnable here.
+//! What it cannot do it says: faults of the network, most of those of an API server, and what only an API server's own
+//! records tell. A story that asks for one of these is not runnable here. What a webhook can do to an object it does: the
+//! API server asks one that this program serves, or the simulated one does the same by itself.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,29 +15,45 @@ use sindri_cluster::{Cluster, Options, Provider};
 use sindri_world::gate::Asked;
 use sindri_world::ledger::Ledger;
 use sindri_world::scenario::{ClusterFault, Fleet, Span};
-use sindri_world::stage::{ClusterCall, HostAction, Job, Stage, Trouble, enlist};
+use sindri_world::stage::{ClusterCall, HostAction, Job, Stage, Trouble, Writes, enlist};
 use tokio::time::Instant;
 
 use crate::api;
+use crate::counts::Counts;
+use crate::faults::Faults;
+use crate::page;
 use crate::process::{Process, ProcessError};
 use crate::rights;
-use crate::site::{AGENT_KEY, Broker, POLLING_INTERVAL_SECS, Site};
+use crate::site::{AGENT_KEY, Broker, POLLING_INTERVAL, PROBES, Site};
 
 /// The longest that a job of the operator may take. Longer than it asks a broker that is away.
 const JOB_MAX: Duration = Duration::from_secs(150);
 /// The longest single wait: a story that lets ten minutes pass belongs into virtual time.
 const ADVANCE_MAX: Duration = Duration::from_secs(60);
 /// What a story calls a polling interval: a poll, and as much again for the pass that follows it on a busy machine.
-const POLL_AND_PASS: Duration = Duration::from_secs(2 * POLLING_INTERVAL_SECS);
+const POLL_AND_PASS: Duration = POLLING_INTERVAL.saturating_mul(2);
+/// The longest that an agent may take to say what it counts.
+const PAGE_MAX: Duration = Duration::from_secs(10);
 
 /// Real processes. Fields are dropped in this order: agents end before what they talk to, files go last.
 pub struct RealStage {
     agents: BTreeMap<String, Process>,
     broker: Broker,
-    clusters: BTreeMap<String, Box<dyn Cluster>>,
+    clusters: BTreeMap<String, RealCluster>,
     client: Client,
     began: Instant,
     site: Site,
+}
+
+/// A cluster, and what goes wrong in it.
+struct RealCluster {
+    running: Box<dyn Cluster>,
+    faults: Faults,
+}
+
+/// What is there for a cluster.
+fn find<'a, T>(all: &'a mut BTreeMap<String, T>, cluster: &str) -> Result<&'a mut T, Trouble> {
+    all.get_mut(cluster).ok_or_else(|| Trouble::Broken(format!("there is no cluster {cluster:?}")))
 }
 
 fn broken(error: impl std::fmt::Display) -> Trouble {
@@ -77,17 +94,20 @@ impl RealStage {
                 &agent.key,
                 &self.broker.url,
                 &kubeconfig,
+                POLLING_INTERVAL,
                 fleet.namespace.as_deref(),
             );
             self.agents.insert(agent.name.clone(), process.map_err(broken)?);
+            let cluster = RealCluster { running: cluster, faults: Faults::none(provider.name()) };
             self.clusters.insert(agent.name, cluster);
         }
         Ok(())
     }
 
-    /// Starts again what the story killed and left so.
+    /// Starts again what the story killed and left so, and heals what it made fail.
     pub fn end_faults(&mut self) -> Result<(), Trouble> {
         let names: Vec<String> = self.agents.keys().cloned().collect();
+        names.iter().try_for_each(|name| self.heal_cluster(name))?;
         for name in std::iter::once("broker".to_owned()).chain(names) {
             self.restart(&name)?;
         }
@@ -144,7 +164,7 @@ impl Stage for RealStage {
         self.site.waiter().pause(by).map_err(broken)?;
         let checked: Result<(), ProcessError> = self.processes().try_for_each(Process::check);
         checked.map_err(broken)?;
-        self.clusters.values_mut().try_for_each(|cluster| cluster.check()).map_err(broken)
+        self.clusters.values_mut().try_for_each(|cluster| cluster.running.check()).map_err(broken)
     }
 
     fn run_job(&mut self, job: Job, done: &dyn Fn() -> bool) -> Result<(), Trouble> {
@@ -153,9 +173,8 @@ impl Stage for RealStage {
     }
 
     fn call_cluster(&mut self, cluster: &str, call: ClusterCall) -> Result<(u16, Value), Trouble> {
-        let found = self.clusters.get(cluster);
-        let found = found.ok_or_else(|| Trouble::Broken(format!("there is no cluster {cluster:?}")))?;
-        api::call(self.site.waiter(), found.access(), call).map_err(Trouble::Broken)
+        api::call(self.site.waiter(), find(&mut self.clusters, cluster)?.running.access(), call)
+            .map_err(Trouble::Broken)
     }
 
     fn act_on_hosts(&mut self, action: HostAction) -> Result<(), Trouble> {
@@ -176,15 +195,30 @@ impl Stage for RealStage {
         process.restart().map_err(broken)
     }
 
-    fn fail_cluster(&mut self, _: &ClusterFault) -> Result<(), Trouble> {
-        Err(Trouble::Unsupported("make an API server fail"))
+    fn fail_cluster(&mut self, fault: &ClusterFault) -> Result<(), Trouble> {
+        let RealCluster { running, faults } = find(&mut self.clusters, &fault.cluster)?;
+        faults.add(self.site.waiter(), running.access(), fault)
     }
 
-    fn heal_cluster(&mut self, _: &str) -> Result<(), Trouble> {
-        Err(Trouble::Unsupported("heal an API server"))
+    fn heal_cluster(&mut self, cluster: &str) -> Result<(), Trouble> {
+        let RealCluster { running, faults } = find(&mut self.clusters, cluster)?;
+        faults.end(self.site.waiter(), running.access())
     }
 
-    fn writes(&mut self, _: &str) -> Result<Vec<String>, Trouble> {
+    fn writes(&mut self, cluster: &str) -> Result<Writes, Trouble> {
+        let agent = find(&mut self.agents, cluster)?;
+        if agent.id().is_none() {
+            // Who does not run writes nothing.
+            return Ok(Writes::default());
+        }
+        // Asked each time: started again it answers elsewhere.
+        let address = agent.says(self.site.waiter(), PROBES).map_err(broken)?;
+        let page = self.site.waiter().wait(PAGE_MAX, page::metrics(&address)).map_err(broken)?;
+        let counts = Counts::new(&page.map_err(Trouble::Broken)?);
+        Ok(counts.writes().map(|(verb, times)| (verb.to_owned(), times)).collect())
+    }
+
+    fn written(&mut self, _: &str) -> Result<Vec<String>, Trouble> {
         Err(Trouble::Unsupported("tell what an agent wrote"))
     }
 

@@ -4,6 +4,7 @@
 //! and what was started is ended where it is owned.
 
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
 
 /// What a shell expects of a program that a signal ended.
 const EXIT_SIGNALLED: u8 = 128;
@@ -92,6 +94,13 @@ impl Waiter {
         })
     }
 
+    /// Does something besides, whenever somebody waits and at no other time, until what this returns is dropped.
+    pub fn besides(&self, work: impl Future<Output = Infallible> + Send + 'static) -> JoinSet<Infallible> {
+        let mut owner = JoinSet::new();
+        owner.spawn_on(work, self.runtime.handle());
+        owner
+    }
+
     /// Lets time pass.
     pub fn pause(&self, span: Duration) -> Result<(), Cut> {
         match self.wait(span, std::future::pending::<()>()) {
@@ -103,7 +112,28 @@ impl Waiter {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+
+    #[test]
+    fn what_is_done_besides_is_done_while_somebody_waits_and_ends_with_its_owner() {
+        let (waiter, held) = (Waiter::new().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let counted = held.clone();
+        let owner = waiter.besides(async move {
+            loop {
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        assert_eq!(held.load(Ordering::Relaxed), 0);
+        waiter.pause(Duration::from_millis(50)).unwrap();
+        assert!(held.load(Ordering::Relaxed) > 1);
+        drop(owner);
+        waiter.pause(Duration::from_millis(10)).unwrap();
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
 
     // That a signal cuts waits is tested with a process of its own: every waiter of a process hears it.
     #[test]

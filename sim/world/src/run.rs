@@ -9,7 +9,7 @@ use crate::ledger::Ledger;
 use crate::oracle::{TakenBack, Violation};
 use crate::play::Play;
 use crate::scenario::{Library, Scenario};
-use crate::stage::{Options, SimulatedStage, Stage, Trouble};
+use crate::stage::{Options, SimulatedStage, Stage, Trouble, Writes};
 use crate::{isolate, trace};
 
 /// The polling interval of simulated agents: the default of production.
@@ -151,19 +151,19 @@ fn no_leak(stage: &SimulatedStage, agent: &str, ledger: &Rc<RefCell<Ledger>>) ->
 fn comes_to_rest(stage: &mut SimulatedStage, agents: &[String], unfinished: Duration) -> Result<(), Trouble> {
     let end = stage.now() + unfinished;
     loop {
-        let before = written(stage, agents)?;
+        let before = writes(stage, agents)?;
         stage.advance(POLLING_INTERVAL * IDLE_POLLS)?;
-        let after = written(stage, agents)?;
-        let restless = agents.iter().zip(before.iter().zip(&after)).find(|(_, (before, after))| before != after);
-        let Some((agent, (before, _))) = restless else { return Ok(()) };
+        let after = writes(stage, agents)?;
+        let mut grown = agents.iter().zip(before.iter().zip(&after));
+        let restless = grown.find_map(|(agent, (before, after))| Some((agent, after.since(before)?)));
+        let Some((agent, more)) = restless else { return Ok(()) };
         if stage.now() >= end {
-            let first = &stage.writes(agent)?[*before];
-            let message = format!("the agent of {agent} wrote after everything had converged: {first}");
+            let message = format!("the agent of {agent} wrote after everything had converged: {more}");
             return Err(Trouble::violation("an-idle-pass-writes-nothing", message));
         }
     }
 }
 
-fn written(stage: &mut SimulatedStage, agents: &[String]) -> Result<Vec<usize>, Trouble> {
-    agents.iter().map(|agent| stage.writes(agent).map(|writes| writes.len())).collect()
+fn writes(stage: &mut SimulatedStage, agents: &[String]) -> Result<Vec<Writes>, Trouble> {
+    agents.iter().map(|agent| stage.writes(agent)).collect()
 }

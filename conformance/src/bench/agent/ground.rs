@@ -15,14 +15,12 @@ use crate::bench::server::resident;
 use crate::binaries::Binaries;
 use crate::process::Process;
 use crate::rights;
-use crate::site::{Broker, Site};
+use crate::site::{Broker, PROBES, Site};
 use crate::waiter::Waiter;
 
 /// The agent and its cluster.
 const NAME: &str = "figures";
 const ENLIST_MAX: Duration = Duration::from_secs(30);
-/// How an agent says where it answers.
-const PROBES: &str = "PROBES http://";
 
 /// A kind of cluster, and what is needed to measure on it.
 pub struct Place<'a> {
@@ -62,8 +60,8 @@ impl Place<'_> {
         let kubeconfig = granted.unwrap_or_else(|| cluster.access().kubeconfig.clone());
         let broker = site.start_broker().map_err(words)?;
         let enlisted = self.waiter.wait(ENLIST_MAX, enlist(&broker)).map_err(words)??;
-        let mut agent =
-            site.start_answering_agent(NAME, &enlisted.key, &broker.url, &kubeconfig, interval).map_err(words)?;
+        let agent = site.start_agent(NAME, &enlisted.key, &broker.url, &kubeconfig, interval, None);
+        let mut agent = agent.map_err(words)?;
         let probes = agent.says(self.waiter, PROBES).map_err(words)?;
         Ok(Ground { agent, broker, cluster, site, enlisted, probes, kubeconfig })
     }

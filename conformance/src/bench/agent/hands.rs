@@ -10,10 +10,9 @@ use serde_json::Value;
 use sindri_client::Client;
 use sindri_model::wire::{EventStatus, NewStack};
 use sindri_model::{AgentId, GeneratorId, RevisionId, StackId};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-use super::counts::Counts;
+use crate::counts::Counts;
+use crate::page::metrics;
 
 /// How often the agent or the broker is looked at: nothing is timed by it, and it must cost them little.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -96,26 +95,12 @@ impl Hands {
 
     /// What the agent has counted so far.
     pub async fn counts(&self) -> Result<Counts, String> {
-        Ok(Counts::new(&page(&self.probes, "/metrics").await?))
+        Ok(Counts::new(&metrics(&self.probes).await?))
     }
 
     /// What the broker has counted so far.
     pub async fn broker_counts(&self) -> Result<Counts, String> {
-        Ok(Counts::new(&page(&self.broker_address, "/metrics").await?))
-    }
-}
-
-/// Reads a page over a connection of its own.
-async fn page(address: &str, path: &str) -> Result<String, String> {
-    let failed = |error: std::io::Error| format!("http://{address}{path}: {error}");
-    let mut stream = TcpStream::connect(address).await.map_err(failed)?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.map_err(failed)?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.map_err(failed)?;
-    match answer.split_once("\r\n\r\n") {
-        Some((head, body)) if head.starts_with("HTTP/1.1 200 ") => Ok(body.to_owned()),
-        _ => Err(format!("http://{address}{path}: {}", answer.lines().next().unwrap_or_default())),
+        Ok(Counts::new(&metrics(&self.broker_address).await?))
     }
 }
 

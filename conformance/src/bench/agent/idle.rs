@@ -5,10 +5,10 @@ use std::time::Duration;
 use sindri_figures::{Bar, Sheet};
 use tokio::time::Instant;
 
-use super::counts::Counts;
 use super::ground::Place;
 use super::hands::{Hands, apply};
 use super::objects::{NAMESPACE, bundle, namespace, namespace_path, parts};
+use crate::counts::Counts;
 
 const STACKS: usize = 100;
 const OBJECTS: usize = 20;
@@ -37,7 +37,7 @@ pub fn measure(place: &Place<'_>, sheet: &mut Sheet) -> Result<(), String> {
     let per_interval = |count: u64| count as f64 / intervals;
     let name = |what: &str| place.figure(&format!("idle, {STACKS} stacks of {OBJECTS}, {what}"));
     let (agent, broker) = (&span.agent, &span.broker);
-    sheet.add(&name("writes"), per_interval(agent.writes(span.took)), "per poll", Bar::AtMost(0.0));
+    sheet.add(&name("writes"), per_interval(agent.writes_within(span.took)), "per poll", Bar::AtMost(0.0));
     sheet.add(&name("calls"), per_interval(agent.calls()), "per poll", Bar::AtMost(2.0));
     sheet.add(&name("target states"), per_interval(broker.target_states()), "per poll", Bar::AtMost(1.0));
     let others = broker.target_states().saturating_sub(broker.unchanged_target_states());

@@ -6,7 +6,6 @@
 mod application;
 mod apply;
 mod change;
-mod counts;
 mod ground;
 mod hands;
 mod idle;

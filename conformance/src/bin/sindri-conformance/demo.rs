@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sindri_cluster::{Cluster, Options, Provider};
 use sindri_conformance::process::Process;
-use sindri_conformance::site::{Broker, Site};
+use sindri_conformance::site::{Broker, POLLING_INTERVAL, Site};
 use sindri_conformance::waiter::Waiter;
 use tokio::time::Instant;
 
@@ -114,7 +114,8 @@ impl Show {
         let made = self.sindri(&["agent", "create", NAME, "--cluster", NAME])?;
         let key = key_in(&made).ok_or_else(|| Failure::Broken("a new agent came without a key".to_owned()))?;
         self.sindri(&["agent", "activate", NAME])?;
-        let agent = self.site.start_agent(NAME, key, &self.broker.url, &self.cluster.access().kubeconfig, None);
+        let (broker, kubeconfig) = (&self.broker.url, &self.cluster.access().kubeconfig);
+        let agent = self.site.start_agent(NAME, key, broker, kubeconfig, POLLING_INTERVAL, None);
         self.agent = Some(agent.map_err(broken)?);
         Ok(())
     }

@@ -28,7 +28,7 @@ impl Play<'_> {
             Expectation::Events(check) => self.expect_events(check),
             Expectation::Written(written) => self.expect_written(written),
             Expectation::Unwritten(written) => {
-                let writes = self.stage.writes(&written.cluster)?;
+                let writes = self.stage.written(&written.cluster)?;
                 match written.writes.iter().find(|unwanted| writes.contains(unwanted)) {
                     None => Ok(()),
                     Some(found) => Err(unmet(format!("the agent of {} did: {found}", written.cluster))),
@@ -126,7 +126,7 @@ impl Play<'_> {
     }
 
     fn expect_written(&mut self, written: &Written) -> Result<(), Trouble> {
-        let writes = self.stage.writes(&written.cluster)?;
+        let writes = self.stage.written(&written.cluster)?;
         let mut rest = writes.iter();
         for wanted in &written.writes {
             if !rest.any(|write| write == wanted) {

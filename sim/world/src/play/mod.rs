@@ -107,15 +107,15 @@ impl<'a> Play<'a> {
     }
 
     fn quiet(&mut self, quiet: &Quiet) -> Result<(), Trouble> {
-        let before = self.stage.writes(&quiet.cluster)?.len();
+        let before = self.stage.writes(&quiet.cluster)?;
         let interval = self.stage.polling_interval();
         self.stage.advance(interval * quiet.polls + interval / 4)?;
-        match self.stage.writes(&quiet.cluster)?.get(before..) {
-            Some([first, ..]) => Err(Trouble::violation(
+        match self.stage.writes(&quiet.cluster)?.since(&before) {
+            Some(more) => Err(Trouble::violation(
                 "an-idle-pass-writes-nothing",
-                format!("the agent of {} wrote while nothing had changed: {first}", quiet.cluster),
+                format!("the agent of {} wrote while nothing had changed: {more}", quiet.cluster),
             )),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 }

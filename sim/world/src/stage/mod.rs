@@ -2,6 +2,7 @@
 
 mod enlist;
 mod simulated;
+mod writes;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,6 +19,7 @@ use crate::scenario::ClusterFault;
 
 pub use enlist::{Enlisted, enlist, enlist_one};
 pub use simulated::{Options, SimulatedStage};
+pub use writes::Writes;
 
 /// Why a story did not go on.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -109,8 +111,12 @@ pub trait Stage {
     /// And is well again.
     fn heal_cluster(&mut self, cluster: &str) -> Result<(), Trouble>;
 
-    /// What the agent of a cluster wrote so far, as `create ConfigMap shop/a`.
-    fn writes(&mut self, cluster: &str) -> Result<Vec<String>, Trouble>;
+    /// How often the agent of a cluster wrote what so far. Where only it knows, it counts anew when it is started again,
+    /// and what changed nothing counts too.
+    fn writes(&mut self, cluster: &str) -> Result<Writes, Trouble>;
+
+    /// What it wrote so far, in this order, as `create ConfigMap shop/a`.
+    fn written(&mut self, cluster: &str) -> Result<Vec<String>, Trouble>;
 
     /// What the agent of a cluster asked so far, by words.
     fn asked(&mut self, cluster: &str, words: &str) -> Result<Vec<Asked>, Trouble>;

@@ -13,7 +13,7 @@ use sindri_apiserver::{ApiServer, Fault, Request, SharedServer, Write};
 use sindri_model::Pak;
 use tokio::sync::mpsc;
 
-use super::{ClusterCall, HostAction, Job, Stage, Trouble, enlist};
+use super::{ClusterCall, HostAction, Job, Stage, Trouble, Writes, enlist};
 use crate::chaos::{AnswerFault, BrokerChaos, ChaosKind, GateChaos, HostChaos, HostFault};
 use crate::dice::Dice;
 use crate::engine::{Arm, Engine, Entered, HostId, Latency};
@@ -64,7 +64,8 @@ struct Cluster {
     server: SharedServer,
     gate: Arc<Gate>,
     watchman: Watchman,
-    writes: Vec<String>,
+    /// What its agent wrote, in this order.
+    written: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,7 +160,7 @@ impl SimulatedStage {
         }
         self.hosts.insert(api_name, api);
         let watchman = Watchman::new(name);
-        self.clusters.insert(name.to_owned(), Cluster { api, key, server, gate, watchman, writes: Vec::new() });
+        self.clusters.insert(name.to_owned(), Cluster { api, key, server, gate, watchman, written: Vec::new() });
     }
 
     fn begin_chaos(&mut self) {
@@ -238,7 +239,7 @@ impl SimulatedStage {
             for write in cluster.server.with(ApiServer::take_journal) {
                 trace_write(&cluster.gate, &write);
                 if is_agents(&write) && !is_lease(&model_key(&write.key)) {
-                    cluster.writes.push(describe(&write));
+                    cluster.written.push(describe(&write));
                 }
                 cluster.watchman.judge(&write, &ledger).map_err(Trouble::Violation)?;
             }
@@ -473,8 +474,12 @@ impl Stage for SimulatedStage {
         Ok(())
     }
 
-    fn writes(&mut self, cluster: &str) -> Result<Vec<String>, Trouble> {
-        Ok(self.cluster(cluster)?.writes.clone())
+    fn writes(&mut self, cluster: &str) -> Result<Writes, Trouble> {
+        Ok(self.cluster(cluster)?.written.iter().map(|write| (write.clone(), 1)).collect())
+    }
+
+    fn written(&mut self, cluster: &str) -> Result<Vec<String>, Trouble> {
+        Ok(self.cluster(cluster)?.written.clone())
     }
 
     fn asked(&mut self, cluster: &str, words: &str) -> Result<Vec<Asked>, Trouble> {

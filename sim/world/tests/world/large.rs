@@ -106,7 +106,7 @@ fn ten_thousand_objects_of_one_stack_are_applied_and_removed() {
     isolate(0, || {
         let mut world = World::new();
         world.play(vec![submit("many", 10_000), wait("many", false)]);
-        let written = world.stage.writes("east").unwrap();
+        let written = world.stage.written("east").unwrap();
         let made = written.iter().filter(|write| write.starts_with("create ConfigMap default/many-")).count();
         assert_eq!(made, 10_000);
         world.play(vec![Step::Delete(StackRef { stack: "many".to_owned() }), wait("many", true)]);

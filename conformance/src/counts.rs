@@ -5,6 +5,9 @@ use std::time::Duration;
 
 /// Calls to the API server, by verb.
 const CALLS: &str = "sindri_agent_kubernetes_calls_total";
+/// What is done to objects, but for updates.
+const WRITES: [&str; 4] = ["create", "patch", "delete", "other"];
+const REFUSED: &str = "status=\"4xx\"";
 const POLLS: &str = "sindri_agent_polls_total";
 const IDLE_POLL: &str = "result=\"nothing_new\"";
 const REQUESTS: &str = "sindri_http_requests_total";
@@ -42,7 +45,7 @@ impl Counts {
     }
 
     fn calls_with(&self, verb: &str) -> u64 {
-        self.sum(CALLS, &[&format!("verb=\"{verb}\"")])
+        self.sum(CALLS, &[&label_of(verb)])
     }
 
     /// Calls of an agent to the API server, without those for its Lease.
@@ -51,12 +54,19 @@ impl Counts {
         self.sum(CALLS, &[]).saturating_sub(2 * self.calls_with("update"))
     }
 
+    /// Writes of an agent by verb. Without updates: a Lease is updated, and nothing else is. What the server refused was
+    /// not written; whether something was that it did not answer well is not known, and counts.
+    pub fn writes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let refused = |verb| self.sum(CALLS, &[&label_of(verb), REFUSED]);
+        WRITES.into_iter().map(move |verb| (verb, self.calls_with(verb).saturating_sub(refused(verb))))
+    }
+
     /// Writes of an agent in a span of time, without those of its Lease.
-    pub fn writes(&self, span: Duration) -> u64 {
+    pub fn writes_within(&self, span: Duration) -> u64 {
         // Whatever is updated more often than a Lease is no Lease.
         let renewals = span.as_secs() / LEASE_EVERY.as_secs() + 1;
         let others = self.calls_with("update").saturating_sub(renewals);
-        ["create", "patch", "delete", "other"].map(|verb| self.calls_with(verb)).iter().sum::<u64>() + others
+        self.writes().map(|(_, times)| times).sum::<u64>() + others
     }
 
     /// Polls of an agent that found nothing new.
@@ -80,6 +90,10 @@ impl Counts {
     }
 }
 
+fn label_of(verb: &str) -> String {
+    format!("verb=\"{verb}\"")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,7 +103,9 @@ mod tests {
         sindri_agent_polls_total{result=\"new\"} 1\n";
     const AFTER: &str = "sindri_agent_kubernetes_calls_total{verb=\"get\",status=\"2xx\"} 15\n\
         sindri_agent_kubernetes_calls_total{verb=\"update\",status=\"2xx\"} 2\n\
-        sindri_agent_kubernetes_calls_total{verb=\"patch\",status=\"2xx\"} 3\n\
+        sindri_agent_kubernetes_calls_total{verb=\"patch\",status=\"2xx\"} 2\n\
+        sindri_agent_kubernetes_calls_total{verb=\"patch\",status=\"4xx\"} 7\n\
+        sindri_agent_kubernetes_calls_total{verb=\"patch\",status=\"5xx\"} 1\n\
         sindri_agent_polls_total{result=\"new\"} 1\n\
         sindri_agent_polls_total{result=\"nothing_new\"} 4\n\
         sindri_http_requests_total{method=\"GET\",route=\"/agents/{id}/target-state\",status=\"304\"} 4\n\
@@ -99,9 +115,10 @@ mod tests {
     #[test]
     fn calls_and_writes_are_counted_without_those_for_the_lease() {
         let more = Counts::new(AFTER).since(&Counts::new(BEFORE));
-        assert_eq!(more.calls(), 6, "five reads, two of them for the Lease, and three writes");
-        assert_eq!(more.writes(Duration::from_secs(10)), 3);
-        assert_eq!(more.writes(Duration::from_secs(5)), 4, "a Lease is not renewed twice in five seconds");
+        assert_eq!(more.calls(), 13, "five reads, two of them for the Lease, three writes, seven that were refused");
+        assert_eq!(more.writes().collect::<Vec<_>>(), [("create", 0), ("patch", 3), ("delete", 0), ("other", 0)]);
+        assert_eq!(more.writes_within(Duration::from_secs(10)), 3);
+        assert_eq!(more.writes_within(Duration::from_secs(5)), 4, "a Lease is not renewed twice in five seconds");
         assert_eq!((more.polls(), more.idle_polls()), (4, 4));
     }
 

@@ -1,0 +1,84 @@
+//! A fault of a story that any API server can have: writes of one object are rewritten, whoever sends them.
+
+use serde_json::{Value, json};
+use sindri_world::scenario::ClusterFault;
+use sindri_world::stage::Trouble;
+
+/// The one way to name what is rewritten, as in `PATCH configmaps/note`: an apply is a `PATCH`.
+const METHOD: &str = "PATCH";
+
+/// Which object is rewritten, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewrite {
+    /// Its kind as paths have it, such as `configmaps`.
+    pub resource: String,
+    /// Its name, in any namespace.
+    pub name: String,
+    /// A JSON merge patch.
+    pub patch: Value,
+}
+
+impl Rewrite {
+    /// Reads a fault of a story.
+    pub fn of(fault: &ClusterFault) -> Result<Self, Trouble> {
+        let ClusterFault { status: None, lose_answer: false, cut: false, rewrite: Some(patch), .. } = fault else {
+            return Err(Trouble::Unsupported("make an API server fail"));
+        };
+        if fault.times.is_some() {
+            return Err(Trouble::Unsupported("count what an API server rewrites"));
+        }
+        let words: Vec<&str> = fault.requests.split_whitespace().collect();
+        let object = match words.as_slice() {
+            [METHOD, object] => object.split_once('/').filter(|(_, name)| !name.contains('/')),
+            _ => None,
+        };
+        let Some((resource, name)) = object else {
+            return Err(Trouble::Unsupported("rewrite anything but one object, as in PATCH configmaps/note"));
+        };
+        Ok(Self { resource: resource.to_owned(), name: name.to_owned(), patch: patch.clone() })
+    }
+
+    /// The same for the administrator's endpoint of the simulated API server.
+    pub fn to_simulated(&self) -> Value {
+        let Self { resource, name, patch } = self;
+        json!({"method": METHOD, "resource": resource, "name": name, "fault": {"rewrite": patch}})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(fields: Value) -> ClusterFault {
+        let mut fault = json!({"cluster": "east", "requests": "PATCH configmaps/note"});
+        fault.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        serde_json::from_value(fault).unwrap()
+    }
+
+    #[test]
+    fn one_object_is_named_by_its_kind_and_its_name() {
+        let patch = json!({"data": {"a": "hooked"}});
+        let rewrite = Rewrite::of(&fault(json!({"rewrite": patch}))).unwrap();
+        assert_eq!(rewrite, Rewrite { resource: "configmaps".into(), name: "note".into(), patch: patch.clone() });
+        let rule = json!({"method": "PATCH", "resource": "configmaps", "name": "note", "fault": {"rewrite": patch}});
+        assert_eq!(rewrite.to_simulated(), rule);
+    }
+
+    #[test]
+    fn what_no_webhook_can_do_is_not_done() {
+        for fields in [
+            json!({"status": 503}),
+            json!({"lose_answer": true}),
+            json!({"cut": true}),
+            json!({"rewrite": {}, "cut": true}),
+            json!({"rewrite": {}, "times": 2}),
+            json!({"rewrite": {}, "requests": ""}),
+            json!({"rewrite": {}, "requests": "PATCH"}),
+            json!({"rewrite": {}, "requests": "PATCH configmaps/note !dry-run"}),
+            json!({"rewrite": {}, "requests": "PUT configmaps/note"}),
+            json!({"rewrite": {}, "requests": "PATCH namespaces/default/configmaps/note"}),
+        ] {
+            assert!(matches!(Rewrite::of(&fault(fields.clone())), Err(Trouble::Unsupported(_))), "{fields}");
+        }
+    }
+}
