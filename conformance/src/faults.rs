@@ -45,10 +45,14 @@ impl Faults {
             ProviderName::Local => Fault::Served(Webhook::register(waiter, access, rewrite).map_err(Trouble::Broken)?),
             // Their loopback interface is not the one of this program.
             ProviderName::Container | ProviderName::Kind => {
-                return Err(Trouble::Unsupported("be reached by an API server that runs in a container"));
+                return Err(Trouble::NotHere(
+                    "an API server that runs in a container does not reach a webhook of this program",
+                ));
             }
             ProviderName::Kubeconfig => {
-                return Err(Trouble::Unsupported("be reached by an API server that runs elsewhere"));
+                return Err(Trouble::NotHere(
+                    "an API server that runs elsewhere does not reach a webhook of this program",
+                ));
             }
         });
         Ok(())

@@ -23,12 +23,18 @@ pub fn line(case: &Case) -> String {
 
 /// The last line of a run.
 pub fn summary(cases: &[Case]) -> String {
-    format!("{} passed, {} failed", cases.len() - failures(cases), failures(cases))
+    let (failed, skipped) = (failures(cases), skipped(cases));
+    let told = format!("{} passed, {failed} failed", cases.len() - failed - skipped);
+    if skipped == 0 { told } else { format!("{told}, {skipped} not on this kind of cluster") }
 }
 
-/// How many did not pass.
+/// How many did not pass although they could.
 pub fn failures(cases: &[Case]) -> usize {
-    cases.iter().filter(|case| !case.outcome.is_passed()).count()
+    cases.len() - cases.iter().filter(|case| case.outcome.is_passed()).count() - skipped(cases)
+}
+
+fn skipped(cases: &[Case]) -> usize {
+    cases.iter().filter(|case| matches!(case.outcome, Outcome::NotHere(_))).count()
 }
 
 /// The run as one JSON document.
@@ -49,7 +55,8 @@ pub fn to_json(provider: ProviderName, cases: &[Case]) -> Value {
 /// The run as JUnit's XML, which most build servers read.
 pub fn to_junit(provider: ProviderName, cases: &[Case]) -> String {
     let time: f64 = cases.iter().map(seconds).sum();
-    let counts = format!("tests=\"{}\" failures=\"{}\" time=\"{time:.3}\"", cases.len(), failures(cases));
+    let (failed, skipped) = (failures(cases), skipped(cases));
+    let counts = format!("tests=\"{}\" failures=\"{failed}\" skipped=\"{skipped}\" time=\"{time:.3}\"", cases.len());
     let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n");
     xml.push_str(&format!("  <testsuite name=\"conformance on {provider}\" {counts}>\n"));
     for case in cases {
@@ -65,9 +72,12 @@ fn junit_case(provider: ProviderName, case: &Case) -> String {
         escape(&case.name),
         seconds(case)
     );
-    match words(&case.outcome) {
-        (_, None) => format!("{head}/>\n"),
-        (word, Some(reason)) => format!(
+    match (&case.outcome, words(&case.outcome)) {
+        (_, (_, None)) => format!("{head}/>\n"),
+        (Outcome::NotHere(reason), _) => {
+            format!("{head}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", escape(reason))
+        }
+        (_, (word, Some(reason))) => format!(
             "{head}>\n      <failure type=\"{word}\" message=\"{}\">{}</failure>\n    </testcase>\n",
             escape(reason),
             escape(&case.logs)
@@ -80,6 +90,7 @@ fn words(outcome: &Outcome) -> (&'static str, Option<&str>) {
         Outcome::Passed => ("passed", None),
         Outcome::Failed(reason) => ("failed", Some(reason)),
         Outcome::NotRunnable(reason) => ("not-runnable", Some(reason)),
+        Outcome::NotHere(reason) => ("not-here", Some(reason)),
     }
 }
 
@@ -124,6 +135,19 @@ mod tests {
     }
 
     #[test]
+    fn a_case_that_this_kind_of_cluster_cannot_have_is_told_and_is_no_failure() {
+        let cases = [case(Outcome::Passed), case(Outcome::NotHere("no way to it".into()))];
+        assert_eq!(
+            (failures(&cases), summary(&cases)),
+            (0, "1 passed, 0 failed, 1 not on this kind of cluster".into())
+        );
+        assert_eq!(line(&cases[1]), "not-here        1.23 s  story  GUIDE-01\n    no way to it");
+        let xml = to_junit(ProviderName::Kind, &cases);
+        assert!(xml.contains("failures=\"0\" skipped=\"1\""), "{xml}");
+        assert!(xml.contains("<skipped message=\"no way to it\"/>"), "{xml}");
+    }
+
+    #[test]
     fn json_has_one_entry_for_each_case() {
         let cases = [case(Outcome::Passed), case(Outcome::Failed("no".into()))];
         let passed = json!({
@@ -139,6 +163,6 @@ mod tests {
     fn junit_escapes_what_xml_cannot_hold() {
         let xml = to_junit(ProviderName::Sim, &[case(Outcome::Failed("\"a\" < b & \u{1b}[1m".into()))]);
         assert!(xml.contains("message=\"&quot;a&quot; &lt; b &amp; \u{fffd}[1m\""), "{xml}");
-        assert!(xml.contains("<testsuites tests=\"1\" failures=\"1\" time=\"1.234\">"), "{xml}");
+        assert!(xml.contains("<testsuites tests=\"1\" failures=\"1\" skipped=\"0\" time=\"1.234\">"), "{xml}");
     }
 }

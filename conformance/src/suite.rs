@@ -32,14 +32,17 @@ pub enum Outcome {
     Passed,
     /// Not as the story expects, or the story could not be played to its end.
     Failed(String),
-    /// The story asks for what this stage cannot do.
+    /// The story asks for what this stage cannot do: it should not be in the suite.
     NotRunnable(String),
+    /// The story asks for what cannot be done with a cluster of this kind. Told, and no failure.
+    NotHere(String),
 }
 
 impl Outcome {
     fn of(trouble: &Trouble) -> Self {
         match trouble {
             Trouble::Unsupported(_) => Self::NotRunnable(trouble.to_string()),
+            Trouble::NotHere(_) => Self::NotHere(trouble.to_string()),
             Trouble::Violation(_) | Trouble::Broken(_) => Self::Failed(trouble.to_string()),
         }
     }
@@ -84,7 +87,7 @@ pub fn play(
         Ok(mut stage) => match acts(&mut stage, provider, scenario, library) {
             Ok(()) => (Outcome::Passed, String::new()),
             // The processes have nothing to say about what the stage cannot do.
-            Err(trouble @ Trouble::Unsupported(_)) => (Outcome::of(&trouble), String::new()),
+            Err(trouble @ (Trouble::Unsupported(_) | Trouble::NotHere(_))) => (Outcome::of(&trouble), String::new()),
             Err(trouble) => (Outcome::of(&trouble), stage.tails()),
         },
         Err(trouble) => (Outcome::of(&trouble), String::new()),

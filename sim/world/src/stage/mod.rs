@@ -30,6 +30,9 @@ pub enum Trouble {
     /// The stage cannot do this.
     #[error("this stage cannot {0}")]
     Unsupported(&'static str),
+    /// The stage can, and not with a cluster of this kind.
+    #[error("not on this kind of cluster: {0}")]
+    NotHere(&'static str),
     /// The story cannot be played.
     #[error("{0}")]
     Broken(String),
