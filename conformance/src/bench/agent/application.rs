@@ -1,4 +1,4 @@
-//! The parts of an application as people declare them: a workload, who it is, what it may do, what it is told, who reaches it.
+//! The parts of an application as people declare them: a workload, who it is, what it is told, who reaches it.
 //!
 //! No controller has work with any of them, so that nobody but the one who is measured asks the server for anything.
 
@@ -9,16 +9,35 @@ use super::objects::{NAMESPACE, Part};
 /// Where a kind of part is, and how one is made with its name and its metadata.
 type Kind = (&'static str, &'static str, fn(&str, Value) -> Value);
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 7] = [
     ("/api/v1", "serviceaccounts", service_account),
-    ("/apis/rbac.authorization.k8s.io/v1", "roles", role),
-    ("/apis/rbac.authorization.k8s.io/v1", "rolebindings", role_binding),
     ("/api/v1", "configmaps", config_map),
     ("/api/v1", "secrets", secret),
+    ("/api/v1", "services", service),
     ("/apis/networking.k8s.io/v1", "networkpolicies", network_policy),
     ("/apis/networking.k8s.io/v1", "ingresses", ingress),
     ("/apis/batch/v1", "cronjobs", cron_job),
 ];
+
+/// The rights to deploy the parts that are not among those of the documented rights, for whoever has those.
+pub fn rights() -> [Part; 2] {
+    let (metadata, group) = (json!({"name": "figures"}), "rbac.authorization.k8s.io");
+    let may = |group: &str, resources: &[&str]| {
+        let verbs = ["get", "list", "watch", "create", "patch", "delete"];
+        json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+    };
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata,
+        "rules": [may("networking.k8s.io", &["networkpolicies", "ingresses"]), may("batch", &["cronjobs"])],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "figures"},
+        "subjects": [{"kind": "ServiceAccount", "name": "sindri-agent", "namespace": "sindri-system"}],
+    });
+    let path = |plural: &str| format!("/apis/{group}/v1/{plural}/figures");
+    [Part { path: path("clusterroles"), manifest: role }, Part { path: path("clusterrolebindings"), manifest: binding }]
+}
 
 /// So many parts, one application after another.
 pub fn parts(prefix: &str, count: usize) -> Vec<Part> {
@@ -39,20 +58,12 @@ fn service_account(_: &str, metadata: Value) -> Value {
     })
 }
 
-fn role(name: &str, metadata: Value) -> Value {
+/// Without a selector: nobody looks for its endpoints.
+fn service(_: &str, metadata: Value) -> Value {
     json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": [
-            {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get", "watch"]},
-            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
-        ],
-    })
-}
-
-fn role_binding(name: &str, metadata: Value) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],
+        "apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"clusterIP": "None", "ports": [
+            {"name": "http", "port": 80, "targetPort": "http"}, {"name": "metrics", "port": 9090, "targetPort": "metrics"},
+        ]},
     })
 }
 
