@@ -8,6 +8,7 @@ const CALLS: &str = "sindri_agent_kubernetes_calls_total";
 /// What is done to objects, but for updates.
 const WRITES: [&str; 4] = ["create", "patch", "delete", "other"];
 const REFUSED: &str = "status=\"4xx\"";
+const STACKS: &str = "sindri_agent_stacks";
 const POLLS: &str = "sindri_agent_polls_total";
 const IDLE_POLL: &str = "result=\"nothing_new\"";
 const REQUESTS: &str = "sindri_http_requests_total";
@@ -69,6 +70,11 @@ impl Counts {
         self.writes().map(|(_, times)| times).sum::<u64>() + others
     }
 
+    /// Stacks of which something is wanted of an agent.
+    pub fn stacks(&self) -> u64 {
+        self.sum(STACKS, &[])
+    }
+
     /// Polls of an agent that found nothing new.
     pub fn idle_polls(&self) -> u64 {
         self.sum(POLLS, &[IDLE_POLL])
@@ -108,6 +114,7 @@ mod tests {
         sindri_agent_kubernetes_calls_total{verb=\"patch\",status=\"5xx\"} 1\n\
         sindri_agent_polls_total{result=\"new\"} 1\n\
         sindri_agent_polls_total{result=\"nothing_new\"} 4\n\
+        sindri_agent_stacks 2\n\
         sindri_http_requests_total{method=\"GET\",route=\"/agents/{id}/target-state\",status=\"304\"} 4\n\
         sindri_http_requests_total{method=\"GET\",route=\"/agents/{id}/target-state\",status=\"200\"} 1\n\
         sindri_http_requests_total{method=\"GET\",route=\"/agents/{id}\",status=\"200\"} 9\n";
@@ -119,7 +126,7 @@ mod tests {
         assert_eq!(more.writes().collect::<Vec<_>>(), [("create", 0), ("patch", 3), ("delete", 0), ("other", 0)]);
         assert_eq!(more.writes_within(Duration::from_secs(10)), 3);
         assert_eq!(more.writes_within(Duration::from_secs(5)), 4, "a Lease is not renewed twice in five seconds");
-        assert_eq!((more.polls(), more.idle_polls()), (4, 4));
+        assert_eq!((more.polls(), more.idle_polls(), more.stacks()), (4, 4, 2));
     }
 
     #[test]

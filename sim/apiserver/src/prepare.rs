@@ -212,13 +212,16 @@ impl ApiServer {
             return Vec::new();
         }
         let own = uid(service);
-        let shelf = self.store.shelf("", "services").into_iter().flat_map(|shelf| shelf.values());
-        let others: Vec<&Value> = shelf.map(|entry| &***entry.object).filter(|other| uid(other) != own).collect();
+        // Looked at only for a service that asks for something: there may be thousands.
+        let others = || {
+            let shelf = self.store.shelf("", "services").into_iter().flat_map(|shelf| shelf.values());
+            shelf.map(|entry| &***entry.object).filter(|other| uid(other) != own)
+        };
         let mut errors = Vec::new();
         let address = text(service, "/spec/clusterIP");
         if let Ok(parsed) = address.parse::<std::net::Ipv4Addr>() {
             let [first, second, ..] = parsed.octets();
-            let taken = others.iter().any(|other| text(other, "/spec/clusterIP") == address);
+            let taken = others().any(|other| text(other, "/spec/clusterIP") == address);
             let why = if first != 10 || !(96..112).contains(&second) {
                 Some("the provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/12")
             } else {
@@ -232,9 +235,9 @@ impl ApiServer {
         for (index, port) in list(service, "/spec/ports").iter().enumerate() {
             let Some(number) = port.get("nodePort").and_then(Value::as_u64) else { continue };
             let (first, last) = (u64::from(FIRST_NODE_PORT), u64::from(FIRST_NODE_PORT + NODE_PORTS - 1));
-            let is_taken = |other: &&Value| list(other, "/spec/ports").iter().any(|other| other["nodePort"] == number);
+            let is_taken = |other: &Value| list(other, "/spec/ports").iter().any(|other| other["nodePort"] == number);
             let why = if (first..=last).contains(&number) {
-                others.iter().any(is_taken).then(|| "provided port is already allocated".to_owned())
+                others().any(is_taken).then(|| "provided port is already allocated".to_owned())
             } else {
                 Some(format!("provided port is not in the valid range. The range of valid ports is {first}-{last}"))
             };

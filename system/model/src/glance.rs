@@ -7,9 +7,10 @@ use crate::yaml::{DEPTH_MAX, DOCUMENTS_MAX, TEXT_BYTES_MAX, UNCLOSED_MAX, is_sep
 pub(crate) fn is_harmless(text: &str) -> bool {
     // Aliases unfold what an anchor names, and tabs indent in ways that are hard to foresee.
     let has = |sign: u8| text.bytes().any(|byte| byte == sign);
-    let is_plain = !has(b'\t') && !(has(b'*') && has(b'&'));
+    let may_unfold = has(b'*') && has(b'&');
     text.len() <= TEXT_BYTES_MAX
-        && is_plain
+        && !may_unfold
+        && !has(b'\t')
         && text.lines().filter(|line| line.starts_with("---")).count() < DOCUMENTS_MAX
         && unclosed(text) <= UNCLOSED_MAX
         && text.lines().any(has_a_key)
@@ -32,10 +33,17 @@ fn depth_at_most(text: &str) -> usize {
             flow = 0;
         }
         let indent = line.len() - line.trim_start_matches(' ').len();
-        let count = |signs: &[u8]| line.bytes().filter(|byte| signs.contains(byte)).count();
-        deepest = deepest.max(2 * (indent + 1) + count(b"-?:"));
+        let (mut signs, mut brackets) = (0, 0);
+        for byte in line.bytes() {
+            match byte {
+                b'-' | b'?' | b':' => signs += 1,
+                b'[' | b'{' => brackets += 1,
+                _ => {}
+            }
+        }
+        deepest = deepest.max(2 * (indent + 1) + signs);
         // What stands in brackets may go on over many lines of its document, with a pair in each of them.
-        flow += 2 * count(b"[{");
+        flow += 2 * brackets;
         deepest_flow = deepest_flow.max(flow);
     }
     deepest + deepest_flow

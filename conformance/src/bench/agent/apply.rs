@@ -103,8 +103,10 @@ async fn bare(hands: &Hands, parts: &[Part]) -> Result<Bare, String> {
     Ok(Bare { all, calls: all - read })
 }
 
-/// From when the broker has the revision until it knows that it is applied.
+/// From when the broker has the revision until it knows that it is applied. Nothing is left of it for the next.
 async fn by_agent(hands: &Hands, stack: &str, bundle: &str) -> Result<Duration, String> {
-    let (_, revision) = hands.declare(stack, bundle).await?;
-    hands.time_to_apply(revision).await
+    let (stack, revision) = hands.declare(stack, bundle).await?;
+    let took = hands.time_to_apply(revision).await?;
+    hands.remove(stack).await?;
+    Ok(took)
 }

@@ -51,6 +51,15 @@ impl Hands {
         self.broker.submit(stack, bundle).await.map(|revision| revision.id).map_err(words)
     }
 
+    /// Deletes the only stack, and waits until nothing is wanted of the agent any more.
+    pub async fn remove(&self, stack: StackId) -> Result<(), String> {
+        self.broker.delete_stack(stack).await.map_err(words)?;
+        while self.counts().await?.stacks() > 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
     /// Waits until the agent has told that it applied all of these.
     pub async fn until_applied(&self, revisions: &[RevisionId]) -> Result<(), String> {
         loop {
