@@ -43,8 +43,8 @@ pub fn measure(place: &Place<'_>, sheet: &mut Sheet) -> Result<(), String> {
     sheet.add(&name("memory after a start"), alone, "MB", Bar::None);
     sheet.add(&others("made later, memory"), beside, "MB", MEMORY_BAR);
     sheet.add(&others("made later, growth"), beside / alone, "ratio", GROWTH_BAR);
-    sheet.add(&others("there at the start, memory"), among, "MB", MEMORY_BAR);
-    sheet.add(&others("there at the start, growth"), among / alone, "ratio", GROWTH_BAR);
+    sheet.add(&others("there first, memory"), among, "MB", MEMORY_BAR);
+    sheet.add(&others("there first, growth"), among / alone, "ratio", GROWTH_BAR);
     Ok(())
 }
 
