@@ -62,6 +62,14 @@ impl Broker {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// As with a reader that has seen enough after its first look, as `grep -q` may.
+    fn ok_for_a_glance(&self, arguments: &[&str]) {
+        let mut command = command(&self.address, &self.directory.path().join("key"), arguments);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        assert!(process.wait().unwrap().success(), "{arguments:?}");
+    }
+
     /// The one sentence of a mistake.
     fn mistake(&self, arguments: &[&str]) -> String {
         failure(&self.sindri(arguments), 2)
@@ -76,13 +84,13 @@ impl Drop for Broker {
 }
 
 fn sindri(address: &str, key_file: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sindri"))
-        .env_remove("SINDRI_KEY")
-        .env("SINDRI_BROKER", address)
-        .env("SINDRI_KEY_FILE", key_file)
-        .args(arguments)
-        .output()
-        .unwrap()
+    command(address, key_file, arguments).output().unwrap()
+}
+
+fn command(address: &str, key_file: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sindri"));
+    command.env_remove("SINDRI_KEY").env("SINDRI_BROKER", address).env("SINDRI_KEY_FILE", key_file).args(arguments);
+    command
 }
 
 fn failure(output: &Output, code: i32) -> String {
@@ -248,6 +256,7 @@ fn conditions_and_approvals_are_shown_and_decided() {
     assert!(status.contains("\nstack web is Blocked\nCLUSTER  AGENT  SEQUENCE  ACCEPTED"), "{status}");
     let row = status.lines().last().unwrap();
     assert!(row.starts_with("prod ") && row.ends_with("Blocked=True TooMuch: 12 of 13 objects would go"), "{status}");
+    broker.ok_for_a_glance(&["status", "web"]);
     let waiting = broker.ok(&["approvals"]);
     assert_eq!(cells(&waiting), [[&approval, "web", "east", "pending", "12 of 13 objects would go"]]);
     assert!(broker.ok(&["approvals", &approval]).ends_with("\n\n- delete ConfigMap b/a\n"));

@@ -41,13 +41,15 @@ pub(crate) async fn run(client: &Client, only: Option<&str>) -> Result<(), Failu
         let living: Vec<StackId> = stacks.iter().map(|stack| stack.id).collect();
         rows.extend(reports.iter().flat_map(|report| report.rows_of_deleted(&living)));
     }
-    print!("{}", table(["STACK", "SEQUENCE", "AGENT", "STATUS"], &rows));
+    let mut text = table(["STACK", "SEQUENCE", "AGENT", "STATUS"], &rows);
     if only.is_some() {
         for stack in &stacks {
             let conditions = conditions::of_stack(client, &stack.name, stack.id).await?;
-            conditions.iter().for_each(|conditions| print!("\n{conditions}"));
+            text.extend(conditions.iter().map(|conditions| format!("\n{conditions}")));
         }
     }
+    // All of it at once: whoever has read enough may be gone when a second part comes.
+    print!("{text}");
     Ok(())
 }
 
