@@ -62,12 +62,12 @@ impl Counts {
         WRITES.into_iter().map(move |verb| (verb, self.calls_with(verb).saturating_sub(refused(verb))))
     }
 
-    /// Writes of an agent in a span of time, without those of its Lease.
+    /// Writes of an agent in a span of time, without those of its Lease; what was refused was asked for too.
     pub fn writes_within(&self, span: Duration) -> u64 {
         // Whatever is updated more often than a Lease is no Lease.
         let renewals = span.as_secs() / LEASE_EVERY.as_secs() + 1;
         let others = self.calls_with("update").saturating_sub(renewals);
-        self.writes().map(|(_, times)| times).sum::<u64>() + others
+        WRITES.map(|verb| self.calls_with(verb)).iter().sum::<u64>() + others
     }
 
     /// Stacks of which something is wanted of an agent.
@@ -124,8 +124,8 @@ mod tests {
         let more = Counts::new(AFTER).since(&Counts::new(BEFORE));
         assert_eq!(more.calls(), 13, "five reads, two of them for the Lease, three writes, seven that were refused");
         assert_eq!(more.writes().collect::<Vec<_>>(), [("create", 0), ("patch", 3), ("delete", 0), ("other", 0)]);
-        assert_eq!(more.writes_within(Duration::from_secs(10)), 3);
-        assert_eq!(more.writes_within(Duration::from_secs(5)), 4, "a Lease is not renewed twice in five seconds");
+        assert_eq!(more.writes_within(Duration::from_secs(10)), 10, "with those that were refused");
+        assert_eq!(more.writes_within(Duration::from_secs(5)), 11, "a Lease is not renewed twice in five seconds");
         assert_eq!((more.polls(), more.idle_polls(), more.stacks()), (4, 4, 2));
     }
 

@@ -113,7 +113,7 @@ fn ingress(name: &str, metadata: Value) -> Value {
 
 /// The workload: suspended, so that nothing of it begins.
 fn cron_job(name: &str, metadata: Value) -> Value {
-    let variable = |name: &str, key: &str, of: &str| json!({"name": name, "valueFrom": {"secretKeyRef": {"name": of, "key": key}}});
+    let variable = |variable: &str, key: &str| json!({"name": variable, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}});
     json!({
         "apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata, "spec": {
             "schedule": "*/5 * * * *", "suspend": true, "concurrencyPolicy": "Forbid",
@@ -127,7 +127,7 @@ fn cron_job(name: &str, metadata: Value) -> Value {
                         "args": ["--config=/etc/application/application.properties", "--once"],
                         "env": [
                             {"name": "LOG_LEVEL", "value": "info"},
-                            variable("DATABASE_USER", "user", name), variable("DATABASE_PASSWORD", "password", name),
+                            variable("DATABASE_USER", "user"), variable("DATABASE_PASSWORD", "password"),
                         ],
                         "ports": [{"name": "http", "containerPort": 8080}],
                         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
