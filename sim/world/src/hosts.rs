@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::Uri;
 use jiff::Timestamp;
-use sindri_agent::cluster::{Cluster, kube_client};
+use sindri_agent::cluster::{Cluster, sender};
 use sindri_agent::{Agent, RetryPolicy, Settings};
 use sindri_apiserver::SharedServer;
 use sindri_broker::{Broker, SqliteStore};
@@ -211,12 +211,12 @@ pub fn agent(seed: u64, identity: &str, setup: AgentSetup) -> Program {
         let name = settings.name.clone();
         Box::pin(async move {
             let api: http::Uri = format!("http://{name}-api").parse().expect("names of hosts are valid");
-            let client = kube_client(&kube::Config::new(api), port.connector()).expect("plain HTTP needs no files");
+            let sender = sender(&kube::Config::new(api), port.connector()).expect("plain HTTP needs no files");
             let broker = http::Uri::from_static("http://broker");
             let agent = Agent {
                 broker: Client::new(Brokers::new(port.connector(), brokers, name.len()), broker, &key)
                     .expect("the address and the key are well formed"),
-                cluster: Cluster::new(client, RetryPolicy::default()).within(settings.namespace.clone()),
+                cluster: Cluster::new(sender, RetryPolicy::default()).within(settings.namespace.clone()),
                 clock: Clock::new(move || wall_time() + clocks_ahead),
                 entropy,
                 identity,

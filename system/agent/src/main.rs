@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hyper_util::client::legacy::connect::HttpConnector;
-use sindri_agent::cluster::{Cluster, ConnectError, kube_client};
+use sindri_agent::cluster::{Cluster, ConnectError, sender};
 use sindri_agent::{Agent, AgentError, Probes, RetryPolicy};
 use sindri_model::{Clock, Entropy};
 use sindri_process::{Begun, Config, ConfigError, Signals, begin, logs};
@@ -121,11 +121,11 @@ async fn agent(config: &Config) -> Result<Agent, StartError> {
     // The end of what is longer than a packet would otherwise wait until the peer confirms the beginning, up to 40 ms.
     connector.set_nodelay(true);
     let broker = handed::broker(config, connector.clone())?;
-    let client = kube_client(&handed::cluster(config).await?, connector)?;
+    let sender = sender(&handed::cluster(config).await?, connector)?;
     let metrics = Arc::default();
     Ok(Agent {
         broker,
-        cluster: Cluster::new(client, RetryPolicy::default())
+        cluster: Cluster::new(sender, RetryPolicy::default())
             .counted(Arc::clone(&metrics))
             .within(settings.namespace.clone()),
         clock: Clock::new(system_clock),

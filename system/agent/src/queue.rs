@@ -28,10 +28,13 @@ impl Queue {
     /// Asks for a pass of a stack.
     pub fn ask(&self, stack: StackId, why: Why) {
         let mut due = self.lock();
-        let known = due.entry(stack).or_insert(why);
-        *known = why.max(*known);
-        drop(due);
-        self.asked.notify_one();
+        let before = due.get(&stack).copied();
+        // A thousand events of one stack wake nobody a thousand times.
+        if before < Some(why) {
+            due.insert(stack, why);
+            drop(due);
+            self.asked.notify_one();
+        }
     }
 
     /// Why a stack is due, if it is.

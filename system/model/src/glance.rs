@@ -5,48 +5,84 @@ use crate::yaml::{DEPTH_MAX, DOCUMENTS_MAX, TEXT_BYTES_MAX, UNCLOSED_MAX, is_sep
 
 /// Whether a glance shows that the text holds a document and is within every limit. If not, nothing is known.
 pub(crate) fn is_harmless(text: &str) -> bool {
+    if text.len() > TEXT_BYTES_MAX {
+        return false;
+    }
+    let seen = Seen::of(text);
     // Aliases unfold what an anchor names, and tabs indent in ways that are hard to foresee.
-    let has = |sign: u8| text.bytes().any(|byte| byte == sign);
-    let may_unfold = has(b'*') && has(b'&');
-    text.len() <= TEXT_BYTES_MAX
-        && !may_unfold
-        && !has(b'\t')
-        && text.lines().filter(|line| line.starts_with("---")).count() < DOCUMENTS_MAX
+    let is_plain = !(seen.has_tab || seen.has_alias && seen.has_anchor);
+    is_plain
+        && seen.separators < DOCUMENTS_MAX
+        && seen.has_key
+        && seen.deepest + seen.deepest_flow <= DEPTH_MAX
         && unclosed(text) <= UNCLOSED_MAX
-        && text.lines().any(has_a_key)
-        && depth_at_most(text) <= DEPTH_MAX
 }
 
-/// A document with a key is something, or is broken; it is not nothing.
-fn has_a_key(line: &str) -> bool {
-    // What follows a number sign may be a comment.
-    line.split('#').next().is_some_and(|before| before.contains(':'))
+/// What is seen in one pass.
+#[derive(Default)]
+struct Seen {
+    has_alias: bool,
+    has_anchor: bool,
+    has_tab: bool,
+    /// A document with a key is something, or is broken; it is not nothing.
+    has_key: bool,
+    separators: usize,
+    /// As many levels as any line can open, those in brackets aside: at one column there is at most a mapping and a sequence in
+    /// it, and whatever else a line opens has a sign of its own.
+    deepest: usize,
+    /// As many levels as the brackets of any document can open: what stands in them may go on over many lines, with a pair in
+    /// each of them.
+    deepest_flow: usize,
+    flow: usize,
 }
 
-/// More levels than any document of the text has.
-///
-/// At one column there is at most a mapping and a sequence in it, and whatever else a line opens has a sign of its own.
-fn depth_at_most(text: &str) -> usize {
-    let (mut deepest, mut deepest_flow, mut flow) = (0, 0, 0);
-    for line in text.lines() {
-        if is_separator(line) {
-            flow = 0;
-        }
-        let indent = line.len() - line.trim_start_matches(' ').len();
-        let (mut signs, mut brackets) = (0, 0);
-        for byte in line.bytes() {
+/// What is seen of a line.
+#[derive(Default)]
+struct Line {
+    begin: usize,
+    indent: usize,
+    signs: usize,
+    brackets: usize,
+    /// What follows a number sign may be a comment.
+    may_be_comment: bool,
+}
+
+impl Seen {
+    fn of(text: &str) -> Self {
+        let (mut seen, mut line) = (Self::default(), Line::default());
+        for (place, byte) in text.bytes().enumerate() {
             match byte {
-                b'-' | b'?' | b':' => signs += 1,
-                b'[' | b'{' => brackets += 1,
+                b'\n' => {
+                    seen.end(&line, &text[line.begin..place]);
+                    line = Line { begin: place + 1, ..Line::default() };
+                }
+                b' ' => line.indent += usize::from(line.begin + line.indent == place),
+                b':' => {
+                    line.signs += 1;
+                    seen.has_key |= !line.may_be_comment;
+                }
+                b'-' | b'?' => line.signs += 1,
+                b'[' | b'{' => line.brackets += 1,
+                b'#' => line.may_be_comment = true,
+                b'*' => seen.has_alias = true,
+                b'&' => seen.has_anchor = true,
+                b'\t' => seen.has_tab = true,
                 _ => {}
             }
         }
-        deepest = deepest.max(2 * (indent + 1) + signs);
-        // What stands in brackets may go on over many lines of its document, with a pair in each of them.
-        flow += 2 * brackets;
-        deepest_flow = deepest_flow.max(flow);
+        seen.end(&line, &text[line.begin..]);
+        seen
     }
-    deepest + deepest_flow
+
+    fn end(&mut self, line: &Line, content: &str) {
+        self.separators += usize::from(content.starts_with("---"));
+        if is_separator(content) {
+            self.flow = 0;
+        }
+        self.deepest = self.deepest.max(2 * (line.indent + 1) + line.signs);
+        self.flow += 2 * line.brackets;
+        self.deepest_flow = self.deepest_flow.max(self.flow);
+    }
 }
 
 #[cfg(test)]

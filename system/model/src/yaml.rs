@@ -4,6 +4,9 @@
 //! stands), so that each error can name its document and its line in the whole text, and one broken
 //! document does not hide another.
 
+use std::num::NonZero;
+use std::thread;
+
 use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
 use thiserror::Error;
@@ -22,6 +25,10 @@ pub const DEPTH_MAX: usize = 64;
 pub const UNCLOSED_MAX: usize = 2_000;
 /// The most memory that the aliases of one document may unfold to, as far as it can be told beforehand.
 pub const UNFOLDED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A text that is shorter than twice this is read by one thread.
+const WORKER_BYTES_MIN: usize = 64 * 1024;
+/// The most threads that read one text.
+const WORKERS_MAX: usize = 4;
 /// How the library begins its words when its own limits are exceeded: on depth, and on what aliases unfold to.
 const LIBRARY_LIMITS: [&str; 2] = ["recursion limit exceeded", "repetition limit exceeded"];
 
@@ -66,16 +73,57 @@ pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
         let line = chunks[DOCUMENTS_MAX].line;
         return Err(vec![YamlError { document: DOCUMENTS_MAX + 1, line, reason, is_limit: true }]);
     }
-    let mut documents = Vec::new();
-    let mut errors = Vec::new();
+    let (documents, errors) = parse_all(&chunks, workers(text.len()));
+    if errors.is_empty() { Ok(documents) } else { Err(errors) }
+}
+
+/// How many threads share the work: each gets enough of it to be worth its start.
+fn workers(bytes: usize) -> usize {
+    let most = thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS_MAX);
+    (bytes / WORKER_BYTES_MIN).clamp(1, most)
+}
+
+/// Reads the documents, so many threads at once. What comes of it does not depend on their number.
+fn parse_all(chunks: &[Chunk<'_>], workers: usize) -> (Vec<Document>, Vec<YamlError>) {
+    let Some((mine, others)) = share(chunks, workers) else { return parse_in_turn(chunks) };
+    thread::scope(|scope| {
+        let helper = thread::Builder::new().spawn_scoped(scope, || parse_all(others, workers - 1));
+        let (mut documents, mut errors) = parse_in_turn(mine);
+        let (more, further) = match helper {
+            Ok(helper) => helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // There is no thread to be had.
+            Err(_) => parse_in_turn(others),
+        };
+        documents.extend(more);
+        errors.extend(further);
+        (documents, errors)
+    })
+}
+
+/// The first part of the documents, with a fair share of the text, and the rest; nothing if one has to do it all.
+fn share<'a, 'b>(chunks: &'b [Chunk<'a>], workers: usize) -> Option<(&'b [Chunk<'a>], &'b [Chunk<'a>])> {
+    if workers < 2 {
+        return None;
+    }
+    let bytes = |chunks: &[Chunk<'_>]| chunks.iter().map(|chunk| chunk.text.len()).sum::<usize>();
+    let (fair, mut read) = (bytes(chunks) / workers, 0);
+    let enough = chunks.iter().position(|chunk| {
+        read += chunk.text.len();
+        read >= fair
+    })?;
+    chunks.split_at_checked(enough + 1).filter(|(_, rest)| !rest.is_empty())
+}
+
+fn parse_in_turn(chunks: &[Chunk<'_>]) -> (Vec<Document>, Vec<YamlError>) {
+    let (mut documents, mut errors) = (Vec::with_capacity(chunks.len()), Vec::new());
     for chunk in chunks {
-        match parse_chunk(&chunk) {
+        match parse_chunk(chunk) {
             Ok(Value::Null) => {}
             Ok(value) => documents.push(Document { index: chunk.index, line: chunk.line, value }),
             Err(error) => errors.push(error),
         }
     }
-    if errors.is_empty() { Ok(documents) } else { Err(errors) }
+    (documents, errors)
 }
 
 /// Whether a text holds a document, as far as that can be told; fails if it is beyond a limit. What else may be wrong with
@@ -157,11 +205,13 @@ pub(crate) fn unclosed(text: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for byte in text.bytes() {
         match byte {
-            b'[' | b'{' => open += 1,
+            b'[' | b'{' => {
+                open += 1;
+                most = most.max(open);
+            }
             b']' | b'}' => open = open.saturating_sub(1),
             _ => {}
         }
-        most = most.max(open);
     }
     most
 }
@@ -212,6 +262,19 @@ mod tests {
         let errors = parse_documents(text).unwrap_err();
         assert_eq!(errors.iter().map(|error| error.document).collect::<Vec<_>>(), [2, 4]);
         assert!(errors[0].line >= 3, "{errors:?}");
+    }
+
+    #[test]
+    fn however_many_threads_read_a_text_the_result_is_the_same() {
+        let text: String = (0..50).map(|number| format!("a: {number}\nb: {}\n---\n", "x".repeat(number * 7))).collect();
+        let broken = text.replace("a: 3\n", "a: [3\n").replace("a: 40\n", "a: {40\n");
+        for text in [text.as_str(), &broken, "a: 1", ""] {
+            let chunks = split(text);
+            let expected = parse_in_turn(&chunks);
+            for workers in [1, 2, 3, 7, 50, 60] {
+                assert_eq!(parse_all(&chunks, workers), expected, "{workers} threads");
+            }
+        }
     }
 
     #[test]

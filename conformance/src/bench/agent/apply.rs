@@ -1,6 +1,6 @@
 //! A large stack that is applied for the first time, over a bare client that does the same: it reads the bundle, makes a dry
-//! run of each object, then an apply of each, as many at once as the agent has. Its objects carry no marks: those are the
-//! agent's own.
+//! run of each object, then an apply of each, as many at once as the agent has. Its objects carry no marks, it notes nothing
+//! and it watches nothing: how much of the difference that makes, a client shows that has these duties too.
 //!
 //! Twice: with what an application consists of, and with the least that an object can be, where the calls cost so little
 //! that everything else shows.
@@ -12,15 +12,16 @@ use sindri_model::Bundle;
 use tokio::time::{Instant, sleep};
 
 use super::application;
+use super::dutiful;
 use super::ground::Place;
 use super::hands::{self, Hands, all};
 use super::objects::{self, NAMESPACE, Part, bundle, namespace, namespace_path};
 
 const OBJECTS: usize = 1_000;
 /// As many as the agent has under way.
-const AT_ONCE: usize = 8;
+pub const AT_ONCE: usize = 8;
 /// Pairs whose median counts.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
 /// So that nobody is measured while others still look at what was done.
 const SETTLE: Duration = Duration::from_secs(1);
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -59,18 +60,24 @@ fn measure_sort(place: &Place<'_>, sort: &Sort, sheet: &mut Sheet) -> Result<(),
             sleep(SETTLE).await;
             let bare = bare(hands, &(sort.parts)(&format!("bare-{round}"))).await?;
             sleep(SETTLE).await;
+            let name = format!("dutiful-{round}");
+            let dutiful = dutiful::apply(hands, &name, &(sort.parts)(&name)).await?.as_secs_f64();
+            sleep(SETTLE).await;
             let stack = format!("apply-{round}");
             let agent = by_agent(hands, &stack, &bundle(&(sort.parts)(&stack))).await?.as_secs_f64();
-            rounds.push(Round { calls: bare.calls.as_secs_f64(), bare: bare.all.as_secs_f64(), agent });
+            rounds.push(Round { calls: bare.calls.as_secs_f64(), bare: bare.all.as_secs_f64(), dutiful, agent });
         }
         Ok(rounds)
     })?;
     let name = |what: &str| place.figure(&format!("{OBJECTS} {} applied, {what}", sort.what));
     let figure = |of: fn(&Round) -> f64| median(rounds.iter().map(of).collect());
     sheet.add(&name("a bare client"), figure(|round| round.bare), "s", Bar::None);
+    sheet.add(&name("a client with the agent's duties"), figure(|round| round.dutiful), "s", Bar::None);
     sheet.add(&name("the agent"), figure(|round| round.agent), "s", Bar::None);
     sheet.add(&name("over the bare client"), figure(|round| round.agent / round.bare), "ratio", RATIO_BAR);
     sheet.add(&name("over its calls alone"), figure(|round| round.agent / round.calls), "ratio", RATIO_BAR);
+    sheet.add(&name("over a client with its duties"), figure(|round| round.agent / round.dutiful), "ratio", RATIO_BAR);
+    sheet.add(&name("its duties over calls alone"), figure(|round| round.dutiful / round.calls), "ratio", Bar::None);
     Ok(())
 }
 
@@ -78,6 +85,7 @@ fn measure_sort(place: &Place<'_>, sort: &Sort, sheet: &mut Sheet) -> Result<(),
 struct Round {
     calls: f64,
     bare: f64,
+    dutiful: f64,
     agent: f64,
 }
 
@@ -103,7 +111,7 @@ async fn bare(hands: &Hands, parts: &[Part]) -> Result<Bare, String> {
     Ok(Bare { all, calls: all - read })
 }
 
-/// From when the broker has the revision until it knows that it is applied. Nothing is left of it for the next.
+/// From when the revision reaches the broker until that knows that it is applied. Nothing is left of it for the next.
 async fn by_agent(hands: &Hands, stack: &str, bundle: &str) -> Result<Duration, String> {
     let (stack, revision) = hands.declare(stack, bundle).await?;
     let took = hands.time_to_apply(revision).await?;

@@ -40,10 +40,15 @@ pub struct Hands {
 impl Hands {
     /// A new stack for the agent, with its first revision.
     pub async fn declare(&self, name: &str, bundle: &str) -> Result<(StackId, RevisionId), String> {
-        let stack = NewStack { name: name.to_owned(), description: None, generator_id: self.generator };
-        let stack = self.broker.create_stack(&stack).await.map_err(words)?.id;
+        let stack = self.stack(name).await?;
         self.broker.add_target(self.agent, stack).await.map_err(words)?;
         Ok((stack, self.submit(stack, bundle).await?))
+    }
+
+    /// A new stack for nobody.
+    pub async fn stack(&self, name: &str) -> Result<StackId, String> {
+        let stack = NewStack { name: name.to_owned(), description: None, generator_id: self.generator };
+        Ok(self.broker.create_stack(&stack).await.map_err(words)?.id)
     }
 
     /// A further revision.
@@ -154,6 +159,7 @@ pub async fn all<F: Future<Output = Result<Value, String>>>(
     stream::iter(work).buffer_unordered(number).try_for_each(async |_| Ok(())).await
 }
 
-fn words(error: impl std::fmt::Display) -> String {
+/// An error as it is told.
+pub fn words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

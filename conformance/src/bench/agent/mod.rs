@@ -6,6 +6,7 @@
 mod application;
 mod apply;
 mod change;
+mod dutiful;
 mod ground;
 mod hands;
 mod idle;

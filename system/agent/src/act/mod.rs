@@ -15,12 +15,15 @@ pub use strangers::strangers;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::future::join;
 use sindri_model::{ObjectKey, StackId};
 use thiserror::Error;
 
 use crate::cluster::{Applied, Cluster, ClusterError};
 use crate::inventory::{self, Inventory, InventoryError, Position};
 use crate::plan::{Plan, Strangers};
+
+use self::write::Validated;
 
 /// How long a pass waits for a definition to be served.
 const SERVED_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -110,10 +113,10 @@ pub struct Executor<'a> {
 impl Executor<'_> {
     /// Carries out a plan; on a failed write takes back the namespaces that it made.
     pub async fn carry_out(&mut self, plan: &Plan) -> Result<Done, ActError> {
-        self.save(plan.ahead.clone()).await?;
+        let validated = self.prepare(plan).await?;
         let mut done = Done { leaving: plan.leaving.clone(), ..Done::default() };
         let mut made = Vec::new();
-        if let Err(error) = self.write(plan, &mut done, &mut made).await {
+        if let Err(error) = self.write(plan, validated, &mut done, &mut made).await {
             self.take_back(&made, &done).await;
             // Identities that are known by now help the next pass; the error at hand says more than a second one.
             let _ = self.save(self.identified(&done)).await;
@@ -127,6 +130,21 @@ impl Executor<'_> {
         self.compare(&plan.checks, &mut done).await?;
         self.delete_all(&plan.deletes, &mut done).await?;
         Ok(done)
+    }
+
+    /// Writes the inventory ahead. Validation writes nothing and need not wait for that, unless something is written first.
+    async fn prepare(&mut self, plan: &Plan) -> Result<Option<Validated>, ActError> {
+        let noting = inventory::save(self.cluster, self.stack, self.inventory, &plan.ahead);
+        let (noted, validated) = match plan.before_and_after_validation() {
+            ([], rest) => {
+                let (noted, validated) = join(noting, self.validate(rest)).await;
+                (noted, Some(validated))
+            }
+            _ => (noting.await, None),
+        };
+        noted?;
+        *self.inventory = plan.ahead.clone();
+        Ok(validated)
     }
 
     async fn save(&mut self, after: Inventory) -> Result<(), ActError> {

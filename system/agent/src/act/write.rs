@@ -14,17 +14,19 @@ use crate::cluster::{Applied, ClusterError, Mode, Resource};
 use crate::plan::{Plan, Stage, Write};
 
 /// The identities of objects that have to be deleted before they can be written.
-pub type ToReplace = BTreeMap<ObjectKey, String>;
+type ToReplace = BTreeMap<ObjectKey, String>;
+/// What the server said of objects before any of them was written.
+pub(super) type Validated = Result<ToReplace, ActError>;
 
 impl Executor<'_> {
     pub(super) async fn write(
         &self,
         plan: &Plan,
+        validated: Option<Validated>,
         done: &mut Done,
         made: &mut Vec<NewNamespace>,
     ) -> Result<(), ActError> {
-        let split = plan.writes.partition_point(|write| write.stage.comes_before_validation());
-        let (first, rest) = plan.writes.split_at(split);
+        let (first, rest) = plan.before_and_after_validation();
         for stage in first.chunk_by(|one, other| one.stage == other.stage) {
             let written = self.apply_all(stage, &ToReplace::new(), done).await;
             // Made by this very call: if the answer of an earlier try was lost, nobody can tell, and it is kept.
@@ -34,7 +36,10 @@ impl Executor<'_> {
         for definition in first.iter().filter(|write| write.stage == Stage::Definitions) {
             self.await_served(definition).await?;
         }
-        let to_replace = self.validate(rest).await?;
+        let to_replace = match validated {
+            Some(validated) => validated?,
+            None => self.validate(rest).await?,
+        };
         for stage in rest.chunk_by(|one, other| one.stage == other.stage) {
             self.apply_all(stage, &to_replace, done).await?;
         }
@@ -86,7 +91,7 @@ impl Executor<'_> {
     }
 
     /// Asks the server about every object before the first is written, and collects every no.
-    async fn validate<'a>(&self, writes: &'a [Write]) -> Result<ToReplace, ActError> {
+    pub(super) async fn validate<'a>(&self, writes: &'a [Write]) -> Validated {
         let check = |write: &'a Write| async move {
             let object = &write.object;
             (write, self.cluster.apply_unseen(&object.resource, &object.key, &object.manifest, Mode::DryRun).await)

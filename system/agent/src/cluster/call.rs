@@ -8,13 +8,17 @@ use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER, USER_
 use http::response::Parts;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
 use kube::client::Body;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use sindri_client::root_cause;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use tower::ServiceExt;
 
+use super::connect::Sender;
 use super::discovery::Discovery;
 use super::error::ClusterError;
 use crate::holding::Holding;
@@ -33,7 +37,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A client of one cluster.
 pub struct Cluster {
-    client: kube::Client,
+    sender: Sender,
     policy: RetryPolicy,
     metrics: Arc<Metrics>,
     pub(super) discovery: Mutex<Discovery>,
@@ -89,16 +93,16 @@ impl Call {
 
 impl Answer {
     /// What the server says.
-    pub(super) fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClusterError> {
+    pub(super) fn read<'a, T: Deserialize<'a>>(&'a self, call: &Call) -> Result<T, ClusterError> {
         serde_json::from_slice(&self.body).map_err(|error| call.malformed(error.to_string()))
     }
 }
 
 impl Cluster {
-    /// A cluster behind a client; see [`super::kube_client`].
-    pub fn new(client: kube::Client, policy: RetryPolicy) -> Self {
+    /// A cluster, to which requests get by `sender`; see [`super::sender()`].
+    pub fn new(sender: Sender, policy: RetryPolicy) -> Self {
         Self {
-            client,
+            sender,
             policy,
             metrics: Arc::default(),
             discovery: Mutex::new(Discovery::default()),
@@ -110,7 +114,7 @@ impl Cluster {
 
     /// The same cluster, for what has to be said when everything else has ended.
     pub fn apart(&self) -> Self {
-        Self::new(self.client.clone(), self.policy).counted(self.metrics.clone()).within(self.scope.clone())
+        Self::new(self.sender.clone(), self.policy).counted(self.metrics.clone()).within(self.scope.clone())
     }
 
     /// From now on nothing is written unless the Lease is held.
@@ -202,7 +206,7 @@ impl Cluster {
     }
 
     /// Sends a call once and returns a body that is read as it comes.
-    pub(super) async fn open(&self, call: &Call) -> Result<Body, ClusterError> {
+    pub(super) async fn open(&self, call: &Call) -> Result<Incoming, ClusterError> {
         let answered = tokio::time::timeout(DEADLINE, self.answer(call)).await;
         let answered =
             answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", DEADLINE.as_secs()))));
@@ -226,7 +230,7 @@ impl Cluster {
     }
 
     /// An answer with a status below 400, and its body.
-    async fn answer(&self, call: &Call) -> Result<(Parts, Body), ClusterError> {
+    async fn answer(&self, call: &Call) -> Result<(Parts, Incoming), ClusterError> {
         let request = Request::builder()
             .method(call.method.clone())
             .uri(&call.path)
@@ -238,7 +242,8 @@ impl Cluster {
             None => request,
         };
         let request = request.body(Body::from(call.body.clone())).map_err(|error| call.malformed(error.to_string()))?;
-        let response = self.client.send(request).await.map_err(|error| call.unreachable(root_cause(&error)))?;
+        let sent = self.sender.clone().oneshot(request).await;
+        let response = sent.map_err(|error| call.unreachable(root_cause(&*error)))?;
         let (head, body) = response.into_parts();
         if head.status.as_u16() >= 400 {
             let (after, body) = (retry_after(&head.headers), whole(call, body).await?);
@@ -248,7 +253,7 @@ impl Cluster {
     }
 }
 
-async fn whole(call: &Call, body: Body) -> Result<Bytes, ClusterError> {
+async fn whole(call: &Call, body: Incoming) -> Result<Bytes, ClusterError> {
     let collected = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
     Ok(collected.map_err(|error| call.unreachable(root_cause(&*error)))?.to_bytes())
 }

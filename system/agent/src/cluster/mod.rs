@@ -5,12 +5,14 @@ mod connect;
 mod discovery;
 mod error;
 mod objects;
+mod received;
 mod rewritten;
 mod watch;
 
 pub use call::Cluster;
-pub use connect::{ConnectError, kube_client};
+pub use connect::{ConnectError, Sender, kube_client, sender};
 pub use discovery::Resource;
 pub use error::{ClusterError, Retry};
-pub use objects::{Applied, Deletion, Fingerprint, LiveObject, Mode, version_number};
+pub use objects::{Applied, Deletion, LiveObject, Mode, version_number};
+pub use received::Fingerprint;
 pub use watch::{Change, Changes};

@@ -2,21 +2,20 @@
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use sindri_client::encoded;
 use sindri_health::{Assessed, PodSelector};
-use sindri_model::{Checksum, ObjectKey, StackId};
+use sindri_model::{ObjectKey, StackId};
 
 use super::call::{Answer, Call, Cluster, JSON};
 use super::discovery::Resource;
 use super::error::ClusterError;
+use super::received::{FIELD_MANAGER, Fingerprint, Received};
 use super::rewritten::rewritten;
-use crate::ignore::Ignored;
 use crate::marks::{Marks, STACK_LABEL};
 
-/// The field manager of everything that the agent applies.
-const FIELD_MANAGER: &str = "sindri-agent";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
@@ -59,29 +58,6 @@ pub fn version_number(version: &str) -> Option<u64> {
     version.parse().ok()
 }
 
-/// Stands for the fields that we applied to an object, and when: the server takes a field from us as soon as anybody
-/// else gives it another value or takes it away, so that as long as this is the same, so is every declared value that is
-/// not left to others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fingerprint(Checksum);
-
-impl Fingerprint {
-    /// Reads it out of an object's metadata.
-    pub fn of(metadata: &Value) -> Option<Self> {
-        let managers = metadata["managedFields"].as_array()?;
-        let ours = managers.iter().find(|entry| {
-            entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply" && entry["subresource"].is_null()
-        })?;
-        let (ignored, fields, time) = (Ignored::of(metadata), &ours["fieldsV1"], &ours["time"]);
-        if ignored.is_empty() {
-            return Some(Self(Checksum::of(&format!("{time} {fields}"))));
-        }
-        let mut fields = fields.clone();
-        ignored.strip(&mut fields);
-        Some(Self(Checksum::of(&format!("{time} {fields}"))))
-    }
-}
-
 /// Whether a write counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -104,6 +80,35 @@ pub struct Applied {
     pub rewritten: Option<String>,
 }
 
+/// One page of a list.
+#[derive(Deserialize)]
+struct Page<T> {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    metadata: PageMetadata,
+    items: Option<Vec<T>>,
+}
+
+#[derive(Default, Deserialize)]
+struct PageMetadata {
+    #[serde(rename = "continue")]
+    next: Option<String>,
+    #[serde(rename = "resourceVersion")]
+    version: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// Its items. The server writes an empty list of metadata as null; what is no list has no items at all.
+    fn into_items(self, call: &Call) -> Result<Vec<T>, ClusterError> {
+        match self.items {
+            Some(items) => Ok(items),
+            None if self.kind.ends_with("List") => Ok(Vec::new()),
+            None => Err(call.malformed("it has no items")),
+        }
+    }
+}
+
 /// What a delete came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
@@ -119,8 +124,8 @@ impl Cluster {
     /// The metadata of one object; `None` when the server answers that there is none.
     pub async fn metadata(&self, resource: &Resource, key: &ObjectKey) -> Result<Option<LiveObject>, ClusterError> {
         let call = Call::get(format!("read {key}"), resource.object_path(key)).accepting(METADATA);
-        match self.send(&call).await {
-            Ok(object) => live(&call, resource, &object).map(Some),
+        match self.send_for_answer(&call).await {
+            Ok(answer) => live(&call, resource, &answer.read(&call)?).map(Some),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
@@ -172,16 +177,15 @@ impl Cluster {
         let mut call = Call::get(operation, base.clone()).accepting(METADATA_LIST);
         let mut objects = Vec::new();
         for _ in 0..PAGES_MAX {
-            let page = self.send(&call).await?;
-            for item in items(&call, &page)? {
-                objects.push(live(&call, resource, item)?);
+            let answer = self.send_for_answer(&call).await?;
+            let mut page: Page<Received<'_>> = answer.read(&call)?;
+            let PageMetadata { next, version } = std::mem::take(&mut page.metadata);
+            for item in page.into_items(&call)? {
+                objects.push(live(&call, resource, &item)?);
             }
-            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+            match next.filter(|token| !token.is_empty()) {
                 Some(token) => call.path = format!("{base}&continue={token}"),
-                None => {
-                    let version = page["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-                    return Ok((objects, version.to_owned()));
-                }
+                None => return Ok((objects, version.unwrap_or_default())),
             }
         }
         Err(call.malformed(format!("it has more than {PAGES_MAX} pages")))
@@ -197,9 +201,9 @@ impl Cluster {
     ) -> Result<Applied, ClusterError> {
         // All of it, so that nobody has to read it once more to know how it is doing.
         let (call, answer) = self.send_apply(resource, key, manifest, mode, JSON).await?;
-        let (status, object) = (answer.status, answer.read::<Value>(&call)?);
-        let (live, assessed) = (live(&call, resource, &object)?, Assessed::of(&object, &[]));
-        let (created, rewritten) = (status == StatusCode::CREATED, rewritten(manifest, &object));
+        let received: Received<'_> = answer.read(&call)?;
+        let (live, assessed) = (live(&call, resource, &received)?, Assessed::of(&received.object, &[]));
+        let (created, rewritten) = (answer.status == StatusCode::CREATED, rewritten(manifest, &received.object));
         Ok(Applied { live, assessed, created, rewritten })
     }
 
@@ -306,8 +310,7 @@ impl Cluster {
         let (namespace, labels) = (encoded(&selector.namespace), encoded(&selector.labels));
         let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PODS_MAX}&labelSelector={labels}");
         let call = Call::get(format!("list the pods with {}", selector.labels), path);
-        let list = self.send(&call).await?;
-        Ok(items(&call, &list)?.to_vec())
+        self.send_for_answer(&call).await?.read::<Page<Value>>(&call)?.into_items(&call)
     }
 
     /// Whole objects of a namespace by label.
@@ -320,8 +323,7 @@ impl Cluster {
     ) -> Result<Vec<Value>, ClusterError> {
         let path = format!("{}?labelSelector={label}%3D{value}", resource.path(Some(namespace)));
         let call = Call::get(format!("list {} with {label}={value}", resource.plural), path);
-        let list = self.send(&call).await?;
-        Ok(items(&call, &list)?.to_vec())
+        self.send_for_answer(&call).await?.read::<Page<Value>>(&call)?.into_items(&call)
     }
 }
 
@@ -329,22 +331,13 @@ fn written(object: &Value) -> Bytes {
     Bytes::from(serde_json::to_vec(object).expect("a value is texts under names"))
 }
 
-/// The items of a list. The server writes an empty list of metadata as null; what is no list has no items at all.
-fn items<'a>(call: &Call, list: &'a Value) -> Result<&'a [Value], ClusterError> {
-    match &list["items"] {
-        Value::Array(items) => Ok(items),
-        Value::Null if list["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => Ok(&[]),
-        _ => Err(call.malformed("it has no items")),
-    }
-}
-
 fn identity(call: &Call, metadata: &Value) -> Result<String, ClusterError> {
     let uid = metadata["uid"].as_str().filter(|uid| !uid.is_empty());
     uid.map(str::to_owned).ok_or_else(|| call.malformed("it has no uid"))
 }
 
-pub(super) fn live(call: &Call, resource: &Resource, object: &Value) -> Result<LiveObject, ClusterError> {
-    let metadata = &object["metadata"];
+pub(super) fn live(call: &Call, resource: &Resource, received: &Received<'_>) -> Result<LiveObject, ClusterError> {
+    let metadata = received.metadata();
     let name = metadata["name"].as_str().ok_or_else(|| call.malformed("an object has no name"))?;
     Ok(LiveObject {
         key: ObjectKey {
@@ -356,7 +349,7 @@ pub(super) fn live(call: &Call, resource: &Resource, object: &Value) -> Result<L
         resource: resource.clone(),
         uid: identity(call, metadata)?,
         version: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
-        ours: Fingerprint::of(metadata),
+        ours: received.ours(),
         marks: Marks::of(metadata),
         owned: metadata["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty()),
         deleting: metadata["deletionTimestamp"].is_string(),

@@ -1,11 +1,12 @@
 //! Watches: what happens to the objects of one kind that carry our label, as it happens, metadata only.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use http_body_util::BodyExt;
-use kube::client::Body;
-use serde_json::Value;
+use hyper::body::Incoming;
+use serde::Deserialize;
 use sindri_client::root_cause;
 use tokio::time::timeout;
 
@@ -13,6 +14,7 @@ use super::call::{Call, Cluster};
 use super::discovery::Resource;
 use super::error::ClusterError;
 use super::objects::{LiveObject, METADATA, live};
+use super::received::Received;
 use crate::marks::STACK_LABEL;
 
 /// After this the server ends a watch, and it is begun anew where it ended.
@@ -33,11 +35,20 @@ pub enum Change {
     Bookmark,
 }
 
+/// One line of a watch.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    sort: Cow<'a, str>,
+    #[serde(borrow)]
+    object: Received<'a>,
+}
+
 /// An open watch.
 pub struct Changes {
     resource: Resource,
     call: Call,
-    body: Body,
+    body: Incoming,
     read: BytesMut,
     /// Where a further watch has to begin.
     pub version: String,
@@ -94,9 +105,9 @@ impl Changes {
         Some(line)
     }
 
-    fn change(&mut self, event: &Value) -> Result<Change, ClusterError> {
-        let object = &event["object"];
-        if event["type"] == "ERROR" {
+    fn change(&mut self, event: &Event<'_>) -> Result<Change, ClusterError> {
+        let object = &event.object.object;
+        if event.sort == "ERROR" {
             let status = object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
             return Err(ClusterError::refused(&self.call.operation, status, None, object.to_string().as_bytes()));
         }
@@ -104,10 +115,10 @@ impl Changes {
         if !version.is_empty() {
             self.version = version.to_owned();
         }
-        match event["type"].as_str() {
-            Some("ADDED" | "MODIFIED") => live(&self.call, &self.resource, object).map(Change::Seen),
-            Some("DELETED") => live(&self.call, &self.resource, object).map(Change::Gone),
-            Some("BOOKMARK") => Ok(Change::Bookmark),
+        match &*event.sort {
+            "ADDED" | "MODIFIED" => live(&self.call, &self.resource, &event.object).map(Change::Seen),
+            "DELETED" => live(&self.call, &self.resource, &event.object).map(Change::Gone),
+            "BOOKMARK" => Ok(Change::Bookmark),
             _ => Err(self.call.malformed("a watch event has an unknown type")),
         }
     }

@@ -116,6 +116,11 @@ impl Plan {
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.checks.is_empty() && self.deletes.is_empty() && self.leaving.is_empty()
     }
+
+    /// What has to be there before the rest can be validated, and that rest.
+    pub fn before_and_after_validation(&self) -> (&[Write], &[Write]) {
+        self.writes.split_at(self.writes.partition_point(|write| write.stage.comes_before_validation()))
+    }
 }
 
 /// Decides every write of one pass.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hyper_util::client::legacy::connect::HttpConnector;
-use sindri_agent::cluster::{Cluster, kube_client};
+use sindri_agent::cluster::{Cluster, sender};
 use sindri_agent::{Agent, RetryPolicy, Settings};
 use sindri_apiserver::{ApiServer, OpenGate, SharedServer, Timestamp};
 use sindri_broker::{Broker, ServeOptions, SqliteStore, Tls, serve_with};
@@ -109,7 +109,7 @@ pub fn client(address: SocketAddr, key: &str) -> Client {
 pub fn agent_of(broker: SocketAddr, api: SocketAddr, key: &str, polling_interval: Duration) -> Agent {
     let config = kube::Config::new(format!("http://{api}").parse().unwrap());
     let metrics = Arc::default();
-    let cluster = Cluster::new(kube_client(&config, HttpConnector::new()).unwrap(), RetryPolicy::default());
+    let cluster = Cluster::new(sender(&config, HttpConnector::new()).unwrap(), RetryPolicy::default());
     Agent {
         broker: client(broker, key),
         cluster: cluster.counted(Arc::clone(&metrics)),
