@@ -29,10 +29,12 @@ impl Queue {
     pub fn ask(&self, stack: StackId, why: Why) {
         let mut due = self.lock();
         let before = due.get(&stack).copied();
-        // A thousand events of one stack wake nobody a thousand times.
         if before < Some(why) {
             due.insert(stack, why);
-            drop(due);
+        }
+        drop(due);
+        // A thousand events of one stack wake nobody a thousand times. Whatever else is asked for may have been put off before.
+        if why != Why::Seen || before.is_none() {
             self.asked.notify_one();
         }
     }
@@ -65,6 +67,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     fn stack(digit: char) -> StackId {
@@ -82,5 +86,19 @@ mod tests {
         assert_eq!(queue.why(stack('1')), None);
         queue.ask(stack('1'), Why::Seen);
         assert_eq!(queue.why(stack('1')), Some(Why::Seen), "what happens during a pass is for the next");
+    }
+
+    #[test]
+    fn what_is_due_already_wakes_nobody_when_it_is_only_seen_again() {
+        let queue = Queue::default();
+        let wakes = |why| {
+            queue.ask(stack('1'), why);
+            queue.asked().now_or_never().is_some()
+        };
+        assert!(wakes(Why::Seen));
+        assert!(!wakes(Why::Seen));
+        assert!(wakes(Why::Poll));
+        assert!(wakes(Why::Poll), "it may have been put off");
+        assert!(!wakes(Why::Seen));
     }
 }

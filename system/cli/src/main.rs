@@ -5,6 +5,7 @@
 mod commands;
 mod failure;
 mod names;
+mod say;
 mod table;
 
 use std::path::PathBuf;

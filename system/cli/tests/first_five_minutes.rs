@@ -62,12 +62,13 @@ impl Broker {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// As with a reader that has seen enough after its first look, as `grep -q` may.
-    fn ok_for_a_glance(&self, arguments: &[&str]) {
+    /// With a reader that is gone, as `grep -q` is when it has seen enough.
+    fn ok_unheard(&self, arguments: &[&str]) {
         let mut command = command(&self.address, &self.directory.path().join("key"), arguments);
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-        assert!(process.wait().unwrap().success(), "{arguments:?}");
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(process.stdout.take());
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
     }
 
     /// The one sentence of a mistake.
@@ -256,7 +257,9 @@ fn conditions_and_approvals_are_shown_and_decided() {
     assert!(status.contains("\nstack web is Blocked\nCLUSTER  AGENT  SEQUENCE  ACCEPTED"), "{status}");
     let row = status.lines().last().unwrap();
     assert!(row.starts_with("prod ") && row.ends_with("Blocked=True TooMuch: 12 of 13 objects would go"), "{status}");
-    broker.ok_for_a_glance(&["status", "web"]);
+    let shows: [&[&str]; 5] =
+        [&["status", "web"], &["approvals"], &["approvals", &approval], &["agent", "list"], &["events", "web"]];
+    shows.into_iter().for_each(|command| broker.ok_unheard(command));
     let waiting = broker.ok(&["approvals"]);
     assert_eq!(cells(&waiting), [[&approval, "web", "east", "pending", "12 of 13 objects would go"]]);
     assert!(broker.ok(&["approvals", &approval]).ends_with("\n\n- delete ConfigMap b/a\n"));

@@ -6,6 +6,7 @@ use sindri_model::wire::{Agent, AgentStatus, CreateAgentRequest, UpdateAgentRequ
 
 use crate::failure::Failure;
 use crate::names;
+use crate::say::say;
 use crate::table::table;
 
 #[derive(Subcommand)]
@@ -50,30 +51,26 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
 
 async fn create(client: &Client, name: String, cluster_name: String) -> Result<(), Failure> {
     let made = client.create_agent(&CreateAgentRequest { name, cluster_name, generator_ids: None }).await?;
-    println!("agent {} ({})", made.agent.name, made.agent.id);
-    println!("key, shown this once: {}", made.initial_pak);
-    Ok(())
+    let (agent, key) = (made.agent, made.initial_pak);
+    say(&format!("agent {} ({})\nkey, shown this once: {key}\n", agent.name, agent.id))
 }
 
 async fn switch(client: &Client, agent: &str, status: AgentStatus) -> Result<(), Failure> {
     let agent = names::agent(client, agent).await?;
     let changes = UpdateAgentRequest { status: Some(status), ..UpdateAgentRequest::default() };
     let agent = client.update_agent(agent.id, &changes).await?;
-    println!("agent {} is {}", agent.name, word(agent.status));
-    Ok(())
+    say(&format!("agent {} is {}\n", agent.name, word(agent.status)))
 }
 
 async fn delete(client: &Client, agent: &str) -> Result<(), Failure> {
     let agent = names::agent(client, agent).await?;
     client.delete_agent(agent.id).await?;
-    println!("agent {} of cluster {} is deleted; nothing in the cluster is", agent.name, agent.cluster_name);
-    Ok(())
+    say(&format!("agent {} of cluster {} is deleted; nothing in the cluster is\n", agent.name, agent.cluster_name))
 }
 
 async fn list(client: &Client) -> Result<(), Failure> {
     let rows: Vec<_> = client.agents().await?.iter().map(row).collect();
-    print!("{}", table(["NAME", "CLUSTER", "STATUS", "LAST HEARTBEAT", "ID"], &rows));
-    Ok(())
+    say(&table(["NAME", "CLUSTER", "STATUS", "LAST HEARTBEAT", "ID"], &rows))
 }
 
 fn row(agent: &Agent) -> [String; 5] {

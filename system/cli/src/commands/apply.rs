@@ -8,6 +8,7 @@ use sindri_model::Bundle;
 
 use crate::failure::Failure;
 use crate::names;
+use crate::say::say;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -23,8 +24,7 @@ pub(crate) async fn run(client: &Client, arguments: &Arguments) -> Result<(), Fa
     let objects = check(&arguments.file, &text)?;
     let stack = names::stack(client, &arguments.stack).await?;
     let revision = client.submit(stack.id, &text).await?;
-    println!("stack {} is at sequence {} with {objects} objects", stack.name, revision.sequence_id);
-    Ok(())
+    say(&format!("stack {} is at sequence {} with {objects} objects\n", stack.name, revision.sequence_id))
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Failure {

@@ -8,6 +8,7 @@ use sindri_model::ApprovalId;
 use sindri_model::wire::{Approval, ApprovalState};
 
 use crate::failure::Failure;
+use crate::say::say;
 use crate::table::table;
 
 #[derive(Args)]
@@ -21,8 +22,7 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn list(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
     if let Some(id) = &arguments.id {
-        show(&client.approval(parsed(id)?).await?);
-        return Ok(());
+        return say(&shown(&client.approval(parsed(id)?).await?));
     }
     let approvals = client.approvals((!arguments.all).then_some(ApprovalState::Pending)).await?;
     let agents: BTreeMap<_, _> = client.agents().await?.into_iter().map(|agent| (agent.id, agent.name)).collect();
@@ -33,17 +33,14 @@ pub(crate) async fn list(client: &Client, arguments: &Arguments) -> Result<(), F
         [approval.id.to_string(), stack, agent, approval.state.to_string(), approval.reasons.join("; ")]
     };
     let rows: Vec<_> = approvals.iter().map(row).collect();
-    print!("{}", table(["ID", "STACK", "AGENT", "STATE", "WHY"], &rows));
-    Ok(())
+    say(&table(["ID", "STACK", "AGENT", "STATE", "WHY"], &rows))
 }
 
-fn show(approval: &Approval) {
-    println!("approval {} is {}", approval.id, approval.state);
-    if let Some(decider) = &approval.decided_by {
-        println!("decided by {decider}");
-    }
-    approval.reasons.iter().for_each(|reason| println!("- {reason}"));
-    println!("\n{}", approval.plan.trim_end());
+fn shown(approval: &Approval) -> String {
+    let decider = approval.decided_by.iter().map(|decider| format!("decided by {decider}\n"));
+    let reasons = approval.reasons.iter().map(|reason| format!("- {reason}\n"));
+    let rest: String = decider.chain(reasons).collect();
+    format!("approval {} is {}\n{rest}\n{}\n", approval.id, approval.state, approval.plan.trim_end())
 }
 
 pub(crate) async fn approve(client: &Client, id: &str) -> Result<(), Failure> {
@@ -55,8 +52,7 @@ pub(crate) async fn reject(client: &Client, id: &str) -> Result<(), Failure> {
 }
 
 fn decided(approval: Approval) -> Result<(), Failure> {
-    println!("approval {} is {}", approval.id, approval.state);
-    Ok(())
+    say(&format!("approval {} is {}\n", approval.id, approval.state))
 }
 
 fn parsed(id: &str) -> Result<ApprovalId, Failure> {

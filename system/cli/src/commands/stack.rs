@@ -7,6 +7,7 @@ use sindri_model::wire::{NewGenerator, NewStack};
 
 use crate::failure::Failure;
 use crate::names;
+use crate::say::say;
 
 /// The generator that is made for people who do not care about generators.
 const DEFAULT_GENERATOR: &str = "default";
@@ -28,8 +29,7 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
         Command::Create { name, generator } => {
             let generator_id = owner(client, generator.as_deref()).await?;
             let stack = client.create_stack(&NewStack { name, description: None, generator_id }).await?;
-            println!("stack {} ({})", stack.name, stack.id);
-            Ok(())
+            say(&format!("stack {} ({})\n", stack.name, stack.id))
         }
     }
 }
@@ -47,7 +47,7 @@ async fn owner(client: &Client, wanted: Option<&str>) -> Result<GeneratorId, Fai
         (None, Some(wanted)) => Err(Failure::Mistake(format!("there is no generator {wanted}"))),
         (None, None) => {
             let made = client.create_generator(&NewGenerator { name: name.to_owned(), description: None }).await?;
-            println!("generator {name} ({}), its key, shown this once: {}", made.generator.id, made.pak);
+            say(&format!("generator {name} ({}), its key, shown this once: {}\n", made.generator.id, made.pak))?;
             Ok(made.generator.id)
         }
     }
@@ -56,6 +56,5 @@ async fn owner(client: &Client, wanted: Option<&str>) -> Result<GeneratorId, Fai
 pub(crate) async fn delete(client: &Client, stack: &str) -> Result<(), Failure> {
     let stack = names::stack(client, stack).await?;
     client.delete_stack(stack.id).await?;
-    println!("stack {} is deleted; each agent that received it removes it", stack.name);
-    Ok(())
+    say(&format!("stack {} is deleted; each agent that received it removes it\n", stack.name))
 }

@@ -12,6 +12,7 @@ use sindri_model::{RevisionId, StackId};
 use crate::commands::conditions;
 use crate::failure::Failure;
 use crate::names;
+use crate::say::say;
 use crate::table::table;
 
 type Row = [String; 4];
@@ -48,9 +49,7 @@ pub(crate) async fn run(client: &Client, only: Option<&str>) -> Result<(), Failu
             text.extend(conditions.iter().map(|conditions| format!("\n{conditions}")));
         }
     }
-    // All of it at once: whoever has read enough may be gone when a second part comes.
-    print!("{text}");
-    Ok(())
+    say(&text)
 }
 
 fn sequence(revision: Option<&DeploymentObject>) -> String {
