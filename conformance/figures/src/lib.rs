@@ -49,7 +49,7 @@ pub struct Sheet {
 impl Sheet {
     /// An empty sheet of one area, whose lines go to `say`.
     pub fn new(area: &'static str, say: fn(String)) -> Self {
-        say(format!("{:<58} {:>12} {:>12}  holds", "figure", "measured", "bar"));
+        say(format!("{:<70} {:>12} {:>12}  holds", "figure", "measured", "bar"));
         Self { area, say, figures: Vec::new(), missing: 0 }
     }
 
@@ -62,7 +62,7 @@ impl Sheet {
             (Bar::AtLeast(_) | Bar::AtMost(_), true) => "holds",
             (Bar::AtLeast(_) | Bar::AtMost(_), false) => "FALLS SHORT",
         };
-        (self.say)(format!("{name:<58} {shown:>12} {:>12}  {verdict}", bar.shown()));
+        (self.say)(format!("{name:<70} {shown:>12} {:>12}  {verdict}", bar.shown()));
         let bar = bar.number();
         let area = self.area;
         self.figures
@@ -71,7 +71,7 @@ impl Sheet {
 
     /// Notes what could not be measured, and why.
     pub fn add_missing(&mut self, name: &str, reason: &str) {
-        (self.say)(format!("{name:<58} could not be measured: {reason}"));
+        (self.say)(format!("{name:<70} could not be measured: {reason}"));
         let area = self.area;
         self.figures
             .push(json!({"area": area, "name": name, "value": null, "unit": null, "bar": null, "holds": false}));
