@@ -32,13 +32,17 @@ pub(crate) fn in_cluster<T: Send>(
 impl Access {
     /// A client of the cluster. It belongs to the runtime on which this is called.
     pub async fn connect(&self) -> Result<Client, ClusterError> {
+        Client::try_from(self.config().await?).map_err(|error| failed(&error.to_string()))
+    }
+
+    /// Where the cluster is, and who is allowed in.
+    pub async fn config(&self) -> Result<Config, ClusterError> {
         let path = self.kubeconfig.display();
         let kubeconfig =
             Kubeconfig::read_from(&self.kubeconfig).map_err(|error| failed(&format!("{path}: {error}")))?;
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-        let config = config.map_err(|error| failed(&format!("{path}: {error}")))?;
-        Client::try_from(config).map_err(|error| failed(&error.to_string()))
+        config.map_err(|error| failed(&format!("{path}: {error}")))
     }
 }
 

@@ -6,10 +6,23 @@ use crate::failure::Failure;
 
 /// Says all of it at once. Whoever has read enough may be gone: `sindri status | grep -q web` is no failure.
 pub(crate) fn say(text: &str) -> Result<(), Failure> {
-    let mut output = io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        Ok(()) => Ok(()),
+    match write(text) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::Elsewhere(format!("standard output: {error}"))),
+        other => other.map_err(failure),
     }
+}
+
+/// Says what cannot be said again: it is a failure if nobody can have heard it.
+pub(crate) fn say_this_once(text: &str) -> Result<(), Failure> {
+    write(text).map_err(failure)
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    output.flush()
+}
+
+fn failure(error: io::Error) -> Failure {
+    Failure::Elsewhere(format!("standard output: {error}"))
 }

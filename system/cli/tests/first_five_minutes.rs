@@ -63,12 +63,11 @@ impl Broker {
     }
 
     /// With a reader that is gone, as `grep -q` is when it has seen enough.
-    fn ok_unheard(&self, arguments: &[&str]) {
+    fn unheard(&self, arguments: &[&str]) -> Output {
         let mut command = command(&self.address, &self.directory.path().join("key"), arguments);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(process.stdout.take());
-        let output = process.wait_with_output().unwrap();
-        assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
+        process.wait_with_output().unwrap()
     }
 
     /// The one sentence of a mistake.
@@ -259,7 +258,12 @@ fn conditions_and_approvals_are_shown_and_decided() {
     assert!(row.starts_with("prod ") && row.ends_with("Blocked=True TooMuch: 12 of 13 objects would go"), "{status}");
     let shows: [&[&str]; 5] =
         [&["status", "web"], &["approvals"], &["approvals", &approval], &["agent", "list"], &["events", "web"]];
-    shows.into_iter().for_each(|command| broker.ok_unheard(command));
+    for command in shows {
+        let output = broker.unheard(command);
+        assert!(output.status.success() && output.stderr.is_empty(), "{command:?}: {output:?}");
+    }
+    let lost = failure(&broker.unheard(&["agent", "create", "west", "--cluster", "west"]), 1);
+    assert!(lost.starts_with("sindri: standard output: "), "a key was lost: {lost}");
     let waiting = broker.ok(&["approvals"]);
     assert_eq!(cells(&waiting), [[&approval, "web", "east", "pending", "12 of 13 objects would go"]]);
     assert!(broker.ok(&["approvals", &approval]).ends_with("\n\n- delete ConfigMap b/a\n"));

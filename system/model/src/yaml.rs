@@ -79,8 +79,11 @@ pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
 
 /// How many threads share the work: each gets enough of it to be worth its start.
 fn workers(bytes: usize) -> usize {
-    let most = thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS_MAX);
-    (bytes / WORKER_BYTES_MIN).clamp(1, most)
+    match (bytes / WORKER_BYTES_MIN).min(WORKERS_MAX) {
+        0 | 1 => 1,
+        // Asking how many can run at once takes longer than reading a short text.
+        worth => worth.min(thread::available_parallelism().map_or(1, NonZero::get)),
+    }
 }
 
 /// Reads the documents, so many threads at once. What comes of it does not depend on their number.

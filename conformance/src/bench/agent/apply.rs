@@ -20,7 +20,7 @@ use super::objects::{self, NAMESPACE, Part, bundle, namespace, namespace_path};
 const OBJECTS: usize = 1_000;
 /// As many as the agent has under way.
 pub const AT_ONCE: usize = 8;
-/// Pairs whose median counts.
+/// Rounds of all three, whose medians count.
 const ROUNDS: usize = 9;
 /// So that nobody is measured while others still look at what was done.
 const SETTLE: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
-use sindri_model::{Bundle, StackId};
+use sindri_model::{Bundle, RevisionId, StackId};
 use tokio::time::Instant;
 
 use super::apply::AT_ONCE;
@@ -22,24 +22,24 @@ use super::objects::{NAMESPACE, Part, bundle, config_map_path};
 const LABEL: &str = "figures.test/stack";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Declares the parts at the broker and applies them; says how long that took from the submission on.
+/// Declares the parts at the broker, then gets them from there and applies them; says how long the latter took.
 pub async fn apply(hands: &Hands, name: &str, parts: &[Part]) -> Result<Duration, String> {
     let (stack, text) = (hands.stack(name).await?, bundle(parts));
     let collections: BTreeSet<&str> = parts.iter().filter_map(|part| Some(part.path.rsplit_once('/')?.0)).collect();
     let watches = try_join_all(collections.into_iter().map(|path| watch(hands, path, stack))).await?;
+    let revision = hands.submit(stack, &text).await?;
     let began = Instant::now();
     let applied = tokio::select! {
         biased; // what was heard is read before more is asked for
         broken = try_join_all(watches.into_iter().map(read_lines)) => broken.and(Err("a watch has ended".to_owned())),
-        applied = apply_all(hands, stack, &text, parts) => applied,
+        applied = apply_all(hands, stack, revision, parts) => applied,
     };
     let took = began.elapsed();
     hands.broker.delete_stack(stack).await.map_err(hands::words)?;
     applied.map(|()| took)
 }
 
-async fn apply_all(hands: &Hands, stack: StackId, text: &str, parts: &[Part]) -> Result<(), String> {
-    let revision = hands.submit(stack, text).await?;
+async fn apply_all(hands: &Hands, stack: StackId, revision: RevisionId, parts: &[Part]) -> Result<(), String> {
     let revision = hands.broker.revision(revision).await.map_err(hands::words)?;
     let mut objects = Bundle::parse(&revision.yaml_content).map_err(hands::words)?.into_objects();
     for object in &mut objects {

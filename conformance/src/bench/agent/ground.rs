@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hyper_util::client::legacy::connect::HttpConnector;
+use sindri_agent::cluster::kube_client;
 use sindri_client::{Client, ClientError};
 use sindri_cluster::{Access, Cluster, Options, Provider};
 use sindri_model::wire::{AgentStatus, CreateAgentRequest, NewGenerator, UpdateAgentRequest};
@@ -84,8 +85,8 @@ impl Ground {
         let agents = Access { kubeconfig: self.kubeconfig.clone(), context: None, ..access.clone() };
         Ok(Hands {
             broker: client(&self.broker)?,
-            cluster: agents.connect().await.map_err(words)?,
-            someone: access.connect().await.map_err(words)?,
+            cluster: connect(&agents).await?,
+            someone: connect(access).await?,
             agent: self.enlisted.agent,
             generator: self.enlisted.generator,
             probes: self.probes.clone(),
@@ -120,9 +121,22 @@ async fn enlist(broker: &Broker) -> Result<Enlisted, String> {
     Ok(Enlisted { generator, agent: created.agent.id, key: created.initial_pak })
 }
 
+/// A client of a cluster, connected as the agent is.
+async fn connect(access: &Access) -> Result<kube::Client, String> {
+    kube_client(&access.config().await.map_err(words)?, connector()).map_err(words)
+}
+
+/// Like the agent's: what is longer than a packet is sent at once.
+fn connector() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector
+}
+
 fn client(broker: &Broker) -> Result<Client, String> {
     let address = broker.url.parse().map_err(|_| format!("{} is no address", broker.url))?;
-    Client::new(HttpConnector::new(), address, &broker.key).map_err(words)
+    Client::new(connector(), address, &broker.key).map_err(words)
 }
 
 fn words(error: impl std::fmt::Display) -> String {

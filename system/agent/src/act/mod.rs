@@ -15,7 +15,8 @@ pub use strangers::strangers;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::join;
+use futures_util::future::try_join;
+use futures_util::{FutureExt, TryFutureExt};
 use sindri_model::{ObjectKey, StackId};
 use thiserror::Error;
 
@@ -132,17 +133,17 @@ impl Executor<'_> {
         Ok(done)
     }
 
-    /// Writes the inventory ahead. Validation writes nothing and need not wait for that, unless something is written first.
+    /// Writes the inventory ahead. Validation writes nothing and need not wait for that, unless something is written first; when
+    /// the inventory cannot be written, nobody waits for validation.
     async fn prepare(&mut self, plan: &Plan) -> Result<Option<Validated>, ActError> {
-        let noting = inventory::save(self.cluster, self.stack, self.inventory, &plan.ahead);
-        let (noted, validated) = match plan.before_and_after_validation() {
-            ([], rest) => {
-                let (noted, validated) = join(noting, self.validate(rest)).await;
-                (noted, Some(validated))
+        let noting = inventory::save(self.cluster, self.stack, self.inventory, &plan.ahead).map_err(ActError::from);
+        let validated = match plan.before_and_after_validation() {
+            ([], rest) => Some(try_join(noting, self.validate(rest).map(Ok)).await?.1),
+            _ => {
+                noting.await?;
+                None
             }
-            _ => (noting.await, None),
         };
-        noted?;
         *self.inventory = plan.ahead.clone();
         Ok(validated)
     }

@@ -20,7 +20,7 @@ use tower::{BoxError, ServiceBuilder};
 #[error("the cluster's configuration cannot be used: {0}")]
 pub struct ConnectError(#[from] kube::Error);
 
-/// Sends requests to one cluster. A `kube::Client` hands each of them to a task of its own first, and a pass makes thousands.
+/// Sends requests to one cluster. A `kube::Client` hands every one of them to a worker task first, and a pass makes thousands.
 pub type Sender = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
 
 /// For everything that is written with kube.

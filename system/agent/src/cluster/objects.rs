@@ -83,10 +83,8 @@ pub struct Applied {
 /// One page of a list.
 #[derive(Deserialize)]
 struct Page<T> {
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    metadata: PageMetadata,
+    kind: Option<String>,
+    metadata: Option<PageMetadata>,
     items: Option<Vec<T>>,
 }
 
@@ -103,7 +101,7 @@ impl<T> Page<T> {
     fn into_items(self, call: &Call) -> Result<Vec<T>, ClusterError> {
         match self.items {
             Some(items) => Ok(items),
-            None if self.kind.ends_with("List") => Ok(Vec::new()),
+            None if self.kind.is_some_and(|kind| kind.ends_with("List")) => Ok(Vec::new()),
             None => Err(call.malformed("it has no items")),
         }
     }
@@ -179,7 +177,7 @@ impl Cluster {
         for _ in 0..PAGES_MAX {
             let answer = self.send_for_answer(&call).await?;
             let mut page: Page<Received<'_>> = answer.read(&call)?;
-            let PageMetadata { next, version } = std::mem::take(&mut page.metadata);
+            let PageMetadata { next, version } = page.metadata.take().unwrap_or_default();
             for item in page.into_items(&call)? {
                 objects.push(live(&call, resource, &item)?);
             }

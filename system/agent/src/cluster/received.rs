@@ -26,16 +26,20 @@ pub(super) struct Received<'a> {
 #[derive(Deserialize)]
 struct Manager<'a> {
     #[serde(borrow)]
-    manager: Option<Cow<'a, str>>,
+    manager: Option<Text<'a>>,
     #[serde(borrow)]
-    operation: Option<Cow<'a, str>>,
+    operation: Option<Text<'a>>,
     #[serde(borrow)]
-    subresource: Option<Cow<'a, str>>,
+    subresource: Option<Text<'a>>,
     #[serde(borrow)]
-    time: Option<Cow<'a, str>>,
+    time: Option<Text<'a>>,
     #[serde(borrow, rename = "fieldsV1")]
     fields: Option<&'a RawValue>,
 }
+
+/// Borrowed where it has no escapes: inside an option serde borrows only what is a type of its own.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Stands for the fields that we applied to an object, and when: the server takes a field from us as soon as anybody
 /// else gives it another value or takes it away, so that as long as this is the same, so is every declared value that is
@@ -57,13 +61,13 @@ impl Received<'_> {
 
     /// What we own of it.
     pub(super) fn ours(&self) -> Option<Fingerprint> {
+        let is = |text: &Option<Text<'_>>, wanted: &str| text.as_ref().is_some_and(|text| text.0 == wanted);
         let is_ours = |entry: &&Manager<'_>| {
-            entry.manager.as_deref() == Some(FIELD_MANAGER)
-                && entry.operation.as_deref() == Some("Apply")
-                && entry.subresource.is_none()
+            is(&entry.manager, FIELD_MANAGER) && is(&entry.operation, "Apply") && entry.subresource.is_none()
         };
         let ours = self.managers.iter().find(is_ours)?;
-        let (time, fields) = (ours.time.as_deref().unwrap_or_default(), ours.fields.map_or("", RawValue::get));
+        let time = ours.time.as_ref().map_or("", |time| &time.0);
+        let fields = ours.fields.map_or("", RawValue::get);
         let ignored = Ignored::of(self.metadata());
         if ignored.is_empty() {
             return Some(Fingerprint::new(time, fields));

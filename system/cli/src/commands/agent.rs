@@ -6,7 +6,7 @@ use sindri_model::wire::{Agent, AgentStatus, CreateAgentRequest, UpdateAgentRequ
 
 use crate::failure::Failure;
 use crate::names;
-use crate::say::say;
+use crate::say::{say, say_this_once};
 use crate::table::table;
 
 #[derive(Subcommand)]
@@ -52,7 +52,7 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
 async fn create(client: &Client, name: String, cluster_name: String) -> Result<(), Failure> {
     let made = client.create_agent(&CreateAgentRequest { name, cluster_name, generator_ids: None }).await?;
     let (agent, key) = (made.agent, made.initial_pak);
-    say(&format!("agent {} ({})\nkey, shown this once: {key}\n", agent.name, agent.id))
+    say_this_once(&format!("agent {} ({})\nkey, shown this once: {key}\n", agent.name, agent.id))
 }
 
 async fn switch(client: &Client, agent: &str, status: AgentStatus) -> Result<(), Failure> {

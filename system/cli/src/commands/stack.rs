@@ -7,7 +7,7 @@ use sindri_model::wire::{NewGenerator, NewStack};
 
 use crate::failure::Failure;
 use crate::names;
-use crate::say::say;
+use crate::say::{say, say_this_once};
 
 /// The generator that is made for people who do not care about generators.
 const DEFAULT_GENERATOR: &str = "default";
@@ -47,7 +47,10 @@ async fn owner(client: &Client, wanted: Option<&str>) -> Result<GeneratorId, Fai
         (None, Some(wanted)) => Err(Failure::Mistake(format!("there is no generator {wanted}"))),
         (None, None) => {
             let made = client.create_generator(&NewGenerator { name: name.to_owned(), description: None }).await?;
-            say(&format!("generator {name} ({}), its key, shown this once: {}\n", made.generator.id, made.pak))?;
+            say_this_once(&format!(
+                "generator {name} ({}), its key, shown this once: {}\n",
+                made.generator.id, made.pak
+            ))?;
             Ok(made.generator.id)
         }
     }
