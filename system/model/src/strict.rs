@@ -91,7 +91,9 @@ impl<'de> Visitor<'de> for Values {
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Value, A::Error> {
         let (tag, value) = data.variant_seed(Key)?;
         let value = value.newtype_variant_seed(Values)?;
-        Ok(Value::Object(Map::from_iter([(format!("!{}", tag.trim_start_matches('!')), value)])))
+        // As the library writes it, which takes an exclamation mark alone for the name of the tag.
+        let name = tag.strip_prefix('!').filter(|name| !name.is_empty()).unwrap_or(&tag);
+        Ok(Value::Object(Map::from_iter([(format!("!{name}"), value)])))
     }
 }
 
@@ -162,6 +164,7 @@ mod tests {
             "1: a\n-2: b\ntrue: c\n1.5: d\n",
             "a: !t [1, 2]\nb: !u {c: d}\nc: !!str 12\nd: !v word\n",
             "!t {a: 1}",
+            "a: [!\n1:a]\nb: ! c\n",
             "? [a]\n: 1\n",
             "? !t a\n: 1\n",
             "a: &x {b: 1}\nc: *x\n",
