@@ -1,6 +1,8 @@
-//! A client that does for its objects what the agent has to do for its own, as plainly as it can be done: it gets the bundle
-//! from the broker, marks each object, notes what it is about to write and then what came of it, and hears of all that by
-//! watches. It decides nothing, and takes every answer for a good one.
+//! A client that has duties of the agent, as plainly as they can be done: it gets the bundle from the broker, marks each object,
+//! notes what it is about to write and then what came of it, and hears of all that by watches.
+//!
+//! Left out, each to the agent's disadvantage: it does not wait for a poll and reports nothing, its watches are open already,
+//! it decides nothing and takes every answer for a good one. To its own disadvantage it reads every answer and event whole.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
