@@ -9,6 +9,7 @@ mod glance;
 mod handed;
 mod ids;
 mod pak;
+mod plain;
 mod problem;
 mod sequence;
 mod strict;

@@ -1,4 +1,4 @@
-//! The only place that knows the YAML library, with limits on what it is given.
+//! The only place that gives texts to the YAML library, with limits on what it is given.
 //!
 //! Documents are split before they are parsed (a line that starts with `---` is a separator wherever it
 //! stands), so that each error can name its document and its line in the whole text, and one broken
@@ -12,6 +12,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::glance::is_harmless;
+use crate::plain;
 use crate::strict::Strict;
 use crate::unfold::Budget;
 
@@ -190,6 +191,9 @@ fn is_blank(text: &str) -> bool {
 fn parse_chunk(chunk: &Chunk<'_>) -> Result<Value, YamlError> {
     if is_blank(chunk.text) {
         return Ok(Value::Null);
+    }
+    if let Some(value) = plain::read(chunk.text) {
+        return Ok(value);
     }
     let failed = |reason: String, is_limit| YamlError { document: chunk.index, line: chunk.line, reason, is_limit };
     if unfolds_too_far(chunk.text) {
