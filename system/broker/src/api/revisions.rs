@@ -71,9 +71,11 @@ pub(crate) async fn submit(
     State(broker): State<Broker>,
     Ids(stack): Ids<StackId>,
     Asked(marker): Asked<Marker>,
-    By(stamp): By,
+    By(mut stamp): By,
     Submission(mut request): Submission,
 ) -> Result<Created<DeploymentObject>, Refusal> {
+    // What is large or comes slowly counts from when all of it is there.
+    stamp.at = broker.clock.now();
     request.is_deletion_marker |= marker.deletion_marker;
     check(&request)?;
     let revision = NewRevision {

@@ -1,13 +1,21 @@
 //! Peers that are slow, rude, many or gone, and the end of serving.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use axum::body::Body;
+use futures_util::stream;
+use http::Request;
+use jiff::Timestamp;
 use sindri_broker::Limits;
+use sindri_model::Clock;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, interval};
 
 use crate::served::{SHORT, Served, code, get, header, in_time, post};
-use crate::support::BUNDLE;
+use crate::support::{Api, BUNDLE, counting_entropy};
 
 /// Between two bytes of a peer that takes its time.
 const DRIP: Duration = Duration::from_millis(20);
@@ -64,6 +72,27 @@ async fn a_body_that_trickles_is_refused() {
     let (status, body) = slow.answer().await;
     assert_eq!((status, code(&body).as_str()), (408, "body_timeout"));
     slow.closed().await;
+}
+
+#[tokio::test]
+async fn a_revision_that_comes_slowly_counts_from_when_it_is_there() {
+    let second = Arc::new(AtomicI64::new(1_700_000_000));
+    let now = second.clone();
+    let clock = Clock::new(move || Timestamp::from_second(now.load(Ordering::SeqCst)).unwrap());
+    let api = Api::with_clock(":memory:", clock, counting_entropy()).await;
+    let (generator, _) = api.generator("shop").await;
+    let stack = api.stack("web", &generator).await;
+    let slowly = stream::once(async move {
+        second.fetch_add(60, Ordering::SeqCst);
+        Ok::<_, Infallible>(BUNDLE)
+    });
+    let request = Request::post(format!("/api/v1/stacks/{stack}/deployment-objects"))
+        .header("authorization", &api.admin)
+        .header("content-type", "application/yaml")
+        .body(Body::from_stream(slowly))
+        .unwrap();
+    let made = api.send(request).await.with(201).json();
+    assert_eq!(made["created_at"].as_str().unwrap().parse::<Timestamp>().unwrap().as_second(), 1_700_000_060);
 }
 
 #[tokio::test]

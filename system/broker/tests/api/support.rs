@@ -84,9 +84,13 @@ impl Api {
 
     /// A broker over a file. Its administrator's key is always the same.
     pub async fn open(path: &str, entropy: Entropy) -> Self {
+        Self::with_clock(path, fixed_clock(), entropy).await
+    }
+
+    pub async fn with_clock(path: &str, clock: Clock, entropy: Entropy) -> Self {
         let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
         let store = SqliteStore::open(path, None).unwrap();
-        let broker = Broker::start(store, fixed_clock(), entropy).await.unwrap();
+        let broker = Broker::start(store, clock, entropy).await.unwrap();
         broker.initialise(&admin).await.unwrap();
         Self { router: router(broker.with_webhooks(webhooks())), admin: admin.reveal() }
     }
