@@ -1,6 +1,7 @@
 //! Several calls to the cluster at once, but not too many.
 
 use std::future::Future;
+use std::sync::{Mutex, PoisonError};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -11,24 +12,28 @@ const CALLS_MAX: usize = 8;
 /// Makes a call for each item. Ends when all have ended; the results are in the order of the items. No call is ever dropped
 /// half done.
 pub async fn at_once<T, F: Future>(items: Vec<T>, call: impl Fn(T) -> F) -> Vec<F::Output> {
-    let mut ended: Vec<(usize, F::Output)> = Vec::with_capacity(items.len());
-    // A call is made when there is room for it: each takes some kilobytes from its first moment on.
-    let mut waiting = items.into_iter().map(call).enumerate();
-    let mut under_way = FuturesUnordered::new();
-    loop {
-        while under_way.len() < CALLS_MAX
-            && let Some((number, call)) = waiting.next()
-        {
-            under_way.push(async move { (number, call.await) });
+    let makers = CALLS_MAX.min(items.len());
+    let waiting = Mutex::new(items.into_iter().enumerate());
+    // Each makes one call after another, in the same place: a call is some kilobytes, and moving it would cost more than it does.
+    let make_calls = async || {
+        let mut ended = Vec::new();
+        while let Some((number, item)) = next(&waiting) {
+            ended.push((number, call(item).await));
         }
-        // The next one begins as soon as any has ended: in order, one slow call would hold up all that come after it.
-        match under_way.next().await {
-            Some(call) => ended.push(call),
-            None => break,
-        }
+        ended
+    };
+    let mut making: FuturesUnordered<_> = (0..makers).map(|_| make_calls()).collect();
+    let mut ended: Vec<(usize, F::Output)> = Vec::new();
+    while let Some(more) = making.next().await {
+        ended.extend(more);
     }
     ended.sort_unstable_by_key(|(number, _)| *number);
     ended.into_iter().map(|(_, output)| output).collect()
+}
+
+fn next<T>(waiting: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
+    // Nothing here can be left half done.
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sindri_model::{Epoch, ObjectKey, Sequence, StackId};
 use thiserror::Error;
 
-use crate::cluster::{Cluster, ClusterError, Mode, Resource};
+use crate::cluster::{Cluster, ClusterError, Mode, Patch, Resource};
 
 /// Where inventories are kept.
 pub const INVENTORY_NAMESPACE: &str = "sindri-system";
@@ -248,7 +248,8 @@ pub async fn save(
     }
     for index in changed {
         let manifest = chunk_manifest(cluster.home(), stack, index, after);
-        cluster.apply_unseen(&config_maps(), &chunk_key(cluster.home(), stack, index), &manifest, Mode::Real).await?;
+        let (resource, key) = (config_maps(), chunk_key(cluster.home(), stack, index));
+        cluster.apply_unseen(&Patch::new(&resource, &key, &manifest), Mode::Real).await?;
     }
     Ok(())
 }
@@ -272,9 +273,10 @@ pub async fn ensure_namespace(cluster: &Cluster) -> Result<(), ClusterError> {
     }
     let key =
         ObjectKey { group: String::new(), kind: "Namespace".into(), namespace: None, name: INVENTORY_NAMESPACE.into() };
-    if cluster.metadata(&namespaces(), &key).await?.is_none() {
+    let resource = namespaces();
+    if cluster.metadata(&resource, &key).await?.is_none() {
         let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": INVENTORY_NAMESPACE}});
-        cluster.apply_unseen(&namespaces(), &key, &manifest, Mode::Real).await?;
+        cluster.apply_unseen(&Patch::new(&resource, &key, &manifest), Mode::Real).await?;
     }
     Ok(())
 }

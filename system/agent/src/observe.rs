@@ -216,7 +216,10 @@ pub async fn live(
     }
     let mut live = LiveSet::new();
     let mut unlisted: BTreeSet<&Resource> = BTreeSet::new();
-    for known in wanted.values().copied().collect::<BTreeSet<&Resource>>() {
+    // One by one: collecting would sort thousands of which few differ.
+    let mut kinds: BTreeSet<&Resource> = BTreeSet::new();
+    kinds.extend(wanted.values());
+    for known in kinds {
         // A kind that no version serves any more has no objects.
         let Some(resource) = cluster.resource_in_any_version(known).await? else { continue };
         let is_wanted = |object: &LiveObject| wanted.contains_key(&object.key);

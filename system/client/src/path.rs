@@ -1,18 +1,23 @@
 //! Text inside an address: what is not plain is percent-encoded.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// `text` as a value of a query.
-pub fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if text.bytes().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+        if is_plain(byte) {
             out.push(byte as char);
         } else {
             write!(out, "%{byte:02X}").expect("writing to a string does not fail");
         }
     }
-    out
+    Cow::Owned(out)
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ pub use strangers::strangers;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
 use futures_util::future::try_join;
-use futures_util::{FutureExt, TryFutureExt};
 use sindri_model::{ObjectKey, StackId};
 use thiserror::Error;
 
@@ -135,10 +135,10 @@ impl Executor<'_> {
 
     /// Writes the inventory ahead. Validation writes nothing and need not wait for that, unless something is written first; when
     /// the inventory cannot be written, nobody waits for validation.
-    async fn prepare(&mut self, plan: &Plan) -> Result<Option<Validated>, ActError> {
+    async fn prepare<'a>(&mut self, plan: &'a Plan) -> Result<Option<Validated<'a>>, ActError> {
         let noting = inventory::save(self.cluster, self.stack, self.inventory, &plan.ahead).map_err(ActError::from);
         let validated = match plan.before_and_after_validation() {
-            ([], rest) => Some(try_join(noting, self.validate(rest).map(Ok)).await?.1),
+            ([], rest) => Some(try_join(noting, async { Ok(self.validate(rest).await) }).await?.1),
             _ => {
                 noting.await?;
                 None

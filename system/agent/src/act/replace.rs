@@ -6,7 +6,7 @@ use sindri_model::ObjectKey;
 
 use super::patience::Patience;
 use super::{ActError, Executor, GONE_WAIT_MAX};
-use crate::cluster::{ClusterError, Mode};
+use crate::cluster::{ClusterError, Mode, Patch};
 use crate::plan::{Stage, Write};
 
 /// A name that nobody has: what is checked under it is checked as if it were new.
@@ -23,7 +23,7 @@ impl Executor<'_> {
         let key = ObjectKey { name: CHECK_NAME.to_owned(), ..object.key.clone() };
         let mut manifest = object.manifest.clone();
         manifest["metadata"]["name"] = json!(CHECK_NAME);
-        match self.cluster.apply_unseen(&object.resource, &key, &manifest, Mode::DryRun).await {
+        match self.cluster.apply_unseen(&Patch::new(&object.resource, &key, &manifest), Mode::DryRun).await {
             Ok(()) => Ok(live.uid),
             // It would be gone, and nothing in its place.
             Err(_) => Err(refused.hinted("it is not replaced: a new one would not be valid either")),

@@ -1,6 +1,5 @@
 //! Writes: namespaces and definitions, then the rest once all of it was found valid, stage by stage.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
@@ -10,25 +9,42 @@ use super::namespaces::NewNamespace;
 use super::patience::Patience;
 use super::{ActError, Done, Executor, SERVED_WAIT_MAX};
 use crate::at_once::at_once;
-use crate::cluster::{Applied, ClusterError, Mode, Resource};
+use crate::cluster::{Applied, ClusterError, Mode, Patch, Resource};
 use crate::plan::{Plan, Stage, Write};
 
-/// The identities of objects that have to be deleted before they can be written.
-type ToReplace = BTreeMap<ObjectKey, String>;
+/// So many objects of a stage are named in a line of the log.
+const NAMED_MAX: usize = 20;
+
+/// One object that is about to be written.
+pub(super) struct Ready<'a> {
+    write: &'a Write,
+    patch: Patch<'a>,
+    /// The identity of an object that has to be deleted before.
+    in_place_of: Option<String>,
+}
+
+impl<'a> Ready<'a> {
+    fn new(write: &'a Write) -> Self {
+        let object = &write.object;
+        let patch = Patch::new(&object.resource, &object.key, &object.manifest);
+        Self { write, patch, in_place_of: None }
+    }
+}
+
 /// What the server said of objects before any of them was written.
-pub(super) type Validated = Result<ToReplace, ActError>;
+pub(super) type Validated<'a> = Result<Vec<Ready<'a>>, ActError>;
 
 impl Executor<'_> {
-    pub(super) async fn write(
+    pub(super) async fn write<'a>(
         &self,
-        plan: &Plan,
-        validated: Option<Validated>,
+        plan: &'a Plan,
+        validated: Option<Validated<'a>>,
         done: &mut Done,
         made: &mut Vec<NewNamespace>,
     ) -> Result<(), ActError> {
         let (first, rest) = plan.before_and_after_validation();
         for stage in first.chunk_by(|one, other| one.stage == other.stage) {
-            let written = self.apply_all(stage, &ToReplace::new(), done).await;
+            let written = self.apply_all(stage.iter().map(Ready::new).collect(), done).await;
             // Made by this very call: if the answer of an earlier try was lost, nobody can tell, and it is kept.
             made.extend(stage.iter().filter_map(|write| NewNamespace::of(write, done)));
             written?;
@@ -36,40 +52,38 @@ impl Executor<'_> {
         for definition in first.iter().filter(|write| write.stage == Stage::Definitions) {
             self.await_served(definition).await?;
         }
-        let to_replace = match validated {
+        let validated = match validated {
             Some(validated) => validated?,
             None => self.validate(rest).await?,
         };
+        let mut validated = validated.into_iter();
         for stage in rest.chunk_by(|one, other| one.stage == other.stage) {
-            self.apply_all(stage, &to_replace, done).await?;
+            self.apply_all(validated.by_ref().take(stage.len()).collect(), done).await?;
         }
         Ok(())
     }
 
     /// Applies objects of one stage, several at once. After a failure no further one is begun, and those under way end.
-    async fn apply_all<'a>(
-        &self,
-        writes: &'a [Write],
-        to_replace: &ToReplace,
-        done: &mut Done,
-    ) -> Result<(), ActError> {
+    async fn apply_all<'a>(&self, stage: Vec<Ready<'a>>, done: &mut Done) -> Result<(), ActError> {
         let has_failed = AtomicBool::new(false);
         let mut failed: Option<ActError> = None;
-        let apply = |write: &'a Write| {
+        let apply = |ready: Ready<'a>| {
             let has_failed = &has_failed;
             async move {
                 if has_failed.load(Ordering::Relaxed) {
                     return None;
                 }
-                let applied = self.apply(write, to_replace).await;
+                let applied = self.apply(&ready).await;
                 has_failed.fetch_or(applied.is_err(), Ordering::Relaxed);
-                Some((&write.object.key, applied))
+                Some((&ready.write.object.key, applied))
             }
         };
-        for ended in at_once(writes.iter().collect(), apply).await {
+        let mut written = Vec::with_capacity(stage.len());
+        for ended in at_once(stage, apply).await {
             match (ended, &mut failed) {
                 (None, _) => {}
                 (Some((key, Ok(applied))), _) => {
+                    written.push(key);
                     done.applied.insert(key.clone(), applied);
                 }
                 (Some((_, Err(ActError::Write(more)))), Some(ActError::Write(errors))) => errors.extend(more),
@@ -77,44 +91,46 @@ impl Executor<'_> {
                 (Some((_, Err(error))), None) => failed = Some(error),
             }
         }
+        if !written.is_empty() {
+            tracing::info!("applied {}", some_of(&written));
+        }
         failed.map_or(Ok(()), Err)
     }
 
-    async fn apply(&self, write: &Write, to_replace: &ToReplace) -> Result<Applied, ActError> {
-        let object = &write.object;
-        if let Some(uid) = to_replace.get(&object.key) {
-            self.make_room(write, uid).await?;
+    async fn apply(&self, ready: &Ready<'_>) -> Result<Applied, ActError> {
+        if let Some(uid) = &ready.in_place_of {
+            self.make_room(ready.write, uid).await?;
         }
-        let applied = self.cluster.apply(&object.resource, &object.key, &object.manifest, Mode::Real).await?;
-        tracing::info!("applied {}", object.key);
-        Ok(applied)
+        Ok(self.cluster.apply(&ready.patch, Mode::Real).await?)
     }
 
     /// Asks the server about every object before the first is written, and collects every no.
-    pub(super) async fn validate<'a>(&self, writes: &'a [Write]) -> Validated {
+    pub(super) async fn validate<'a>(&self, writes: &'a [Write]) -> Validated<'a> {
         let check = |write: &'a Write| async move {
-            let object = &write.object;
-            (write, self.cluster.apply_unseen(&object.resource, &object.key, &object.manifest, Mode::DryRun).await)
+            let ready = Ready::new(write);
+            let checked = self.cluster.apply_unseen(&ready.patch, Mode::DryRun).await;
+            (ready, checked)
         };
-        let checked = at_once(writes.iter().collect(), check).await;
-        let (mut invalid, mut to_replace) = (Vec::new(), ToReplace::new());
-        for (write, checked) in checked {
-            match checked {
-                Ok(()) => {}
+        let (mut invalid, mut validated) = (Vec::new(), Vec::with_capacity(writes.len()));
+        for (mut ready, checked) in at_once(writes.iter().collect(), check).await {
+            let in_place_of = match checked {
+                Ok(()) => Ok(None),
                 // A server that does not answer says nothing about the objects.
                 Err(error) if error.is_no_answer() => return Err(error.into()),
-                Err(error) if error.is_invalid() && write.object.replace => {
-                    match self.replaceable(write, error).await {
-                        Ok(uid) => {
-                            to_replace.insert(write.object.key.clone(), uid);
-                        }
-                        Err(error) => invalid.push(error),
-                    }
+                Err(error) if error.is_invalid() && ready.write.object.replace => {
+                    self.replaceable(ready.write, error).await.map(Some)
+                }
+                Err(error) => Err(error),
+            };
+            match in_place_of {
+                Ok(in_place_of) => {
+                    ready.in_place_of = in_place_of;
+                    validated.push(ready);
                 }
                 Err(error) => invalid.push(error),
             }
         }
-        if invalid.is_empty() { Ok(to_replace) } else { Err(ActError::Invalid(invalid)) }
+        if invalid.is_empty() { Ok(validated) } else { Err(ActError::Invalid(invalid)) }
     }
 
     /// Finds out which objects an apply would change, and changes none.
@@ -122,7 +138,7 @@ impl Executor<'_> {
         for check in checks {
             let object = &check.object;
             let before = self.cluster.metadata(&object.resource, &object.key).await?;
-            let after = self.cluster.apply(&object.resource, &object.key, &object.manifest, Mode::DryRun).await?;
+            let after = self.cluster.apply(&Ready::new(check).patch, Mode::DryRun).await?;
             if before.is_some_and(|before| before.uid == after.live.uid && before.ours == after.live.ours) {
                 done.applied.insert(object.key.clone(), after);
             } else {
@@ -162,10 +178,39 @@ impl Executor<'_> {
     }
 }
 
+/// The first of many, and how many more there are: a pass may write thousands.
+fn some_of(keys: &[&ObjectKey]) -> String {
+    let named = keys.iter().take(NAMED_MAX).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match keys.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
 fn is_established(definition: &Value) -> bool {
     let conditions = definition["status"]["conditions"].as_array();
     conditions
         .into_iter()
         .flatten()
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_the_first_objects_and_counts_the_others() {
+        let name = |number: usize| ObjectKey {
+            group: String::new(),
+            kind: "A".into(),
+            namespace: None,
+            name: number.to_string(),
+        };
+        let keys: Vec<ObjectKey> = (0..NAMED_MAX + 2).map(name).collect();
+        let some = |count: usize| some_of(&keys.iter().take(count).collect::<Vec<_>>());
+        assert_eq!(some(2), "A 0, A 1");
+        assert!(some(NAMED_MAX).ends_with(", A 19"));
+        assert!(some(NAMED_MAX + 2).ends_with(", A 19 and 2 more"));
+    }
 }

@@ -1,12 +1,13 @@
 //! One request to the API server and its answer, with a deadline, a size limit and the retry policy.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER, USER_AGENT};
 use http::response::Parts;
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use kube::client::Body;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use sindri_client::root_cause;
+use sindri_model::ObjectKey;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tower::ServiceExt;
@@ -49,10 +51,24 @@ pub struct Cluster {
     pub(crate) stop: Stop,
 }
 
+/// What a call is about, as it reads in an error: `apply ConfigMap shop/a`. Put into words only then.
+pub(super) enum Operation<'a> {
+    Of(&'static str, &'a ObjectKey),
+    Said(String),
+}
+
+impl fmt::Display for Operation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(verb, key) => write!(f, "{verb} {key}"),
+            Self::Said(words) => f.write_str(words),
+        }
+    }
+}
+
 /// What one call sends.
-pub(super) struct Call {
-    /// As it reads in an error: `apply ConfigMap shop/a`.
-    pub operation: String,
+pub(super) struct Call<'a> {
+    pub operation: Operation<'a>,
     pub method: Method,
     pub path: String,
     pub accept: &'static str,
@@ -71,8 +87,8 @@ pub(super) struct Answer {
 
 pub(super) const JSON: &str = "application/json";
 
-impl Call {
-    pub(super) fn get(operation: String, path: String) -> Self {
+impl<'a> Call<'a> {
+    pub(super) fn get(operation: Operation<'a>, path: String) -> Self {
         let (method, body) = (Method::GET, Bytes::new());
         Self { operation, method, path, accept: JSON, content_type: JSON, if_none_match: None, body }
     }
@@ -83,17 +99,17 @@ impl Call {
     }
 
     pub(super) fn malformed(&self, cause: impl Into<String>) -> ClusterError {
-        ClusterError::Malformed { operation: self.operation.clone(), cause: cause.into() }
+        ClusterError::Malformed { operation: self.operation.to_string(), cause: cause.into() }
     }
 
     pub(super) fn unreachable(&self, cause: String) -> ClusterError {
-        ClusterError::Unreachable { operation: self.operation.clone(), cause, attempts: 0 }
+        ClusterError::Unreachable { operation: self.operation.to_string(), cause, attempts: 0 }
     }
 }
 
 impl Answer {
     /// What the server says.
-    pub(super) fn read<'a, T: Deserialize<'a>>(&'a self, call: &Call) -> Result<T, ClusterError> {
+    pub(super) fn read<'a, T: Deserialize<'a>>(&'a self, call: &Call<'_>) -> Result<T, ClusterError> {
         serde_json::from_slice(&self.body).map_err(|error| call.malformed(error.to_string()))
     }
 }
@@ -123,7 +139,7 @@ impl Cluster {
     }
 
     /// Waits until this process may make a call.
-    async fn may_send(&self, call: &Call) -> Result<(), ClusterError> {
+    async fn may_send(&self, call: &Call<'_>) -> Result<(), ClusterError> {
         let Some(holding) = self.holding.get().filter(|_| call.method != Method::GET) else { return Ok(()) };
         let held = tokio::time::timeout(DEADLINE, holding.held()).await;
         held.map_err(|_| call.unreachable("the Lease could not be renewed, and nothing may be written".to_owned()))
@@ -155,24 +171,24 @@ impl Cluster {
     /// Whether the server answers now, and how fast. Not retried: it is asked again with the next heartbeat.
     pub async fn ping(&self) -> Option<Duration> {
         let start = Instant::now();
-        let call = Call::get("ask for the version".to_owned(), "/version".to_owned());
+        let call = Call::get(Operation::Said("ask for the version".to_owned()), "/version".to_owned());
         let answer = self.once(&call, PING_DEADLINE).await.ok()?;
         answer.read::<IgnoredAny>(&call).ok().map(|_| start.elapsed())
     }
 
     /// Sends a call by the retry policy; `Ok` is a JSON answer with a status below 400.
-    pub(super) async fn send(&self, call: &Call) -> Result<Value, ClusterError> {
+    pub(super) async fn send(&self, call: &Call<'_>) -> Result<Value, ClusterError> {
         self.send_for_answer(call).await?.read(call)
     }
 
     /// The same, with the status and the ETag, and not read yet.
-    pub(super) async fn send_for_answer(&self, call: &Call) -> Result<Answer, ClusterError> {
+    pub(super) async fn send_for_answer(&self, call: &Call<'_>) -> Result<Answer, ClusterError> {
         let start = Instant::now();
         let mut failures = 0;
         // Every wait is at least the first one of the policy, so its time limit bounds the number of attempts.
         loop {
             if self.stop.is_asked() {
-                return Err(ClusterError::Stopped { operation: call.operation.clone() });
+                return Err(ClusterError::Stopped { operation: call.operation.to_string() });
             }
             let sent = match self.may_send(call).await {
                 Ok(()) => self.once(call, DEADLINE).await,
@@ -197,7 +213,7 @@ impl Cluster {
         }
     }
 
-    async fn once(&self, call: &Call, deadline: Duration) -> Result<Answer, ClusterError> {
+    async fn once(&self, call: &Call<'_>, deadline: Duration) -> Result<Answer, ClusterError> {
         let answered = tokio::time::timeout(deadline, self.exchange(call)).await;
         let answered =
             answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", deadline.as_secs()))));
@@ -206,7 +222,7 @@ impl Cluster {
     }
 
     /// Sends a call once and returns a body that is read as it comes.
-    pub(super) async fn open(&self, call: &Call) -> Result<Incoming, ClusterError> {
+    pub(super) async fn open(&self, call: &Call<'_>) -> Result<Incoming, ClusterError> {
         let answered = tokio::time::timeout(DEADLINE, self.answer(call)).await;
         let answered =
             answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", DEADLINE.as_secs()))));
@@ -214,12 +230,12 @@ impl Cluster {
         answered.map(|(_, body)| body)
     }
 
-    fn count(&self, call: &Call, status: Result<StatusCode, &ClusterError>) {
+    fn count(&self, call: &Call<'_>, status: Result<StatusCode, &ClusterError>) {
         let status = status.map_or_else(ClusterError::status, |status| Some(status.as_u16()));
         self.metrics.called(&call.method, status);
     }
 
-    async fn exchange(&self, call: &Call) -> Result<Answer, ClusterError> {
+    async fn exchange(&self, call: &Call<'_>) -> Result<Answer, ClusterError> {
         let (head, body) = self.answer(call).await?;
         let etag = head.headers.get(ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         if head.status == StatusCode::NOT_MODIFIED {
@@ -230,13 +246,13 @@ impl Cluster {
     }
 
     /// An answer with a status below 400, and its body.
-    async fn answer(&self, call: &Call) -> Result<(Parts, Incoming), ClusterError> {
+    async fn answer(&self, call: &Call<'_>) -> Result<(Parts, Incoming), ClusterError> {
         let request = Request::builder()
             .method(call.method.clone())
             .uri(&call.path)
-            .header(USER_AGENT, AGENT)
-            .header(ACCEPT, call.accept)
-            .header(CONTENT_TYPE, call.content_type);
+            .header(USER_AGENT, HeaderValue::from_static(AGENT))
+            .header(ACCEPT, HeaderValue::from_static(call.accept))
+            .header(CONTENT_TYPE, HeaderValue::from_static(call.content_type));
         let request = match &call.if_none_match {
             Some(etag) => request.header(IF_NONE_MATCH, etag),
             None => request,
@@ -247,13 +263,13 @@ impl Cluster {
         let (head, body) = response.into_parts();
         if head.status.as_u16() >= 400 {
             let (after, body) = (retry_after(&head.headers), whole(call, body).await?);
-            return Err(ClusterError::refused(&call.operation, head.status.as_u16(), after, &body));
+            return Err(ClusterError::refused(&call.operation.to_string(), head.status.as_u16(), after, &body));
         }
         Ok((head, body))
     }
 }
 
-async fn whole(call: &Call, body: Incoming) -> Result<Bytes, ClusterError> {
+async fn whole(call: &Call<'_>, body: Incoming) -> Result<Bytes, ClusterError> {
     let collected = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
     Ok(collected.map_err(|error| call.unreachable(root_cause(&*error)))?.to_bytes())
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sindri_client::encoded;
 use sindri_model::ObjectKey;
 
-use super::call::{Call, Cluster};
+use super::call::{Call, Cluster, Operation};
 use super::error::ClusterError;
 
 /// Where the objects of a kind are.
@@ -181,7 +181,7 @@ impl Cluster {
 
     /// Asks what there is, unless it is as it was.
     async fn discover(&self, root: usize) -> Result<(), ClusterError> {
-        let mut call = Call::get("list the kinds that are served".to_owned(), ROOTS[root].to_owned());
+        let mut call = Call::get(Operation::Said("list the kinds that are served".to_owned()), ROOTS[root].to_owned());
         call.accept = AGGREGATED;
         call.if_none_match = self.discovery.lock().await.etags[root].clone();
         let answer = self.send_for_answer(&call).await?;
@@ -198,7 +198,7 @@ impl Cluster {
             return Ok(kinds);
         }
         let operation = format!("list the kinds of {}", api_version(group, version));
-        let kinds = match self.send(&Call::get(operation, root(group, version))).await {
+        let kinds = match self.send(&Call::get(Operation::Said(operation), root(group, version))).await {
             Ok(list) => listable(group, version, &list),
             Err(error) if error.is_not_found() => return Ok(Vec::new()),
             Err(error) => return Err(error),

@@ -13,6 +13,6 @@ pub use call::Cluster;
 pub use connect::{ConnectError, Sender, kube_client, sender};
 pub use discovery::Resource;
 pub use error::{ClusterError, Retry};
-pub use objects::{Applied, Deletion, LiveObject, Mode, version_number};
+pub use objects::{Applied, Deletion, LiveObject, Mode, Patch, version_number};
 pub use received::Fingerprint;
 pub use watch::{Change, Changes};

@@ -9,7 +9,7 @@ use sindri_client::encoded;
 use sindri_health::{Assessed, PodSelector};
 use sindri_model::{ObjectKey, StackId};
 
-use super::call::{Answer, Call, Cluster, JSON};
+use super::call::{Answer, Call, Cluster, JSON, Operation};
 use super::discovery::Resource;
 use super::error::ClusterError;
 use super::received::{FIELD_MANAGER, Fingerprint, Received};
@@ -22,6 +22,8 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 /// Objects per page of a list, and the most pages that are read.
 const PAGE_SIZE: usize = 500;
 const PAGES_MAX: usize = 10_000;
+/// Most objects have no more than this, and room is made for more only when there is more.
+const OBJECT_BYTES: usize = 1_024;
 /// So many pods are looked at to explain why something is not ready.
 const PODS_MAX: usize = 100;
 
@@ -67,6 +69,23 @@ pub enum Mode {
     Real,
 }
 
+/// An object to apply, written out once: most are sent twice, for validation and for good.
+pub struct Patch<'a> {
+    resource: &'a Resource,
+    key: &'a ObjectKey,
+    manifest: &'a Value,
+    path: String,
+    text: Bytes,
+}
+
+impl<'a> Patch<'a> {
+    /// For the object at `key`.
+    pub fn new(resource: &'a Resource, key: &'a ObjectKey, manifest: &'a Value) -> Self {
+        let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", resource.object_path(key));
+        Self { resource, key, manifest, path, text: written(manifest) }
+    }
+}
+
 /// What an apply left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
@@ -98,7 +117,7 @@ struct PageMetadata {
 
 impl<T> Page<T> {
     /// Its items. The server writes an empty list of metadata as null; what is no list has no items at all.
-    fn into_items(self, call: &Call) -> Result<Vec<T>, ClusterError> {
+    fn into_items(self, call: &Call<'_>) -> Result<Vec<T>, ClusterError> {
         match self.items {
             Some(items) => Ok(items),
             None if self.kind.is_some_and(|kind| kind.ends_with("List")) => Ok(Vec::new()),
@@ -121,7 +140,7 @@ pub enum Deletion {
 impl Cluster {
     /// The metadata of one object; `None` when the server answers that there is none.
     pub async fn metadata(&self, resource: &Resource, key: &ObjectKey) -> Result<Option<LiveObject>, ClusterError> {
-        let call = Call::get(format!("read {key}"), resource.object_path(key)).accepting(METADATA);
+        let call = Call::get(Operation::Of("read", key), resource.object_path(key)).accepting(METADATA);
         match self.send_for_answer(&call).await {
             Ok(answer) => live(&call, resource, &answer.read(&call)?).map(Some),
             Err(error) if error.is_not_found() => Ok(None),
@@ -172,7 +191,7 @@ impl Cluster {
     ) -> Result<(Vec<LiveObject>, String), ClusterError> {
         let namespace = namespace.or(self.scope().filter(|_| resource.namespaced));
         let base = format!("{}?limit={PAGE_SIZE}&{query}", resource.path(namespace));
-        let mut call = Call::get(operation, base.clone()).accepting(METADATA_LIST);
+        let mut call = Call::get(Operation::Said(operation), base.clone()).accepting(METADATA_LIST);
         let mut objects = Vec::new();
         for _ in 0..PAGES_MAX {
             let answer = self.send_for_answer(&call).await?;
@@ -190,61 +209,47 @@ impl Cluster {
     }
 
     /// Server-side apply with force, under our field manager.
-    pub async fn apply(
-        &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        manifest: &Value,
-        mode: Mode,
-    ) -> Result<Applied, ClusterError> {
+    pub async fn apply(&self, patch: &Patch<'_>, mode: Mode) -> Result<Applied, ClusterError> {
         // All of it, so that nobody has to read it once more to know how it is doing.
-        let (call, answer) = self.send_apply(resource, key, manifest, mode, JSON).await?;
+        let (call, answer) = self.send_patch(patch, mode, JSON).await?;
         let received: Received<'_> = answer.read(&call)?;
-        let (live, assessed) = (live(&call, resource, &received)?, Assessed::of(&received.object, &[]));
-        let (created, rewritten) = (answer.status == StatusCode::CREATED, rewritten(manifest, &received.object));
+        let (live, assessed) = (live(&call, patch.resource, &received)?, Assessed::of(&received.object, &[]));
+        let (created, rewritten) = (answer.status == StatusCode::CREATED, rewritten(patch.manifest, &received.object));
         Ok(Applied { live, assessed, created, rewritten })
     }
 
     /// The object as an apply would leave it.
-    pub async fn preview(&self, resource: &Resource, key: &ObjectKey, manifest: &Value) -> Result<Value, ClusterError> {
-        let (call, answer) = self.send_apply(resource, key, manifest, Mode::DryRun, JSON).await?;
+    pub async fn preview(&self, patch: &Patch<'_>) -> Result<Value, ClusterError> {
+        let (call, answer) = self.send_patch(patch, Mode::DryRun, JSON).await?;
         answer.read(&call)
     }
 
     /// Applies an object, or asks whether the server would take it. What becomes of it is not looked at.
-    pub async fn apply_unseen(
-        &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        manifest: &Value,
-        mode: Mode,
-    ) -> Result<(), ClusterError> {
-        let (call, answer) = self.send_apply(resource, key, manifest, mode, METADATA).await?;
+    pub async fn apply_unseen(&self, patch: &Patch<'_>, mode: Mode) -> Result<(), ClusterError> {
+        let (call, answer) = self.send_patch(patch, mode, METADATA).await?;
         answer.read::<IgnoredAny>(&call).map(drop)
     }
 
-    async fn send_apply(
+    async fn send_patch<'a>(
         &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        manifest: &Value,
+        patch: &'a Patch<'_>,
         mode: Mode,
         accept: &'static str,
-    ) -> Result<(Call, Answer), ClusterError> {
+    ) -> Result<(Call<'a>, Answer), ClusterError> {
         let (verb, dry_run) = match mode {
             Mode::DryRun => ("validate", "&dryRun=All"),
             Mode::Real => ("apply", ""),
         };
         let call = Call {
-            operation: format!("{verb} {key}"),
+            operation: Operation::Of(verb, patch.key),
             method: Method::PATCH,
-            path: format!("{}?fieldManager={FIELD_MANAGER}&force=true{dry_run}", resource.object_path(key)),
+            path: [&patch.path, dry_run].concat(),
             accept,
             content_type: APPLY_PATCH,
             if_none_match: None,
-            body: written(manifest),
+            body: patch.text.clone(),
         };
-        let secret = resource.group.is_empty() && resource.kind == "Secret";
+        let secret = patch.resource.group.is_empty() && patch.resource.kind == "Secret";
         let sent = self.send_for_answer(&call).await;
         let answer = sent.map_err(|error| if secret { error.without_content() } else { error })?;
         Ok((call, answer))
@@ -255,7 +260,7 @@ impl Cluster {
         let is_new = object["metadata"]["resourceVersion"].is_null();
         let path = if is_new { resource.path(key.namespace.as_deref()) } else { resource.object_path(key) };
         let call = Call {
-            operation: format!("write {key}"),
+            operation: Operation::Of("write", key),
             method: if is_new { Method::POST } else { Method::PUT },
             path: format!("{path}?fieldManager={FIELD_MANAGER}"),
             accept: JSON,
@@ -273,7 +278,7 @@ impl Cluster {
             "preconditions": {"uid": uid}, "propagationPolicy": "Background",
         });
         let call = Call {
-            operation: format!("delete {key}"),
+            operation: Operation::Of("delete", key),
             method: Method::DELETE,
             path: resource.object_path(key),
             accept: JSON,
@@ -296,7 +301,7 @@ impl Cluster {
 
     /// A whole object; `None` when the server answers that there is none.
     pub async fn read(&self, resource: &Resource, key: &ObjectKey) -> Result<Option<Value>, ClusterError> {
-        match self.send(&Call::get(format!("read {key}"), resource.object_path(key))).await {
+        match self.send(&Call::get(Operation::Of("read", key), resource.object_path(key))).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -307,7 +312,7 @@ impl Cluster {
     pub async fn pods(&self, selector: &PodSelector) -> Result<Vec<Value>, ClusterError> {
         let (namespace, labels) = (encoded(&selector.namespace), encoded(&selector.labels));
         let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PODS_MAX}&labelSelector={labels}");
-        let call = Call::get(format!("list the pods with {}", selector.labels), path);
+        let call = Call::get(Operation::Said(format!("list the pods with {}", selector.labels)), path);
         self.send_for_answer(&call).await?.read::<Page<Value>>(&call)?.into_items(&call)
     }
 
@@ -320,21 +325,23 @@ impl Cluster {
         value: &str,
     ) -> Result<Vec<Value>, ClusterError> {
         let path = format!("{}?labelSelector={label}%3D{value}", resource.path(Some(namespace)));
-        let call = Call::get(format!("list {} with {label}={value}", resource.plural), path);
+        let call = Call::get(Operation::Said(format!("list {} with {label}={value}", resource.plural)), path);
         self.send_for_answer(&call).await?.read::<Page<Value>>(&call)?.into_items(&call)
     }
 }
 
 fn written(object: &Value) -> Bytes {
-    Bytes::from(serde_json::to_vec(object).expect("a value is texts under names"))
+    let mut text = Vec::with_capacity(OBJECT_BYTES);
+    serde_json::to_writer(&mut text, object).expect("a value is texts under names");
+    Bytes::from(text)
 }
 
-fn identity(call: &Call, metadata: &Value) -> Result<String, ClusterError> {
+fn identity(call: &Call<'_>, metadata: &Value) -> Result<String, ClusterError> {
     let uid = metadata["uid"].as_str().filter(|uid| !uid.is_empty());
     uid.map(str::to_owned).ok_or_else(|| call.malformed("it has no uid"))
 }
 
-pub(super) fn live(call: &Call, resource: &Resource, received: &Received<'_>) -> Result<LiveObject, ClusterError> {
+pub(super) fn live(call: &Call<'_>, resource: &Resource, received: &Received<'_>) -> Result<LiveObject, ClusterError> {
     let metadata = received.metadata();
     let name = metadata["name"].as_str().ok_or_else(|| call.malformed("an object has no name"))?;
     Ok(LiveObject {

@@ -9,24 +9,29 @@ use sindri_cel::Quantity;
 
 /// The first place where an object has another value than was just applied to it: `spec.template.spec.containers[web].image`.
 pub fn rewritten(applied: &Value, live: &Value) -> Option<String> {
-    first(applied, live, "")
+    let steps = first(applied, live)?;
+    let path = steps.into_iter().rev().collect::<String>();
+    Some(path.strip_prefix('.').map_or(path.clone(), str::to_owned))
 }
 
-fn first(applied: &Value, live: &Value, path: &str) -> Option<String> {
+/// The steps to that place, the last one first: there is hardly ever one, and then nothing is written down on the way.
+fn first(applied: &Value, live: &Value) -> Option<Vec<String>> {
     match (applied, live) {
         (Value::Object(applied), Value::Object(live)) => applied.iter().find_map(|(field, value)| {
-            let place = if path.is_empty() { field.clone() } else { format!("{path}.{field}") };
-            first(value, live.get(field)?, &place)
+            let mut path = first(value, live.get(field)?)?;
+            path.push(format!(".{field}"));
+            Some(path)
         }),
         (Value::Array(applied), Value::Array(live)) => applied.iter().find_map(|element| {
             // What has no name cannot be found again: the order may be the server's.
             let name = element["name"].as_str()?;
-            let same = live.iter().find(|live| live["name"] == *name)?;
-            first(element, same, &format!("{path}[{name}]"))
+            let mut path = first(element, live.iter().find(|live| live["name"] == *name)?)?;
+            path.push(format!("[{name}]"));
+            Some(path)
         }),
-        (Value::String(applied), Value::String(live)) if !is_same(applied, live) => Some(path.to_owned()),
-        (Value::Bool(applied), Value::Bool(live)) if applied != live => Some(path.to_owned()),
-        (Value::Number(applied), Value::Number(live)) if applied.as_f64() != live.as_f64() => Some(path.to_owned()),
+        (Value::String(applied), Value::String(live)) if !is_same(applied, live) => Some(Vec::new()),
+        (Value::Bool(applied), Value::Bool(live)) if applied != live => Some(Vec::new()),
+        (Value::Number(applied), Value::Number(live)) if applied.as_f64() != live.as_f64() => Some(Vec::new()),
         _ => None,
     }
 }

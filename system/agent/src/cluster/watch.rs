@@ -10,7 +10,7 @@ use serde::Deserialize;
 use sindri_client::root_cause;
 use tokio::time::timeout;
 
-use super::call::{Call, Cluster};
+use super::call::{Call, Cluster, Operation};
 use super::discovery::Resource;
 use super::error::ClusterError;
 use super::objects::{LiveObject, METADATA, live};
@@ -47,7 +47,7 @@ struct Event<'a> {
 /// An open watch.
 pub struct Changes {
     resource: Resource,
-    call: Call,
+    call: Call<'static>,
     body: Incoming,
     read: BytesMut,
     /// Where a further watch has to begin.
@@ -69,7 +69,8 @@ impl Cluster {
             "{}?{query}&resourceVersion={version}",
             resource.path(self.scope().filter(|_| resource.namespaced))
         );
-        let call = Call::get(format!("watch {} that are ours", resource.plural), path).accepting(METADATA);
+        let call =
+            Call::get(Operation::Said(format!("watch {} that are ours", resource.plural)), path).accepting(METADATA);
         let body = self.open(&call).await?;
         Ok(Changes { resource: resource.clone(), call, body, read: BytesMut::new(), version: version.to_owned() })
     }
@@ -109,7 +110,12 @@ impl Changes {
         let object = &event.object.object;
         if event.sort == "ERROR" {
             let status = object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
-            return Err(ClusterError::refused(&self.call.operation, status, None, object.to_string().as_bytes()));
+            return Err(ClusterError::refused(
+                &self.call.operation.to_string(),
+                status,
+                None,
+                object.to_string().as_bytes(),
+            ));
         }
         let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if !version.is_empty() {

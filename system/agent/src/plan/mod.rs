@@ -136,9 +136,9 @@ pub fn plan(desired: &Desired, observed: Observed<'_>) -> Result<Plan, Refusal> 
     refuse_what_others_own(desired, objects, observed)?;
     refuse_what_is_leaving(objects, live)?;
     let mut plan = decide_writes(desired, objects, observed);
-    decide_deletes(&mut plan, desired, objects, observed);
-    let written: BTreeSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
-    assert!(plan.deletes.iter().all(|delete| !written.contains(&delete.entry.key)), "a wanted object is never deleted");
+    if !inventory.is_empty() {
+        decide_deletes(&mut plan, desired, objects, observed);
+    }
     Ok(plan)
 }
 
@@ -242,6 +242,10 @@ fn decide_deletes(plan: &mut Plan, desired: &Desired, objects: &[Arc<DesiredObje
         // What another stack declares now stays, and stays known to us until it carries the marks of the other.
     }
     plan.deletes.sort_by_key(|delete| std::cmp::Reverse(Stage::of(&delete.entry.key)));
+    assert!(
+        plan.deletes.iter().all(|delete| !declared.contains(&delete.entry.key)),
+        "a wanted object is never deleted"
+    );
 }
 
 /// Whether a live object is the one that the entry means.
