@@ -1,6 +1,7 @@
-//! A large stack that is applied for the first time, over a bare client that does the same: it reads the bundle, makes a dry
-//! run of each object, then an apply of each, as many at once as the agent has. Its objects carry no marks, it notes nothing
-//! and it watches nothing: how much of the difference that makes, a client shows that has these duties too.
+//! A large stack that is applied for the first time, over a bare client that makes the same calls: it reads the bundle, makes
+//! a dry run of each object, then an apply of each, as many at once as the agent has. Its objects carry as many marks as the
+//! agent's, so that the server has as much to do. It notes nothing and watches nothing: how much of the difference that makes,
+//! a client shows that has these duties too.
 //!
 //! Twice: with what an application consists of, and with the least that an object can be, where the calls cost so little
 //! that everything else shows.
@@ -8,14 +9,14 @@
 use std::time::Duration;
 
 use sindri_figures::{Bar, Sheet, median};
-use sindri_model::Bundle;
+use sindri_model::{Bundle, Checksum};
 use tokio::time::{Instant, sleep};
 
 use super::application;
 use super::dutiful;
 use super::ground::Place;
-use super::hands::{self, Hands, all};
-use super::objects::{self, NAMESPACE, Part, bundle, namespace, namespace_path};
+use super::hands::{self, Hands, all, words};
+use super::objects::{self, NAMESPACE, Part, bundle, mark, namespace, namespace_path};
 
 const OBJECTS: usize = 1_000;
 /// As many as the agent has under way.
@@ -26,6 +27,8 @@ const ROUNDS: usize = 9;
 const SETTLE: Duration = Duration::from_secs(1);
 const INTERVAL: Duration = Duration::from_secs(30);
 const MEASURE_MAX: Duration = Duration::from_secs(600);
+/// The stack of objects that are of no stack.
+const NOBODYS: &str = "00000000-0000-4000-8000-000000000000";
 const RATIO_BAR: Bar = Bar::AtMost(1.3);
 
 /// What is applied.
@@ -91,7 +94,7 @@ struct Round {
 
 /// How long a bare client took.
 struct Bare {
-    /// With what any client has to do first: to read the text of the bundle.
+    /// With what any client has to do first: to read the text of the bundle and to mark its objects.
     all: Duration,
     /// For the dry runs and the applies.
     calls: Duration,
@@ -100,7 +103,9 @@ struct Bare {
 async fn bare(hands: &Hands, parts: &[Part]) -> Result<Bare, String> {
     let text = bundle(parts);
     let began = Instant::now();
-    let objects = Bundle::parse(&text).map_err(|error| error.to_string())?.into_objects();
+    let mut objects = Bundle::parse(&text).map_err(|error| error.to_string())?.into_objects();
+    let (stack, checksum) = (NOBODYS.parse().map_err(words)?, Checksum::of(&text));
+    objects.iter_mut().for_each(|object| mark(object, stack, &checksum));
     let read = began.elapsed();
     for query in ["&dryRun=All", ""] {
         let objects = parts.iter().zip(&objects);

@@ -18,10 +18,8 @@ use tokio::time::Instant;
 
 use super::apply::AT_ONCE;
 use super::hands::{self, Hands};
-use super::objects::{NAMESPACE, Part, bundle, config_map_path};
+use super::objects::{NAMESPACE, Part, STACK_LABEL, bundle, config_map_path, mark};
 
-/// By which the watches select. Not the agent's: it shall not hear of these objects.
-const LABEL: &str = "figures.test/stack";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// Declares the parts at the broker, then gets them from there and applies them; says how long the latter took.
@@ -44,13 +42,7 @@ pub async fn apply(hands: &Hands, name: &str, parts: &[Part]) -> Result<Duration
 async fn apply_all(hands: &Hands, stack: StackId, revision: RevisionId, parts: &[Part]) -> Result<(), String> {
     let revision = hands.broker.revision(revision).await.map_err(hands::words)?;
     let mut objects = Bundle::parse(&revision.yaml_content).map_err(hands::words)?.into_objects();
-    for object in &mut objects {
-        let metadata = &mut object.manifest["metadata"];
-        metadata["labels"][LABEL] = json!(stack);
-        metadata["annotations"]["figures.test/stack-id"] = json!(stack);
-        metadata["annotations"]["figures.test/checksum"] = json!(revision.yaml_checksum);
-        metadata["annotations"]["figures.test/object"] = json!(object.key.to_string());
-    }
+    objects.iter_mut().for_each(|object| mark(object, stack, &revision.yaml_checksum));
     let names: Vec<Value> = objects.iter().map(|object| json!([NAMESPACE, object.key.name])).collect();
     note(hands, stack, &names).await?;
     let mut known = Vec::new();
@@ -73,7 +65,7 @@ async fn note(hands: &Hands, stack: StackId, objects: &[Value]) -> Result<(), St
 }
 
 async fn watch(hands: &Hands, collection: &str, stack: StackId) -> Result<Body, String> {
-    let path = format!("{collection}?watch=true&resourceVersion=0&labelSelector={LABEL}%3D{stack}");
+    let path = format!("{collection}?watch=true&resourceVersion=0&labelSelector={STACK_LABEL}%3D{stack}");
     let request = Request::get(path).header("accept", METADATA).body(Body::empty()).map_err(hands::words)?;
     let answer = hands.cluster.send(request).await.map_err(hands::words)?;
     if answer.status().is_success() {

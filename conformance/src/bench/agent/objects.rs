@@ -1,10 +1,12 @@
 //! The objects of what is measured: ConfigMaps, each as large as a small manifest, and bundles of any.
 
 use serde_json::{Value, json};
-use sindri_model::yaml;
+use sindri_model::{Checksum, DeclaredObject, StackId, yaml};
 
 /// Where the objects of stacks are.
 pub const NAMESPACE: &str = "figures";
+/// Says whose an object is, as the agent's label does. Not the agent's: it shall not hear of these objects.
+pub const STACK_LABEL: &str = "figures.test/stack";
 /// The size of what each holds.
 const VALUE_BYTES: usize = 256;
 
@@ -41,6 +43,15 @@ pub fn parts(prefix: &str, count: usize, content: &str) -> Vec<Part> {
 /// The text of a bundle, as people write it.
 pub fn bundle(parts: &[Part]) -> String {
     parts.iter().map(|part| yaml::to_text(&part.manifest)).collect::<Vec<_>>().join("---\n")
+}
+
+/// Adds as much to an object as the agent does, under other names.
+pub fn mark(object: &mut DeclaredObject, stack: StackId, checksum: &Checksum) {
+    let metadata = &mut object.manifest["metadata"];
+    metadata["labels"][STACK_LABEL] = json!(stack);
+    metadata["annotations"]["figures.test/stack-id"] = json!(stack);
+    metadata["annotations"]["figures.test/checksum"] = json!(checksum);
+    metadata["annotations"]["figures.test/object"] = json!(object.key.to_string());
 }
 
 /// Where ConfigMaps are.
