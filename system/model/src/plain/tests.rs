@@ -268,11 +268,19 @@ fn document() -> impl Strategy<Value = String> {
             };
             indents.retain(|known| *known < indent);
             indents.extend([indent, indent + dash.len()]);
-            is_open = value.is_none();
+            is_open = value.as_deref().is_none_or(|value| value.starts_with('|'));
             let key = key.map_or_else(|| format!("k{number}:"), str::to_owned);
             // Items are often no fields.
             let key = if dash.is_empty() || choice % 2 == 0 { key } else { String::new() };
             let value = value.unwrap_or_default();
+            // Lines that say nothing, which may be in a text that keeps its lines.
+            text.push_str(match choice {
+                3 => "\n",
+                4 => "   \n",
+                5 => "# a\n",
+                6 => "  # a\n",
+                _ => "",
+            });
             let gap = if key.is_empty() || value.is_empty() { "" } else { " " };
             text.push_str(&format!("{}{dash}{key}{gap}{value}\n", " ".repeat(indent)));
         }
