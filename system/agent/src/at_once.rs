@@ -14,7 +14,7 @@ const CALLS_MAX: usize = 8;
 pub async fn at_once<T, F: Future>(items: Vec<T>, call: impl Fn(T) -> F) -> Vec<F::Output> {
     let makers = CALLS_MAX.min(items.len());
     let waiting = Mutex::new(items.into_iter().enumerate());
-    // Each makes one call after another, in the same place: a call is some kilobytes, and moving it would cost more than it does.
+    // Each makes one call after another, all in the same place: a call under way is some kilobytes, which are not moved for every one.
     let make_calls = async || {
         let mut ended = Vec::new();
         while let Some((number, item)) = next(&waiting) {
@@ -32,7 +32,7 @@ pub async fn at_once<T, F: Future>(items: Vec<T>, call: impl Fn(T) -> F) -> Vec<
 }
 
 fn next<T>(waiting: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
-    // Nothing here can be left half done.
+    // Taking an item cannot fail half way.
     waiting.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 

@@ -56,15 +56,20 @@ impl Executor<'_> {
             Some(validated) => validated?,
             None => self.validate(rest).await?,
         };
-        let mut validated = validated.into_iter();
-        for stage in rest.chunk_by(|one, other| one.stage == other.stage) {
-            self.apply_all(validated.by_ref().take(stage.len()).collect(), done).await?;
+        let mut validated = validated.into_iter().peekable();
+        while let Some(first) = validated.next() {
+            let stage = first.write.stage;
+            let mut together = vec![first];
+            while let Some(next) = validated.next_if(|ready| ready.write.stage == stage) {
+                together.push(next);
+            }
+            self.apply_all(together, done).await?;
         }
         Ok(())
     }
 
     /// Applies objects of one stage, several at once. After a failure no further one is begun, and those under way end.
-    async fn apply_all<'a>(&self, stage: Vec<Ready<'a>>, done: &mut Done) -> Result<(), ActError> {
+    async fn apply_all<'a>(&self, together: Vec<Ready<'a>>, done: &mut Done) -> Result<(), ActError> {
         let has_failed = AtomicBool::new(false);
         let mut failed: Option<ActError> = None;
         let apply = |ready: Ready<'a>| {
@@ -78,8 +83,8 @@ impl Executor<'_> {
                 Some((&ready.write.object.key, applied))
             }
         };
-        let mut written = Vec::with_capacity(stage.len());
-        for ended in at_once(stage, apply).await {
+        let mut written = Vec::with_capacity(together.len());
+        for ended in at_once(together, apply).await {
             match (ended, &mut failed) {
                 (None, _) => {}
                 (Some((key, Ok(applied))), _) => {
@@ -101,7 +106,9 @@ impl Executor<'_> {
         if let Some(uid) = &ready.in_place_of {
             self.make_room(ready.write, uid).await?;
         }
-        Ok(self.cluster.apply(&ready.patch, Mode::Real).await?)
+        let applied = self.cluster.apply(&ready.patch, Mode::Real).await?;
+        tracing::debug!("applied {}", ready.write.object.key);
+        Ok(applied)
     }
 
     /// Asks the server about every object before the first is written, and collects every no.

@@ -11,7 +11,7 @@ use sindri_cel::Quantity;
 pub fn rewritten(applied: &Value, live: &Value) -> Option<String> {
     let steps = first(applied, live)?;
     let path = steps.into_iter().rev().collect::<String>();
-    Some(path.strip_prefix('.').map_or(path.clone(), str::to_owned))
+    Some(path.strip_prefix('.').unwrap_or(&path).to_owned())
 }
 
 /// The steps to that place, the last one first: there is hardly ever one, and then nothing is written down on the way.

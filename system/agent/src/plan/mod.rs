@@ -139,6 +139,13 @@ pub fn plan(desired: &Desired, observed: Observed<'_>) -> Result<Plan, Refusal> 
     if !inventory.is_empty() {
         decide_deletes(&mut plan, desired, objects, observed);
     }
+    if !plan.deletes.is_empty() {
+        let wanted: BTreeSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
+        assert!(
+            plan.deletes.iter().all(|delete| !wanted.contains(&delete.entry.key)),
+            "a wanted object is never deleted"
+        );
+    }
     Ok(plan)
 }
 
