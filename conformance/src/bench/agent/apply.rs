@@ -1,7 +1,8 @@
-//! A large stack that is applied for the first time, over a bare client that makes the same calls: it reads the bundle, makes
-//! a dry run of each object, then an apply of each, as many at once as the agent has. Its objects carry as many marks as the
-//! agent's, so that the server has as much to do. It notes nothing and watches nothing: how much of the difference that makes,
-//! a client shows that has these duties too.
+//! A large stack that is applied for the first time, over a bare client: it reads the bundle, makes a dry run of each object,
+//! then an apply of each, as many at once as the agent has. Its objects carry as many marks as the agent's, so that the server
+//! has as much to store. As whoever takes no trouble, it asks for the whole object each time and reads it; the agent does so
+//! for applies only. It notes nothing and watches nothing: how much of the difference that makes, a client shows that has these
+//! duties too.
 //!
 //! Twice: with what an application consists of, and with the least that an object can be, where the calls cost so little
 //! that everything else shows.
@@ -116,7 +117,7 @@ async fn bare(hands: &Hands, parts: &[Part]) -> Result<Bare, String> {
     Ok(Bare { all, calls: all - read })
 }
 
-/// From when the revision reaches the broker until that knows that it is applied. Nothing is left of it for the next.
+/// From when the broker has all of the revision until it knows that it is applied. Nothing is left of it for the next.
 async fn by_agent(hands: &Hands, stack: &str, bundle: &str) -> Result<Duration, String> {
     let (stack, revision) = hands.declare(stack, bundle).await?;
     let took = hands.time_to_apply(revision).await?;
