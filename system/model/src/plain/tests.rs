@@ -1,3 +1,5 @@
+//! Whatever is read here is what the library reads; and what is not read here.
+
 use proptest::prelude::*;
 use serde_json::json;
 
