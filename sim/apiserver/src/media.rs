@@ -61,8 +61,15 @@ impl<'a> Clause<'a> {
         let mut parts = text.split(';').map(str::trim);
         let media = parts.next().unwrap_or_default();
         let pair = |part: &'a str| part.split_once('=').map_or((part, ""), |(name, value)| (name.trim(), value.trim()));
-        let (quality, parameters): (Vec<_>, Vec<_>) = parts.map(pair).partition(|(name, _)| *name == "q");
-        let quality = quality.first().and_then(|(_, value)| value.parse().ok()).unwrap_or(1.0);
+        let (mut parameters, mut quality) = (Vec::new(), None);
+        for (name, value) in parts.map(pair) {
+            if name == "q" {
+                quality = quality.or(Some(value));
+            } else {
+                parameters.push((name, value));
+            }
+        }
+        let quality = quality.and_then(|value| value.parse().ok()).unwrap_or(1.0);
         Self { media, parameters, quality }
     }
 
@@ -191,8 +198,10 @@ fn included(request: &Request) -> Result<Include, ApiError> {
 
 /// Whether metadata is asked for in the form of one object or of a list.
 pub(crate) fn wants_metadata_list(request: &Request) -> bool {
-    let clauses = clauses(&request.headers.accept);
-    clauses.iter().any(|clause| clause.parameter("as") == Some("PartialObjectMetadataList"))
+    const LIST: &str = "PartialObjectMetadataList";
+    let accept = &request.headers.accept;
+    // Most say nothing of it, and need not be taken apart for that.
+    accept.contains(LIST) && clauses(accept).iter().any(|clause| clause.parameter("as") == Some(LIST))
 }
 
 /// Whether aggregated discovery comes before anything else that this server has, and in which notation.

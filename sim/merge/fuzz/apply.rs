@@ -23,9 +23,9 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(fields) = FieldSet::from_fields_v1(&live) {
         assert_eq!(FieldSet::from_fields_v1(&fields.to_fields_v1()), Ok(fields));
     }
-    if let Ok(made) = apply(&shape, Some(&live), &applied, &writer, force) {
+    if let Ok(made) = apply(&shape, Some(&live), applied.clone(), &writer, force) {
         extract(&shape, &made, "m", "").expect("what was made can be read");
-        apply(&shape, Some(&made), &applied, &writer, true).expect("what was made can be applied to");
+        apply(&shape, Some(&made), applied.clone(), &writer, true).expect("what was made can be applied to");
     }
     if let Ok(tracked) = track_update(&shape, Some(&live), &applied, &writer) {
         extract(&shape, &tracked, "m", "").expect("what was tracked can be read");

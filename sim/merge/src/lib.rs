@@ -11,12 +11,12 @@
 //! let shape = Shape::object();
 //! let declared = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "value"}});
 //! let writer = Writer { manager: "me", api_version: "v1", subresource: "", now: "2026-01-01T00:00:00Z", blank: &Value::Null };
-//! let live = apply(&shape, None, &declared, &writer, false)?;
+//! let live = apply(&shape, None, declared.clone(), &writer, false)?;
 //! assert_eq!(extract(&shape, &live, "me", "").unwrap(), Some(declared));
 //!
 //! let other = Writer { manager: "you", ..writer };
 //! let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "another"}});
-//! let refused = apply(&shape, Some(&live), &theirs, &other, false).unwrap_err();
+//! let refused = apply(&shape, Some(&live), theirs, &other, false).unwrap_err();
 //! assert_eq!(refused.to_string(), "Apply failed with 1 conflict: conflict with \"me\": .data.key");
 //! # Ok::<(), sindri_merge::ApplyError>(())
 //! ```

@@ -1,6 +1,5 @@
 //! The two ways to write: applying a declaration, and tracking any other write.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -136,13 +135,12 @@ pub enum ApplyError {
 pub fn apply(
     shape: &Shape,
     live: Option<&Value>,
-    applied: &Value,
+    applied: Value,
     writer: &Writer<'_>,
     force: bool,
 ) -> Result<Value, ApplyError> {
     let declared = declaration(applied);
-    let all = shape.fields_of(&declared);
-    let owned = ownable(all.clone());
+    let owned = ownable(shape.fields_of(&declared));
     let mut managers = live.map_or_else(|| Ok(Managers::new()), |live| managers::read_under(shape, live))?;
     if let Some(live) = live.filter(|_| managers.is_empty()) {
         let before = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
@@ -153,14 +151,14 @@ pub fn apply(
     let previous = managers.remove(&key);
 
     let Some(live) = live else {
-        let mut object = declared.into_owned();
+        let mut object = declared;
         managers.insert(key, writer.manager(owned));
         managers::write(&mut object, managers);
         return Ok(object);
     };
     let mut object = merge(shape, live, &declared);
     if let Some(previous) = previous.as_ref().filter(|previous| may_prune(&declared, &owned, &previous.fields)) {
-        let mut kept = all;
+        let mut kept = shape.fields_of(&declared);
         managers.values().for_each(|manager| kept.add(&manager.fields));
         object = prune(shape, &object, &previous.fields, &kept);
     }
@@ -251,18 +249,13 @@ pub fn track_update(
 }
 
 /// The declaration without what belongs to the server.
-fn declaration(applied: &Value) -> Cow<'_, Value> {
-    let metadata = applied.get("metadata").and_then(Value::as_object);
-    if metadata.is_some_and(|metadata| !SERVER_METADATA.iter().any(|name| metadata.contains_key(*name))) {
-        return Cow::Borrowed(applied);
-    }
-    let mut declared = applied.clone();
-    if let Some(metadata) = managers::metadata_mut(&mut declared) {
+fn declaration(mut applied: Value) -> Value {
+    if let Some(metadata) = managers::metadata_mut(&mut applied) {
         for name in SERVER_METADATA {
             metadata.remove(name);
         }
     }
-    Cow::Owned(declared)
+    applied
 }
 
 /// The set without what nobody owns: identity, and what the server writes.

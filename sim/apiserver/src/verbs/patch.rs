@@ -1,7 +1,5 @@
 //! Patches: server-side apply, merge patch, strategic merge patch and JSON patch.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, strategic_patch};
 
@@ -12,7 +10,6 @@ use crate::pointer::{at, group_version, list, metadata, text, uid};
 use crate::render::convert;
 use crate::request::Request;
 use crate::server::ApiServer;
-use crate::stored::Stored;
 use crate::types::{applied as typed_merge, decode, types};
 use crate::yaml;
 
@@ -20,6 +17,9 @@ pub(super) const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// By which a declaration says which object, and what of it, it is meant for.
+const PRECONDITIONS: [&str; 2] = ["uid", "resourceVersion"];
 
 /// The type of a patch.
 pub(super) fn media_of(request: &Request) -> &str {
@@ -121,45 +121,35 @@ impl ApiServer {
             live.as_deref().filter(|live| !is_managed(live)).map(|live| blank_for(call, live)).unwrap_or_default();
         let writer =
             Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
-        let merged =
-            apply(&call.target.version.shape, live.as_deref(), &applied, &writer, force).map_err(
-                |error| match error {
-                    ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
-                    ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
-                },
-            )?;
+        let asked = PRECONDITIONS.map(|name| applied["metadata"].get(name).cloned());
+        let merged = apply(&call.target.version.shape, live.as_deref(), applied, &writer, force);
+        let merged = merged.map_err(|error| match error {
+            ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
+            ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
+        })?;
         let mut merged = decode_merged(call, merged)?;
         if let Some(live) = &live {
             merged = versions::reconciled(call, live, merged);
         }
-        let version = at(&applied, "/metadata/resourceVersion");
-        if let (None, true, Some(version)) = (&stored, options.dry_run, version) {
-            // Nothing is stored that would give it another.
-            metadata(&mut merged).insert("resourceVersion".to_owned(), version.clone());
-        }
         let mut written = match &stored {
-            None => self.create(call, options, merged, Verb::Apply, Vec::new()),
-            Some(stored) => self.replace_applied(call, options, stored, &applied, merged),
+            None => {
+                if let (true, [_, Some(version)]) = (options.dry_run, asked) {
+                    // Nothing is stored that would give it another.
+                    metadata(&mut merged).insert("resourceVersion".to_owned(), version);
+                }
+                self.create(call, options, merged, Verb::Apply, Vec::new())
+            }
+            Some(stored) => {
+                // Preconditions are those of the declaration; the merged object carries the live object's own.
+                let asked = PRECONDITIONS.into_iter().zip(asked).filter_map(|(name, asked)| Some((name, asked?)));
+                for (name, asked) in asked.filter(|(_, asked)| asked.is_string()) {
+                    metadata(&mut merged).insert(name.to_owned(), asked);
+                }
+                self.update(call, options, stored, merged, Verb::Apply)
+            }
         }?;
         written.warnings.splice(0..0, twice);
         Ok(written)
-    }
-
-    fn replace_applied(
-        &mut self,
-        call: &Call<'_>,
-        options: &Options,
-        stored: &Arc<Stored>,
-        applied: &Value,
-        mut merged: Value,
-    ) -> Result<Written, ApiError> {
-        // Preconditions are those of the declaration; the merged object carries the live object's own.
-        for name in ["uid", "resourceVersion"] {
-            if let Some(asked) = applied["metadata"].get(name).filter(|asked| asked.is_string()) {
-                metadata(&mut merged).insert(name.to_owned(), asked.clone());
-            }
-        }
-        self.update(call, options, stored, merged, Verb::Apply)
     }
 }
 

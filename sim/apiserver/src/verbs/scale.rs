@@ -231,7 +231,7 @@ fn applied(call: &Call<'_>, options: &Options, live: &Value) -> Result<Value, Ap
     }
     let (api_version, blank) = (call.target.api_version(), &call.target.version.blank);
     let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank };
-    let merged = apply(&call.target.version.shape, Some(live), &wanted, &writer, call.request.flag("force"));
+    let merged = apply(&call.target.version.shape, Some(live), wanted, &writer, call.request.flag("force"));
     merged.map_err(|error| match error {
         ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
         ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),

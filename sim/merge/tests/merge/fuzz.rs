@@ -123,9 +123,9 @@ proptest! {
         let writer = Writer { manager: "m", api_version: "v1", subresource: "", now: "t", blank: &Value::Null };
         let _ = (compare(&shape, &live, &applied), merge(&shape, &live, &applied), merge_patch(&live, &applied));
         let _ = strategic_patch(&shape, &live, &applied);
-        if let Ok(made) = apply(&shape, Some(&live), &applied, &writer, force) {
+        if let Ok(made) = apply(&shape, Some(&live), applied.clone(), &writer, force) {
             prop_assert!(extract(&shape, &made, "m", "").is_ok(), "{made}");
-            let again = apply(&shape, Some(&made), &applied, &writer, true);
+            let again = apply(&shape, Some(&made), applied.clone(), &writer, true);
             prop_assert!(again.is_ok(), "{again:?}");
         }
         if let Ok(tracked) = track_update(&shape, Some(&live), &applied, &writer) {

@@ -131,7 +131,7 @@ fn is_ownable(path: &[PathElement]) -> bool {
 }
 
 fn force(live: Option<&Value>, applied: &Value, manager: &str, now: &str) -> Value {
-    apply(&deployment(), live, applied, &writer(manager, now), true).expect("forced applies have no conflicts")
+    apply(&deployment(), live, applied.clone(), &writer(manager, now), true).expect("forced applies have no conflicts")
 }
 
 proptest! {
@@ -245,7 +245,7 @@ fn apply_config_map(
     force: bool,
 ) -> Result<Value, ApplyError> {
     let writer = Writer { manager, api_version: "v1", subresource: "", now, blank: &Value::Null };
-    apply(&shapes::config_map(), live, &config_map(data), &writer, force)
+    apply(&shapes::config_map(), live, config_map(data), &writer, force)
 }
 
 #[test]
@@ -335,8 +335,8 @@ fn custom_lists_follow_their_schema() {
         "plain": {"type": "array", "items": {"type": "string"}},
     }}}}));
     let part = |spec: Value| json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "x"}, "spec": spec});
-    let live = apply(&shape, None, &part(json!({"parts": [{"id": "a"}], "plain": ["1"]})), &writer("one", "t1"), false);
+    let live = apply(&shape, None, part(json!({"parts": [{"id": "a"}], "plain": ["1"]})), &writer("one", "t1"), false);
     let live = live.expect("created");
-    let live = apply(&shape, Some(&live), &part(json!({"parts": [{"id": "b"}]})), &writer("two", "t2"), false);
+    let live = apply(&shape, Some(&live), part(json!({"parts": [{"id": "b"}]})), &writer("two", "t2"), false);
     assert_eq!(live.expect("merged")["spec"], json!({"parts": [{"id": "a"}, {"id": "b"}], "plain": ["1"]}));
 }

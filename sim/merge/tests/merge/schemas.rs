@@ -38,7 +38,7 @@ fn fields(object: &Value, manager: &str) -> Value {
 #[test]
 fn what_has_become_one_piece_is_owned_as_one_piece() {
     let spec = object(json!({"parts": [{"id": "a", "size": 1}], "options": {"k": "v"}}));
-    let live = apply(&apart(), None, &spec, &writer("one"), false).expect("made");
+    let live = apply(&apart(), None, spec, &writer("one"), false).expect("made");
     let apart_fields = json!({"f:spec": {
         "f:options": {"f:k": {}}, "f:parts": {"k:{\"id\":\"a\"}": {".": {}, "f:id": {}, "f:size": {}}},
     }});
@@ -49,21 +49,21 @@ fn what_has_become_one_piece_is_owned_as_one_piece() {
     let live = track_update(&in_one_piece(), Some(&live), &labelled, &writer("two")).expect("understood");
     assert_eq!(fields(&live, "one"), json!({"f:spec": {"f:options": {}, "f:parts": {}}}));
     let other = object(json!({"parts": [{"id": "b"}]}));
-    let error = apply(&in_one_piece(), Some(&live), &other, &writer("three"), false).expect_err("it is one piece");
+    let error = apply(&in_one_piece(), Some(&live), other, &writer("three"), false).expect_err("it is one piece");
     assert_eq!(error.to_string(), "Apply failed with 1 conflict: conflict with \"one\": .spec.parts");
     let nothing = json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "x"}});
-    let gone = apply(&in_one_piece(), Some(&live), &nothing, &writer("one"), false).expect("its own");
+    let gone = apply(&in_one_piece(), Some(&live), nothing, &writer("one"), false).expect("its own");
     assert_eq!(gone.get("spec"), None, "nobody else wants it: {gone}");
 }
 
 #[test]
 fn what_is_taken_apart_now_was_owned_as_a_place() {
     let spec = object(json!({"parts": [{"id": "a", "size": 1}], "options": {"k": "v"}}));
-    let live = apply(&in_one_piece(), None, &spec, &writer("one"), false).expect("made");
+    let live = apply(&in_one_piece(), None, spec, &writer("one"), false).expect("made");
     let one_piece = json!({"f:spec": {"f:options": {}, "f:parts": {}}});
     assert_eq!(fields(&live, "one"), one_piece);
     let more = object(json!({"parts": [{"id": "b"}]}));
-    let live = apply(&apart(), Some(&live), &more, &writer("two"), false).expect("another part is nobody's");
+    let live = apply(&apart(), Some(&live), more, &writer("two"), false).expect("another part is nobody's");
     assert_eq!(live["spec"]["parts"], json!([{"id": "a", "size": 1}, {"id": "b"}]));
     assert_eq!(fields(&live, "one"), one_piece, "it goes on owning the place");
 }
