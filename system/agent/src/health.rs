@@ -1,14 +1,16 @@
 //! Whether what was applied works. Objects are read only when they have changed, or are not ready yet.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use sindri_health::{Assessed, State, Status, Summary, pods_of, summarise};
 use sindri_model::ObjectKey;
 use sindri_model::wire::{ConditionStatus, HealthStatus};
 
 use crate::at_once::at_once;
-use crate::cluster::{Cluster, ClusterError, Resource};
+use crate::cluster::{Cluster, ClusterError};
 use crate::conditions::Ready;
+use crate::observe::DesiredObject;
 
 /// So many objects that are not ready are named.
 const NAMED_MAX: usize = 5;
@@ -16,10 +18,8 @@ const NAMED_MAX: usize = 5;
 /// A declared object that is there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Present {
-    /// Which object.
-    pub key: ObjectKey,
-    /// Where it is.
-    pub resource: Resource,
+    /// The object.
+    pub object: Arc<DesiredObject>,
     /// Its version.
     pub version: String,
     /// How it was doing when this pass wrote it.
@@ -42,17 +42,23 @@ struct Looked {
 
 impl Health {
     /// Looks at what has changed since the last time, and at the pods of what is not ready.
-    pub async fn look(&mut self, cluster: &Cluster, present: &[Present]) {
-        let there: BTreeSet<&ObjectKey> = present.iter().map(|present| &present.key).collect();
-        self.objects.retain(|key, _| there.contains(key));
-        for present in present {
-            if let Some(assessed) = &present.assessed {
-                let looked = Looked { version: present.version.clone(), assessed: assessed.clone() };
-                self.objects.insert(present.key.clone(), looked);
+    pub async fn look(&mut self, cluster: &Cluster, present: Vec<Present>) {
+        if !self.objects.is_empty() {
+            let there: BTreeSet<&ObjectKey> = present.iter().map(|present| &present.object.key).collect();
+            self.objects.retain(|key, _| there.contains(key));
+        }
+        let mut due = Vec::new();
+        for Present { object, version, assessed } in present {
+            match assessed {
+                // What this pass wrote has told how it is doing; it will change, and then it is looked at again.
+                Some(assessed) => {
+                    self.objects.insert(object.key.clone(), Looked { version, assessed });
+                }
+                None if self.is_due(&object.key, &version) => due.push(object),
+                None => {}
             }
         }
-        let due: Vec<&Present> = present.iter().filter(|present| self.is_due(present)).collect();
-        let looked = at_once(due, |present| look_at(cluster, present)).await;
+        let looked = at_once(due, |object| look_at(cluster, object)).await;
         self.unseen = None;
         for looked in looked {
             match looked {
@@ -66,11 +72,9 @@ impl Health {
         }
     }
 
-    fn is_due(&self, present: &Present) -> bool {
-        // What this pass wrote has told how it is doing; it will change, and then it is looked at again.
-        let known = self.objects.get(&present.key);
-        present.assessed.is_none()
-            && known.is_none_or(|known| known.version != present.version || known.assessed.health.state != State::Ready)
+    fn is_due(&self, key: &ObjectKey, version: &str) -> bool {
+        let is_known = |known: &Looked| known.version == version && known.assessed.health.state == State::Ready;
+        !self.objects.get(key).is_some_and(is_known)
     }
 
     /// All of them together.
@@ -113,8 +117,8 @@ pub fn status(summary: &Summary) -> HealthStatus {
     }
 }
 
-async fn look_at(cluster: &Cluster, present: &Present) -> Result<Option<(ObjectKey, Looked)>, ClusterError> {
-    let Some(object) = cluster.read(&present.resource, &present.key).await? else { return Ok(None) };
+async fn look_at(cluster: &Cluster, declared: Arc<DesiredObject>) -> Result<Option<(ObjectKey, Looked)>, ClusterError> {
+    let Some(object) = cluster.read(&declared.resource, &declared.key).await? else { return Ok(None) };
     let mut assessed = Assessed::of(&object, &[]);
     if assessed.health.state != State::Ready
         && let Some(selector) = pods_of(&object)
@@ -122,5 +126,5 @@ async fn look_at(cluster: &Cluster, present: &Present) -> Result<Option<(ObjectK
         assessed = Assessed::of(&object, &cluster.pods(&selector).await?);
     }
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-    Ok(Some((present.key.clone(), Looked { version, assessed })))
+    Ok(Some((declared.key.clone(), Looked { version, assessed })))
 }

@@ -239,7 +239,7 @@ fn present(desired: &Desired, live: &LiveSet, applied: &BTreeMap<ObjectKey, Appl
             (None, Some(live)) => (live.version.clone(), None),
             (None, None) => return None,
         };
-        Some(Present { key: object.key.clone(), resource: object.resource.clone(), version, assessed })
+        Some(Present { object: object.clone(), version, assessed })
     });
     there.collect()
 }

@@ -5,9 +5,11 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::join;
 use sindri_client::{ClientError, TargetState};
 use sindri_model::wire::{AgentStatus, DeploymentObject};
 use sindri_model::{AgentId, StackId};
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use crate::agent::Agent;
@@ -34,6 +36,13 @@ struct Wanted {
     policies: Policies,
 }
 
+/// What the broker wants of one stack.
+struct Wish {
+    revision: Arc<Revision>,
+    /// Whether it was not wanted before.
+    is_new: bool,
+}
+
 impl Target {
     /// One revision or removal for each stack, in ascending order; none while the agent is not to act.
     pub fn objects(&self) -> Vec<Arc<Revision>> {
@@ -50,18 +59,27 @@ impl Target {
         self.lock().policies.get(&stack).cloned().unwrap_or_default()
     }
 
+    /// Reads what is not known already.
+    fn read(&self, objects: Vec<DeploymentObject>) -> Vec<Wish> {
+        let before = self.lock().objects.clone();
+        let mut known: BTreeMap<_, _> = before.into_iter().map(|revision| (revision.id, revision)).collect();
+        let read = objects.into_iter().map(|object| match known.remove(&object.id).filter(|known| known.is(&object)) {
+            Some(revision) => Wish { revision, is_new: false },
+            None => Wish { revision: Arc::new(Revision::read(object)), is_new: true },
+        });
+        read.collect()
+    }
+
     /// Takes in a new answer; says of which stacks something else is wanted now.
-    fn renew(&self, objects: Vec<DeploymentObject>, policies: Policies, claims: Claims) -> Vec<StackId> {
+    fn renew(&self, wishes: Vec<Wish>, policies: Policies, claims: Claims) -> Vec<StackId> {
         let mut wanted = self.lock();
         let before = std::mem::take(&mut *wanted);
-        let mut known: BTreeMap<_, _> = before.objects.into_iter().map(|revision| (revision.id, revision)).collect();
         let (mut claims, mut changed) = (claims, Vec::new());
-        for object in objects {
-            let known = known.remove(&object.id).filter(|known| known.is(&object));
-            let is_new = known.is_none() || before.policies.get(&object.stack_id) != policies.get(&object.stack_id);
-            let revision = known.unwrap_or_else(|| Arc::new(Revision::read(object)));
-            claims.add(revision.stack_id, revision.sequence_id, &revision.declared);
-            changed.extend(is_new.then_some(revision.stack_id));
+        for Wish { revision, is_new } in wishes {
+            let stack = revision.stack_id;
+            let is_new = is_new || before.policies.get(&stack) != policies.get(&stack);
+            claims.add(stack, revision.sequence_id, &revision.declared);
+            changed.extend(is_new.then_some(stack));
             wanted.objects.push(revision);
         }
         (wanted.claims, wanted.policies) = (Arc::new(claims), policies);
@@ -126,7 +144,13 @@ impl Agent {
         };
         target.is_active.store(is_active, Ordering::Relaxed);
         let Some((objects, new)) = changed.filter(|_| is_active) else { return Ok(false) };
-        let changed = target.renew(objects, self.policies(id).await?, self.cluster.no_claims());
+        let reading = async {
+            // The question for the policies leaves first: bundles are read while the broker answers it.
+            yield_now().await;
+            target.read(objects)
+        };
+        let (policies, wishes) = join(self.policies(id), reading).await;
+        let changed = target.renew(wishes, policies?, self.cluster.no_claims());
         *etag = new;
         if changed.is_empty() {
             // Something else has changed than what is declared: an approval, perhaps.

@@ -1,14 +1,13 @@
 //! What the broker wants of one stack, read once: for the claims of all stacks first, and then for its own pass.
 
-use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sindri_model::wire::DeploymentObject;
 use sindri_model::{Bundle, BundleError, ObjectKey};
 
 /// What one revision declares; nothing is known of one that cannot be read.
-pub type Declared = Option<BTreeSet<ObjectKey>>;
+pub type Declared = Option<Vec<Arc<ObjectKey>>>;
 
 /// A revision or a removal.
 pub struct Revision {
@@ -23,7 +22,7 @@ impl Revision {
     /// Reads what the broker sent.
     pub fn read(object: DeploymentObject) -> Self {
         let bundle = parse(&object).ok();
-        let keys = |bundle: &Bundle| bundle.objects().iter().map(|object| object.key.clone()).collect();
+        let keys = |bundle: &Bundle| bundle.objects().iter().map(|object| Arc::new(object.key.clone())).collect();
         Self { declared: bundle.as_ref().map(keys), bundle: Mutex::new(bundle), object }
     }
 

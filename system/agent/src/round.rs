@@ -58,7 +58,7 @@ impl Worker<'_> {
         if !is_confirmed {
             let (policy, faults) = Policy::of(&self.agent.settings, &self.target.annotations(object.stack_id));
             faults.iter().for_each(|fault| tracing::warn!("stack {}: {fault}", object.stack_id));
-            let passed = self.pass(&object, &policy, &mut known).await;
+            let mut passed = self.pass(&object, &policy, &mut known).await;
             if self.agent.cluster.stop.is_asked() && passed.is_err() {
                 // It was not the stack's fault; the next process goes on.
                 return (object.stack_id, known);
@@ -69,10 +69,16 @@ impl Worker<'_> {
                 self.agent.metrics.corrected(passed.drifted.len());
             }
             self.agent.metrics.drifted(object.stack_id, known.drift.persistent(interval).is_some());
-            if let Ok(passed) = &passed {
-                known.health.look(&self.agent.cluster, &passed.present).await;
+            // Whoever waits for the outcome does not wait until it was found out how everything is doing.
+            let told = self.tell_outcome(&passed, &mut known).await;
+            if let Ok(passed) = &mut passed {
+                known.health.look(&self.agent.cluster, std::mem::take(&mut passed.present)).await;
             }
-            if let Err(error) = self.tell(&object, passed, &mut known).await {
+            let told = match told {
+                Ok(()) => self.tell_standing(&object, &passed, &mut known).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = told {
                 tracing::warn!("{error}");
             }
         }
@@ -97,26 +103,30 @@ impl Worker<'_> {
         passed
     }
 
-    /// Tells the broker what it does not know yet.
-    async fn tell(
+    /// Tells the broker how the pass went, unless it knows.
+    async fn tell_outcome(&self, passed: &Result<Passed, PassError>, known: &mut Known) -> Result<(), ClientError> {
+        match (known.outcome(passed), &mut known.reporter) {
+            (Some(outcome), Some(reporter)) => reporter.report(&self.agent.broker, outcome).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the broker how the stack stands, as far as it does not know that; of one that is gone there is nothing to tell.
+    async fn tell_standing(
         &self,
         object: &DeploymentObject,
-        passed: Result<Passed, PassError>,
+        passed: &Result<Passed, PassError>,
         known: &mut Known,
     ) -> Result<(), ClientError> {
-        let outcome = known.outcome(&passed);
-        let is_removed = object.is_deletion_marker && outcome == Some(Outcome::success());
-        if let (Some(outcome), Some(reporter)) = (outcome, &mut known.reporter) {
-            reporter.report(&self.agent.broker, outcome).await?;
+        let success = Outcome::success();
+        let is_removed = |reporter: &Reporter| object.is_deletion_marker && reporter.is_known(&success);
+        if known.reporter.as_ref().is_some_and(is_removed) {
+            return Ok(());
         }
-        if !is_removed {
-            let interval = self.agent.settings.polling_interval;
-            let conditions = known.conditions(object, &passed, interval);
-            // Another broker may know of events only.
-            absent_is_fine(self.tell_conditions(object, conditions, known).await)?;
-            absent_is_fine(self.tell_health(object, known).await)?;
-        }
-        Ok(())
+        let conditions = known.conditions(object, passed, self.agent.settings.polling_interval);
+        // Another broker may know of events only.
+        absent_is_fine(self.tell_conditions(object, conditions, known).await)?;
+        absent_is_fine(self.tell_health(object, known).await)
     }
 
     async fn tell_conditions(
