@@ -25,13 +25,17 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Asks for a pass of a stack.
+    /// Asks for a pass of a stack. Nobody is woken by what was asked for already.
     pub fn ask(&self, stack: StackId, why: Why) {
-        let mut due = self.lock();
-        let known = due.entry(stack).or_insert(why);
-        *known = why.max(*known);
-        drop(due);
-        self.asked.notify_one();
+        let before = {
+            let mut due = self.lock();
+            let before = due.get(&stack).copied();
+            due.insert(stack, before.map_or(why, |before| before.max(why)));
+            before
+        };
+        if before.is_none_or(|before| before < why) {
+            self.asked.notify_one();
+        }
     }
 
     /// Why a stack is due, if it is.
@@ -62,6 +66,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     fn stack(digit: char) -> StackId {
@@ -79,5 +85,19 @@ mod tests {
         assert_eq!(queue.why(stack('1')), None);
         queue.ask(stack('1'), Why::Seen);
         assert_eq!(queue.why(stack('1')), Some(Why::Seen), "what happens during a pass is for the next");
+    }
+
+    #[test]
+    fn only_what_is_new_wakes_whoever_waits() {
+        let queue = Queue::default();
+        let wakes = |why: Why| {
+            queue.ask(stack('1'), why);
+            queue.asked().now_or_never().is_some()
+        };
+        assert!(wakes(Why::Poll));
+        assert!(!wakes(Why::Poll) && !wakes(Why::Seen));
+        assert!(wakes(Why::Changed), "it is more pressing than before");
+        queue.begin(stack('1'));
+        assert!(wakes(Why::Seen), "a pass has begun since");
     }
 }
