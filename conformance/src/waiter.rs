@@ -9,13 +9,11 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
+use sindri_cluster::stop::EXIT_SIGNALLED;
 use thiserror::Error;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
-
-/// What a shell expects of a program that a signal ended.
-const EXIT_SIGNALLED: u8 = 128;
 
 /// Why a wait ended without its result.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]

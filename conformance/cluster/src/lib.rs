@@ -20,6 +20,7 @@ pub mod name;
 pub mod namespaces;
 pub mod plane;
 pub mod pool;
+pub mod program;
 pub mod provider;
 pub mod registry;
 pub mod sim;

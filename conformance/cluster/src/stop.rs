@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 /// What a shell expects of a program that a signal ended.
-const EXIT_SIGNALLED: u8 = 128;
+pub const EXIT_SIGNALLED: u8 = 128;
 
 /// Whether to go on. Clones are the same flag.
 #[derive(Clone, Debug, Default)]

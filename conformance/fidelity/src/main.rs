@@ -1,20 +1,20 @@
 //! `sindri-fidelity`: plays what was recorded of a real API server, and generated sequences, to the simulated one, and
 //! lists every difference.
 //!
-//! The exit codes are 0 when everything is as expected, 1 when something differs that should not or no longer differs,
-//! 2 for a mistake of the user, 3 where no real server can run, 128 and the number of the signal when one ended it.
+//! The exit codes are those of [`sindri_cluster::program`]; something that differs and should not, or no longer does, is
+//! something that failed.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 use serde_json::json;
-use sindri_cluster::{ClusterError, Home, Local, Signals, Stop, Version};
+use sindri_cluster::program::{Ending, end, say};
+use sindri_cluster::{Home, Local, Signals, Stop, Version};
 use sindri_fidelity::exchange::{Difference, Outcome, compare};
 use sindri_fidelity::expected::{Expected, KNOWN, written};
 use sindri_fidelity::generated::report as generated_report;
-use sindri_fidelity::generated::session::{Found, Session, SessionError};
+use sindri_fidelity::generated::session::{Found, Session};
 use sindri_fidelity::generated::waiver::excuse;
 use sindri_fidelity::{page, report};
 use sindri_record::files;
@@ -64,41 +64,26 @@ const REQUESTS: usize = 20;
 const SHOWN: usize = 12;
 /// Where the page is written, from the project's directory.
 const PAGE: &str = "target/fidelity/index.html";
-const EXIT_FAILED: u8 = 1;
-const EXIT_USAGE: u8 = 2;
-const EXIT_NOT_RUN: u8 = 3;
-
-/// Why the program ends without a verdict.
-enum Failure {
-    /// The user can put it right.
-    Mistake(String),
-    /// Something did not work as it should.
-    Broken(String),
-    /// This machine has not what it takes.
-    NotRun(String),
-    /// A signal ended it.
-    Interrupted,
-}
+/// As it calls itself.
+const PROGRAM: &str = "sindri-fidelity";
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let signals = match Signals::listen() {
         Ok(signals) => signals,
-        Err(error) => return fail(EXIT_FAILED, &format!("cannot start: {error}")),
+        Err(error) => return end(PROGRAM, Err(Ending::Broken(format!("cannot start: {error}")))),
     };
-    match run(&cli, signals.stop()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(EXIT_FAILED),
-        Err(Failure::Mistake(message)) => fail(EXIT_USAGE, &message),
-        Err(Failure::Broken(message)) => fail(EXIT_FAILED, &message),
-        Err(Failure::NotRun(message)) => fail(EXIT_NOT_RUN, &format!("not run: {message}")),
-        Err(Failure::Interrupted) => fail(signals.stop().exit_code(), "interrupted; everything is ended"),
-    }
+    let done = match run(&cli, signals.stop()) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Ending::Told),
+        Err(ending) => Err(ending),
+    };
+    end(PROGRAM, done)
 }
 
 /// Whether everything is as expected.
-fn run(cli: &Cli, stop: &Stop) -> Result<bool, Failure> {
-    let expected = Expected::read(&cli.root).map_err(|error| Failure::Mistake(error.to_string()))?;
+fn run(cli: &Cli, stop: &Stop) -> Result<bool, Ending> {
+    let expected = Expected::read(&cli.root).map_err(|error| Ending::Mistake(error.to_string()))?;
     let recorded = if cli.only.is_some() { (true, Vec::new()) } else { recorded(cli, &expected)? };
     let plays = cli.filter.is_empty() && !cli.update && (cli.only.is_some() || cli.sequences > 0);
     let generated = if plays { Some(generated(cli, &expected, stop)?) } else { None };
@@ -113,7 +98,7 @@ fn run(cli: &Cli, stop: &Stop) -> Result<bool, Failure> {
 }
 
 /// What was recorded: whether it is as expected, and what came of it.
-fn recorded(cli: &Cli, expected: &Expected) -> Result<(bool, Vec<Outcome>), Failure> {
+fn recorded(cli: &Cli, expected: &Expected) -> Result<(bool, Vec<Outcome>), Ending> {
     let outcomes = play(cli)?;
     if cli.update {
         write(&cli.root.join(KNOWN), &written(expected, &outcomes))?;
@@ -134,8 +119,8 @@ fn recorded(cli: &Cli, expected: &Expected) -> Result<(bool, Vec<Outcome>), Fail
     Ok((verdict.holds(), outcomes))
 }
 
-fn play(cli: &Cli) -> Result<Vec<Outcome>, Failure> {
-    let mistake = |message: String| Failure::Mistake(message);
+fn play(cli: &Cli) -> Result<Vec<Outcome>, Ending> {
+    let mistake = |message: String| Ending::Mistake(message);
     let mut scripts = scripts(&cli.root).map_err(|error| mistake(error.to_string()))?;
     scripts.retain(|script| script.name.contains(&cli.filter));
     if scripts.is_empty() {
@@ -143,7 +128,7 @@ fn play(cli: &Cli) -> Result<Vec<Outcome>, Failure> {
     }
     let directory = files::directory(&cli.root, &cli.version.to_string());
     let runtime =
-        tokio::runtime::Builder::new_current_thread().build().map_err(|error| Failure::Broken(error.to_string()))?;
+        tokio::runtime::Builder::new_current_thread().build().map_err(|error| Ending::Broken(error.to_string()))?;
     let mut outcomes = Vec::new();
     for (index, script) in scripts.iter().enumerate() {
         if index % PROGRESS_EVERY == 0 {
@@ -155,7 +140,7 @@ fn play(cli: &Cli) -> Result<Vec<Outcome>, Failure> {
 }
 
 /// Generated sequences, to both servers.
-fn generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<Found, Failure> {
+fn generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<Found, Ending> {
     let indexes = cli.only.map_or(0..cli.sequences, |only| only..only.saturating_add(1));
     let local = Local::new(Home::of_user());
     let session = Session {
@@ -169,7 +154,7 @@ fn generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<Found, Failu
         say: progress,
     };
     let is_excused = |difference: &Difference| excuse(&expected.generated, difference);
-    let found = session.run(&is_excused)?;
+    let found = session.run(&is_excused).map_err(|error| error.ending(stop))?;
     for (class, shortest) in &found.shrunk {
         generated_report::short(class, shortest).into_iter().for_each(say);
     }
@@ -202,38 +187,14 @@ fn totals(outcomes: &[Outcome], found: Option<&Found>, expected: &Expected) -> s
     totals
 }
 
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    let unwritable = |error: std::io::Error| Failure::Mistake(format!("{} cannot be written: {error}", file.display()));
+fn write(file: &Path, text: &str) -> Result<(), Ending> {
+    let unwritable = |error: std::io::Error| Ending::Mistake(format!("{} cannot be written: {error}", file.display()));
     if let Some(directory) = file.parent() {
         std::fs::create_dir_all(directory).map_err(unwritable)?;
     }
     std::fs::write(file, text).map_err(unwritable)
 }
 
-/// Prints a line. Whoever stopped reading, as `head` does, does not stop the work.
-fn say(line: String) {
-    let _unread = writeln!(std::io::stdout(), "{line}");
-}
-
 fn progress(line: String) {
     eprintln!("{line}");
-}
-
-fn fail(code: u8, message: &str) -> ExitCode {
-    eprintln!("sindri-fidelity: {message}");
-    ExitCode::from(code)
-}
-
-impl From<SessionError> for Failure {
-    fn from(error: SessionError) -> Self {
-        match error {
-            SessionError::Cluster(ClusterError::Interrupted) => Self::Interrupted,
-            SessionError::Cluster(ClusterError::Mistake(message)) => Self::Mistake(message),
-            SessionError::Cluster(error @ ClusterError::Unavailable { .. }) => Self::NotRun(error.to_string()),
-            SessionError::Cluster(error @ ClusterError::Failed(_)) => Self::Broken(error.to_string()),
-            SessionError::Target(_) | SessionError::Runtime(_) | SessionError::Run(_) => {
-                Self::Broken(error.to_string())
-            }
-        }
-    }
 }

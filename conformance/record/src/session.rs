@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
+use sindri_cluster::program::Ending;
 use sindri_cluster::{Cluster, ClusterError, Options, Provider, Stop, Version};
 use thiserror::Error;
 
@@ -34,6 +35,16 @@ pub enum SessionError {
     /// What could not be recorded, all of it.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Records(Vec<RecordError>),
+}
+
+impl SessionError {
+    /// How a program ends because of it.
+    pub fn ending(&self, stop: &Stop) -> Ending {
+        match self {
+            Self::Cluster(error) => Ending::of(error, stop),
+            Self::Target(_) | Self::Runtime(_) | Self::Records(_) => Ending::Broken(self.to_string()),
+        }
+    }
 }
 
 /// What is recorded, and on what.

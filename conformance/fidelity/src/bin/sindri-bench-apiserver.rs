@@ -1,12 +1,12 @@
 //! `sindri-bench-apiserver`: the figures of the simulated API server.
 //!
-//! The exit codes are 0 when everything could be measured, 1 when something could not, 2 for a mistake of the user.
+//! The exit codes are those of [`sindri_cluster::program`]; figures that could not be measured are something that failed.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use sindri_cluster::program::{Ending, end, say};
 use sindri_cluster::{Home, Local, Signals, Sim};
 use sindri_fidelity::figures::{AREA, measure};
 use sindri_figures::Sheet;
@@ -20,21 +20,15 @@ struct Cli {
     json: Option<PathBuf>,
 }
 
-const EXIT_FAILED: u8 = 1;
-const EXIT_USAGE: u8 = 2;
-
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let measured = match run() {
-        Ok(measured) => measured,
-        Err(message) => return fail(EXIT_FAILED, &message),
-    };
-    if let Some(file) = &cli.json
-        && let Err(error) = std::fs::write(file, measured)
-    {
-        return fail(EXIT_USAGE, &format!("{} cannot be written: {error}", file.display()));
-    }
-    ExitCode::SUCCESS
+    end("sindri-bench-apiserver", bench(&Cli::parse()))
+}
+
+fn bench(cli: &Cli) -> Result<(), Ending> {
+    let measured = run().map_err(Ending::Broken)?;
+    let Some(file) = &cli.json else { return Ok(()) };
+    let unwritable = |error| Ending::Mistake(format!("{} cannot be written: {error}", file.display()));
+    std::fs::write(file, measured).map_err(unwritable)
 }
 
 fn run() -> Result<String, String> {
@@ -44,14 +38,4 @@ fn run() -> Result<String, String> {
     let (simulated, real) = (Sim::beside(&own), Local::new(Home::of_user()));
     measure(&simulated, &real, signals.stop(), &mut sheet)?;
     Ok(format!("{:#}\n", sheet.to_json()))
-}
-
-/// Prints a line. Whoever stopped reading, as `head` does, does not stop the work.
-fn say(line: String) {
-    let _unread = writeln!(std::io::stdout(), "{line}");
-}
-
-fn fail(code: u8, message: &str) -> ExitCode {
-    eprintln!("sindri-bench-apiserver: {message}");
-    ExitCode::from(code)
 }

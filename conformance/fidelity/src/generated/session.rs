@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sindri_cluster::program::Ending;
 use sindri_cluster::{ClusterError, Options, Provider, Stop, Version};
 use sindri_record::session::on_fresh_cluster;
 use sindri_record::target::{Target, TargetError};
@@ -29,6 +30,16 @@ pub enum SessionError {
     /// A sequence could not be compared.
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+impl SessionError {
+    /// How a program ends because of it.
+    pub fn ending(&self, stop: &Stop) -> Ending {
+        match self {
+            Self::Cluster(error) => Ending::of(error, stop),
+            Self::Target(_) | Self::Runtime(_) | Self::Run(_) => Ending::Broken(self.to_string()),
+        }
+    }
 }
 
 /// What is played.

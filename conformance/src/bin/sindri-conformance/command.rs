@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::Failure;
-use crate::output::say;
+use sindri_cluster::program::{Ending, say};
 
 /// How every access key begins.
 const KEY_START: &str = "brokkr_";
@@ -20,7 +19,7 @@ pub struct Shell {
 
 impl Shell {
     /// Shows a command, runs it and shows what it said.
-    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String, Failure> {
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String, Ending> {
         let words: Vec<String> = std::iter::once(&program).chain(arguments).map(|word| quoted(word)).collect();
         let shown = words.join(" ");
         say(format!("$ {shown}"));
@@ -32,9 +31,8 @@ impl Shell {
     }
 
     /// Runs a command and returns what it said.
-    pub fn quietly(&self, program: &str, arguments: &[&str]) -> Result<String, Failure> {
-        let failed =
-            |reason: &str| Failure::Broken(format!("{program} {}: {}", arguments.join(" "), hide_keys(reason)));
+    pub fn quietly(&self, program: &str, arguments: &[&str]) -> Result<String, Ending> {
+        let failed = |reason: &str| Ending::Broken(format!("{program} {}: {}", arguments.join(" "), hide_keys(reason)));
         let path = if program == "sindri" { self.cli.clone() } else { PathBuf::from(program) };
         let command = Command::new(path)
             .args(arguments)

@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
+use sindri_cluster::program::{Ending, say};
 use sindri_cluster::{Cluster, Options, Provider};
 use sindri_conformance::process::Process;
 use sindri_conformance::site::{Broker, POLLING_INTERVAL, Site};
@@ -15,8 +16,7 @@ use tokio::time::Instant;
 
 use crate::command::{Shell, key_in};
 use crate::hand::{EDIT, Gesture, Hand, LOOK, LOOK_AT_COLOUR, LOOK_AT_NAMESPACES, NAMESPACE, SETTINGS};
-use crate::output::say;
-use crate::{DemoFlags, Failure, prepare};
+use crate::{DemoFlags, prepare};
 
 /// What is submitted, below the project's directory.
 const BUNDLE: &str = "fixtures/bundles/shop-v1.yaml";
@@ -27,10 +27,10 @@ const ACT_MAX: Duration = Duration::from_secs(60);
 /// How often it is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-pub fn demo(flags: &DemoFlags) -> Result<(), Failure> {
+pub fn demo(flags: &DemoFlags) -> Result<(), Ending> {
     let bundle = flags.root.join(BUNDLE);
     if !bundle.is_file() {
-        return Err(Failure::Mistake(format!(
+        return Err(Ending::Mistake(format!(
             "{} is not there: start this in the project's directory",
             bundle.display()
         )));
@@ -43,15 +43,15 @@ pub fn demo(flags: &DemoFlags) -> Result<(), Failure> {
         told.inspect_err(|_| show.explain())
     });
     if let Some(code) = waiter.interrupted().filter(|_| shown.is_err()) {
-        return Err(Failure::Interrupted(code));
+        return Err(Ending::Interrupted(code));
     }
     shown?;
     say(format!("\nEverything is ended, and {} is removed.", directory.display()));
     Ok(())
 }
 
-fn broken(error: impl std::fmt::Display) -> Failure {
-    Failure::Broken(error.to_string())
+fn broken(error: impl std::fmt::Display) -> Ending {
+    Ending::Broken(error.to_string())
 }
 
 /// The demonstration. Fields are dropped in this order: the agent ends before what it talks to, files go last.
@@ -65,7 +65,7 @@ struct Show {
 }
 
 impl Show {
-    fn new(site: Site) -> Result<Self, Failure> {
+    fn new(site: Site) -> Result<Self, Ending> {
         let broker = site.start_broker().map_err(broken)?;
         let cluster = site.simulated().start(&Options::default()).map_err(broken)?;
         let environment = vec![
@@ -84,7 +84,7 @@ impl Show {
         self.site.waiter()
     }
 
-    fn story(&mut self, bundle: &Path) -> Result<(), Failure> {
+    fn story(&mut self, bundle: &Path) -> Result<(), Ending> {
         self.introduce();
         self.enlist()?;
         self.declare(bundle)?;
@@ -105,14 +105,14 @@ impl Show {
         say("  kubectl get namespaces");
     }
 
-    fn sindri(&self, arguments: &[&str]) -> Result<String, Failure> {
+    fn sindri(&self, arguments: &[&str]) -> Result<String, Ending> {
         self.shell.run("sindri", arguments)
     }
 
-    fn enlist(&mut self) -> Result<(), Failure> {
+    fn enlist(&mut self) -> Result<(), Ending> {
         say("\nAn agent for the cluster, which gets the key that is hidden here:\n");
         let made = self.sindri(&["agent", "create", NAME, "--cluster", NAME])?;
-        let key = key_in(&made).ok_or_else(|| Failure::Broken("a new agent came without a key".to_owned()))?;
+        let key = key_in(&made).ok_or_else(|| Ending::Broken("a new agent came without a key".to_owned()))?;
         self.sindri(&["agent", "activate", NAME])?;
         let (broker, kubeconfig) = (&self.broker.url, &self.cluster.access().kubeconfig);
         let agent = self.site.start_agent(NAME, key, broker, kubeconfig, POLLING_INTERVAL, None);
@@ -120,7 +120,7 @@ impl Show {
         Ok(())
     }
 
-    fn declare(&mut self, bundle: &Path) -> Result<(), Failure> {
+    fn declare(&mut self, bundle: &Path) -> Result<(), Ending> {
         say("\nA stack is declared and sent to the agent:\n");
         self.sindri(&["stack", "create", "shop"])?;
         self.sindri(&["apply", "shop", "--file", &bundle.display().to_string()])?;
@@ -133,11 +133,11 @@ impl Show {
         self.by_hand(&LOOK)
     }
 
-    fn by_hand(&self, gesture: &Gesture) -> Result<(), Failure> {
+    fn by_hand(&self, gesture: &Gesture) -> Result<(), Ending> {
         self.hand.perform(gesture, &self.shell, self.waiter())
     }
 
-    fn undo_an_edit(&mut self) -> Result<(), Failure> {
+    fn undo_an_edit(&mut self) -> Result<(), Ending> {
         say("\nSomeone changes it by hand:\n");
         self.by_hand(&EDIT)?;
         let took = self.until("the change to be undone", |show| {
@@ -148,7 +148,7 @@ impl Show {
         self.by_hand(&LOOK_AT_COLOUR)
     }
 
-    fn delete(&mut self) -> Result<(), Failure> {
+    fn delete(&mut self) -> Result<(), Ending> {
         say("\nThe stack is deleted:\n");
         self.sindri(&["delete", "shop"])?;
         let took = self.until("the stack to be gone", |show| {
@@ -161,23 +161,19 @@ impl Show {
     }
 
     /// Waits until something holds, and tells how long it took.
-    fn until(
-        &mut self,
-        what: &str,
-        mut holds: impl FnMut(&Self) -> Result<bool, Failure>,
-    ) -> Result<Duration, Failure> {
+    fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> Result<bool, Ending>) -> Result<Duration, Ending> {
         let began = Instant::now();
         while !holds(self)? {
             if began.elapsed() >= ACT_MAX {
-                return Err(Failure::Broken(format!("waited {ACT_MAX:?} for {what}")));
+                return Err(Ending::Broken(format!("waited {ACT_MAX:?} for {what}")));
             }
             self.pause(LOOK_EVERY)?;
         }
         Ok(began.elapsed())
     }
 
-    fn pause(&mut self, span: Duration) -> Result<(), Failure> {
-        self.waiter().pause(span).map_err(|cut| Failure::Broken(cut.to_string()))?;
+    fn pause(&mut self, span: Duration) -> Result<(), Ending> {
+        self.waiter().pause(span).map_err(|cut| Ending::Broken(cut.to_string()))?;
         for process in [&mut self.broker.process].into_iter().chain(&mut self.agent) {
             process.check().map_err(broken)?;
         }
@@ -185,7 +181,7 @@ impl Show {
     }
 
     /// Leaves everything running for whoever plays along. A signal is how one ends it, and no failure.
-    fn stay(&mut self, seconds: Option<u32>) -> Result<(), Failure> {
+    fn stay(&mut self, seconds: Option<u32>) -> Result<(), Ending> {
         let end = match seconds {
             Some(seconds) => Some(Instant::now() + Duration::from_secs(u64::from(seconds))),
             None if std::io::stdout().is_terminal() => None,

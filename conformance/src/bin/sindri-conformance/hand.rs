@@ -3,13 +3,12 @@
 use http::Method;
 use serde_json::Value;
 use sindri_cluster::Access;
+use sindri_cluster::program::{Ending, say};
 use sindri_conformance::api;
 use sindri_conformance::waiter::Waiter;
 use sindri_world::stage::ClusterCall;
 
-use crate::Failure;
 use crate::command::Shell;
-use crate::output::say;
 
 /// The setting that is edited.
 pub const SETTINGS: &str = "/api/v1/namespaces/shop/configmaps/settings";
@@ -72,7 +71,7 @@ impl Hand {
     }
 
     /// Does it, and shows how.
-    pub fn perform(&self, gesture: &Gesture, shell: &Shell, waiter: &Waiter) -> Result<(), Failure> {
+    pub fn perform(&self, gesture: &Gesture, shell: &Shell, waiter: &Waiter) -> Result<(), Ending> {
         if self.has_kubectl {
             return shell.run("kubectl", gesture.kubectl).map(drop);
         }
@@ -80,7 +79,7 @@ impl Hand {
             say(format!("{} {target} {}", gesture.method, gesture.body).trim_end());
             let (status, answer) = self.call(waiter, gesture.method.clone(), target, gesture.body)?;
             if status >= 300 {
-                return Err(Failure::Broken(format!("{} {target}: {status} {}", gesture.method, answer["message"])));
+                return Err(Ending::Broken(format!("{} {target}: {status} {}", gesture.method, answer["message"])));
             }
             for line in lines(&answer) {
                 say(format!("  {line}"));
@@ -90,14 +89,14 @@ impl Hand {
     }
 
     /// Reads without showing it.
-    pub fn read(&self, waiter: &Waiter, target: &str) -> Result<(u16, Value), Failure> {
+    pub fn read(&self, waiter: &Waiter, target: &str) -> Result<(u16, Value), Ending> {
         self.call(waiter, Method::GET, target, "")
     }
 
-    fn call(&self, waiter: &Waiter, method: Method, target: &str, body: &str) -> Result<(u16, Value), Failure> {
+    fn call(&self, waiter: &Waiter, method: Method, target: &str, body: &str) -> Result<(u16, Value), Ending> {
         let content_type = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let call = ClusterCall { method, target: target.to_owned(), content_type, body: body.as_bytes().to_vec() };
-        api::call(waiter, &self.access, call).map_err(Failure::Broken)
+        api::call(waiter, &self.access, call).map_err(Ending::Broken)
     }
 }
 

@@ -1,13 +1,12 @@
 //! The conformance suite as a command, and a demonstration that needs nothing else installed.
 //!
-//! Here are the flags and the exit codes: 0 when everything went well, 1 for a case that failed, 2 for a mistake
-//! of the user, 128 and the number of the signal when a signal ended it. It has one thread.
+//! Here are the flags; the exit codes are those of [`sindri_cluster::program`], and a case that failed is something that failed.
+//! It has one thread.
 
 mod bench;
 mod command;
 mod demo;
 mod hand;
-mod output;
 mod run;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +14,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::{Args, Parser, Subcommand};
+use sindri_cluster::program::{Ending, end};
 use sindri_conformance::bench::serve_bare;
 use sindri_conformance::binaries::Binaries;
 use sindri_conformance::waiter::Waiter;
@@ -103,50 +103,22 @@ struct BenchAgentFlags {
     filter: String,
 }
 
-/// Why the program ends without success.
-#[derive(Debug)]
-enum Failure {
-    /// The user can put it right.
-    Mistake(String),
-    /// Something did not work as it should.
-    Broken(String),
-    /// Cases failed; their lines said why.
-    Cases,
-    /// A signal ended it; the exit code says which.
-    Interrupted(u8),
-}
-
-/// For what failed.
-const EXIT_FAILED: u8 = 1;
-/// For a mistake of the user.
-const EXIT_USAGE: u8 = 2;
-
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(flags) => run::run(&flags),
         Command::Demo(flags) => demo::demo(&flags),
         Command::BenchBroker(flags) => bench::bench(&flags),
         Command::BenchAgent(flags) => bench::bench_agent(&flags),
-        Command::BareServer => serve_bare().map_err(|error| Failure::Broken(error.to_string())),
+        Command::BareServer => serve_bare().map_err(|error| Ending::Broken(error.to_string())),
     };
-    let (code, message) = match done {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::Mistake(message)) => (EXIT_USAGE, Some(message)),
-        Err(Failure::Broken(message)) => (EXIT_FAILED, Some(message)),
-        Err(Failure::Cases) => (EXIT_FAILED, None),
-        Err(Failure::Interrupted(code)) => (code, Some("interrupted; everything is ended".to_owned())),
-    };
-    if let Some(message) = message {
-        eprintln!("sindri-conformance: {message}");
-    }
-    ExitCode::from(code)
+    end("sindri-conformance", done)
 }
 
 /// The binaries next to this one, and what waits.
-fn prepare() -> Result<(Binaries, Rc<Waiter>), Failure> {
-    let own = std::env::current_exe().map_err(|error| Failure::Broken(error.to_string()))?;
+fn prepare() -> Result<(Binaries, Rc<Waiter>), Ending> {
+    let own = std::env::current_exe().map_err(|error| Ending::Broken(error.to_string()))?;
     let directory = own.parent().unwrap_or(Path::new("."));
-    let binaries = Binaries::find(directory).map_err(|missing| Failure::Mistake(missing.to_string()))?;
-    let waiter = Waiter::new().map_err(|error| Failure::Broken(format!("cannot start: {error}")))?;
+    let binaries = Binaries::find(directory).map_err(|missing| Ending::Mistake(missing.to_string()))?;
+    let waiter = Waiter::new().map_err(|error| Ending::Broken(format!("cannot start: {error}")))?;
     Ok((binaries, Rc::new(waiter)))
 }

@@ -4,15 +4,15 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use sindri_cluster::program::{Ending, say};
 use sindri_cluster::{Container, Home, Kind, Local, Provider, ProviderName, Sim};
 use sindri_conformance::binaries::Binaries;
 use sindri_conformance::{report, suite};
 use sindri_world::scenario::{Library, Scenario};
 
-use crate::output::say;
-use crate::{Failure, RunFlags, prepare};
+use crate::{RunFlags, prepare};
 
-pub fn run(flags: &RunFlags) -> Result<(), Failure> {
+pub fn run(flags: &RunFlags) -> Result<(), Ending> {
     let name = provider_name(flags.cluster.as_deref())?;
     let library = read_library(&flags.root)?;
     let chosen = suite::choose(&library, &flags.filter);
@@ -34,7 +34,7 @@ pub fn run(flags: &RunFlags) -> Result<(), Failure> {
     for scenario in chosen {
         let case = suite::play(scenario, &library, &*provider, &binaries, &waiter);
         if let Some(code) = waiter.interrupted() {
-            return Err(Failure::Interrupted(code));
+            return Err(Ending::Interrupted(code));
         }
         say(report::line(&case));
         cases.push(case);
@@ -42,29 +42,29 @@ pub fn run(flags: &RunFlags) -> Result<(), Failure> {
     say(report::summary(&cases));
     json.write(&format!("{:#}\n", report::to_json(name, &cases)))?;
     junit.write(&report::to_junit(name, &cases))?;
-    if report::failures(&cases) == 0 { Ok(()) } else { Err(Failure::Cases) }
+    if report::failures(&cases) == 0 { Ok(()) } else { Err(Ending::Told) }
 }
 
-fn nothing_chosen(flags: &RunFlags) -> Failure {
+fn nothing_chosen(flags: &RunFlags) -> Ending {
     let (filter, root) = (&flags.filter, flags.root.display());
-    Failure::Mistake(match filter.as_str() {
+    Ending::Mistake(match filter.as_str() {
         "" => format!("no story in {root}/scenarios is marked real: true"),
         filter => format!("no story in {root}/scenarios that is marked real: true has {filter:?} in its name or title"),
     })
 }
 
-fn provider_name(wanted: Option<&str>) -> Result<ProviderName, Failure> {
+fn provider_name(wanted: Option<&str>) -> Result<ProviderName, Ending> {
     wanted.map_or(Ok(ProviderName::Sim), parse_provider)
 }
 
 /// The kind of cluster that a user names.
-pub fn parse_provider(wanted: &str) -> Result<ProviderName, Failure> {
+pub fn parse_provider(wanted: &str) -> Result<ProviderName, Ending> {
     let name = wanted.parse::<ProviderName>();
-    name.map_err(|unknown| Failure::Mistake(unknown.to_string()))
+    name.map_err(|unknown| Ending::Mistake(unknown.to_string()))
 }
 
 /// Where clusters of a kind come from.
-pub fn provider(name: ProviderName, binaries: &Binaries) -> Result<Box<dyn Provider>, Failure> {
+pub fn provider(name: ProviderName, binaries: &Binaries) -> Result<Box<dyn Provider>, Ending> {
     match name {
         ProviderName::Sim => Ok(Box::new(Sim::new(&binaries.api_server))),
         ProviderName::Local => Ok(Box::new(Local::new(Home::of_user()))),
@@ -72,17 +72,17 @@ pub fn provider(name: ProviderName, binaries: &Binaries) -> Result<Box<dyn Provi
         ProviderName::Kind => Ok(Box::new(Kind::default())),
         // Stories have a cluster of their own, and are not careful with it.
         ProviderName::Kubeconfig => {
-            Err(Failure::Mistake("--cluster kubeconfig: the stories need clusters that nobody else uses".to_owned()))
+            Err(Ending::Mistake("--cluster kubeconfig: the stories need clusters that nobody else uses".to_owned()))
         }
     }
 }
 
-fn read_library(root: &Path) -> Result<Library, Failure> {
+fn read_library(root: &Path) -> Result<Library, Ending> {
     Library::read(root).map_err(|errors| {
         // A file is named without its directory, a directory that cannot be read with its whole path.
         let place = |file: &str| if file.contains('/') { "" } else { "scenarios/" };
         let lines: Vec<String> = errors.iter().map(|error| format!("{}{error}", place(&error.file))).collect();
-        Failure::Mistake(lines.join("\n"))
+        Ending::Mistake(lines.join("\n"))
     })
 }
 
@@ -94,18 +94,18 @@ fn list(scenario: &Scenario) {
 struct Document(Option<(PathBuf, File)>);
 
 impl Document {
-    fn create(path: Option<&Path>) -> Result<Self, Failure> {
+    fn create(path: Option<&Path>) -> Result<Self, Ending> {
         let Some(path) = path else { return Ok(Self(None)) };
         let file = File::create(path).map_err(|error| unwritable(path, &error))?;
         Ok(Self(Some((path.to_owned(), file))))
     }
 
-    fn write(self, text: &str) -> Result<(), Failure> {
+    fn write(self, text: &str) -> Result<(), Ending> {
         let Some((path, mut file)) = self.0 else { return Ok(()) };
         file.write_all(text.as_bytes()).map_err(|error| unwritable(&path, &error))
     }
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Mistake(format!("{} cannot be written: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> Ending {
+    Ending::Mistake(format!("{} cannot be written: {error}", path.display()))
 }

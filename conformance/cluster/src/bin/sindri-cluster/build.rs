@@ -1,9 +1,8 @@
 //! `build`: makes sure that the control plane is in the cache.
 
 use sindri_cluster::binaries::Binaries;
+use sindri_cluster::program::say;
 use sindri_cluster::{ClusterError, Home, Stop, Version};
-
-use crate::output::say;
 
 pub fn build(home: &Home, version: Version, stop: &Stop) -> Result<(), ClusterError> {
     let binaries = Binaries::prepare(home, version, stop)?;

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
+use sindri_cluster::program::say;
 use sindri_cluster::registry::{Record, Registry};
 use sindri_cluster::{ClusterError, Home, Stop};
-
-use crate::output::say;
 
 /// Longer than any cluster takes to end.
 const DOWN_MAX: Duration = Duration::from_secs(60);

@@ -7,11 +7,11 @@ use std::io::BufRead;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
+use sindri_cluster::program::{complain, say};
 use sindri_cluster::registry::{Record, Registry, began};
 use sindri_cluster::{Cluster, ClusterError, Home, Options, Stop};
 
-use crate::Wanted;
-use crate::output::{complain, say};
+use crate::{PROGRAM, Wanted};
 
 /// How often the cluster is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -26,7 +26,7 @@ pub fn hold(home: &Home, wanted: &Wanted, stop: &Stop) -> Result<(), ClusterErro
     let held = hold_as(home, wanted, stop, &registry, &name);
     registry.remove(&name, wanted.keep);
     if wanted.keep {
-        complain(format!("what {name} wrote stays in {}", registry.place(&name).display()));
+        complain(PROGRAM, format!("what {name} wrote stays in {}", registry.place(&name).display()));
     }
     held
 }

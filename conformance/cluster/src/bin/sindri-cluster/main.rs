@@ -6,7 +6,6 @@
 mod build;
 mod down;
 mod hold;
-mod output;
 mod status;
 mod try_out;
 mod up;
@@ -15,6 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use sindri_cluster::program::{self, Ending};
 use sindri_cluster::{
     ClusterError, Container, Home, Kind, Local, Options, Provider, ProviderName, Signals, Sim, Stop, Version,
 };
@@ -89,17 +89,13 @@ struct Foreign {
     yes_use_this_cluster: bool,
 }
 
-/// For what failed.
-const EXIT_FAILED: u8 = 1;
-/// For what the user can put right.
-const EXIT_USAGE: u8 = 2;
-/// For what cannot run here.
-const EXIT_NOT_RUN: u8 = 3;
+/// As it calls itself.
+const PROGRAM: &str = "sindri-cluster";
 
 fn main() -> ExitCode {
     let signals = match Signals::listen() {
         Ok(signals) => signals,
-        Err(error) => return fail(EXIT_FAILED, &format!("cannot start: {error}")),
+        Err(error) => return program::end(PROGRAM, Err(Ending::Broken(format!("cannot start: {error}")))),
     };
     let (home, stop) = (Home::of_user(), signals.stop());
     let done = match Cli::parse().command {
@@ -110,18 +106,7 @@ fn main() -> ExitCode {
         Command::Build { version } => build::build(&home, version, stop),
         Command::Hold(wanted) => hold::hold(&home, &wanted, stop),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error @ ClusterError::Failed(_)) => fail(EXIT_FAILED, &error.to_string()),
-        Err(error @ ClusterError::Mistake(_)) => fail(EXIT_USAGE, &error.to_string()),
-        Err(error @ ClusterError::Unavailable { .. }) => fail(EXIT_NOT_RUN, &format!("not run: {error}")),
-        Err(error @ ClusterError::Interrupted) => fail(stop.exit_code(), &error.to_string()),
-    }
-}
-
-fn fail(code: u8, message: &str) -> ExitCode {
-    output::complain(message);
-    ExitCode::from(code)
+    program::end(PROGRAM, done.map_err(|error| Ending::of(&error, stop)))
 }
 
 impl Wanted {

@@ -1,9 +1,8 @@
 //! `status`: lists what runs.
 
+use sindri_cluster::program::say;
 use sindri_cluster::registry::{Record, Registry};
 use sindri_cluster::{ClusterError, Home};
-
-use crate::output::say;
 
 pub fn status(home: &Home) -> Result<(), ClusterError> {
     let records = Registry::new(home).list()?;

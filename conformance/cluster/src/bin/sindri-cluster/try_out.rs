@@ -1,8 +1,8 @@
 //! `try`: starts a cluster, does something in it, and ends it. The only command that uses someone else's cluster.
 
+use sindri_cluster::program::say;
 use sindri_cluster::{ClusterError, Home, Kubeconfig, Namespaces, Provider, ProviderName, Stop};
 
-use crate::output::say;
 use crate::{Foreign, Wanted};
 
 pub fn try_out(home: &Home, wanted: &Wanted, foreign: &Foreign, stop: &Stop) -> Result<(), ClusterError> {

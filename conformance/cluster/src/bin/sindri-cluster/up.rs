@@ -4,12 +4,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use sindri_cluster::leashed::{Heard, Leashed};
+use sindri_cluster::program::{pass_on, say};
 use sindri_cluster::registry::Record;
 use sindri_cluster::{ClusterError, Home, ProviderName, Stop};
 
 use crate::Wanted;
 use crate::hold::KEEP;
-use crate::output::{pass_on, say};
 
 /// Longer than any build takes; a kind of cluster has bounds of its own.
 const UP_MAX: Duration = Duration::from_secs(3600);

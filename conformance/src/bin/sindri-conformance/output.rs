@@ -1,9 +1,0 @@
-//! Lines for whoever reads along. A reader that went away is no reason to leave processes behind.
-
-use std::io::Write;
-
-/// Prints a line.
-pub fn say(text: impl AsRef<str>) {
-    let mut out = std::io::stdout().lock();
-    let _unread = writeln!(out, "{}", text.as_ref()).and_then(|()| out.flush());
-}
