@@ -10,6 +10,7 @@ pub mod bench;
 pub mod binaries;
 mod counts;
 mod faults;
+pub mod keys;
 mod page;
 pub mod process;
 pub mod report;

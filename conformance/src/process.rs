@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 
 use crate::afterwards::Afterwards;
+use crate::keys::hide_keys;
 use crate::waiter::{Cut, Waiter};
 
 /// How long a process may take until it is ready.
@@ -202,7 +203,7 @@ impl Process {
         std::fs::read(&self.launch.log).unwrap_or_default()
     }
 
-    /// The last lines of its log, each indented, under its name.
+    /// The last lines of its log, each indented, under its name. A broker tells a new key once, and not here.
     pub fn tail(&self) -> String {
         let bytes = self.log();
         let log = String::from_utf8_lossy(&bytes);
@@ -210,7 +211,7 @@ impl Process {
         let last = lines.get(lines.len().saturating_sub(TAIL_LINES)..).unwrap_or_default();
         let mut text = format!("  last lines of {}:\n", self.launch.name);
         for line in last {
-            text.push_str(&format!("    {line}\n"));
+            text.push_str(&format!("    {}\n", hide_keys(line)));
         }
         text
     }
@@ -250,6 +251,14 @@ mod tests {
 
     fn runs(id: u32) -> bool {
         PathBuf::from(format!("/proc/{id}")).exists()
+    }
+
+    #[test]
+    fn the_last_lines_show_no_key() {
+        let (directory, waiter) = (tempfile::tempdir().unwrap(), Waiter::new().unwrap());
+        let mut told = shell(&directory, "echo its key: brokkr_BRabc_secret; echo READY here; sleep 10");
+        told.ready(&waiter).unwrap();
+        assert_eq!(told.tail(), "  last lines of shell:\n    its key: brokkr_…\n    READY here\n");
     }
 
     #[test]

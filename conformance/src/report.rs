@@ -91,6 +91,7 @@ fn words(outcome: &Outcome) -> (&'static str, Option<&str>) {
         Outcome::Failed(reason) => ("failed", Some(reason)),
         Outcome::NotRunnable(reason) => ("not-runnable", Some(reason)),
         Outcome::NotHere(reason) => ("not-here", Some(reason)),
+        Outcome::NotRun(reason) => ("not-run", Some(reason)),
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::Value;
 use sindri_client::Client;
-use sindri_cluster::{Cluster, Options, Provider};
+use sindri_cluster::{Cluster, ClusterError, Options, Provider};
 use sindri_world::gate::Asked;
 use sindri_world::ledger::Ledger;
 use sindri_world::scenario::{ClusterFault, Fleet, Span};
@@ -60,6 +60,10 @@ fn broken(error: impl std::fmt::Display) -> Trouble {
     Trouble::Broken(error.to_string())
 }
 
+fn no_cluster(error: ClusterError) -> Trouble {
+    if error.is_not_run() { Trouble::NotRun(error.to_string()) } else { broken(error) }
+}
+
 impl RealStage {
     /// Starts a broker.
     pub fn new(site: Site) -> Result<Self, Trouble> {
@@ -84,7 +88,7 @@ impl RealStage {
             return Err(Trouble::Unsupported("change a clock"));
         }
         for agent in enlist(self, &fleet.agents, ledger)? {
-            let cluster = provider.start(&Options::default()).map_err(broken)?;
+            let cluster = provider.start(&Options::default()).map_err(no_cluster)?;
             let access = cluster.access();
             let granted =
                 rights::grant(self.site.waiter(), access, self.site.path(), &agent.name, fleet.namespace.as_deref());

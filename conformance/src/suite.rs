@@ -36,6 +36,8 @@ pub enum Outcome {
     NotRunnable(String),
     /// The story asks for what cannot be done with a cluster of this kind. Told, and no failure.
     NotHere(String),
+    /// This machine cannot have a cluster of this kind: no story can be played.
+    NotRun(String),
 }
 
 impl Outcome {
@@ -43,6 +45,7 @@ impl Outcome {
         match trouble {
             Trouble::Unsupported(_) => Self::NotRunnable(trouble.to_string()),
             Trouble::NotHere(_) => Self::NotHere(trouble.to_string()),
+            Trouble::NotRun(_) => Self::NotRun(trouble.to_string()),
             Trouble::Violation(_) | Trouble::Broken(_) => Self::Failed(trouble.to_string()),
         }
     }
@@ -86,9 +89,12 @@ pub fn play(
     let (outcome, logs) = match stage(binaries, waiter) {
         Ok(mut stage) => match acts(&mut stage, provider, scenario, library) {
             Ok(()) => (Outcome::Passed, String::new()),
-            // The processes have nothing to say about what the stage cannot do.
-            Err(trouble @ (Trouble::Unsupported(_) | Trouble::NotHere(_))) => (Outcome::of(&trouble), String::new()),
-            Err(trouble) => (Outcome::of(&trouble), stage.tails()),
+            Err(trouble) => {
+                let outcome = Outcome::of(&trouble);
+                // The processes have nothing to say about what the stage cannot do.
+                let logs = if matches!(outcome, Outcome::Failed(_)) { stage.tails() } else { String::new() };
+                (outcome, logs)
+            }
         },
         Err(trouble) => (Outcome::of(&trouble), String::new()),
     };
@@ -125,6 +131,9 @@ mod tests {
     fn what_a_stage_cannot_do_is_never_a_pass() {
         let outcome = Outcome::of(&Trouble::Unsupported("cut the network"));
         assert_eq!(outcome, Outcome::NotRunnable("this stage cannot cut the network".into()));
+        assert!(!outcome.is_passed());
+        let outcome = Outcome::of(&Trouble::NotRun("kind cannot run here".into()));
+        assert_eq!(outcome, Outcome::NotRun("kind cannot run here".into()));
         assert!(!outcome.is_passed());
     }
 }

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use sindri_cluster::program::{Ending, say};
-
-/// How every access key begins.
-const KEY_START: &str = "brokkr_";
+use sindri_conformance::keys::hide_keys;
 
 /// Where commands are run: with the demonstration's addresses in the environment, as a user would set them.
 pub struct Shell {
@@ -53,26 +51,9 @@ fn quoted(word: &str) -> String {
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
-/// The key in a text, if there is one.
-pub fn key_in(text: &str) -> Option<&str> {
-    text.split_whitespace().find(|word| word.starts_with(KEY_START))
-}
-
-fn hide_keys(line: &str) -> String {
-    let hidden = |word: &str| if word.starts_with(KEY_START) { format!("{KEY_START}…") } else { word.to_owned() };
-    line.split(' ').map(hidden).collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_key_is_shown() {
-        let line = "generator default (7), its key, shown this once: brokkr_BRabc_secret";
-        assert_eq!(hide_keys(line), "generator default (7), its key, shown this once: brokkr_…");
-        assert_eq!(key_in(line), Some("brokkr_BRabc_secret"));
-    }
 
     #[test]
     fn a_word_that_a_shell_would_split_is_quoted() {

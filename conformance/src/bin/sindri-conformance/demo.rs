@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use sindri_cluster::program::{Ending, say};
 use sindri_cluster::{Cluster, Options, Provider};
+use sindri_conformance::keys::key_in;
 use sindri_conformance::process::Process;
 use sindri_conformance::site::{Broker, POLLING_INTERVAL, Site};
 use sindri_conformance::waiter::Waiter;
 use tokio::time::Instant;
 
-use crate::command::{Shell, key_in};
+use crate::command::Shell;
 use crate::hand::{EDIT, Gesture, Hand, LOOK, LOOK_AT_COLOUR, LOOK_AT_NAMESPACES, NAMESPACE, SETTINGS};
 use crate::{DemoFlags, prepare};
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use sindri_cluster::program::{Ending, say};
 use sindri_cluster::{Container, Home, Kind, Local, Provider, ProviderName, Sim};
 use sindri_conformance::binaries::Binaries;
-use sindri_conformance::{report, suite};
+use sindri_conformance::report;
+use sindri_conformance::suite::{self, Outcome};
 use sindri_world::scenario::{Library, Scenario};
 
 use crate::{RunFlags, prepare};
@@ -35,6 +36,9 @@ pub fn run(flags: &RunFlags) -> Result<(), Ending> {
         let case = suite::play(scenario, &library, &*provider, &binaries, &waiter);
         if let Some(code) = waiter.interrupted() {
             return Err(Ending::Interrupted(code));
+        }
+        if let Outcome::NotRun(why) = case.outcome {
+            return Err(Ending::NotRun(why));
         }
         say(report::line(&case));
         cases.push(case);

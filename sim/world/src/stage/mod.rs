@@ -33,6 +33,9 @@ pub enum Trouble {
     /// The stage can, and not with a cluster of this kind.
     #[error("not on this kind of cluster: {0}")]
     NotHere(&'static str),
+    /// This machine has not what it takes to have such a cluster.
+    #[error("{0}")]
+    NotRun(String),
     /// The story cannot be played.
     #[error("{0}")]
     Broken(String),
