@@ -22,7 +22,15 @@ const OBJECTS: usize = 1_000;
 /// As many as the agent has under way.
 pub const AT_ONCE: usize = 8;
 /// Rounds of all of them, whose medians count.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 3 * ORDERS.len();
+/// Everybody has each place in a round, and comes after everybody else, equally often: what the one before has left in the
+/// server's memory, or freed there, makes a difference.
+const ORDERS: [[Client; 4]; 4] = [
+    [Client::Bare, Client::Marked, Client::Agent, Client::Dutiful],
+    [Client::Marked, Client::Dutiful, Client::Bare, Client::Agent],
+    [Client::Dutiful, Client::Agent, Client::Marked, Client::Bare],
+    [Client::Agent, Client::Bare, Client::Dutiful, Client::Marked],
+];
 /// So that nobody is measured while others still look at what was done.
 const SETTLE: Duration = Duration::from_secs(1);
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -59,19 +67,13 @@ fn measure_sort(place: &Place<'_>, sort: &Sort, sheet: &mut Sheet) -> Result<(),
         // Whoever is asked first warms the server for the other.
         bare(hands, &(sort.parts)("warm"), Objects::AsDeclared).await?;
         let mut rounds = Vec::with_capacity(ROUNDS);
-        for round in 0..ROUNDS {
-            sleep(SETTLE).await;
-            let plain = bare(hands, &(sort.parts)(&format!("bare-{round}")), Objects::AsDeclared).await?;
-            sleep(SETTLE).await;
-            let marked = bare(hands, &(sort.parts)(&format!("marked-{round}")), Objects::Marked).await?;
-            sleep(SETTLE).await;
-            let name = format!("dutiful-{round}");
-            let dutiful = dutiful::apply(hands, &name, &(sort.parts)(&name)).await?.as_secs_f64();
-            sleep(SETTLE).await;
-            let stack = format!("apply-{round}");
-            let agent = by_agent(hands, &stack, &bundle(&(sort.parts)(&stack))).await?.as_secs_f64();
-            let (calls, bare) = (plain.calls.as_secs_f64(), plain.all.as_secs_f64());
-            rounds.push(Round { calls, bare, marked: marked.calls.as_secs_f64(), dutiful, agent });
+        for number in 0..ROUNDS {
+            let mut round = Round::default();
+            for client in ORDERS[number % ORDERS.len()] {
+                sleep(SETTLE).await;
+                round.take(client, number, hands, sort).await?;
+            }
+            rounds.push(round);
         }
         Ok(rounds)
     })?;
@@ -89,13 +91,53 @@ fn measure_sort(place: &Place<'_>, sort: &Sort, sheet: &mut Sheet) -> Result<(),
     Ok(())
 }
 
+/// Who applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Client {
+    Bare,
+    Marked,
+    Dutiful,
+    Agent,
+}
+
+impl Client {
+    /// What its objects are called after.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::Marked => "marked",
+            Self::Dutiful => "dutiful",
+            Self::Agent => "apply",
+        }
+    }
+}
+
 /// Seconds of one round.
+#[derive(Default)]
 struct Round {
     calls: f64,
     bare: f64,
     marked: f64,
     dutiful: f64,
     agent: f64,
+}
+
+impl Round {
+    /// Lets one of the clients apply.
+    async fn take(&mut self, client: Client, number: usize, hands: &Hands, sort: &Sort) -> Result<(), String> {
+        let name = format!("{}-{number}", client.name());
+        let parts = (sort.parts)(&name);
+        match client {
+            Client::Bare => {
+                let took = bare(hands, &parts, Objects::AsDeclared).await?;
+                (self.calls, self.bare) = (took.calls.as_secs_f64(), took.all.as_secs_f64());
+            }
+            Client::Marked => self.marked = bare(hands, &parts, Objects::Marked).await?.calls.as_secs_f64(),
+            Client::Dutiful => self.dutiful = dutiful::apply(hands, &name, &parts).await?.as_secs_f64(),
+            Client::Agent => self.agent = by_agent(hands, &name, &bundle(&parts)).await?.as_secs_f64(),
+        }
+        Ok(())
+    }
 }
 
 /// What a bare client sends.
@@ -137,4 +179,19 @@ async fn by_agent(hands: &Hands, stack: &str, bundle: &str) -> Result<Duration, 
     let took = hands.time_to_apply(revision).await?;
     hands.remove(stack).await?;
     Ok(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn everybody_has_each_place_and_comes_after_everybody_else_equally_often() {
+        let places: BTreeSet<_> = ORDERS.iter().flat_map(|order| order.iter().enumerate()).collect();
+        assert_eq!(places.len(), 16, "four clients in four places");
+        let pairs: BTreeSet<_> = ORDERS.iter().flat_map(|order| order.windows(2)).collect();
+        assert_eq!(pairs.len(), 12, "each after three others");
+    }
 }
