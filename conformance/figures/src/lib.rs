@@ -89,10 +89,12 @@ impl Sheet {
     }
 }
 
-/// The one in the middle; no number if there are none, which no bar takes for good.
+/// The one in the middle, or what is between two; no number if there are none, which no bar takes for good.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 0 { f64::midpoint(at(middle.wrapping_sub(1)), at(middle)) } else { at(middle) }
 }
 
 /// As many digits as say something.
@@ -130,6 +132,7 @@ mod tests {
     #[expect(clippy::float_cmp, reason = "the value is one of those that were given")]
     fn the_median_is_in_the_middle() {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(Vec::new()).is_nan());
     }
 

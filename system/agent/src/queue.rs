@@ -25,15 +25,16 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Asks for a pass of a stack. Nobody is woken by what was asked for already.
+    /// Asks for a pass of a stack. An event of one that is due already wakes nobody: there may be thousands. A poll always does,
+    /// because what may begin can have changed with it.
     pub fn ask(&self, stack: StackId, why: Why) {
-        let before = {
+        let is_due = {
             let mut due = self.lock();
             let before = due.get(&stack).copied();
             due.insert(stack, before.map_or(why, |before| before.max(why)));
-            before
+            before.is_some()
         };
-        if before.is_none_or(|before| before < why) {
+        if !is_due || why > Why::Seen {
             self.asked.notify_one();
         }
     }
@@ -88,15 +89,16 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_wakes_whoever_waits() {
+    fn events_of_a_stack_that_is_due_wake_nobody_and_polls_always_do() {
         let queue = Queue::default();
         let wakes = |why: Why| {
             queue.ask(stack('1'), why);
             queue.asked().now_or_never().is_some()
         };
-        assert!(wakes(Why::Poll));
-        assert!(!wakes(Why::Poll) && !wakes(Why::Seen));
-        assert!(wakes(Why::Changed), "it is more pressing than before");
+        assert!(wakes(Why::Seen));
+        assert!(!wakes(Why::Seen));
+        assert!(wakes(Why::Changed) && !wakes(Why::Seen));
+        assert!(wakes(Why::Changed) && wakes(Why::Poll), "it may have been due while nothing could begin");
         queue.begin(stack('1'));
         assert!(wakes(Why::Seen), "a pass has begun since");
     }

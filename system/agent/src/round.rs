@@ -71,6 +71,11 @@ impl Worker<'_> {
             self.agent.metrics.drifted(object.stack_id, known.drift.persistent(interval).is_some());
             // Whoever waits for the outcome does not wait until it was found out how everything is doing.
             let told = self.tell_outcome(&passed, &mut known).await;
+            if self.agent.cluster.stop.is_asked() {
+                // Nothing more can be asked of the cluster, and that is nothing to tell: the next process looks.
+                told.unwrap_or_else(|error| tracing::warn!("{error}"));
+                return (object.stack_id, known);
+            }
             if let Ok(passed) = &mut passed {
                 known.health.look(&self.agent.cluster, std::mem::take(&mut passed.present)).await;
             }

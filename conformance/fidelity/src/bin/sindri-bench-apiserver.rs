@@ -1,6 +1,6 @@
 //! `sindri-bench-apiserver`: the figures of the simulated API server.
 //!
-//! The exit codes are those of [`sindri_cluster::program`]; figures that could not be measured are something that failed.
+//! The exit codes are 0 when everything could be measured, 1 when something could not, 2 for a mistake of the user.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

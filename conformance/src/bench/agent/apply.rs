@@ -23,8 +23,8 @@ const OBJECTS: usize = 1_000;
 pub const AT_ONCE: usize = 8;
 /// Rounds of all of them, whose medians count.
 const ROUNDS: usize = 3 * ORDERS.len();
-/// Everybody has each place in a round, and comes after everybody else, equally often: what the one before has left in the
-/// server's memory, or freed there, makes a difference.
+/// In a round everybody has each place, and comes after everybody else, equally often: what the one before has left in the
+/// server's memory, or freed there, may make a difference.
 const ORDERS: [[Client; 4]; 4] = [
     [Client::Bare, Client::Marked, Client::Agent, Client::Dutiful],
     [Client::Marked, Client::Dutiful, Client::Bare, Client::Agent],
@@ -64,10 +64,11 @@ fn measure_sort(place: &Place<'_>, sort: &Sort, sheet: &mut Sheet) -> Result<(),
         hands::apply(&hands.cluster, &namespace_path(NAMESPACE), "", &namespace(NAMESPACE)).await?;
         // A server hears of rights as everybody hears of anything.
         sleep(SETTLE).await;
-        // Whoever is asked first warms the server for the other.
-        bare(hands, &(sort.parts)("warm"), Objects::AsDeclared).await?;
         let mut rounds = Vec::with_capacity(ROUNDS);
         for number in 0..ROUNDS {
+            // It does not count: it warms the server, and everybody who is first in a round comes after the same.
+            sleep(SETTLE).await;
+            bare(hands, &(sort.parts)(&format!("warm-{number}")), Objects::AsDeclared).await?;
             let mut round = Round::default();
             for client in ORDERS[number % ORDERS.len()] {
                 sleep(SETTLE).await;

@@ -1,7 +1,7 @@
 //! The conformance suite as a command, and a demonstration that needs nothing else installed.
 //!
-//! Here are the flags; the exit codes are those of [`sindri_cluster::program`], and a case that failed is something that failed.
-//! It has one thread.
+//! Here are the flags; the exit codes are those of [`sindri_cluster::program`]. Something that failed is also a case, and a figure
+//! that could not be measured for whatever reason. It has one thread.
 
 mod bench;
 mod command;

@@ -31,22 +31,32 @@ pub fn run(flags: &RunFlags) -> Result<(), Ending> {
     let default = if flags.cluster.is_none() { " (no --cluster was given)" } else { "" };
     let stories = if chosen.len() == 1 { "story" } else { "stories" };
     say(format!("{} {stories} on cluster {name}{default}", chosen.len()));
-    let mut cases = Vec::new();
+    let (mut cases, mut not_run) = (Vec::new(), None);
     for scenario in chosen {
         let case = suite::play(scenario, &library, &*provider, &binaries, &waiter);
         if let Some(code) = waiter.interrupted() {
             return Err(Ending::Interrupted(code));
         }
-        if let Outcome::NotRun(why) = case.outcome {
-            return Err(Ending::NotRun(why));
+        if let (true, Outcome::NotRun(why)) = (cases.is_empty(), &case.outcome) {
+            not_run = Some(why.clone());
         }
         say(report::line(&case));
         cases.push(case);
+        if not_run.is_some() {
+            break;
+        }
     }
-    say(report::summary(&cases));
+    if not_run.is_none() {
+        say(report::summary(&cases));
+    }
     json.write(&format!("{:#}\n", report::to_json(name, &cases)))?;
     junit.write(&report::to_junit(name, &cases))?;
-    if report::failures(&cases) == 0 { Ok(()) } else { Err(Ending::Told) }
+    match not_run {
+        // Where the first has no cluster, none has; where a later one has none, something broke.
+        Some(why) => Err(Ending::NotRun(why)),
+        None if report::failures(&cases) == 0 => Ok(()),
+        None => Err(Ending::Told),
+    }
 }
 
 fn nothing_chosen(flags: &RunFlags) -> Ending {
