@@ -94,7 +94,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
     let middle = values.len() / 2;
-    if values.len() % 2 == 0 { f64::midpoint(at(middle.wrapping_sub(1)), at(middle)) } else { at(middle) }
+    if values.len().is_multiple_of(2) { f64::midpoint(at(middle.wrapping_sub(1)), at(middle)) } else { at(middle) }
 }
 
 /// As many digits as say something.
