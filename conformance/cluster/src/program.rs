@@ -1,7 +1,8 @@
 //! How the programs around clusters speak, and how they end.
 //!
 //! Their exit codes are 0 when everything went well, 1 for what failed or differs, 2 for a mistake of the user, 3 for a kind
-//! of cluster that cannot run here, 128 and the number of the signal when one ended it.
+//! of cluster that cannot run here, 128 and the number of the signal when one ended it. Left out: their flags, and what they say
+//! of their progress.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,7 +1,6 @@
 //! `sindri-cluster`: starts, lists and ends clusters for people.
 //!
-//! Here are the flags and the exit codes: 0 when everything went well, 1 for what failed, 2 for what the user can put
-//! right, 3 for a kind of cluster that cannot run on this machine, 128 and the number of the signal when one ended it.
+//! Here are the flags; the exit codes are those of [`sindri_cluster::program`].
 
 mod build;
 mod down;
