@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// Identifies content; equal text has an equal checksum.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ pub struct Checksum(String);
 impl Checksum {
     /// The checksum of `text`, byte for byte.
     pub fn of(text: &str) -> Self {
-        Self(hex(&Sha256::digest(text.as_bytes())))
+        Self(sha256(text))
     }
 
     /// The hex digits.
@@ -29,8 +29,13 @@ impl fmt::Display for Checksum {
     }
 }
 
+/// The hex SHA-256 of `text`.
+pub(crate) fn sha256(text: &str) -> String {
+    hex(digest(&SHA256, text.as_bytes()).as_ref())
+}
+
 /// Lower-case hex digits of `bytes`.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {

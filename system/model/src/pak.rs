@@ -4,12 +4,11 @@
 
 use std::fmt;
 
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
 use crate::Entropy;
-use crate::checksum::hex;
+use crate::checksum::sha256;
 
 const PREFIX: &str = "brokkr";
 const SHORT_PREFIX: &str = "BR";
@@ -68,7 +67,7 @@ impl Pak {
 
     /// What to store.
     pub fn digest(&self) -> PakDigest {
-        PakDigest(hex(&Sha256::digest(self.long.as_bytes())))
+        PakDigest(sha256(&self.long))
     }
 
     /// Whether this key has the stored digest. Takes the same time for every wrong key.

@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use sindri_model::Checksum;
 
 use crate::ignore::Ignored;
 
@@ -43,14 +43,16 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Stands for the fields that we applied to an object, and when: the server takes a field from us as soon as anybody
 /// else gives it another value or takes it away, so that as long as this is the same, so is every declared value that is
-/// not left to others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fingerprint(Checksum);
+/// not left to others. It is compared with others of the same process only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint(u64);
 
 impl Fingerprint {
     /// Of fields, as the server writes them.
     pub fn new(time: &str, fields: &str) -> Self {
-        Self(Checksum::of(&format!("{time} {fields}")))
+        let mut hasher = DefaultHasher::new();
+        (time, fields).hash(&mut hasher);
+        Self(hasher.finish())
     }
 }
 
