@@ -1,6 +1,7 @@
 //! How often a stack had to be put right: what comes back again and again is told and put right ever more slowly.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sindri_model::ObjectKey;
@@ -24,7 +25,7 @@ pub struct Drift {
     /// Passes in a row that could not put right what was once applied.
     failed: usize,
     /// What was last found changed.
-    keys: Vec<ObjectKey>,
+    keys: Vec<Arc<ObjectKey>>,
     /// It is not to be put right.
     is_left: bool,
 }
@@ -42,7 +43,7 @@ pub enum Persistent {
 
 impl Drift {
     /// A pass found these changed, and has put them right unless they are to be left.
-    pub fn found(&mut self, keys: &[ObjectKey], is_left: bool) {
+    pub fn found(&mut self, keys: &[Arc<ObjectKey>], is_left: bool) {
         self.failed = 0;
         self.is_left = is_left && !keys.is_empty();
         if keys.is_empty() {
@@ -109,9 +110,9 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_secs(30);
 
-    fn keys() -> Vec<ObjectKey> {
+    fn keys() -> Vec<Arc<ObjectKey>> {
         let namespace = Some("shop".to_owned());
-        vec![ObjectKey { group: String::new(), kind: "ConfigMap".into(), namespace, name: "a".into() }]
+        vec![Arc::new(ObjectKey { group: String::new(), kind: "ConfigMap".into(), namespace, name: "a".into() })]
     }
 
     #[test]

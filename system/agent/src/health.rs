@@ -29,7 +29,7 @@ pub struct Present {
 /// How the objects of a stack are doing. All of it can be lost.
 #[derive(Debug, Default)]
 pub struct Health {
-    objects: BTreeMap<ObjectKey, Looked>,
+    objects: BTreeMap<Arc<ObjectKey>, Looked>,
     /// Why nobody can tell.
     unseen: Option<String>,
 }
@@ -44,8 +44,8 @@ impl Health {
     /// Looks at what has changed since the last time, and at the pods of what is not ready.
     pub async fn look(&mut self, cluster: &Cluster, present: Vec<Present>) {
         if !self.objects.is_empty() {
-            let there: BTreeSet<&ObjectKey> = present.iter().map(|present| &present.object.key).collect();
-            self.objects.retain(|key, _| there.contains(key));
+            let there: BTreeSet<&ObjectKey> = present.iter().map(|present| &*present.object.key).collect();
+            self.objects.retain(|key, _| there.contains(&**key));
         }
         let mut due = Vec::new();
         for Present { object, version, assessed } in present {
@@ -117,7 +117,10 @@ pub fn status(summary: &Summary) -> HealthStatus {
     }
 }
 
-async fn look_at(cluster: &Cluster, declared: Arc<DesiredObject>) -> Result<Option<(ObjectKey, Looked)>, ClusterError> {
+async fn look_at(
+    cluster: &Cluster,
+    declared: Arc<DesiredObject>,
+) -> Result<Option<(Arc<ObjectKey>, Looked)>, ClusterError> {
     let Some(object) = cluster.read(&declared.resource, &declared.key).await? else { return Ok(None) };
     let mut assessed = Assessed::of(&object, &[]);
     if assessed.health.state != State::Ready

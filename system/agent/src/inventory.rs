@@ -4,7 +4,9 @@
 //! the object was seen gone or seen to be someone else's. An entry never moves between chunks, so that no
 //! order of partial writes loses one. Left out: finding what no inventory knows (a sweep).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -21,53 +23,68 @@ pub const INVENTORY_LABEL: &str = "sindri.dev/inventory";
 const CHUNK_ENTRIES_MAX: usize = 1_000;
 
 /// One object that is ours, or may become so at any moment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Which object.
-    pub key: ObjectKey,
+    pub key: Arc<ObjectKey>,
     /// Where to find it.
-    pub resource: Resource,
+    pub resource: Arc<Resource>,
     /// Its identity, once it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
 }
 
 /// Entries as they are written. There are thousands of them, of few kinds: what they share is written once.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Kept {
-    /// Objects of one kind: their namespaces, names and identities. Group and kind of their keys are those of the resource.
-    Together { resource: Resource, objects: Vec<(Option<String>, String, Option<String>)> },
+enum Kept<'a> {
+    /// Objects of one kind. Group and kind of their keys are those of the resource.
+    Together { resource: Cow<'a, Resource>, objects: Vec<KeptObject<'a>> },
     /// One by itself, as earlier agents wrote them all.
-    Alone(Entry),
+    Alone {
+        key: Cow<'a, ObjectKey>,
+        resource: Cow<'a, Resource>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        uid: Option<Cow<'a, str>>,
+    },
 }
 
-impl Kept {
-    fn all<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Self> {
-        let mut together: BTreeMap<&Resource, Vec<_>> = BTreeMap::new();
+/// A namespace, a name and an identity.
+type KeptObject<'a> = (Option<Cow<'a, str>>, Cow<'a, str>, Option<Cow<'a, str>>);
+
+impl<'a> Kept<'a> {
+    fn all(entries: impl Iterator<Item = &'a Entry>) -> Vec<Self> {
+        let mut together: BTreeMap<&Resource, Vec<KeptObject<'_>>> = BTreeMap::new();
         let mut kept = Vec::new();
         for Entry { key, resource, uid } in entries {
+            let uid = uid.as_deref().map(Cow::Borrowed);
             if (&key.group, &key.kind) == (&resource.group, &resource.kind) {
-                let object = (key.namespace.clone(), key.name.clone(), uid.clone());
-                together.entry(resource).or_default().push(object);
+                let namespace = key.namespace.as_deref().map(Cow::Borrowed);
+                together.entry(resource).or_default().push((namespace, Cow::Borrowed(&key.name), uid));
             } else {
-                kept.push(Self::Alone(Entry { key: key.clone(), resource: resource.clone(), uid: uid.clone() }));
+                kept.push(Self::Alone { key: Cow::Borrowed(key), resource: Cow::Borrowed(resource), uid });
             }
         }
         kept.extend(
-            together.into_iter().map(|(resource, objects)| Self::Together { resource: resource.clone(), objects }),
+            together
+                .into_iter()
+                .map(|(resource, objects)| Self::Together { resource: Cow::Borrowed(resource), objects }),
         );
         kept
     }
 
     fn into_entries(self) -> Vec<Entry> {
         let (resource, objects) = match self {
-            Self::Together { resource, objects } => (resource, objects),
-            Self::Alone(entry) => return vec![entry],
+            Self::Together { resource, objects } => (Arc::new(resource.into_owned()), objects),
+            Self::Alone { key, resource, uid } => {
+                let (key, resource) = (Arc::new(key.into_owned()), Arc::new(resource.into_owned()));
+                return vec![Entry { key, resource, uid: uid.map(Cow::into_owned) }];
+            }
         };
-        let entry = |(namespace, name, uid)| {
+        let entry = |(namespace, name, uid): KeptObject<'_>| {
             let (group, kind) = (resource.group.clone(), resource.kind.clone());
-            Entry { key: ObjectKey { group, kind, namespace, name }, resource: resource.clone(), uid }
+            let (namespace, name) = (namespace.map(Cow::into_owned), name.into_owned());
+            let key = Arc::new(ObjectKey { group, kind, namespace, name });
+            Entry { key, resource: resource.clone(), uid: uid.map(Cow::into_owned) }
         };
         objects.into_iter().map(entry).collect()
     }
@@ -85,7 +102,7 @@ pub struct Position {
 /// The inventory of one stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    chunks: Vec<BTreeMap<ObjectKey, Entry>>,
+    chunks: Vec<BTreeMap<Arc<ObjectKey>, Entry>>,
     /// The highest revision that was ever begun here.
     pub begun: Option<Position>,
     /// The last revision of which every write succeeded.
@@ -149,24 +166,24 @@ impl Inventory {
     }
 }
 
-fn config_maps() -> Resource {
-    Resource {
+fn config_maps() -> Arc<Resource> {
+    Arc::new(Resource {
         group: String::new(),
         version: "v1".into(),
         kind: "ConfigMap".into(),
         plural: "configmaps".into(),
         namespaced: true,
-    }
+    })
 }
 
-fn namespaces() -> Resource {
-    Resource {
+fn namespaces() -> Arc<Resource> {
+    Arc::new(Resource {
         group: String::new(),
         version: "v1".into(),
         kind: "Namespace".into(),
         plural: "namespaces".into(),
         namespaced: false,
-    }
+    })
 }
 
 fn chunk_key(home: &str, stack: StackId, index: usize) -> ObjectKey {
@@ -210,7 +227,7 @@ pub async fn load(cluster: &Cluster, stack: StackId) -> Result<Inventory, Invent
 fn read_chunk(config_map: &Value, inventory: &mut Inventory) -> Result<(), String> {
     let data = |field: &str| config_map["data"][field].as_str().ok_or(format!("data.{field} is missing"));
     let index: usize = data("index")?.parse().map_err(|error| format!("data.index: {error}"))?;
-    let entries: Vec<Kept> =
+    let entries: Vec<Kept<'_>> =
         serde_json::from_str(data("entries")?).map_err(|error| format!("data.entries: {error}"))?;
     if index == 0 {
         inventory.begun = serde_json::from_str(data("begun")?).map_err(|error| format!("data.begun: {error}"))?;
@@ -293,7 +310,7 @@ mod tests {
             namespace: Some("shop".into()),
             name: format!("object-{number}"),
         };
-        Entry { key, resource: config_maps(), uid: None }
+        Entry { key: Arc::new(key), resource: config_maps(), uid: None }
     }
 
     fn reread(stack: StackId, inventory: &Inventory) -> Inventory {
@@ -321,12 +338,17 @@ mod tests {
         let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
         let known = Entry { uid: Some("7".into()), ..entry(1) };
         let of_the_cluster = Entry {
-            key: ObjectKey { group: String::new(), kind: "Namespace".into(), namespace: None, name: "shop".into() },
+            key: Arc::new(ObjectKey {
+                group: String::new(),
+                kind: "Namespace".into(),
+                namespace: None,
+                name: "shop".into(),
+            }),
             resource: namespaces(),
             uid: None,
         };
         let mut renamed = entry(2);
-        renamed.key.kind = "Renamed".into();
+        Arc::make_mut(&mut renamed.key).kind = "Renamed".into();
         let mut inventory = Inventory::default();
         [entry(0), known, of_the_cluster, renamed].into_iter().for_each(|entry| inventory.put(entry));
         assert_eq!(reread(stack, &inventory), inventory);

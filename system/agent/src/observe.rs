@@ -31,9 +31,9 @@ pub struct DesiredObject {
     /// Its place in the bundle.
     pub document: usize,
     /// Which object; the namespace is filled in.
-    pub key: ObjectKey,
+    pub key: Arc<ObjectKey>,
     /// Where it goes.
-    pub resource: Resource,
+    pub resource: Arc<Resource>,
     /// What is applied.
     pub manifest: Value,
     /// What of it is left to others once it is there.
@@ -65,7 +65,7 @@ pub enum Goal {
 }
 
 /// The live objects that the plan asks about, by key. A key that was looked up and is missing here is absent.
-pub type LiveSet = BTreeMap<ObjectKey, LiveObject>;
+pub type LiveSet = BTreeMap<Arc<ObjectKey>, LiveObject>;
 
 /// Why nothing can be said about a stack.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -119,8 +119,8 @@ pub async fn desired(
 fn make(
     object: &DeploymentObject,
     item: DeclaredObject,
-    key: ObjectKey,
-    resource: Resource,
+    key: Arc<ObjectKey>,
+    resource: Arc<Resource>,
     ignore: &str,
 ) -> Result<DesiredObject, String> {
     let DeclaredObject { document, mut manifest, .. } = item;
@@ -164,17 +164,17 @@ async fn place(
     cluster: &Cluster,
     item: &DeclaredObject,
     bundle: &[DeclaredObject],
-) -> Result<Result<(ObjectKey, Resource), String>, ClusterError> {
+) -> Result<Result<(Arc<ObjectKey>, Arc<Resource>), String>, ClusterError> {
     let served = cluster.resource(&item.key.group, &item.version, &item.key.kind).await?;
     // A definition in the same bundle says what the cluster will serve once it is applied.
-    let Some(resource) = served.or_else(|| defined_in(bundle, item)) else {
+    let Some(resource) = served.or_else(|| defined_in(bundle, item).map(Arc::new)) else {
         let api_version = item.manifest["apiVersion"].as_str().unwrap_or_default();
         return Ok(Err(format!("{}: the cluster does not serve this kind in {api_version}", item.key)));
     };
     let mut key = item.key.clone();
-    if resource.namespaced {
-        key.namespace.get_or_insert_with(|| cluster.scope().unwrap_or(DEFAULT_NAMESPACE).to_owned());
-    } else if key.namespace.is_some() {
+    if resource.namespaced && key.namespace.is_none() {
+        Arc::make_mut(&mut key).namespace = Some(cluster.scope().unwrap_or(DEFAULT_NAMESPACE).to_owned());
+    } else if !resource.namespaced && key.namespace.is_some() {
         return Ok(Err(format!("{key}: this kind has no namespaces; leave metadata.namespace out")));
     }
     if let Some(scope) = cluster.scope().filter(|scope| key.namespace.as_deref() != Some(scope)) {
@@ -209,20 +209,20 @@ pub async fn live(
     desired: &Desired,
     inventory: &Inventory,
 ) -> Result<LiveSet, ClusterError> {
-    let mut wanted: BTreeMap<&ObjectKey, &Resource> = BTreeMap::new();
-    wanted.extend(inventory.entries().map(|entry| (&entry.key, &entry.resource)));
+    let mut wanted: BTreeMap<&ObjectKey, &Arc<Resource>> = BTreeMap::new();
+    wanted.extend(inventory.entries().map(|entry| (&*entry.key, &entry.resource)));
     if let Goal::Present(objects) = &desired.goal {
-        wanted.extend(objects.iter().map(|object| (&object.key, &object.resource)));
+        wanted.extend(objects.iter().map(|object| (&*object.key, &object.resource)));
     }
     let mut live = LiveSet::new();
-    let mut unlisted: BTreeSet<&Resource> = BTreeSet::new();
+    let mut unlisted: BTreeSet<&Arc<Resource>> = BTreeSet::new();
     // One by one: collecting would sort thousands of which few differ.
-    let mut kinds: BTreeSet<&Resource> = BTreeSet::new();
+    let mut kinds: BTreeSet<&Arc<Resource>> = BTreeSet::new();
     kinds.extend(wanted.values());
     for known in kinds {
         // A kind that no version serves any more has no objects.
         let Some(resource) = cluster.resource_in_any_version(known).await? else { continue };
-        let is_wanted = |object: &LiveObject| wanted.contains_key(&object.key);
+        let is_wanted = |object: &LiveObject| wanted.contains_key(&*object.key);
         let labelled = match watches.select(&resource, is_wanted) {
             Some(labelled) => labelled,
             None => match cluster.marked(&resource).await {
@@ -238,10 +238,11 @@ pub async fn live(
         };
         live.extend(labelled.into_iter().map(|object| (object.key.clone(), object)));
     }
-    let is_unseen = |key: &ObjectKey, known: &Resource| {
+    let is_unseen = |key: &ObjectKey, known: &Arc<Resource>| {
         !live.contains_key(key) && (unlisted.contains(known) || inventory.get(key).is_some())
     };
-    let unseen: Vec<_> = wanted.into_iter().filter(|(key, known)| is_unseen(key, known)).collect();
+    let unseen = wanted.into_iter().filter(|(key, known)| is_unseen(key, known));
+    let unseen: Vec<(&ObjectKey, &Resource)> = unseen.map(|(key, known)| (key, &**known)).collect();
     let read = |(key, known)| async move {
         match cluster.resource_in_any_version(known).await? {
             Some(resource) => cluster.metadata(&resource, key).await,

@@ -1,6 +1,7 @@
 //! One pass of one stack: observe, plan, act.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sindri_model::wire::DeploymentObject;
@@ -54,15 +55,15 @@ impl StackMemory {
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
     /// These are being deleted, and nothing more can be done until they are gone.
-    pub leaving: Vec<ObjectKey>,
+    pub leaving: Vec<Arc<ObjectKey>>,
     /// These were not as this revision had left them.
-    pub drifted: Vec<ObjectKey>,
+    pub drifted: Vec<Arc<ObjectKey>>,
     /// What waits for an approval.
     pub held: Option<HeldBack>,
     /// What is there of what is declared.
     pub present: Vec<Present>,
     /// Fields that something in the cluster rewrites whenever they are applied.
-    pub rewritten: Vec<(ObjectKey, String)>,
+    pub rewritten: Vec<(Arc<ObjectKey>, String)>,
 }
 
 /// Why one pass of one stack did not reach its goal.
@@ -228,7 +229,7 @@ fn announce(desired: &Desired, plan: &Plan) {
 }
 
 /// Which version of each declared object is there now.
-fn present(desired: &Desired, live: &LiveSet, applied: &BTreeMap<ObjectKey, Applied>) -> Vec<Present> {
+fn present(desired: &Desired, live: &LiveSet, applied: &BTreeMap<Arc<ObjectKey>, Applied>) -> Vec<Present> {
     let objects = match &desired.goal {
         Goal::Present(objects) => objects.as_slice(),
         Goal::Removed => &[],
@@ -245,7 +246,7 @@ fn present(desired: &Desired, live: &LiveSet, applied: &BTreeMap<ObjectKey, Appl
 }
 
 /// Where what is in place is not what was applied.
-fn rewritten(settled: &Settled) -> impl Iterator<Item = (ObjectKey, String)> {
+fn rewritten(settled: &Settled) -> impl Iterator<Item = (Arc<ObjectKey>, String)> {
     settled.objects.iter().filter_map(|(key, applied)| Some((key.clone(), applied.rewritten.clone()?)))
 }
 
@@ -254,7 +255,7 @@ fn settle(
     desired: &Desired,
     before: Option<Settled>,
     live: &LiveSet,
-    applied: BTreeMap<ObjectKey, Applied>,
+    applied: BTreeMap<Arc<ObjectKey>, Applied>,
 ) -> Settled {
     let mut objects =
         before.filter(|before| before.revision == desired.revision).map_or_else(BTreeMap::new, |before| before.objects);

@@ -22,7 +22,7 @@ impl Revision {
     /// Reads what the broker sent.
     pub fn read(object: DeploymentObject) -> Self {
         let bundle = parse(&object).ok();
-        let keys = |bundle: &Bundle| bundle.objects().iter().map(|object| Arc::new(object.key.clone())).collect();
+        let keys = |bundle: &Bundle| bundle.objects().iter().map(|object| object.key.clone()).collect();
         Self { declared: bundle.as_ref().map(keys), bundle: Mutex::new(bundle), object }
     }
 

@@ -4,7 +4,7 @@
 //! anything is concluded from it. Memory grows with what is ours, not with what is in the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -25,7 +25,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The objects that carry our label, by kind.
 #[derive(Default)]
 pub struct Watches {
-    kinds: Mutex<BTreeMap<Resource, Kind>>,
+    kinds: Mutex<BTreeMap<Arc<Resource>, Kind>>,
     asked: Notify,
 }
 
@@ -38,7 +38,7 @@ struct Kind {
     is_current: bool,
     /// Up to which version everything has been heard.
     heard: String,
-    objects: BTreeMap<ObjectKey, LiveObject>,
+    objects: BTreeMap<Arc<ObjectKey>, LiveObject>,
 }
 
 /// What was heard of an object.
@@ -57,7 +57,7 @@ enum Ended {
 }
 
 impl Watches {
-    fn want(&self, resource: &Resource) {
+    fn want(&self, resource: &Arc<Resource>) {
         let mut kinds = self.lock();
         if !kinds.contains_key(resource) {
             kinds.insert(resource.clone(), Kind::default());
@@ -67,7 +67,7 @@ impl Watches {
 
     /// The objects of a kind that carry our label and are meant; `None` if that is not known now. From then on the kind is
     /// watched.
-    pub fn select(&self, resource: &Resource, is_meant: impl Fn(&LiveObject) -> bool) -> Option<Vec<LiveObject>> {
+    pub fn select(&self, resource: &Arc<Resource>, is_meant: impl Fn(&LiveObject) -> bool) -> Option<Vec<LiveObject>> {
         self.want(resource);
         let kinds = self.lock();
         let kind = kinds.get(resource).filter(|kind| kind.is_current)?;
@@ -90,7 +90,7 @@ impl Watches {
         }
     }
 
-    fn unwatched(&self) -> Vec<Resource> {
+    fn unwatched(&self) -> Vec<Arc<Resource>> {
         let mut kinds = self.lock();
         let unwatched = kinds.iter_mut().filter(|(_, kind)| !kind.is_watched);
         unwatched
@@ -102,7 +102,7 @@ impl Watches {
     }
 
     /// Until the cluster no longer serves the kind.
-    async fn watch(&self, resource: Resource, cluster: &Cluster, queue: &Queue) {
+    async fn watch(&self, resource: Arc<Resource>, cluster: &Cluster, queue: &Queue) {
         let mut pause = PAUSE_FIRST;
         loop {
             match self.follow(&resource, cluster, queue).await {
@@ -121,7 +121,7 @@ impl Watches {
         }
     }
 
-    async fn follow(&self, resource: &Resource, cluster: &Cluster, queue: &Queue) -> Result<Ended, ClusterError> {
+    async fn follow(&self, resource: &Arc<Resource>, cluster: &Cluster, queue: &Queue) -> Result<Ended, ClusterError> {
         let listed = cluster.marked(resource).await;
         let (objects, mut version) = match listed {
             Ok(listed) => listed,
@@ -157,7 +157,7 @@ impl Watches {
     /// One watch, until the server ends it.
     async fn listen(
         &self,
-        resource: &Resource,
+        resource: &Arc<Resource>,
         cluster: &Cluster,
         queue: &Queue,
         version: &mut String,
@@ -177,11 +177,11 @@ impl Watches {
     }
 
     /// Takes in a whole list.
-    fn renew(&self, resource: &Resource, objects: Vec<LiveObject>, version: &str, queue: &Queue) {
-        let listed: BTreeSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
+    fn renew(&self, resource: &Arc<Resource>, objects: Vec<LiveObject>, version: &str, queue: &Queue) {
+        let listed: BTreeSet<&ObjectKey> = objects.iter().map(|object| &*object.key).collect();
         let known: Vec<LiveObject> =
             self.lock().get(resource).map(|kind| kind.objects.values().cloned().collect()).unwrap_or_default();
-        for object in known.into_iter().filter(|object| !listed.contains(&object.key)) {
+        for object in known.into_iter().filter(|object| !listed.contains(&*object.key)) {
             // It was gone when the list was made, if it was there before.
             self.note(resource, LiveObject { version: version.to_owned(), ..object }, Is::Gone, queue);
         }
@@ -194,7 +194,7 @@ impl Watches {
 
     /// Takes in one object, and asks for a pass of the stacks to which its change may matter. What is older than what was
     /// learnt from an answer is no news.
-    fn note(&self, resource: &Resource, object: LiveObject, is: Is, queue: &Queue) {
+    fn note(&self, resource: &Arc<Resource>, object: LiveObject, is: Is, queue: &Queue) {
         let mut kinds = self.lock();
         let Some(kind) = kinds.get_mut(resource) else { return };
         let before = kind.objects.get(&object.key);
@@ -229,19 +229,19 @@ impl Watches {
         }
     }
 
-    fn heard(&self, resource: &Resource, version: &str) {
+    fn heard(&self, resource: &Arc<Resource>, version: &str) {
         if let Some(kind) = self.lock().get_mut(resource) {
             version.clone_into(&mut kind.heard);
         }
     }
 
-    fn set_current(&self, resource: &Resource, is_current: bool) {
+    fn set_current(&self, resource: &Arc<Resource>, is_current: bool) {
         if let Some(kind) = self.lock().get_mut(resource) {
             kind.is_current = is_current;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Resource, Kind>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<Resource>, Kind>> {
         // Nothing here can be left half done.
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -258,9 +258,9 @@ mod tests {
     use super::*;
     use crate::marks::Marks;
 
-    fn config_maps() -> Resource {
+    fn config_maps() -> Arc<Resource> {
         let (group, version, plural, kind) = (String::new(), "v1".into(), "configmaps".into(), "ConfigMap".into());
-        Resource { group, version, plural, kind, namespaced: true }
+        Arc::new(Resource { group, version, plural, kind, namespaced: true })
     }
 
     fn stack() -> StackId {
@@ -276,7 +276,7 @@ mod tests {
         };
         let (uid, version, resource) = ("7".to_owned(), version.to_owned(), config_maps());
         let marks = Marks { label: Some(stack().to_string()), ..Marks::of(&json!({})) };
-        LiveObject { key, resource, uid, version, ours: None, marks, owned: false, deleting: false }
+        LiveObject { key: Arc::new(key), resource, uid, version, ours: None, marks, owned: false, deleting: false }
     }
 
     /// The version that is known of the one object, after a list at version 5 in which it had version 3.

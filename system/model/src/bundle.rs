@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,8 +60,8 @@ impl fmt::Display for ObjectKey {
 pub struct DeclaredObject {
     /// The document it came from, counted from 1.
     pub document: usize,
-    /// Which object.
-    pub key: ObjectKey,
+    /// Which object; whoever notes it shares it.
+    pub key: Arc<ObjectKey>,
     /// The version part of `apiVersion`.
     pub version: String,
     /// The whole manifest.
@@ -101,7 +102,7 @@ pub enum BundleFault {
     #[error("{key} is declared twice, in documents {first} and {second}")]
     Twice {
         /// The object.
-        key: ObjectKey,
+        key: Arc<ObjectKey>,
         /// The earlier document.
         first: usize,
         /// The later one.
@@ -177,7 +178,7 @@ fn declared(manifest: Value, document: usize) -> Result<DeclaredObject, String> 
         Some((group, version)) => (group.to_owned(), version.to_owned()),
         None => (String::new(), api_version),
     };
-    let key = ObjectKey { group, kind, namespace: text(&metadata["namespace"]), name };
+    let key = Arc::new(ObjectKey { group, kind, namespace: text(&metadata["namespace"]), name });
     Ok(DeclaredObject { document, key, version, manifest })
 }
 

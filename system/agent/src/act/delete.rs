@@ -1,6 +1,7 @@
 //! Deletes, after every write: by identity, and seen gone before what they live in goes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use sindri_model::ObjectKey;
 
@@ -74,12 +75,12 @@ impl Executor<'_> {
         }
     }
 
-    async fn still_there<'a>(&self, deletes: &[&'a Delete]) -> Result<BTreeSet<ObjectKey>, ClusterError> {
+    async fn still_there<'a>(&self, deletes: &[&'a Delete]) -> Result<BTreeSet<Arc<ObjectKey>>, ClusterError> {
         let look = |delete: &'a Delete| async move {
             let live = self.cluster.metadata(&delete.entry.resource, &delete.entry.key).await?;
             Ok(live.filter(|live| live.uid == delete.uid).map(|_| delete.entry.key.clone()))
         };
-        let seen: Vec<Result<Option<ObjectKey>, ClusterError>> = at_once(deletes.to_vec(), look).await;
+        let seen: Vec<Result<Option<Arc<ObjectKey>>, ClusterError>> = at_once(deletes.to_vec(), look).await;
         seen.into_iter().filter_map(Result::transpose).collect()
     }
 }

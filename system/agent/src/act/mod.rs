@@ -13,6 +13,7 @@ mod write;
 pub use strangers::strangers;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryFutureExt;
@@ -47,13 +48,13 @@ pub enum ActError {
     #[error("{key} was applied and is still not served after {} s", SERVED_WAIT_MAX.as_secs())]
     NotServed {
         /// The definition.
-        key: ObjectKey,
+        key: Arc<ObjectKey>,
     },
     /// An object that is to be replaced was deleted and did not go.
     #[error("{key} is being replaced: it was deleted and is not gone after {} s; it is made anew once it is", GONE_WAIT_MAX.as_secs())]
     NotReplaced {
         /// The object.
-        key: ObjectKey,
+        key: Arc<ObjectKey>,
     },
     /// Some deletes failed; the others were carried out.
     #[error("{} objects could not be deleted: {}", .0.len(), list(.0))]
@@ -76,9 +77,9 @@ pub enum NotDeleted {
     #[error("{key} is kept: it holds {held}, which is not of this stack")]
     HoldsOthers {
         /// The namespace or the definition.
-        key: ObjectKey,
+        key: Arc<ObjectKey>,
         /// One of the objects.
-        held: ObjectKey,
+        held: Arc<ObjectKey>,
     },
 }
 
@@ -90,11 +91,11 @@ fn list<E: std::fmt::Display>(errors: &[E]) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Each object that was written, or found unchanged, as the server gave it back.
-    pub applied: BTreeMap<ObjectKey, Applied>,
+    pub applied: BTreeMap<Arc<ObjectKey>, Applied>,
     /// Deleted, and not gone yet.
-    pub leaving: Vec<ObjectKey>,
+    pub leaving: Vec<Arc<ObjectKey>>,
     /// Compared, and not as they were declared.
-    pub drifted: Vec<ObjectKey>,
+    pub drifted: Vec<Arc<ObjectKey>>,
 }
 
 /// Carries out the plans of one stack.

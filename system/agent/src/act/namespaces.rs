@@ -1,6 +1,7 @@
 //! Namespaces that a pass made, and takes back when a later step fails.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use sindri_model::ObjectKey;
 
@@ -10,8 +11,8 @@ use crate::plan::{Stage, Write};
 
 /// A namespace that did not exist before this pass.
 pub struct NewNamespace {
-    key: ObjectKey,
-    resource: Resource,
+    key: Arc<ObjectKey>,
+    resource: Arc<Resource>,
     uid: String,
 }
 

@@ -20,7 +20,7 @@ impl Executor<'_> {
             return Err(refused.hinted("it is not replaced: what it holds would go with it"));
         }
         let Some(live) = self.cluster.metadata(&object.resource, &object.key).await? else { return Err(refused) };
-        let key = ObjectKey { name: CHECK_NAME.to_owned(), ..object.key.clone() };
+        let key = ObjectKey { name: CHECK_NAME.to_owned(), ..ObjectKey::clone(&object.key) };
         let mut manifest = object.manifest.clone();
         manifest["metadata"]["name"] = json!(CHECK_NAME);
         match self.cluster.apply_unseen(&Patch::new(&object.resource, &key, &manifest), Mode::DryRun).await {

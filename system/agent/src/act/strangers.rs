@@ -1,6 +1,7 @@
 //! What of others lives in a namespace, or is an instance of a definition: deleting those would delete it too.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use sindri_model::ObjectKey;
 
@@ -13,7 +14,7 @@ use crate::plan::{Delete, Stage};
 const STRANGERS_MAX: usize = 100;
 
 impl Executor<'_> {
-    pub(super) async fn strangers(&self, delete: &Delete) -> Result<Vec<ObjectKey>, ClusterError> {
+    pub(super) async fn strangers(&self, delete: &Delete) -> Result<Vec<Arc<ObjectKey>>, ClusterError> {
         strangers(self.cluster, self.inventory, delete).await
     }
 }
@@ -23,7 +24,7 @@ pub async fn strangers(
     cluster: &Cluster,
     inventory: &Inventory,
     delete: &Delete,
-) -> Result<Vec<ObjectKey>, ClusterError> {
+) -> Result<Vec<Arc<ObjectKey>>, ClusterError> {
     let key = &delete.entry.key;
     match Stage::of(key) {
         Stage::Namespaces => in_namespace(cluster, inventory, &key.name, &BTreeSet::new()).await,
@@ -36,13 +37,13 @@ async fn of_definition(
     cluster: &Cluster,
     inventory: &Inventory,
     delete: &Delete,
-) -> Result<Vec<ObjectKey>, ClusterError> {
+) -> Result<Vec<Arc<ObjectKey>>, ClusterError> {
     let definition = cluster.read(&delete.entry.resource, &delete.entry.key).await?.unwrap_or_default();
     let versions = definition["spec"]["versions"].as_array().cloned().unwrap_or_default();
     let served = versions.iter().find(|version| version["served"] == true);
     let version = served.and_then(|version| version["name"].as_str()).unwrap_or_default();
     let Some(kind) = Resource::defined_by(&definition, version) else { return Ok(Vec::new()) };
-    let instances = cluster.instances(&kind).await?;
+    let instances = cluster.instances(&Arc::new(kind)).await?;
     let strangers = instances.into_iter().map(|object| object.key).filter(|key| inventory.get(key).is_none());
     Ok(sorted(strangers))
 }
@@ -54,7 +55,7 @@ pub async fn in_namespace(
     inventory: &Inventory,
     namespace: &str,
     ours: &BTreeSet<&str>,
-) -> Result<Vec<ObjectKey>, ClusterError> {
+) -> Result<Vec<Arc<ObjectKey>>, ClusterError> {
     let is_strange = |object: &LiveObject| {
         let is_known = ours.contains(object.uid.as_str()) || inventory.get(&object.key).is_some();
         !is_known && !object.owned && !is_made_by_the_cluster(&object.key)
@@ -70,8 +71,8 @@ pub async fn in_namespace(
     Ok(sorted(strangers.into_iter()))
 }
 
-fn sorted(keys: impl Iterator<Item = ObjectKey>) -> Vec<ObjectKey> {
-    let keys: BTreeSet<ObjectKey> = keys.collect();
+fn sorted(keys: impl Iterator<Item = Arc<ObjectKey>>) -> Vec<Arc<ObjectKey>> {
+    let keys: BTreeSet<Arc<ObjectKey>> = keys.collect();
     keys.into_iter().take(STRANGERS_MAX).collect()
 }
 

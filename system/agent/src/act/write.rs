@@ -1,9 +1,9 @@
 //! Writes: namespaces and definitions, then the rest once all of it was found valid, stage by stage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
-use sindri_model::ObjectKey;
 
 use super::namespaces::NewNamespace;
 use super::patience::Patience;
@@ -72,25 +72,28 @@ impl Executor<'_> {
     async fn apply_all<'a>(&self, together: Vec<Ready<'a>>, done: &mut Done) -> Result<(), ActError> {
         let has_failed = AtomicBool::new(false);
         let mut failed: Option<ActError> = None;
+        // While others are under way: afterwards somebody would wait for it.
+        let applied = Mutex::new(&mut done.applied);
         let apply = |ready: Ready<'a>| {
-            let has_failed = &has_failed;
+            let (has_failed, applied) = (&has_failed, &applied);
             async move {
                 if has_failed.load(Ordering::Relaxed) {
                     return None;
                 }
-                let applied = self.apply(&ready).await;
-                has_failed.fetch_or(applied.is_err(), Ordering::Relaxed);
-                Some((&ready.write.object.key, applied))
+                let key = &ready.write.object.key;
+                let ended = self.apply(&ready).await.map(|one| {
+                    // An insertion cannot be left half done.
+                    applied.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), one);
+                });
+                has_failed.fetch_or(ended.is_err(), Ordering::Relaxed);
+                Some((key, ended))
             }
         };
         let mut written = Vec::with_capacity(together.len());
         for ended in at_once(together, apply).await {
             match (ended, &mut failed) {
                 (None, _) => {}
-                (Some((key, Ok(applied))), _) => {
-                    written.push(key);
-                    done.applied.insert(key.clone(), applied);
-                }
+                (Some((key, Ok(()))), _) => written.push(key),
                 (Some((_, Err(ActError::Write(more)))), Some(ActError::Write(errors))) => errors.extend(more),
                 (Some((_, Err(_))), Some(_)) => {}
                 (Some((_, Err(error))), None) => failed = Some(error),
@@ -186,7 +189,7 @@ impl Executor<'_> {
 }
 
 /// The first of many, and how many more there are: a pass may write thousands.
-fn some_of(keys: &[&ObjectKey]) -> String {
+fn some_of<K: ToString>(keys: &[K]) -> String {
     let named = keys.iter().take(NAMED_MAX).map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match keys.len().saturating_sub(NAMED_MAX) {
         0 => named,
@@ -204,6 +207,8 @@ fn is_established(definition: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use sindri_model::ObjectKey;
+
     use super::*;
 
     #[test]

@@ -3,6 +3,7 @@
 //! A group whose server does not answer is kept apart from one that is not there: nothing is concluded from its absence.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -90,13 +91,13 @@ type Versions = Vec<(String, Served)>;
 /// What a version of a group serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Served {
-    Kinds(Vec<Resource>),
+    Kinds(Vec<Arc<Resource>>),
     /// That was not said: the server of the group did not answer, or lists only groups.
     Unsaid,
 }
 
 impl Discovery {
-    fn find(&self, group: &str, version: &str, kind: &str) -> Option<Resource> {
+    fn find(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>> {
         match self.served(group, version)? {
             Served::Kinds(resources) => resources.iter().find(|resource| resource.kind == kind).cloned(),
             Served::Unsaid => None,
@@ -107,7 +108,7 @@ impl Discovery {
         self.known.get(group)?.iter().find(|(known, _)| known == version).map(|(_, served)| served)
     }
 
-    fn note(&mut self, group: &str, version: &str, kinds: &[Resource]) {
+    fn note(&mut self, group: &str, version: &str, kinds: &[Arc<Resource>]) {
         let versions = self.known.get_mut(group).into_iter().flatten();
         for (_, served) in versions.filter(|(known, _)| known == version) {
             *served = Served::Kinds(kinds.to_vec());
@@ -124,7 +125,12 @@ impl Discovery {
 
 impl Cluster {
     /// The resource of a kind; `None` when the cluster answers that it does not serve it.
-    pub async fn resource(&self, group: &str, version: &str, kind: &str) -> Result<Option<Resource>, ClusterError> {
+    pub async fn resource(
+        &self,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Result<Option<Arc<Resource>>, ClusterError> {
         let known = self.discovery.lock().await.find(group, version, kind);
         if known.is_some() {
             return Ok(known);
@@ -140,7 +146,7 @@ impl Cluster {
     }
 
     /// The resource of a kind in whichever version serves it, this one first; `None` when none does.
-    pub async fn resource_in_any_version(&self, known: &Resource) -> Result<Option<Resource>, ClusterError> {
+    pub async fn resource_in_any_version(&self, known: &Resource) -> Result<Option<Arc<Resource>>, ClusterError> {
         if let Some(found) = self.resource(&known.group, &known.version, &known.kind).await? {
             return Ok(Some(found));
         }
@@ -155,7 +161,7 @@ impl Cluster {
     }
 
     /// Every kind that can be listed, in every version that is served.
-    pub async fn listable_resources(&self) -> Result<Vec<Resource>, ClusterError> {
+    pub async fn listable_resources(&self) -> Result<Vec<Arc<Resource>>, ClusterError> {
         for root in 0..ROOTS.len() {
             self.discover(root).await?;
         }
@@ -193,7 +199,7 @@ impl Cluster {
     }
 
     /// The kinds of a group; what was not said is asked of the group itself.
-    async fn kinds(&self, group: &str, version: &str, served: Served) -> Result<Vec<Resource>, ClusterError> {
+    async fn kinds(&self, group: &str, version: &str, served: Served) -> Result<Vec<Arc<Resource>>, ClusterError> {
         if let Served::Kinds(kinds) = served {
             return Ok(kinds);
         }
@@ -245,32 +251,32 @@ fn aggregated(group: &str, version: &Value) -> (String, Served) {
     let kinds = resources
         .filter(|resource| resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|verb| verb == "list")))
         .filter_map(|resource| {
-            Some(Resource {
+            Some(Arc::new(Resource {
                 group: group.to_owned(),
                 version: name.clone(),
                 kind: resource["responseKind"]["kind"].as_str()?.to_owned(),
                 plural: resource["resource"].as_str()?.to_owned(),
                 namespaced: resource["scope"] == "Namespaced",
-            })
+            }))
         });
     let kinds = Served::Kinds(kinds.collect());
     (name, kinds)
 }
 
 /// Subresources and what cannot be listed are left out.
-fn listable(group: &str, version: &str, list: &Value) -> Vec<Resource> {
+fn listable(group: &str, version: &str, list: &Value) -> Vec<Arc<Resource>> {
     let resources = list["resources"].as_array().into_iter().flatten();
     resources
         .filter(|resource| resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|verb| verb == "list")))
         .filter_map(|resource| {
             let plural = resource["name"].as_str().filter(|name| !name.contains('/'))?;
-            Some(Resource {
+            Some(Arc::new(Resource {
                 group: group.to_owned(),
                 version: version.to_owned(),
                 kind: resource["kind"].as_str()?.to_owned(),
                 plural: plural.to_owned(),
                 namespaced: resource["namespaced"].as_bool()?,
-            })
+            }))
         })
         .collect()
 }

@@ -1,5 +1,7 @@
 //! The verbs: read metadata, apply, delete; and plain ConfigMaps for the inventory.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde::Deserialize;
@@ -31,9 +33,9 @@ const PODS_MAX: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveObject {
     /// Which object.
-    pub key: ObjectKey,
+    pub key: Arc<ObjectKey>,
     /// Where it was found.
-    pub resource: Resource,
+    pub resource: Arc<Resource>,
     /// Its identity: another object of the same name has another.
     pub uid: String,
     /// Another one after every change, of its status too.
@@ -71,7 +73,7 @@ pub enum Mode {
 
 /// An object to apply, written out once: most are sent twice, for validation and for good.
 pub struct Patch<'a> {
-    resource: &'a Resource,
+    resource: &'a Arc<Resource>,
     key: &'a ObjectKey,
     manifest: &'a Value,
     path: String,
@@ -80,7 +82,7 @@ pub struct Patch<'a> {
 
 impl<'a> Patch<'a> {
     /// For the object at `key`.
-    pub fn new(resource: &'a Resource, key: &'a ObjectKey, manifest: &'a Value) -> Self {
+    pub fn new(resource: &'a Arc<Resource>, key: &'a ObjectKey, manifest: &'a Value) -> Self {
         let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", resource.object_path(key));
         Self { resource, key, manifest, path, text: written(manifest) }
     }
@@ -139,7 +141,11 @@ pub enum Deletion {
 
 impl Cluster {
     /// The metadata of one object; `None` when the server answers that there is none.
-    pub async fn metadata(&self, resource: &Resource, key: &ObjectKey) -> Result<Option<LiveObject>, ClusterError> {
+    pub async fn metadata(
+        &self,
+        resource: &Arc<Resource>,
+        key: &ObjectKey,
+    ) -> Result<Option<LiveObject>, ClusterError> {
         let call = Call::get(Operation::Of("read", key), resource.object_path(key)).accepting(METADATA);
         match self.send_for_answer(&call).await {
             Ok(answer) => live(&call, resource, &answer.read(&call)?).map(Some),
@@ -149,27 +155,31 @@ impl Cluster {
     }
 
     /// The metadata of every object of a kind that is labelled with this stack.
-    pub async fn labelled(&self, resource: &Resource, stack: StackId) -> Result<Vec<LiveObject>, ClusterError> {
+    pub async fn labelled(&self, resource: &Arc<Resource>, stack: StackId) -> Result<Vec<LiveObject>, ClusterError> {
         let operation = format!("list {} of stack {stack}", resource.plural);
         let query = format!("labelSelector={STACK_LABEL}%3D{stack}");
         self.list(operation, resource, None, &query).await
     }
 
     /// The metadata of every object of a kind in a namespace.
-    pub async fn in_namespace(&self, resource: &Resource, namespace: &str) -> Result<Vec<LiveObject>, ClusterError> {
+    pub async fn in_namespace(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: &str,
+    ) -> Result<Vec<LiveObject>, ClusterError> {
         let operation = format!("list {} in namespace {namespace}", resource.plural);
         self.list(operation, resource, Some(namespace), "").await
     }
 
     /// The metadata of every object of a kind.
-    pub async fn instances(&self, resource: &Resource) -> Result<Vec<LiveObject>, ClusterError> {
+    pub async fn instances(&self, resource: &Arc<Resource>) -> Result<Vec<LiveObject>, ClusterError> {
         self.list(format!("list {}", resource.plural), resource, None, "").await
     }
 
     async fn list(
         &self,
         operation: String,
-        resource: &Resource,
+        resource: &Arc<Resource>,
         namespace: Option<&str>,
         query: &str,
     ) -> Result<Vec<LiveObject>, ClusterError> {
@@ -185,7 +195,7 @@ impl Cluster {
     pub(super) async fn list_at(
         &self,
         operation: String,
-        resource: &Resource,
+        resource: &Arc<Resource>,
         namespace: Option<&str>,
         query: &str,
     ) -> Result<(Vec<LiveObject>, String), ClusterError> {
@@ -272,7 +282,7 @@ impl Cluster {
     }
 
     /// Deletes the object with this identity and no other.
-    pub async fn delete(&self, resource: &Resource, key: &ObjectKey, uid: &str) -> Result<Deletion, ClusterError> {
+    pub async fn delete(&self, resource: &Arc<Resource>, key: &ObjectKey, uid: &str) -> Result<Deletion, ClusterError> {
         let options = json!({
             "kind": "DeleteOptions", "apiVersion": "v1",
             "preconditions": {"uid": uid}, "propagationPolicy": "Background",
@@ -341,16 +351,20 @@ fn identity(call: &Call<'_>, metadata: &Value) -> Result<String, ClusterError> {
     uid.map(str::to_owned).ok_or_else(|| call.malformed("it has no uid"))
 }
 
-pub(super) fn live(call: &Call<'_>, resource: &Resource, received: &Received<'_>) -> Result<LiveObject, ClusterError> {
+pub(super) fn live(
+    call: &Call<'_>,
+    resource: &Arc<Resource>,
+    received: &Received<'_>,
+) -> Result<LiveObject, ClusterError> {
     let metadata = received.metadata();
     let name = metadata["name"].as_str().ok_or_else(|| call.malformed("an object has no name"))?;
     Ok(LiveObject {
-        key: ObjectKey {
+        key: Arc::new(ObjectKey {
             group: resource.group.clone(),
             kind: resource.kind.clone(),
             namespace: metadata["namespace"].as_str().map(str::to_owned),
             name: name.to_owned(),
-        },
+        }),
         resource: resource.clone(),
         uid: identity(call, metadata)?,
         version: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),

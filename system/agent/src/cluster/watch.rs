@@ -1,6 +1,7 @@
 //! Watches: what happens to the objects of one kind that carry our label, as it happens, metadata only.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
@@ -46,7 +47,7 @@ struct Event<'a> {
 
 /// An open watch.
 pub struct Changes {
-    resource: Resource,
+    resource: Arc<Resource>,
     call: Call<'static>,
     body: Incoming,
     read: BytesMut,
@@ -56,13 +57,13 @@ pub struct Changes {
 
 impl Cluster {
     /// The metadata of every object of a kind that carries our label, and where a watch has to begin.
-    pub async fn marked(&self, resource: &Resource) -> Result<(Vec<LiveObject>, String), ClusterError> {
+    pub async fn marked(&self, resource: &Arc<Resource>) -> Result<(Vec<LiveObject>, String), ClusterError> {
         let operation = format!("list {} that are ours", resource.plural);
         self.list_at(operation, resource, None, &format!("labelSelector={STACK_LABEL}")).await
     }
 
     /// Watches them. Not retried: whoever watches knows better what to do then.
-    pub async fn watch(&self, resource: &Resource, version: &str) -> Result<Changes, ClusterError> {
+    pub async fn watch(&self, resource: &Arc<Resource>, version: &str) -> Result<Changes, ClusterError> {
         let query =
             format!("labelSelector={STACK_LABEL}&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&watch=true");
         let path = format!(

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use sindri_model::ObjectKey;
 
@@ -12,7 +13,7 @@ use crate::observe::Goal;
 use crate::settings::Brake;
 
 /// What of others would go with a namespace or a definition.
-pub type Strangers = BTreeMap<ObjectKey, Vec<ObjectKey>>;
+pub type Strangers = BTreeMap<Arc<ObjectKey>, Vec<Arc<ObjectKey>>>;
 
 /// So many of them are named.
 const NAMED_MAX: usize = 10;
@@ -30,18 +31,18 @@ pub enum Hold {
     /// One delete: the data goes with it.
     Data {
         /// The claim.
-        key: ObjectKey,
+        key: Arc<ObjectKey>,
         /// Its identity.
         uid: String,
     },
     /// One delete: objects of others go with it.
     Others {
         /// The namespace or the definition.
-        key: ObjectKey,
+        key: Arc<ObjectKey>,
         /// Its identity.
         uid: String,
         /// What else would go.
-        held: Vec<ObjectKey>,
+        held: Vec<Arc<ObjectKey>>,
     },
 }
 
@@ -78,7 +79,7 @@ pub fn holds(plan: &Plan, inventory: &Inventory, goal: &Goal, strangers: &Strang
     let (deletes, of) = (plan.deletes.len(), inventory.entries().count());
     let is_much = deletes > brake.objects && deletes * 100 > of * usize::from(brake.percent);
     let too_many = (matches!(goal, Goal::Present(_)) && is_much).then_some(Hold::TooMany { deletes, of });
-    let claims: Vec<&ObjectKey> =
+    let claims: Vec<&Arc<ObjectKey>> =
         plan.deletes.iter().map(|delete| &delete.entry.key).filter(|key| is_data(key)).collect();
     let single = plan.deletes.iter().filter_map(|delete| {
         let (key, uid) = (delete.entry.key.clone(), delete.uid.clone());

@@ -29,7 +29,7 @@ pub struct Settled {
     /// The revision that was applied.
     pub revision: RevisionId,
     /// Each object as the server gave it back.
-    pub objects: BTreeMap<ObjectKey, Applied>,
+    pub objects: BTreeMap<Arc<ObjectKey>, Applied>,
 }
 
 /// What a plan is made from, next to what is wanted.
@@ -77,9 +77,9 @@ pub struct Plan {
     /// What is deleted, after every write succeeded, by stage the other way round.
     pub deletes: Vec<Delete>,
     /// Already on their way out: waited for, not deleted again.
-    pub leaving: Vec<ObjectKey>,
+    pub leaving: Vec<Arc<ObjectKey>>,
     /// What is no longer as this revision left it.
-    pub drifted: Vec<ObjectKey>,
+    pub drifted: Vec<Arc<ObjectKey>>,
 }
 
 /// A plan that must not be made.
@@ -98,7 +98,7 @@ pub enum Refusal {
     OwnedByOthers(Vec<String>),
     /// Objects that are on their way out: what is applied to them now goes with them.
     #[error("{} objects are being deleted; they are applied again once they are gone", .0.len())]
-    BeingDeleted(Vec<ObjectKey>),
+    BeingDeleted(Vec<Arc<ObjectKey>>),
 }
 
 /// A position, as people read it.
@@ -140,9 +140,9 @@ pub fn plan(desired: &Desired, observed: Observed<'_>) -> Result<Plan, Refusal> 
         decide_deletes(&mut plan, desired, objects, observed);
     }
     if !plan.deletes.is_empty() {
-        let wanted: BTreeSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
+        let wanted: BTreeSet<&ObjectKey> = objects.iter().map(|object| &*object.key).collect();
         assert!(
-            plan.deletes.iter().all(|delete| !wanted.contains(&delete.entry.key)),
+            plan.deletes.iter().all(|delete| !wanted.contains(&*delete.entry.key)),
             "a wanted object is never deleted"
         );
     }
@@ -223,7 +223,7 @@ fn refuse_what_others_own(
 
 fn refuse_what_is_leaving(objects: &[Arc<DesiredObject>], live: &LiveSet) -> Result<(), Refusal> {
     let leaving = |object: &&Arc<DesiredObject>| live.get(&object.key).is_some_and(|live| live.deleting);
-    let leaving: Vec<ObjectKey> = objects.iter().filter(leaving).map(|object| object.key.clone()).collect();
+    let leaving: Vec<Arc<ObjectKey>> = objects.iter().filter(leaving).map(|object| object.key.clone()).collect();
     if leaving.is_empty() { Ok(()) } else { Err(Refusal::BeingDeleted(leaving)) }
 }
 
@@ -233,8 +233,8 @@ fn is_settled(known: Option<&Applied>, live: Option<&LiveObject>) -> bool {
 }
 
 fn decide_deletes(plan: &mut Plan, desired: &Desired, objects: &[Arc<DesiredObject>], observed: Observed<'_>) {
-    let declared: BTreeSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
-    for entry in observed.inventory.entries().filter(|entry| !declared.contains(&entry.key)) {
+    let declared: BTreeSet<&ObjectKey> = objects.iter().map(|object| &*object.key).collect();
+    for entry in observed.inventory.entries().filter(|entry| !declared.contains(&*entry.key)) {
         let found = observed.live.get(&entry.key).filter(|object| is_ours(desired, entry, object));
         let Some(object) = found else {
             plan.ahead.remove(&entry.key);
@@ -250,7 +250,7 @@ fn decide_deletes(plan: &mut Plan, desired: &Desired, objects: &[Arc<DesiredObje
     }
     plan.deletes.sort_by_key(|delete| std::cmp::Reverse(Stage::of(&delete.entry.key)));
     assert!(
-        plan.deletes.iter().all(|delete| !declared.contains(&delete.entry.key)),
+        plan.deletes.iter().all(|delete| !declared.contains(&*delete.entry.key)),
         "a wanted object is never deleted"
     );
 }

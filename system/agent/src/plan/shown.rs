@@ -32,7 +32,7 @@ impl Plan {
         }
         for delete in &self.deletes {
             let key = &delete.entry.key;
-            let is_held = holds.iter().any(|hold| hold.key().is_none_or(|held| held == key));
+            let is_held = holds.iter().any(|hold| hold.key().is_none_or(|held| *held == **key));
             line("-", key, if is_held { "waits for an approval" } else { "" });
         }
         for key in &self.leaving {

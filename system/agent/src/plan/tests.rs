@@ -17,25 +17,25 @@ fn revision(digit: char) -> RevisionId {
     format!("{digit}0000000-0000-4000-8000-00000000000f").parse().unwrap()
 }
 
-fn resource(kind: &str) -> Resource {
+fn resource(kind: &str) -> Arc<Resource> {
     let (group, namespaced) = match kind {
         "Namespace" => ("", false),
         "CustomResourceDefinition" => ("apiextensions.k8s.io", false),
         _ => ("", true),
     };
-    Resource {
+    Arc::new(Resource {
         group: group.into(),
         version: "v1".into(),
         kind: kind.into(),
         plural: format!("{}s", kind.to_lowercase()),
         namespaced,
-    }
+    })
 }
 
-fn key(kind: &str, name: &str) -> ObjectKey {
+fn key(kind: &str, name: &str) -> Arc<ObjectKey> {
     let resource = resource(kind);
     let namespace = resource.namespaced.then(|| "shop".to_owned());
-    ObjectKey { group: resource.group, kind: kind.into(), namespace, name: name.into() }
+    Arc::new(ObjectKey { group: resource.group.clone(), kind: kind.into(), namespace, name: name.into() })
 }
 
 fn object(kind: &str, name: &str) -> DesiredObject {
@@ -81,7 +81,7 @@ fn marks_of(owner: char, key: &ObjectKey) -> Marks {
     }
 }
 
-fn living(key: ObjectKey, uid: &str, marks: Marks) -> LiveObject {
+fn living(key: Arc<ObjectKey>, uid: &str, marks: Marks) -> LiveObject {
     LiveObject {
         resource: resource(&key.kind),
         key,
@@ -150,7 +150,7 @@ fn what_is_settled_is_not_written_again_and_what_changed_is() {
     let (a, b) = (key("ConfigMap", "a"), key("ConfigMap", "b"));
     let desired = present(2, vec![object("ConfigMap", "a"), object("ConfigMap", "b")]);
     let assessed = sindri_health::Assessed::of(&json!({}), &[]);
-    let applied = |key: &ObjectKey, uid: &str| Applied {
+    let applied = |key: &Arc<ObjectKey>, uid: &str| Applied {
         live: living(key.clone(), uid, marks_of('1', key)),
         assessed: assessed.clone(),
         created: false,
