@@ -36,6 +36,23 @@ fn a_story_for_another_stage_is_not_runnable_and_never_passes() {
 }
 
 #[test]
+fn a_cluster_that_cannot_be_had_is_told_apart_from_a_failure() {
+    let place = Place::new();
+    let root = root_with(&story(""));
+    let (json, root) = (root.path().join("result.json"), root.path().to_str().unwrap());
+    let mut command = place.command(&["run", "--cluster", "kind", "--json", json.to_str().unwrap(), "--root", root]);
+    // Wherever this runs, there is no Docker to be found.
+    let output = command.env("PATH", root).env("DOCKER_HOST", "tcp://127.0.0.1:1").output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stdout));
+    let why = "kind cannot run here: Docker is missing or does not run; install it and start it";
+    assert!(text(&output.stdout).ends_with(&format!("    {why}\n")), "{}", text(&output.stdout));
+    assert_eq!(text(&output.stderr), format!("sindri-conformance: not run: {why}\n"));
+    let result: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!((&result["cases"][0]["result"], &result["cases"][0]["reason"]), (&"not-run".into(), &why.into()));
+    place.assert_left_clean();
+}
+
+#[test]
 fn a_failed_case_shows_why_and_what_each_process_said_last() {
     let place = Place::new();
     let root = root_with(&story("expect:\n  - absent: {cluster: east, object: Namespace shop}\n"));

@@ -219,7 +219,7 @@ fn an_object_goes_to_the_stack_that_declares_it_now() {
     let of_first = live([living(a.clone(), "7", marks_of('1', &a))]);
     let mut claims = Claims::default();
     claims.add(stack('1'), Sequence(4), &Some(Vec::new()));
-    claims.add(stack('2'), Sequence(5), &Some(vec![a.clone().into()]));
+    claims.add(stack('2'), Sequence(5), &Some(vec![a.clone()]));
     let known = inventory([entry("ConfigMap", "a", Some("7"))]);
     let let_go = planned(&present(4, vec![]), &known, &of_first, None, &claims, DriftMode::Correct).unwrap();
     assert_eq!(let_go.deletes, [], "the other stack wants it");
@@ -227,7 +227,7 @@ fn an_object_goes_to_the_stack_that_declares_it_now() {
     let second = Desired { stack: stack('2'), ..present(5, vec![object("ConfigMap", "a")]) };
     let taken = planned(&second, &Inventory::default(), &of_first, None, &claims, DriftMode::Correct).unwrap();
     assert_eq!(taken.writes.len(), 1, "the first one has let go of it");
-    claims.add(stack('1'), Sequence(4), &Some(vec![a.clone().into()]));
+    claims.add(stack('1'), Sequence(4), &Some(vec![a.clone()]));
     let refused = planned(&second, &Inventory::default(), &of_first, None, &claims, DriftMode::Correct);
     assert!(matches!(refused, Err(Refusal::OwnedByOthers(_))), "the first one still declares it");
     let nowhere = LiveSet::new();
