@@ -78,7 +78,11 @@ pub(crate) fn list(target: &Target, form: Form, now: Timestamp, objects: &[Arc<S
             // Unlike every other list, an empty one of metadata is null.
             let items = |json: &mut Vec<u8>| match objects {
                 [] => json.extend_from_slice(b"null"),
-                objects => append_all(objects, json, append_partial),
+                objects => append_all(objects, json, |object, json| {
+                    // Lists are asked for again: what is written for one serves the next.
+                    object.text();
+                    append_partial(object, json);
+                }),
             };
             append_list(&mut json, META_VERSION, items, "PartialObjectMetadataList", &metadata);
         }
@@ -130,7 +134,11 @@ fn append_partial(object: &Stored, json: &mut Vec<u8>) {
     append(json, META_VERSION);
     json.extend_from_slice(b",\"kind\":\"PartialObjectMetadata\",\"metadata\":");
     match metadata_of(object) {
-        Some(Cow::Borrowed(_)) => json.extend_from_slice(object.text().metadata()),
+        // For its metadata alone an object is not written: of many a one, such as what a dry run shows, nobody sees more.
+        Some(Cow::Borrowed(metadata)) => match object.written() {
+            Some(text) => json.extend_from_slice(text.metadata()),
+            None => append(json, metadata),
+        },
         Some(Cow::Owned(shown)) => append(json, &shown),
         None => json.extend_from_slice(b"{}"),
     }

@@ -47,6 +47,11 @@ impl Stored {
     pub(crate) fn text(&self) -> &Text {
         self.text.get_or_init(|| Text::write(&self.object))
     }
+
+    /// Its text, if somebody has asked for that.
+    pub(crate) fn written(&self) -> Option<&Text> {
+        self.text.get()
+    }
 }
 
 impl Deref for Stored {
@@ -128,8 +133,10 @@ mod tests {
             "metadata": {"labels": {"x": "y"}, "name": "n"}, "spec": {},
         });
         let stored = Stored::new(object.clone());
+        assert!(stored.written().is_none());
         assert_eq!(stored.text().json(), object.to_string().as_bytes());
         assert_eq!(stored.text().metadata(), object["metadata"].to_string().as_bytes());
+        assert!(stored.written().is_some());
         let mut untyped = Vec::new();
         stored.text().append_untyped(&mut untyped);
         let mut expected = object;

@@ -3,7 +3,8 @@
 //! The annotations are the truth. The label only lets the server select. The object's own key tells it
 //! apart from a copy: controllers copy annotations to what they create.
 
-use serde_json::{Map, Value, json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value};
 use sindri_model::{Checksum, ObjectKey, StackId};
 
 /// The stack that declares the object.
@@ -46,18 +47,85 @@ impl Marks {
     }
 }
 
-/// Adds the marks to a manifest, next to whatever labels and annotations it declares.
-pub fn mark(manifest: &mut Value, stack: StackId, checksum: &Checksum, key: &ObjectKey) {
-    let metadata = entry(manifest, "metadata");
-    let annotations = entry(metadata, "annotations");
-    annotations[STACK_ANNOTATION] = json!(stack);
-    annotations[CHECKSUM_ANNOTATION] = json!(checksum);
-    annotations[OBJECT_ANNOTATION] = json!(key.to_string());
-    entry(metadata, "labels")[STACK_LABEL] = json!(stack);
+/// What the marks of all objects of a revision say alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    stack: String,
+    checksum: String,
+}
+
+impl Owner {
+    /// Of the objects of this revision.
+    pub fn new(stack: StackId, checksum: &Checksum) -> Self {
+        Self { stack: stack.to_string(), checksum: checksum.to_string() }
+    }
+
+    /// The first mark that has another value on a live object than it was given.
+    pub fn rewritten(&self, key: &ObjectKey, metadata: &Value) -> Option<String> {
+        let object = key.to_string();
+        let (annotations, labels) = (self.annotations(&object), self.labels());
+        let is_other = |section: &str, name: &str, mark: &str| {
+            metadata[section][name].as_str().filter(|live| *live != mark).map(|_| format!("metadata.{section}.{name}"))
+        };
+        let in_annotations = annotations.iter().find_map(|(name, mark)| is_other("annotations", name, mark));
+        in_annotations.or_else(|| labels.iter().find_map(|(name, mark)| is_other("labels", name, mark)))
+    }
+
+    /// Those of an object whose key reads like this.
+    fn annotations<'a>(&'a self, object: &'a str) -> [(&'static str, &'a str); 3] {
+        [(CHECKSUM_ANNOTATION, &self.checksum), (OBJECT_ANNOTATION, object), (STACK_ANNOTATION, &self.stack)]
+    }
+
+    fn labels(&self) -> [(&'static str, &str); 1] {
+        [(STACK_LABEL, &self.stack)]
+    }
+}
+
+/// An object as it is sent: what is declared, and the marks beside its own labels and annotations. They are added while it is
+/// written out, so that nobody copies them for thousands of objects, and what is kept of those is what was declared.
+pub struct Marked<'a> {
+    /// What is declared.
+    pub manifest: &'a Value,
+    /// Whose it is.
+    pub owner: &'a Owner,
+    /// Which object.
+    pub key: &'a ObjectKey,
+}
+
+impl Serialize for Marked<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let object = self.key.to_string();
+        let (annotations, labels) = (self.owner.annotations(&object), self.owner.labels());
+        let metadata = &self.manifest["metadata"];
+        let annotations = With { fields: &metadata["annotations"], added: &annotations };
+        let labels = With { fields: &metadata["labels"], added: &labels };
+        let metadata = With { fields: metadata, added: &[("annotations", &annotations), ("labels", &labels)] };
+        With { fields: self.manifest, added: &[("metadata", &metadata)] }.serialize(serializer)
+    }
+}
+
+/// A mapping and further fields, in place of its own of the same names. A manifest may write an empty mapping as null.
+struct With<'a, T> {
+    fields: &'a Value,
+    added: &'a [(&'static str, T)],
+}
+
+impl<T: Serialize> Serialize for With<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut mapping = serializer.serialize_map(None)?;
+        let is_kept = |name: &str| self.added.iter().all(|(added, _)| *added != name);
+        for (name, value) in self.fields.as_object().into_iter().flatten().filter(|(name, _)| is_kept(name)) {
+            mapping.serialize_entry(name, value)?;
+        }
+        for (name, value) in self.added {
+            mapping.serialize_entry(name, value)?;
+        }
+        mapping.end()
+    }
 }
 
 /// The mapping at `field`; a manifest may write an empty one as null.
-fn entry<'a>(parent: &'a mut Value, field: &str) -> &'a mut Value {
+pub fn entry<'a>(parent: &'a mut Value, field: &str) -> &'a mut Value {
     let child = &mut parent[field];
     if !child.is_object() {
         *child = Value::Object(Map::new());
@@ -67,6 +135,8 @@ fn entry<'a>(parent: &'a mut Value, field: &str) -> &'a mut Value {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn key(name: &str) -> ObjectKey {
@@ -77,16 +147,59 @@ mod tests {
         format!("{digit}0000000-0000-4000-8000-000000000000").parse().unwrap()
     }
 
+    fn owner() -> Owner {
+        Owner::new(stack('1'), &Checksum::of("x"))
+    }
+
+    fn marked(manifest: &Value) -> Value {
+        serde_json::to_value(Marked { manifest, owner: &owner(), key: &key("a") }).unwrap()
+    }
+
     #[test]
     fn marks_prove_ownership_of_the_object_itself_and_not_of_a_copy() {
-        let mut manifest = json!({"metadata": {"name": "a", "annotations": null, "labels": {"app": "shop"}}});
-        mark(&mut manifest, stack('1'), &Checksum::of("x"), &key("a"));
+        let manifest = marked(&json!({"metadata": {"name": "a", "annotations": null, "labels": {"app": "shop"}}}));
         let marks = Marks::of(&manifest["metadata"]);
         assert!(marks.prove(stack('1'), &key("a")));
         assert!(!marks.prove(stack('1'), &key("copy-of-a")));
         assert!(!marks.prove(stack('2'), &key("a")));
         assert_eq!(marks.other_owner(stack('2'), &key("a")), Some(&*stack('1').to_string()));
         assert_eq!(marks.other_owner(stack('2'), &key("copy-of-a")), None);
-        assert_eq!(manifest["metadata"]["labels"]["app"], "shop");
+    }
+
+    #[test]
+    fn an_object_is_sent_as_it_is_declared_with_its_marks_in_place_of_others_of_their_names() {
+        let others = json!({STACK_ANNOTATION: "another", "note": "kept"});
+        let metadata = json!({"name": "a", "annotations": others, "labels": {"app": "shop"}});
+        let sent = marked(&json!({"kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}));
+        let checksum = Checksum::of("x").to_string();
+        let annotations = json!({
+            STACK_ANNOTATION: stack('1'), CHECKSUM_ANNOTATION: checksum, OBJECT_ANNOTATION: "ConfigMap shop/a", "note": "kept",
+        });
+        let metadata =
+            json!({"name": "a", "annotations": annotations, "labels": {"app": "shop", STACK_LABEL: stack('1')}});
+        assert_eq!(sent, json!({"kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}));
+    }
+
+    #[test]
+    fn what_is_left_to_others_puts_no_earlier_mark_in_the_place_of_a_new_one() {
+        let mut manifest = json!({"metadata": {"name": "a", "annotations": {}}});
+        let annotations = json!({CHECKSUM_ANNOTATION: "earlier"});
+        let ignored = crate::ignore::Ignored::parse("/metadata/annotations/brokkr.io~1checksum").unwrap();
+        ignored.keep_live(&mut manifest, &json!({"metadata": {"annotations": &annotations}}));
+        assert_eq!(manifest["metadata"]["annotations"], annotations);
+        let sent = marked(&manifest);
+        assert_eq!(sent["metadata"]["annotations"][CHECKSUM_ANNOTATION], Checksum::of("x").to_string());
+    }
+
+    #[test]
+    fn a_mark_that_somebody_rewrites_is_found_and_one_that_is_missing_is_not() {
+        let mut live = marked(&json!({"metadata": {"name": "a"}}));
+        let rewritten = |live: &Value| owner().rewritten(&key("a"), &live["metadata"]);
+        assert_eq!(rewritten(&live), None);
+        live["metadata"]["labels"] = json!({STACK_LABEL: "another"});
+        assert_eq!(rewritten(&live).as_deref(), Some("metadata.labels.brokkr.io/stack"));
+        live["metadata"]["annotations"][OBJECT_ANNOTATION] = json!("another");
+        assert_eq!(rewritten(&live).as_deref(), Some("metadata.annotations.brokkr.io/object"));
+        assert_eq!(rewritten(&json!({"metadata": {}})), None);
     }
 }

@@ -13,10 +13,10 @@ use sindri_model::{Bundle, BundleError, DeclaredObject, ObjectKey, RevisionId, S
 use thiserror::Error;
 
 use crate::at_once::at_once;
-use crate::cluster::{Cluster, ClusterError, LiveObject, Resource};
+use crate::cluster::{Cluster, ClusterError, LiveObject, Patch, Resource};
 use crate::ignore::{IGNORE_ANNOTATION, Ignored};
 use crate::inventory::{Entry, Inventory, Position};
-use crate::marks::mark;
+use crate::marks::{Owner, entry};
 use crate::plan::Write;
 use crate::watches::Watches;
 
@@ -25,7 +25,7 @@ pub const REPLACE_ANNOTATION: &str = "brokkr.io/replace";
 /// Where objects go that do not say where.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
-/// One object of a revision with its marks, and where it goes.
+/// One object of a revision, and where it goes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredObject {
     /// Its place in the bundle.
@@ -34,12 +34,21 @@ pub struct DesiredObject {
     pub key: Arc<ObjectKey>,
     /// Where it goes.
     pub resource: Arc<Resource>,
-    /// What is applied.
+    /// What is applied, but for its marks.
     pub manifest: Value,
+    /// What those say.
+    pub owner: Arc<Owner>,
     /// What of it is left to others once it is there.
     pub ignored: Ignored,
     /// Whether it may be deleted and made anew when it cannot be changed.
     pub replace: bool,
+}
+
+impl DesiredObject {
+    /// As it is sent.
+    pub fn patch(&self) -> Patch<'_> {
+        Patch::marked(&self.resource, &self.key, &self.manifest, &self.owner)
+    }
 }
 
 /// What the broker wants of one stack.
@@ -99,10 +108,11 @@ pub async fn desired(
         places.push(place(cluster, item, &declared).await?);
     }
     let mut placed = Vec::with_capacity(declared.len());
+    let owner = Arc::new(Owner::new(stack, &object.yaml_checksum));
     let mut faults = Vec::new();
     for (item, place) in declared.into_iter().zip(places) {
         let document = item.document;
-        match place.and_then(|(key, resource)| make(object, item, key, resource, ignore)) {
+        match place.and_then(|(key, resource)| make(item, key, resource, owner.clone(), ignore)) {
             Ok(made) => placed.push(Arc::new(made)),
             Err(fault) => faults.push(format!("document {document}: {fault}")),
         }
@@ -115,12 +125,12 @@ pub async fn desired(
     }
 }
 
-/// An object as it is applied: with its namespace, its marks, and what it leaves to others.
+/// An object as it is applied: with its namespace, and what it leaves to others.
 fn make(
-    object: &DeploymentObject,
     item: DeclaredObject,
     key: Arc<ObjectKey>,
     resource: Arc<Resource>,
+    owner: Arc<Owner>,
     ignore: &str,
 ) -> Result<DesiredObject, String> {
     let DeclaredObject { document, mut manifest, .. } = item;
@@ -128,16 +138,17 @@ fn make(
         manifest["metadata"]["namespace"] = json!(namespace);
     }
     encode_secret(&key, &mut manifest);
-    mark(&mut manifest, object.stack_id, &object.yaml_checksum, &key);
-    let annotations = &mut manifest["metadata"]["annotations"];
+    let annotations = &manifest["metadata"]["annotations"];
     let replace = annotations[REPLACE_ANNOTATION] == "true";
     let own = annotations[IGNORE_ANNOTATION].as_str().unwrap_or_default();
     let all = [own, ignore].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
     let ignored = Ignored::parse(&all).map_err(|error| format!("{key}: {error}"))?;
     if !ignored.is_empty() {
-        annotations[IGNORE_ANNOTATION] = json!(all);
+        // A label of others is kept where there are labels: marks, which every object gets, come later.
+        entry(&mut manifest["metadata"], "labels");
+        entry(&mut manifest["metadata"], "annotations")[IGNORE_ANNOTATION] = json!(all);
     }
-    Ok(DesiredObject { document, key, resource, manifest, ignored, replace })
+    Ok(DesiredObject { document, key, resource, manifest, owner, ignored, replace })
 }
 
 /// Turns a Secret's `stringData` into `data`, as the server would. The server never gives `stringData` back, so
@@ -284,6 +295,21 @@ pub async fn sweep(cluster: &Cluster, stack: StackId) -> Result<Vec<Entry>, Clus
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_of_others_is_kept_by_an_object_that_declares_none() {
+        let bundle = Bundle::parse("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}").unwrap();
+        let item = bundle.into_objects().remove(0);
+        let (kind, plural) = ("ConfigMap".to_owned(), "configmaps".to_owned());
+        let resource = Resource { group: String::new(), version: "v1".to_owned(), kind, plural, namespaced: true };
+        let owner =
+            Owner::new("10000000-0000-4000-8000-000000000000".parse().unwrap(), &sindri_model::Checksum::of(""));
+        let key = item.key.clone();
+        let made = make(item, key, Arc::new(resource), Arc::new(owner), "/metadata/labels/theirs").unwrap();
+        let mut manifest = made.manifest;
+        made.ignored.keep_live(&mut manifest, &json!({"metadata": {"labels": {"theirs": "1", "other": "2"}}}));
+        assert_eq!(manifest["metadata"]["labels"], json!({"theirs": "1"}));
+    }
 
     #[test]
     fn the_clear_text_of_a_secret_is_encoded_and_wins_over_data() {

@@ -23,7 +23,8 @@ impl Executor<'_> {
         let key = ObjectKey { name: CHECK_NAME.to_owned(), ..ObjectKey::clone(&object.key) };
         let mut manifest = object.manifest.clone();
         manifest["metadata"]["name"] = json!(CHECK_NAME);
-        match self.cluster.apply_unseen(&Patch::new(&object.resource, &key, &manifest), Mode::DryRun).await {
+        let patch = Patch::marked(&object.resource, &key, &manifest, &object.owner);
+        match self.cluster.apply_unseen(&patch, Mode::DryRun).await {
             Ok(()) => Ok(live.uid),
             // It would be gone, and nothing in its place.
             Err(_) => Err(refused.hinted("it is not replaced: a new one would not be valid either")),

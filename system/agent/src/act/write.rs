@@ -25,9 +25,7 @@ pub(super) struct Ready<'a> {
 
 impl<'a> Ready<'a> {
     fn new(write: &'a Write) -> Self {
-        let object = &write.object;
-        let patch = Patch::new(&object.resource, &object.key, &object.manifest);
-        Self { write, patch, in_place_of: None }
+        Self { write, patch: write.object.patch(), in_place_of: None }
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sindri_client::encoded;
 use sindri_health::{Assessed, PodSelector};
@@ -16,7 +16,7 @@ use super::discovery::Resource;
 use super::error::ClusterError;
 use super::received::{FIELD_MANAGER, Fingerprint, Received};
 use super::rewritten::rewritten;
-use crate::marks::{Marks, STACK_LABEL};
+use crate::marks::{Marked, Marks, Owner, STACK_LABEL};
 
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -76,15 +76,28 @@ pub struct Patch<'a> {
     resource: &'a Arc<Resource>,
     key: &'a ObjectKey,
     manifest: &'a Value,
+    /// Whose it is, if it is of a stack.
+    owner: Option<&'a Owner>,
     path: String,
     text: Bytes,
 }
 
 impl<'a> Patch<'a> {
-    /// For the object at `key`.
+    /// For the object at `key`, which is of no stack.
     pub fn new(resource: &'a Arc<Resource>, key: &'a ObjectKey, manifest: &'a Value) -> Self {
-        let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", resource.object_path(key));
-        Self { resource, key, manifest, path, text: written(manifest) }
+        Self { resource, key, manifest, owner: None, path: patch_path(resource, key), text: written(manifest) }
+    }
+
+    /// For an object of a stack.
+    pub fn marked(resource: &'a Arc<Resource>, key: &'a ObjectKey, manifest: &'a Value, owner: &'a Owner) -> Self {
+        let text = written(&Marked { manifest, owner, key });
+        Self { resource, key, manifest, owner: Some(owner), path: patch_path(resource, key), text }
+    }
+
+    /// The first field that the server has with another value than was just applied.
+    fn rewritten(&self, live: &Value) -> Option<String> {
+        let marks = || self.owner?.rewritten(self.key, &live["metadata"]);
+        rewritten(self.manifest, live).or_else(marks)
     }
 }
 
@@ -224,7 +237,7 @@ impl Cluster {
         let (call, answer) = self.send_patch(patch, mode, JSON).await?;
         let received: Received<'_> = answer.read(&call)?;
         let (live, assessed) = (live(&call, patch.resource, &received)?, Assessed::of(&received.object, &[]));
-        let (created, rewritten) = (answer.status == StatusCode::CREATED, rewritten(patch.manifest, &received.object));
+        let (created, rewritten) = (answer.status == StatusCode::CREATED, patch.rewritten(&received.object));
         Ok(Applied { live, assessed, created, rewritten })
     }
 
@@ -340,9 +353,13 @@ impl Cluster {
     }
 }
 
-fn written(object: &Value) -> Bytes {
+fn patch_path(resource: &Resource, key: &ObjectKey) -> String {
+    format!("{}?fieldManager={FIELD_MANAGER}&force=true", resource.object_path(key))
+}
+
+fn written(object: &impl Serialize) -> Bytes {
     let mut text = Vec::with_capacity(OBJECT_BYTES);
-    serde_json::to_writer(&mut text, object).expect("a value is texts under names");
+    serde_json::to_writer(&mut text, object).expect("an object is values under names");
     Bytes::from(text)
 }
 

@@ -8,7 +8,6 @@ use sindri_client::TargetState;
 use super::diff::diff;
 use crate::agent::{Agent, AgentError};
 use crate::claims::Claims;
-use crate::cluster::Patch;
 use crate::inventory::{self, Position};
 use crate::observe::{self, ObserveError};
 use crate::pass::PassError;
@@ -77,7 +76,7 @@ impl Agent {
     async fn changes(&self, write: &Write) -> Vec<String> {
         let object = &write.object;
         let before = self.cluster.read(&object.resource, &object.key).await;
-        let after = self.cluster.preview(&Patch::new(&object.resource, &object.key, &object.manifest)).await;
+        let after = self.cluster.preview(&object.patch()).await;
         match (before, after) {
             (Ok(before), Ok(after)) => diff(&object.key, &before.unwrap_or(Value::Null), &after),
             (Err(error), _) | (_, Err(error)) => vec![format!("! {error}")],

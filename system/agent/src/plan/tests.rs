@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use sindri_model::{Epoch, Sequence, StackId};
+use sindri_model::{Checksum, Epoch, Sequence, StackId};
 
 use super::*;
 use crate::cluster::{Fingerprint, Resource};
-use crate::marks::Marks;
+use crate::marks::{Marks, Owner};
 use crate::settings::Brake;
 
 fn stack(digit: char) -> StackId {
@@ -40,7 +40,16 @@ fn key(kind: &str, name: &str) -> Arc<ObjectKey> {
 
 fn object(kind: &str, name: &str) -> DesiredObject {
     let (manifest, ignored) = (json!({}), crate::ignore::Ignored::default());
-    DesiredObject { document: 1, key: key(kind, name), resource: resource(kind), manifest, ignored, replace: false }
+    let owner = Arc::new(Owner::new(stack('1'), &Checksum::of("")));
+    DesiredObject {
+        document: 1,
+        key: key(kind, name),
+        resource: resource(kind),
+        manifest,
+        owner,
+        ignored,
+        replace: false,
+    }
 }
 
 /// A plan where no other stack declares anything and drift is put right.
