@@ -5,6 +5,8 @@
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::marks::is_mark;
+
 /// On an object, or on a stack for all of its objects: JSON pointers, separated by commas or white space. An index stands
 /// for every element of a list.
 pub const IGNORE_ANNOTATION: &str = "sindri.dev/ignore";
@@ -12,7 +14,7 @@ pub const IGNORE_ANNOTATION: &str = "sindri.dev/ignore";
 /// More would be a mistake.
 const POINTERS_MAX: usize = 64;
 
-/// What an object's metadata, identity or kind consists of is never left to others.
+/// What an object's metadata, identity or kind consists of is never left to others; nor is a mark, which says whose it is.
 const FIXED: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Fields that are left to others.
@@ -71,7 +73,8 @@ fn pointer(word: &str) -> Result<Vec<String>, IgnoreError> {
         is_sound.then(|| part.replace("~1", "/").replace("~0", "~")).ok_or_else(malformed)
     };
     let parts: Vec<String> = parts.into_iter().map(unescaped).collect::<Result<_, _>>()?;
-    let is_other_metadata = parts.len() == 3 && ["labels", "annotations"].contains(&parts[1].as_str());
+    let is_other_metadata = matches!(parts.as_slice(), [_, section, name]
+        if ["labels", "annotations"].contains(&section.as_str()) && !is_mark(section, name));
     if parts[0].is_empty() || (FIXED.contains(&parts[0].as_str()) && !is_other_metadata) {
         return Err(IgnoreError::Fixed(word.to_owned()));
     }
@@ -169,7 +172,8 @@ mod tests {
 
     #[test]
     fn what_makes_an_object_what_it_is_cannot_be_left_to_others() {
-        for word in ["/metadata/name", "/kind", "/", "/metadata/labels", "/metadata"] {
+        let marks = ["/metadata/labels/brokkr.io~1stack", "/metadata/annotations/brokkr.io~1stack-id"];
+        for word in ["/metadata/name", "/kind", "/", "/metadata/labels", "/metadata"].into_iter().chain(marks) {
             assert_eq!(Ignored::parse(word), Err(IgnoreError::Fixed(word.to_owned())));
         }
         for word in ["spec/replicas", "/spec/a~b", "$.spec"] {

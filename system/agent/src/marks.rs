@@ -81,8 +81,27 @@ impl Owner {
     }
 }
 
+/// Whether these are the name of a section of metadata and that of a mark in it.
+pub fn is_mark(section: &str, name: &str) -> bool {
+    match section {
+        "annotations" => [STACK_ANNOTATION, CHECKSUM_ANNOTATION, OBJECT_ANNOTATION].contains(&name),
+        "labels" => name == STACK_LABEL,
+        _ => false,
+    }
+}
+
+/// Takes out the marks that a manifest declares, as one does that was read from a cluster: what they say is not its author's to
+/// say.
+pub fn unmark(manifest: &mut Value) {
+    let Some(metadata) = manifest.get_mut("metadata") else { return };
+    for section in ["annotations", "labels"] {
+        let fields = metadata.get_mut(section).and_then(Value::as_object_mut);
+        fields.into_iter().for_each(|fields| fields.retain(|name, _| !is_mark(section, name)));
+    }
+}
+
 /// An object as it is sent: what is declared, and the marks beside its own labels and annotations. They are added while it is
-/// written out, so that nobody copies them for thousands of objects, and what is kept of those is what was declared.
+/// written out, so that nobody copies them for thousands of objects.
 pub struct Marked<'a> {
     /// What is declared.
     pub manifest: &'a Value,
@@ -181,14 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_to_others_puts_no_earlier_mark_in_the_place_of_a_new_one() {
-        let mut manifest = json!({"metadata": {"name": "a", "annotations": {}}});
-        let annotations = json!({CHECKSUM_ANNOTATION: "earlier"});
-        let ignored = crate::ignore::Ignored::parse("/metadata/annotations/brokkr.io~1checksum").unwrap();
-        ignored.keep_live(&mut manifest, &json!({"metadata": {"annotations": &annotations}}));
-        assert_eq!(manifest["metadata"]["annotations"], annotations);
-        let sent = marked(&manifest);
-        assert_eq!(sent["metadata"]["annotations"][CHECKSUM_ANNOTATION], Checksum::of("x").to_string());
+    fn marks_that_a_manifest_declares_are_taken_out_and_nothing_else() {
+        let mut manifest = marked(&json!({"metadata": {"name": "a", "annotations": {"note": "kept"}}}));
+        unmark(&mut manifest);
+        assert_eq!(manifest, json!({"metadata": {"name": "a", "annotations": {"note": "kept"}, "labels": {}}}));
+        let mut bare = json!({"metadata": {"name": "a", "labels": null}});
+        unmark(&mut bare);
+        assert_eq!(bare, json!({"metadata": {"name": "a", "labels": null}}));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::at_once::at_once;
 use crate::cluster::{Cluster, ClusterError, LiveObject, Patch, Resource};
 use crate::ignore::{IGNORE_ANNOTATION, Ignored};
 use crate::inventory::{Entry, Inventory, Position};
-use crate::marks::{Owner, entry};
+use crate::marks::{Owner, entry, unmark};
 use crate::plan::Write;
 use crate::watches::Watches;
 
@@ -138,6 +138,7 @@ fn make(
         manifest["metadata"]["namespace"] = json!(namespace);
     }
     encode_secret(&key, &mut manifest);
+    unmark(&mut manifest);
     let annotations = &manifest["metadata"]["annotations"];
     let replace = annotations[REPLACE_ANNOTATION] == "true";
     let own = annotations[IGNORE_ANNOTATION].as_str().unwrap_or_default();
@@ -296,16 +297,25 @@ pub async fn sweep(cluster: &Cluster, stack: StackId) -> Result<Vec<Entry>, Clus
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_label_of_others_is_kept_by_an_object_that_declares_none() {
-        let bundle = Bundle::parse("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}").unwrap();
-        let item = bundle.into_objects().remove(0);
+    fn made(text: &str, ignore: &str) -> DesiredObject {
+        let item = Bundle::parse(text).unwrap().into_objects().remove(0);
         let (kind, plural) = ("ConfigMap".to_owned(), "configmaps".to_owned());
         let resource = Resource { group: String::new(), version: "v1".to_owned(), kind, plural, namespaced: true };
         let owner =
             Owner::new("10000000-0000-4000-8000-000000000000".parse().unwrap(), &sindri_model::Checksum::of(""));
         let key = item.key.clone();
-        let made = make(item, key, Arc::new(resource), Arc::new(owner), "/metadata/labels/theirs").unwrap();
+        make(item, key, Arc::new(resource), Arc::new(owner), ignore).unwrap()
+    }
+
+    #[test]
+    fn a_mark_that_is_declared_is_not_what_the_object_is_compared_with() {
+        let text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {brokkr.io/checksum: another, note: kept}}}";
+        assert_eq!(made(text, "").manifest["metadata"]["annotations"], json!({"note": "kept"}));
+    }
+
+    #[test]
+    fn a_label_of_others_is_kept_by_an_object_that_declares_none() {
+        let made = made("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "/metadata/labels/theirs");
         let mut manifest = made.manifest;
         made.ignored.keep_live(&mut manifest, &json!({"metadata": {"labels": {"theirs": "1", "other": "2"}}}));
         assert_eq!(manifest["metadata"]["labels"], json!({"theirs": "1"}));
