@@ -183,6 +183,7 @@ mod tests {
         assert!(!marks.prove(stack('2'), &key("a")));
         assert_eq!(marks.other_owner(stack('2'), &key("a")), Some(&*stack('1').to_string()));
         assert_eq!(marks.other_owner(stack('2'), &key("copy-of-a")), None);
+        assert_eq!(manifest["metadata"]["labels"]["app"], "shop");
     }
 
     #[test]
