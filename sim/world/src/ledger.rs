@@ -114,7 +114,7 @@ impl Declaration {
     pub fn of(text: &str) -> Self {
         let objects = Bundle::parse(text).map(Bundle::into_objects).unwrap_or_default();
         let replace =
-            |object: &DeclaredObject| object.manifest["metadata"]["annotations"][REPLACE_ANNOTATION] == "true";
+            |object: &DeclaredObject| object.annotations.get(REPLACE_ANNOTATION).is_some_and(|value| value == "true");
         let places = objects.iter().map(|object| (placed(&object.key), replace(object))).collect();
         Self { revision: None, checksum: Checksum::of(text), objects, places }
     }

@@ -5,7 +5,7 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
-use sindri_model::{Checksum, ObjectKey, StackId};
+use sindri_model::{Checksum, Fields, JsonText, ObjectKey, StackId};
 
 /// The stack that declares the object.
 pub const STACK_ANNOTATION: &str = "brokkr.io/stack-id";
@@ -15,6 +15,10 @@ pub const CHECKSUM_ANNOTATION: &str = "brokkr.io/checksum";
 pub const OBJECT_ANNOTATION: &str = "brokkr.io/object";
 /// The stack again, for selection by the server.
 pub const STACK_LABEL: &str = "brokkr.io/stack";
+
+/// All of them.
+const ANNOTATIONS: [&str; 3] = [CHECKSUM_ANNOTATION, OBJECT_ANNOTATION, STACK_ANNOTATION];
+const LABELS: [&str; 1] = [STACK_LABEL];
 
 /// The marks that a live object carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,80 +64,82 @@ impl Owner {
         Self { stack: stack.to_string(), checksum: checksum.to_string() }
     }
 
-    /// The first mark that has another value on a live object than it was given.
-    pub fn rewritten(&self, key: &ObjectKey, metadata: &Value) -> Option<String> {
-        let object = key.to_string();
-        let (annotations, labels) = (self.annotations(&object), self.labels());
-        let is_other = |section: &str, name: &str, mark: &str| {
-            metadata[section][name].as_str().filter(|live| *live != mark).map(|_| format!("metadata.{section}.{name}"))
-        };
-        let in_annotations = annotations.iter().find_map(|(name, mark)| is_other("annotations", name, mark));
-        in_annotations.or_else(|| labels.iter().find_map(|(name, mark)| is_other("labels", name, mark)))
-    }
-
     /// Those of an object whose key reads like this.
-    fn annotations<'a>(&'a self, object: &'a str) -> [(&'static str, &'a str); 3] {
-        [(CHECKSUM_ANNOTATION, &self.checksum), (OBJECT_ANNOTATION, object), (STACK_ANNOTATION, &self.stack)]
+    fn annotations<'a>(&'a self, object: &'a str) -> [(&'static str, Added<'a>); 3] {
+        let [checksum, own_key, stack] = ANNOTATIONS;
+        [(checksum, Added::Text(&self.checksum)), (own_key, Added::Text(object)), (stack, Added::Text(&self.stack))]
     }
 
-    fn labels(&self) -> [(&'static str, &str); 1] {
-        [(STACK_LABEL, &self.stack)]
+    fn labels(&self) -> [(&'static str, Added<'_>); 1] {
+        let [stack] = LABELS;
+        [(stack, Added::Text(&self.stack))]
     }
 }
 
 /// Whether these are the name of a section of metadata and that of a mark in it.
 pub fn is_mark(section: &str, name: &str) -> bool {
     match section {
-        "annotations" => [STACK_ANNOTATION, CHECKSUM_ANNOTATION, OBJECT_ANNOTATION].contains(&name),
-        "labels" => name == STACK_LABEL,
+        "annotations" => ANNOTATIONS.contains(&name),
+        "labels" => LABELS.contains(&name),
         _ => false,
     }
 }
 
-/// Takes out the marks that a manifest declares, as one does that was read from a cluster: what they say is not its author's to
-/// say.
-pub fn unmark(manifest: &mut Value) {
-    let Some(metadata) = manifest.get_mut("metadata") else { return };
-    for section in ["annotations", "labels"] {
-        let fields = metadata.get_mut(section).and_then(Value::as_object_mut);
-        fields.into_iter().for_each(|fields| fields.retain(|name, _| !is_mark(section, name)));
-    }
-}
-
-/// An object as it is sent: what is declared, and the marks beside its own labels and annotations. They are added while it is
-/// written out, so that nobody copies them for thousands of objects.
-pub struct Marked<'a> {
+/// An object as it is sent: what is declared, with its name and namespace as they are in its key, and the marks beside its own
+/// labels and annotations. A mark that is declared, as by an object that was read from a cluster, is not its author's to say.
+pub struct Sent<'a> {
     /// What is declared.
-    pub manifest: &'a Value,
+    pub manifest: &'a JsonText,
     /// Whose it is.
     pub owner: &'a Owner,
     /// Which object.
     pub key: &'a ObjectKey,
 }
 
-impl Serialize for Marked<'_> {
+impl Serialize for Sent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let object = self.key.to_string();
         let (annotations, labels) = (self.owner.annotations(&object), self.owner.labels());
-        let metadata = &self.manifest["metadata"];
-        let annotations = With { fields: &metadata["annotations"], added: &annotations };
-        let labels = With { fields: &metadata["labels"], added: &labels };
-        let metadata = With { fields: metadata, added: &[("annotations", &annotations), ("labels", &labels)] };
-        With { fields: self.manifest, added: &[("metadata", &metadata)] }.serialize(serializer)
+        let fields = self.manifest.fields();
+        let metadata = fields.fields("metadata");
+        let annotations = With { fields: &metadata.fields("annotations"), added: &annotations };
+        let labels = With { fields: &metadata.fields("labels"), added: &labels };
+        let name = ("name", Added::Text(&self.key.name));
+        let marks = [("annotations", Added::Mapping(annotations)), ("labels", Added::Mapping(labels))];
+        let namespace = self.key.namespace.as_deref().map(|namespace| ("namespace", Added::Text(namespace)));
+        let added: Vec<_> = marks.into_iter().chain([name]).chain(namespace).collect();
+        let metadata = With { fields: &metadata, added: &added };
+        With { fields: &fields, added: &[("metadata", Added::Mapping(metadata))] }.serialize(serializer)
     }
 }
 
-/// A mapping and further fields, in place of its own of the same names. A manifest may write an empty mapping as null.
-struct With<'a, T> {
-    fields: &'a Value,
-    added: &'a [(&'static str, T)],
+/// What is added to a mapping.
+enum Added<'a> {
+    Text(&'a str),
+    Mapping(With<'a>),
 }
 
-impl<T: Serialize> Serialize for With<'_, T> {
+impl Serialize for Added<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Mapping(mapping) => mapping.serialize(serializer),
+        }
+    }
+}
+
+/// A mapping and further fields, in place of its own of the same names. They are added while it is written out, so that nobody
+/// makes a tree of it.
+struct With<'a> {
+    fields: &'a Fields<'a>,
+    added: &'a [(&'static str, Added<'a>)],
+}
+
+impl Serialize for With<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut mapping = serializer.serialize_map(None)?;
         let is_kept = |name: &str| self.added.iter().all(|(added, _)| *added != name);
-        for (name, value) in self.fields.as_object().into_iter().flatten().filter(|(name, _)| is_kept(name)) {
+        for (name, value) in self.fields.iter().filter(|(name, _)| is_kept(name)) {
             mapping.serialize_entry(name, value)?;
         }
         for (name, value) in self.added {
@@ -171,11 +177,14 @@ mod tests {
     }
 
     fn marked(manifest: &Value) -> Value {
-        serde_json::to_value(Marked { manifest, owner: &owner(), key: &key("a") }).unwrap()
+        let manifest = &JsonText::of(manifest);
+        serde_json::to_value(Sent { manifest, owner: &owner(), key: &key("a") }).unwrap()
     }
 
     #[test]
     fn marks_prove_ownership_of_the_object_itself_and_not_of_a_copy() {
+        let sections = marked(&json!({"metadata": {"name": "a", "annotations": [1], "labels": null}}));
+        assert!(Marks::of(&sections["metadata"]).prove(stack('1'), &key("a")));
         let manifest = marked(&json!({"metadata": {"name": "a", "annotations": null, "labels": {"app": "shop"}}}));
         let marks = Marks::of(&manifest["metadata"]);
         assert!(marks.prove(stack('1'), &key("a")));
@@ -195,30 +204,25 @@ mod tests {
         let annotations = json!({
             STACK_ANNOTATION: stack('1'), CHECKSUM_ANNOTATION: checksum, OBJECT_ANNOTATION: "ConfigMap shop/a", "note": "kept",
         });
-        let metadata =
-            json!({"name": "a", "annotations": annotations, "labels": {"app": "shop", STACK_LABEL: stack('1')}});
+        let labels = json!({"app": "shop", STACK_LABEL: stack('1')});
+        let metadata = json!({"name": "a", "namespace": "shop", "annotations": annotations, "labels": labels});
         assert_eq!(sent, json!({"kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}));
     }
 
     #[test]
-    fn marks_that_a_manifest_declares_are_taken_out_and_nothing_else() {
-        let mut manifest = marked(&json!({"metadata": {"name": "a", "annotations": {"note": "kept"}}}));
-        unmark(&mut manifest);
-        assert_eq!(manifest, json!({"metadata": {"name": "a", "annotations": {"note": "kept"}, "labels": {}}}));
-        let mut bare = json!({"metadata": {"name": "a", "labels": null}});
-        unmark(&mut bare);
-        assert_eq!(bare, json!({"metadata": {"name": "a", "labels": null}}));
+    fn name_and_namespace_are_those_of_the_key() {
+        let sent = marked(&json!({"metadata": {"name": "b", "uid": "7"}, "data": {}}));
+        assert_eq!((&sent["metadata"]["name"], &sent["metadata"]["namespace"]), (&json!("a"), &json!("shop")));
+        assert_eq!((&sent["metadata"]["uid"], &sent["data"]), (&json!("7"), &json!({})));
     }
 
     #[test]
-    fn a_mark_that_somebody_rewrites_is_found_and_one_that_is_missing_is_not() {
-        let mut live = marked(&json!({"metadata": {"name": "a"}}));
-        let rewritten = |live: &Value| owner().rewritten(&key("a"), &live["metadata"]);
-        assert_eq!(rewritten(&live), None);
-        live["metadata"]["labels"] = json!({STACK_LABEL: "another"});
-        assert_eq!(rewritten(&live).as_deref(), Some("metadata.labels.brokkr.io/stack"));
-        live["metadata"]["annotations"][OBJECT_ANNOTATION] = json!("another");
-        assert_eq!(rewritten(&live).as_deref(), Some("metadata.annotations.brokkr.io/object"));
-        assert_eq!(rewritten(&json!({"metadata": {}})), None);
+    fn what_is_written_out_says_nothing_twice() {
+        let declared = json!({"metadata": {"name": "a", "namespace": "x", "labels": {STACK_LABEL: "another"}}});
+        let manifest = &JsonText::of(&declared);
+        let text = serde_json::to_string(&Sent { manifest, owner: &owner(), key: &key("a") }).unwrap();
+        for name in ["metadata", "name", "namespace", "labels", "annotations", STACK_LABEL, STACK_ANNOTATION] {
+            assert_eq!(text.matches(&format!("\"{name}\":")).count(), 1, "{name} in {text}");
+        }
     }
 }

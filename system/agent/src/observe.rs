@@ -3,20 +3,20 @@
 //! Every failure to see is an error. Nothing is ever concluded from an answer that did not come.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use sindri_model::wire::DeploymentObject;
-use sindri_model::{Bundle, BundleError, DeclaredObject, ObjectKey, RevisionId, StackId};
+use sindri_model::{Bundle, BundleError, DeclaredObject, JsonText, ObjectKey, RevisionId, StackId};
 use thiserror::Error;
 
 use crate::at_once::at_once;
 use crate::cluster::{Cluster, ClusterError, LiveObject, Patch, Resource};
 use crate::ignore::{IGNORE_ANNOTATION, Ignored};
 use crate::inventory::{Entry, Inventory, Position};
-use crate::marks::{Owner, entry, unmark};
+use crate::marks::{Owner, Sent, entry};
 use crate::plan::Write;
 use crate::watches::Watches;
 
@@ -34,9 +34,9 @@ pub struct DesiredObject {
     pub key: Arc<ObjectKey>,
     /// Where it goes.
     pub resource: Arc<Resource>,
-    /// What is applied, but for its marks.
-    pub manifest: Value,
-    /// What those say.
+    /// What is applied; its marks, its name and its namespace are written in when it is sent.
+    pub manifest: JsonText,
+    /// What the marks say.
     pub owner: Arc<Owner>,
     /// What of it is left to others once it is there.
     pub ignored: Ignored,
@@ -47,7 +47,8 @@ pub struct DesiredObject {
 impl DesiredObject {
     /// As it is sent.
     pub fn patch(&self) -> Patch<'_> {
-        Patch::marked(&self.resource, &self.key, &self.manifest, &self.owner)
+        let sent = Sent { manifest: &self.manifest, owner: &self.owner, key: &self.key };
+        Patch::new(&self.resource, &self.key, &sent)
     }
 }
 
@@ -103,10 +104,12 @@ pub async fn desired(
         return Ok(Desired { stack, revision, position, goal: Goal::Removed });
     }
     let declared = bundle.into_objects();
+    let definitions = LazyLock::new(|| definitions(&declared));
     let mut places = Vec::with_capacity(declared.len());
     for item in &declared {
-        places.push(place(cluster, item, &declared).await?);
+        places.push(place(cluster, item, &definitions).await?);
     }
+    drop(definitions);
     let mut placed = Vec::with_capacity(declared.len());
     let owner = Arc::new(Owner::new(stack, &object.yaml_checksum));
     let mut faults = Vec::new();
@@ -125,7 +128,7 @@ pub async fn desired(
     }
 }
 
-/// An object as it is applied: with its namespace, and what it leaves to others.
+/// An object as it is applied, and what it leaves to others.
 fn make(
     item: DeclaredObject,
     key: Arc<ObjectKey>,
@@ -133,29 +136,36 @@ fn make(
     owner: Arc<Owner>,
     ignore: &str,
 ) -> Result<DesiredObject, String> {
-    let DeclaredObject { document, mut manifest, .. } = item;
-    if let Some(namespace) = &key.namespace {
-        manifest["metadata"]["namespace"] = json!(namespace);
-    }
-    encode_secret(&key, &mut manifest);
-    unmark(&mut manifest);
-    let annotations = &manifest["metadata"]["annotations"];
-    let replace = annotations[REPLACE_ANNOTATION] == "true";
-    let own = annotations[IGNORE_ANNOTATION].as_str().unwrap_or_default();
+    let DeclaredObject { document, annotations, mut manifest, .. } = item;
+    let annotation = |name| annotations.get(name).map_or("", String::as_str);
+    let replace = annotation(REPLACE_ANNOTATION) == "true";
+    let own = annotation(IGNORE_ANNOTATION);
     let all = [own, ignore].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
     let ignored = Ignored::parse(&all).map_err(|error| format!("{key}: {error}"))?;
     if !ignored.is_empty() {
-        // A label of others is kept where there are labels: marks, which every object gets, come later.
-        entry(&mut manifest["metadata"], "labels");
-        entry(&mut manifest["metadata"], "annotations")[IGNORE_ANNOTATION] = json!(all);
+        change(&mut manifest, |manifest| {
+            // A label of others is kept where there are labels: marks, which every object gets, come later.
+            entry(&mut manifest["metadata"], "labels");
+            entry(&mut manifest["metadata"], "annotations")[IGNORE_ANNOTATION] = json!(all);
+        });
+    }
+    if key.group.is_empty() && key.kind == "Secret" && manifest.fields().get("stringData").is_some() {
+        change(&mut manifest, encode_secret);
     }
     Ok(DesiredObject { document, key, resource, manifest, owner, ignored, replace })
 }
 
+/// Few manifests have to be changed, and only those become trees.
+fn change(manifest: &mut JsonText, change: impl FnOnce(&mut Value)) {
+    let mut value = manifest.value();
+    change(&mut value);
+    *manifest = JsonText::of(&value);
+}
+
 /// Turns a Secret's `stringData` into `data`, as the server would. The server never gives `stringData` back, so
 /// that each apply of it looks like a change and is written.
-fn encode_secret(key: &ObjectKey, manifest: &mut Value) {
-    if !key.group.is_empty() || key.kind != "Secret" || !manifest["stringData"].is_object() {
+fn encode_secret(manifest: &mut Value) {
+    if !manifest["stringData"].is_object() {
         return;
     }
     let Some(Value::Object(plain)) = manifest.as_object_mut().and_then(|fields| fields.remove("stringData")) else {
@@ -175,12 +185,13 @@ fn encode_secret(key: &ObjectKey, manifest: &mut Value) {
 async fn place(
     cluster: &Cluster,
     item: &DeclaredObject,
-    bundle: &[DeclaredObject],
+    definitions: &LazyLock<Vec<Value>, impl FnOnce() -> Vec<Value>>,
 ) -> Result<Result<(Arc<ObjectKey>, Arc<Resource>), String>, ClusterError> {
     let served = cluster.resource(&item.key.group, &item.version, &item.key.kind).await?;
     // A definition in the same bundle says what the cluster will serve once it is applied.
-    let Some(resource) = served.or_else(|| defined_in(bundle, item).map(Arc::new)) else {
-        let api_version = item.manifest["apiVersion"].as_str().unwrap_or_default();
+    let Some(resource) = served.or_else(|| defined_in(definitions, item).map(Arc::new)) else {
+        let fields = item.manifest.fields();
+        let api_version = fields.text("apiVersion").unwrap_or_default();
         return Ok(Err(format!("{}: the cluster does not serve this kind in {api_version}", item.key)));
     };
     let mut key = item.key.clone();
@@ -195,11 +206,16 @@ async fn place(
     Ok(Ok((key, resource)))
 }
 
-fn defined_in(bundle: &[DeclaredObject], item: &DeclaredObject) -> Option<Resource> {
-    bundle
+/// The definitions of a bundle. They are long, and asked for only if a kind is not served yet.
+fn definitions(bundle: &[DeclaredObject]) -> Vec<Value> {
+    let is_definition = |object: &&DeclaredObject| object.key.kind == "CustomResourceDefinition";
+    bundle.iter().filter(is_definition).map(|definition| definition.manifest.value()).collect()
+}
+
+fn defined_in(definitions: &[Value], item: &DeclaredObject) -> Option<Resource> {
+    definitions
         .iter()
-        .filter(|definition| definition.key.kind == "CustomResourceDefinition")
-        .filter_map(|definition| Resource::defined_by(&definition.manifest, &item.version))
+        .filter_map(|definition| Resource::defined_by(definition, &item.version))
         .find(|resource| resource.group == item.key.group && resource.kind == item.key.kind)
 }
 
@@ -273,7 +289,7 @@ pub async fn keep_ignored(cluster: &Cluster, writes: &mut [Write]) -> Result<(),
     for write in writes.iter_mut().filter(|write| !write.object.ignored.is_empty()) {
         if let Some(live) = cluster.read(&write.object.resource, &write.object.key).await? {
             let DesiredObject { ignored, manifest, .. } = Arc::make_mut(&mut write.object);
-            ignored.keep_live(manifest, &live);
+            change(manifest, |manifest| ignored.keep_live(manifest, &live));
         }
     }
     Ok(())
@@ -307,25 +323,67 @@ mod tests {
         make(item, key, Arc::new(resource), Arc::new(owner), ignore).unwrap()
     }
 
+    /// As a server has it that changes nothing.
+    fn sent(object: &DesiredObject) -> Value {
+        let DesiredObject { manifest, owner, key, .. } = object;
+        serde_json::to_value(Sent { manifest, owner, key }).unwrap()
+    }
+
     #[test]
     fn a_mark_that_is_declared_is_not_what_the_object_is_compared_with() {
         let text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {brokkr.io/checksum: another, note: kept}}}";
-        assert_eq!(made(text, "").manifest["metadata"]["annotations"], json!({"note": "kept"}));
+        let object = made(text, "");
+        let live = sent(&object);
+        assert_eq!(live["metadata"]["annotations"]["note"], "kept");
+        assert_ne!(live["metadata"]["annotations"]["brokkr.io/checksum"], "another");
+        assert_eq!(object.patch().rewritten(&live), None);
+    }
+
+    #[test]
+    fn a_mark_that_somebody_rewrites_is_found_and_one_that_is_missing_is_not() {
+        let object = made("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "");
+        let mut live = sent(&object);
+        let rewritten = |live: &Value| object.patch().rewritten(live);
+        assert_eq!(rewritten(&live), None);
+        live["metadata"]["labels"] = json!({"brokkr.io/stack": "another"});
+        assert_eq!(rewritten(&live).as_deref(), Some("metadata.labels.brokkr.io/stack"));
+        live["metadata"]["annotations"]["brokkr.io/object"] = json!("another");
+        assert_eq!(rewritten(&live).as_deref(), Some("metadata.annotations.brokkr.io/object"));
+        assert_eq!(rewritten(&json!({"metadata": {}})), None);
     }
 
     #[test]
     fn a_label_of_others_is_kept_by_an_object_that_declares_none() {
         let made = made("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "/metadata/labels/theirs");
-        let mut manifest = made.manifest;
+        let mut manifest = made.manifest.value();
         made.ignored.keep_live(&mut manifest, &json!({"metadata": {"labels": {"theirs": "1", "other": "2"}}}));
         assert_eq!(manifest["metadata"]["labels"], json!({"theirs": "1"}));
     }
 
     #[test]
+    fn only_the_clear_text_of_secrets_is_encoded() {
+        let text =
+            |kind: &str| format!("{{apiVersion: v1, kind: {kind}, metadata: {{name: a}}, stringData: {{a: b}}}}");
+        assert_eq!(made(&text("Secret"), "").manifest.value()["data"], json!({"a": "Yg=="}));
+        assert_eq!(made(&text("ConfigMap"), "").manifest.value()["stringData"], json!({"a": "b"}));
+        let group = text("Secret").replace("v1", "example.com/v1");
+        assert_eq!(made(&group, "").manifest.value()["stringData"], json!({"a": "b"}));
+    }
+
+    #[test]
+    fn a_key_that_means_something_to_a_library_is_a_key_like_others() {
+        let key = "$serde_json::private::RawValue";
+        let text =
+            format!("{{apiVersion: v1, kind: Secret, metadata: {{name: a}}, stringData: {{\"{key}\": x, b: c}}}}");
+        let object = made(&text, "/data/b");
+        assert_eq!(object.manifest.value()["data"], json!({key: "eA==", "b": "Yw=="}));
+        assert_eq!(object.patch().rewritten(&json!({"data": {key: "other"}})), Some(format!("data.{key}")));
+    }
+
+    #[test]
     fn the_clear_text_of_a_secret_is_encoded_and_wins_over_data() {
-        let key = ObjectKey { group: String::new(), kind: "Secret".into(), namespace: None, name: "a".into() };
         let mut manifest = json!({"data": {"a": "b2xk", "b": "Yg=="}, "stringData": {"a": "new"}});
-        encode_secret(&key, &mut manifest);
+        encode_secret(&mut manifest);
         assert_eq!(manifest, json!({"data": {"a": "bmV3", "b": "Yg=="}}));
     }
 }

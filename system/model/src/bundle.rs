@@ -3,16 +3,18 @@
 //! Parsing says everything that can be said without a cluster. Whether a kind exists, and whether it is
 //! namespaced, only the cluster knows; that is the agent's business.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::yaml;
+use crate::json_text::{Fields, JsonText};
+use crate::yaml::{self, Document};
 
 /// Which object, in whatever version it is served: group, kind, namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,8 +66,10 @@ pub struct DeclaredObject {
     pub key: Arc<ObjectKey>,
     /// The version part of `apiVersion`.
     pub version: String,
+    /// Its annotations, those that are text.
+    pub annotations: BTreeMap<String, String>,
     /// The whole manifest.
-    pub manifest: Value,
+    pub manifest: JsonText,
 }
 
 /// The objects of one revision, in the order of the text, each key once.
@@ -113,19 +117,14 @@ pub enum BundleFault {
 impl Bundle {
     /// Parses the text of a revision.
     pub fn parse(text: &str) -> Result<Self, BundleError> {
-        let documents = yaml::parse_documents(text)
+        let documents = yaml::parse_each(text, declared)
             .map_err(|errors| BundleError { faults: errors.into_iter().map(BundleFault::Yaml).collect() })?;
         let mut objects: Vec<DeclaredObject> = Vec::with_capacity(documents.len());
         let mut faults = Vec::new();
-        for document in documents {
-            let place = (document.index, document.line);
-            for manifest in flatten(document.value) {
-                match declared(manifest, place.0) {
-                    Ok(object) => objects.push(object),
-                    Err(reason) => {
-                        faults.push(BundleFault::Manifest { document: place.0, line: place.1, reason });
-                    }
-                }
+        for declared in documents.into_iter().flatten() {
+            match declared {
+                Ok(object) => objects.push(object),
+                Err(fault) => faults.push(fault),
             }
         }
         faults.extend(twice(&objects));
@@ -147,39 +146,60 @@ fn list(faults: &[BundleFault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// A `List` stands for its items.
-fn flatten(value: Value) -> Vec<Value> {
-    let is_list = value["apiVersion"] == "v1" && value["kind"] == "List";
-    match value {
-        Value::Object(mut map) if is_list => match map.remove("items") {
-            Some(Value::Array(items)) => items,
-            _ => Vec::new(),
-        },
-        other => vec![other],
+/// What a document declares. A `List` stands for its items.
+fn declared(document: Document) -> Vec<Result<DeclaredObject, BundleFault>> {
+    let Document { index, line, content } = document;
+    let fault = |reason| BundleFault::Manifest { document: index, line, reason };
+    let fields = content.fields();
+    if fields.text("apiVersion").as_deref() == Some("v1") && fields.text("kind").as_deref() == Some("List") {
+        let items = fields.get("items").and_then(|items| serde_json::from_str::<Vec<&RawValue>>(items.get()).ok());
+        let items = items.into_iter().flatten().map(|item| JsonText::new(item.get().to_owned()));
+        let read = |item: JsonText| Ok(Head::read(&item, &item.fields()).map_err(fault)?.of(item, index));
+        return items.map(read).collect();
+    }
+    let head = Head::read(&content, &fields);
+    vec![head.map(|head| head.of(content, index)).map_err(fault)]
+}
+
+/// What has to be known of an object.
+struct Head {
+    key: ObjectKey,
+    version: String,
+    annotations: BTreeMap<String, String>,
+}
+
+impl Head {
+    fn read(manifest: &JsonText, fields: &Fields<'_>) -> Result<Self, String> {
+        if !manifest.is_mapping() {
+            return Err("not a Kubernetes object: expected a mapping".to_owned());
+        }
+        let api_version = filled(fields, "apiVersion").ok_or("apiVersion is missing")?;
+        let kind = filled(fields, "kind").ok_or("kind is missing")?;
+        let metadata = fields.fields("metadata");
+        let name = match (filled(&metadata, "name"), metadata.get("generateName")) {
+            (Some(name), _) => name,
+            (None, Some(_)) => {
+                return Err(format!("{kind}: generateName makes a new object at every pass; give it a name"));
+            }
+            (None, None) => return Err(format!("{kind}: metadata.name is missing")),
+        };
+        let (group, version) = match api_version.split_once('/') {
+            Some((group, version)) => (group.to_owned(), version.to_owned()),
+            None => (String::new(), api_version),
+        };
+        let key = ObjectKey { group, kind, namespace: filled(&metadata, "namespace"), name };
+        Ok(Self { key, version, annotations: metadata.fields("annotations").texts().collect() })
+    }
+
+    fn of(self, manifest: JsonText, document: usize) -> DeclaredObject {
+        let Self { key, version, annotations } = self;
+        DeclaredObject { document, key: Arc::new(key), version, annotations, manifest }
     }
 }
 
-fn declared(manifest: Value, document: usize) -> Result<DeclaredObject, String> {
-    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    if !manifest.is_object() {
-        return Err("not a Kubernetes object: expected a mapping".to_owned());
-    }
-    let api_version = text(&manifest["apiVersion"]).ok_or("apiVersion is missing")?;
-    let kind = text(&manifest["kind"]).ok_or("kind is missing")?;
-    let metadata = &manifest["metadata"];
-    let name = match (text(&metadata["name"]), metadata.get("generateName")) {
-        (Some(name), _) => name,
-        (None, Some(_)) => {
-            return Err(format!("{kind}: generateName makes a new object at every pass; give it a name"));
-        }
-        (None, None) => return Err(format!("{kind}: metadata.name is missing")),
-    };
-    let (group, version) = match api_version.split_once('/') {
-        Some((group, version)) => (group.to_owned(), version.to_owned()),
-        None => (String::new(), api_version),
-    };
-    let key = Arc::new(ObjectKey { group, kind, namespace: text(&metadata["namespace"]), name });
-    Ok(DeclaredObject { document, key, version, manifest })
+/// A text with something in it.
+fn filled(fields: &Fields<'_>, name: &str) -> Option<String> {
+    fields.text(name).filter(|text| !text.is_empty()).map(Cow::into_owned)
 }
 
 fn twice(objects: &[DeclaredObject]) -> Vec<BundleFault> {

@@ -8,6 +8,7 @@ mod checksum;
 mod glance;
 mod handed;
 mod ids;
+mod json_text;
 mod pak;
 mod plain;
 mod problem;
@@ -24,6 +25,7 @@ pub use ids::{
     AgentId, ApprovalId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId, StackId,
     WebhookId,
 };
+pub use json_text::{Fields, JsonText, json_value};
 pub use pak::{Pak, PakDigest, PakFormatError};
 pub use problem::Problem;
 pub use sequence::{Epoch, Sequence};

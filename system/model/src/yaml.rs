@@ -5,13 +5,15 @@
 //! document does not hide another.
 
 use std::num::NonZero;
-use std::thread;
+use std::{iter, thread};
 
+use memchr::{memchr_iter, memchr2_iter, memmem};
 use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::glance::is_harmless;
+use crate::json_text::JsonText;
 use crate::plain;
 use crate::strict::Strict;
 use crate::unfold::Budget;
@@ -40,8 +42,8 @@ pub struct Document {
     pub index: usize,
     /// The line of the text on which it starts, counted from 1.
     pub line: usize,
-    /// Its content.
-    pub value: Value,
+    /// What it holds.
+    pub content: JsonText,
 }
 
 /// One document that is not YAML, or not YAML that JSON can express.
@@ -60,6 +62,11 @@ pub struct YamlError {
 
 /// Parses every document, skipping empty ones. Fails with every broken document, not only the first.
 pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
+    parse_each(text, |document| document)
+}
+
+/// What becomes of every document, one by one, where it was parsed: several threads may share a long text.
+pub(crate) fn parse_each<T: Send>(text: &str, make: impl Fn(Document) -> T + Sync) -> Result<Vec<T>, Vec<YamlError>> {
     if text.len() > TEXT_BYTES_MAX {
         let reason = format!("{} bytes are more than the limit of {TEXT_BYTES_MAX}", text.len());
         return Err(vec![YamlError { document: 1, line: 1, reason, is_limit: true }]);
@@ -74,7 +81,7 @@ pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
         let line = chunks[DOCUMENTS_MAX].line;
         return Err(vec![YamlError { document: DOCUMENTS_MAX + 1, line, reason, is_limit: true }]);
     }
-    let (documents, errors) = parse_all(&chunks, workers(text.len()));
+    let (documents, errors) = parse_all(&chunks, &make, workers(text.len()));
     if errors.is_empty() { Ok(documents) } else { Err(errors) }
 }
 
@@ -88,15 +95,19 @@ fn workers(bytes: usize) -> usize {
 }
 
 /// Reads the documents, so many threads at once. What comes of it does not depend on their number.
-fn parse_all(chunks: &[Chunk<'_>], workers: usize) -> (Vec<Document>, Vec<YamlError>) {
-    let Some((mine, others)) = share(chunks, workers) else { return parse_in_turn(chunks) };
+fn parse_all<T: Send>(
+    chunks: &[Chunk<'_>],
+    make: &(impl Fn(Document) -> T + Sync),
+    workers: usize,
+) -> (Vec<T>, Vec<YamlError>) {
+    let Some((mine, others)) = share(chunks, workers) else { return parse_in_turn(chunks, make) };
     thread::scope(|scope| {
-        let helper = thread::Builder::new().spawn_scoped(scope, || parse_all(others, workers - 1));
-        let (mut documents, mut errors) = parse_in_turn(mine);
+        let helper = thread::Builder::new().spawn_scoped(scope, || parse_all(others, make, workers - 1));
+        let (mut documents, mut errors) = parse_in_turn(mine, make);
         let (more, further) = match helper {
             Ok(helper) => helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             // There is no thread to be had.
-            Err(_) => parse_in_turn(others),
+            Err(_) => parse_in_turn(others, make),
         };
         documents.extend(more);
         errors.extend(further);
@@ -118,12 +129,12 @@ fn share<'a, 'b>(chunks: &'b [Chunk<'a>], workers: usize) -> Option<(&'b [Chunk<
     chunks.split_at_checked(enough + 1).filter(|(_, rest)| !rest.is_empty())
 }
 
-fn parse_in_turn(chunks: &[Chunk<'_>]) -> (Vec<Document>, Vec<YamlError>) {
+fn parse_in_turn<T>(chunks: &[Chunk<'_>], make: impl Fn(Document) -> T) -> (Vec<T>, Vec<YamlError>) {
     let (mut documents, mut errors) = (Vec::with_capacity(chunks.len()), Vec::new());
     for chunk in chunks {
         match parse_chunk(chunk) {
-            Ok(Value::Null) => {}
-            Ok(value) => documents.push(Document { index: chunk.index, line: chunk.line, value }),
+            Ok(None) => {}
+            Ok(Some(content)) => documents.push(make(Document { index: chunk.index, line: chunk.line, content })),
             Err(error) => errors.push(error),
         }
     }
@@ -162,14 +173,12 @@ struct Chunk<'a> {
 
 fn split(text: &str) -> Vec<Chunk<'_>> {
     let mut chunks = Vec::new();
-    let (mut start, mut start_line, mut offset) = (0, 1, 0);
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        if is_separator(line) {
-            // What stands on the separator's own line belongs to the document that it opens.
-            chunks.push(Chunk { index: 0, line: start_line, text: &text[start..offset] });
-            (start, start_line) = (offset + 3, number + 1);
-        }
-        offset += line.len();
+    let (mut start, mut start_line) = (0, 1);
+    for separator in separators(text) {
+        // What stands on the separator's own line belongs to the document that it opens.
+        let chunk = &text[start..separator];
+        chunks.push(Chunk { index: 0, line: start_line, text: chunk });
+        (start, start_line) = (separator + 3, start_line + memchr_iter(b'\n', chunk.as_bytes()).count());
     }
     chunks.push(Chunk { index: 0, line: start_line, text: &text[start..] });
     // A leading separator opens the first document; nothing stands before it.
@@ -180,6 +189,12 @@ fn split(text: &str) -> Vec<Chunk<'_>> {
     chunks
 }
 
+/// Where the lines begin that separate documents.
+fn separators(text: &str) -> impl Iterator<Item = usize> {
+    let later = memmem::find_iter(text.as_bytes(), "\n---").map(|end| end + 1);
+    iter::once(0).chain(later).filter(|begin| is_separator(&text[*begin..]))
+}
+
 pub(crate) fn is_separator(line: &str) -> bool {
     line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
@@ -188,12 +203,13 @@ fn is_blank(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
 }
 
-fn parse_chunk(chunk: &Chunk<'_>) -> Result<Value, YamlError> {
+/// What a document holds, if it holds anything.
+fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<JsonText>, YamlError> {
     if is_blank(chunk.text) {
-        return Ok(Value::Null);
+        return Ok(None);
     }
-    if let Some(value) = plain::read(chunk.text) {
-        return Ok(value);
+    if let Some(json) = plain::read(chunk.text) {
+        return Ok(Some(JsonText::new(json)));
     }
     let failed = |reason: String, is_limit| YamlError { document: chunk.index, line: chunk.line, reason, is_limit };
     if unfolds_too_far(chunk.text) {
@@ -203,12 +219,17 @@ fn parse_chunk(chunk: &Chunk<'_>) -> Result<Value, YamlError> {
     if depth(&value) > DEPTH_MAX {
         return Err(failed(format!("more than {DEPTH_MAX} levels"), true));
     }
-    Ok(value)
+    Ok((!value.is_null()).then(|| JsonText::of(&value)))
 }
 
-/// How many brackets and braces are open at most. A rough count, which takes those in quotes and comments for others:
+/// A bound on how many brackets and braces are open at once; what is beyond the limit is counted. A rough count, which takes those in quotes and comments for others:
 /// it stops what is deep by accident or without effort, before the library gets to see it.
 pub(crate) fn unclosed(text: &str) -> usize {
+    // Nearly always there are so few that it does not matter whether they are closed, and counting alone is much faster.
+    let opening = memchr2_iter(b'[', b'{', text.as_bytes()).take(UNCLOSED_MAX + 1).count();
+    if opening <= UNCLOSED_MAX {
+        return opening;
+    }
     let (mut open, mut most) = (0_usize, 0);
     for byte in text.bytes() {
         match byte {
@@ -259,7 +280,7 @@ mod tests {
     fn documents_with_comments_crlf_bom_and_empty_ones_are_read() {
         let text = "\u{feff}# first\r\n---\r\na: 1\r\n---\r\n# nothing\r\n---\r\n--- {b: 2}\r\n";
         let documents = parse_documents(text).unwrap();
-        let values: Vec<_> = documents.iter().map(|document| document.value.clone()).collect();
+        let values: Vec<_> = documents.iter().map(|document| document.content.value()).collect();
         assert_eq!(values, [json!({"a": 1}), json!({"b": 2})]);
     }
 
@@ -277,9 +298,9 @@ mod tests {
         let broken = text.replace("a: 3\n", "a: [3\n").replace("a: 40\n", "a: {40\n");
         for text in [text.as_str(), &broken, "a: 1", ""] {
             let chunks = split(text);
-            let expected = parse_in_turn(&chunks);
+            let expected = parse_in_turn(&chunks, |document| document);
             for workers in [1, 2, 3, 7, 50, 60] {
-                assert_eq!(parse_all(&chunks, workers), expected, "{workers} threads");
+                assert_eq!(parse_all(&chunks, &|document| document, workers), expected, "{workers} threads");
             }
         }
     }
@@ -306,7 +327,7 @@ mod tests {
         let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1_000_000), "*a,".repeat(100));
         assert!(parse_documents(&long).unwrap_err()[0].is_limit);
         let modest = format!("a: &a {{k: !t [1, 2.5, null, true, -1]}}\nb: [{}]\n", "*a,".repeat(100));
-        assert_eq!(parse_documents(&modest).unwrap()[0].value["b"].as_array().unwrap().len(), 100);
+        assert_eq!(parse_documents(&modest).unwrap()[0].content.value()["b"].as_array().unwrap().len(), 100);
     }
 
     #[test]

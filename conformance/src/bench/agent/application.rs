@@ -153,7 +153,7 @@ mod tests {
         let read = Bundle::parse(&bundle(&parts)).unwrap().into_objects();
         assert_eq!(read.len(), parts.len());
         for (part, object) in parts.iter().zip(&read) {
-            assert_eq!(part.manifest, object.manifest);
+            assert_eq!(part.manifest, object.manifest.value());
             assert!(part.path.ends_with(&format!("/{}", object.key.name)), "{}", part.path);
             assert!(part.path.contains(&object.key.group), "{}", part.path);
         }

@@ -1,6 +1,7 @@
 //! What a measurement does: declares stacks at the broker, asks the cluster, and looks at what the agent counts.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::future::Future;
 use std::time::Duration;
 
@@ -119,7 +120,7 @@ impl Hands {
 }
 
 /// Server-side apply.
-pub async fn apply(client: &kube::Client, path: &str, query: &str, object: &Value) -> Result<Value, String> {
+pub async fn apply(client: &kube::Client, path: &str, query: &str, object: &impl Display) -> Result<Value, String> {
     let target = format!("{path}?fieldManager=bare&force=true{query}");
     ask(client, Method::PATCH, &target, APPLY, object.to_string()).await
 }
@@ -160,6 +161,6 @@ pub async fn all<F: Future<Output = Result<Value, String>>>(
 }
 
 /// An error as it is told.
-pub fn words(error: impl std::fmt::Display) -> String {
+pub fn words(error: impl Display) -> String {
     error.to_string()
 }

@@ -1,7 +1,7 @@
 //! The objects of what is measured: ConfigMaps, each as large as a small manifest, and bundles of any.
 
 use serde_json::{Value, json};
-use sindri_model::{Checksum, DeclaredObject, StackId, yaml};
+use sindri_model::{Checksum, DeclaredObject, JsonText, StackId, yaml};
 
 /// Where the objects of stacks are.
 pub const NAMESPACE: &str = "figures";
@@ -47,11 +47,13 @@ pub fn bundle(parts: &[Part]) -> String {
 
 /// Adds as much to an object as the agent does, under other names.
 pub fn mark(object: &mut DeclaredObject, stack: StackId, checksum: &Checksum) {
-    let metadata = &mut object.manifest["metadata"];
+    let mut manifest = object.manifest.value();
+    let metadata = &mut manifest["metadata"];
     metadata["labels"][STACK_LABEL] = json!(stack);
     metadata["annotations"]["figures.test/stack-id"] = json!(stack);
     metadata["annotations"]["figures.test/checksum"] = json!(checksum);
     metadata["annotations"]["figures.test/object"] = json!(object.key.to_string());
+    object.manifest = JsonText::of(&manifest);
 }
 
 /// Where ConfigMaps are.

@@ -1,12 +1,12 @@
 //! Replacing an object whose change the server refuses: only where the object asks for it, and only if the new one is
 //! sure to be accepted once the old one is gone.
 
-use serde_json::json;
 use sindri_model::ObjectKey;
 
 use super::patience::Patience;
 use super::{ActError, Executor, GONE_WAIT_MAX};
 use crate::cluster::{ClusterError, Mode, Patch};
+use crate::marks::Sent;
 use crate::plan::{Stage, Write};
 
 /// A name that nobody has: what is checked under it is checked as if it were new.
@@ -21,9 +21,8 @@ impl Executor<'_> {
         }
         let Some(live) = self.cluster.metadata(&object.resource, &object.key).await? else { return Err(refused) };
         let key = ObjectKey { name: CHECK_NAME.to_owned(), ..ObjectKey::clone(&object.key) };
-        let mut manifest = object.manifest.clone();
-        manifest["metadata"]["name"] = json!(CHECK_NAME);
-        let patch = Patch::marked(&object.resource, &key, &manifest, &object.owner);
+        let checked = Sent { manifest: &object.manifest, owner: &object.owner, key: &key };
+        let patch = Patch::new(&object.resource, &key, &checked);
         match self.cluster.apply_unseen(&patch, Mode::DryRun).await {
             Ok(()) => Ok(live.uid),
             // It would be gone, and nothing in its place.

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sindri_client::encoded;
 use sindri_health::{Assessed, PodSelector};
-use sindri_model::{ObjectKey, StackId};
+use sindri_model::{ObjectKey, StackId, json_value};
 
 use super::call::{Answer, Call, Cluster, JSON, Operation};
 use super::discovery::Resource;
 use super::error::ClusterError;
 use super::received::{FIELD_MANAGER, Fingerprint, Received};
 use super::rewritten::rewritten;
-use crate::marks::{Marked, Marks, Owner, STACK_LABEL};
+use crate::marks::{Marks, STACK_LABEL};
 
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -75,29 +75,19 @@ pub enum Mode {
 pub struct Patch<'a> {
     resource: &'a Arc<Resource>,
     key: &'a ObjectKey,
-    manifest: &'a Value,
-    /// Whose it is, if it is of a stack.
-    owner: Option<&'a Owner>,
     path: String,
     text: Bytes,
 }
 
 impl<'a> Patch<'a> {
-    /// For the object at `key`, which is of no stack.
-    pub fn new(resource: &'a Arc<Resource>, key: &'a ObjectKey, manifest: &'a Value) -> Self {
-        Self { resource, key, manifest, owner: None, path: patch_path(resource, key), text: written(manifest) }
-    }
-
-    /// For an object of a stack.
-    pub fn marked(resource: &'a Arc<Resource>, key: &'a ObjectKey, manifest: &'a Value, owner: &'a Owner) -> Self {
-        let text = written(&Marked { manifest, owner, key });
-        Self { resource, key, manifest, owner: Some(owner), path: patch_path(resource, key), text }
+    /// For the object at `key`, which is sent as it is written out.
+    pub fn new(resource: &'a Arc<Resource>, key: &'a ObjectKey, object: &impl Serialize) -> Self {
+        Self { resource, key, path: patch_path(resource, key), text: written(object) }
     }
 
     /// The first field that the server has with another value than was just applied.
-    fn rewritten(&self, live: &Value) -> Option<String> {
-        let marks = || self.owner?.rewritten(self.key, &live["metadata"]);
-        rewritten(self.manifest, live).or_else(marks)
+    pub fn rewritten(&self, live: &Value) -> Option<String> {
+        rewritten(&json_value(&self.text).ok()?, live)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use sindri_model::{Checksum, Epoch, Sequence, StackId};
+use sindri_model::{Checksum, Epoch, JsonText, Sequence, StackId};
 
 use super::*;
 use crate::cluster::{Fingerprint, Resource};
@@ -39,7 +39,7 @@ fn key(kind: &str, name: &str) -> Arc<ObjectKey> {
 }
 
 fn object(kind: &str, name: &str) -> DesiredObject {
-    let (manifest, ignored) = (json!({}), crate::ignore::Ignored::default());
+    let (manifest, ignored) = (JsonText::of(&json!({})), crate::ignore::Ignored::default());
     let owner = Arc::new(Owner::new(stack('1'), &Checksum::of("")));
     DesiredObject {
         document: 1,

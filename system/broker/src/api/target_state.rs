@@ -24,6 +24,9 @@ use crate::Broker;
 use crate::memory::{Answer, is_named};
 use crate::store::{DesiredSet, KeyHolder};
 
+/// What a deployment object is beside its bundle.
+const ENVELOPE_BYTES: usize = 512;
+
 /// How to answer.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct How {
@@ -167,7 +170,11 @@ async fn ask(broker: &Broker, agent: AgentId, known: &[u8]) -> Result<Answer, Re
 fn json(desired: &DesiredSet, mode: Mode) -> Bytes {
     let wanted = desired.objects.iter().filter(|desired| mode == Mode::Full || !desired.is_done);
     let objects: Vec<_> = wanted.map(|desired| &desired.object).collect();
-    serde_json::to_vec(&objects).expect("deployment objects have text keys and no failing parts").into()
+    // Ends of lines become two characters. Bundles are long, and one that grows while it is written is copied again and again.
+    let room = objects.iter().map(|object| ENVELOPE_BYTES + object.yaml_content.len() * 9 / 8).sum();
+    let mut text = Vec::with_capacity(room);
+    serde_json::to_writer(&mut text, &objects).expect("deployment objects have text keys and no failing parts");
+    text.into()
 }
 
 pub(super) fn unchanged(answer: &Answer) -> Response {

@@ -7,9 +7,10 @@ use sindri_health::{assess, explain};
 fn said(text: &str) -> String {
     let documents = sindri_model::yaml::parse_documents(text).expect("the objects are YAML");
     let lines = documents.iter().map(|document| {
-        let case = document.value["case"].as_str().expect("every object has a case");
-        let pods = document.value["pods"].as_array().cloned().unwrap_or_default();
-        let object: &Value = &document.value["object"];
+        let content = document.content.value();
+        let case = content["case"].as_str().expect("every object has a case");
+        let pods = content["pods"].as_array().cloned().unwrap_or_default();
+        let object: &Value = &content["object"];
         assert!(object.is_object(), "{case}");
         let health = explain(assess(object), &pods);
         let message = if health.message.is_empty() { String::new() } else { format!(": {}", health.message) };

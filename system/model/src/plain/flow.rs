@@ -1,58 +1,60 @@
 //! Lists and fields in brackets, on one line.
 
-use serde_json::{Map, Value};
-
 use super::scalar::{key, scalar};
+use super::written::Written;
 
-/// What is not read yet.
-pub(super) struct Flow<'a> {
+pub(super) struct Flow<'a, 'b> {
+    /// What is not read yet.
     rest: &'a str,
+    written: &'b mut Written<'a>,
 }
 
-impl<'a> Flow<'a> {
+impl<'a, 'b> Flow<'a, 'b> {
     /// A text that is a pair of brackets with something in between.
-    pub(super) fn read(text: &'a str, levels: usize) -> Option<Value> {
-        let mut flow = Self { rest: text };
-        let value = flow.value(levels)?;
-        flow.rest.is_empty().then_some(value)
+    pub(super) fn read(text: &'a str, written: &'b mut Written<'a>, levels: usize) -> Option<()> {
+        let mut flow = Self { rest: text, written };
+        flow.value(levels)?;
+        flow.rest.is_empty().then_some(())
     }
 
-    fn value(&mut self, levels: usize) -> Option<Value> {
+    fn value(&mut self, levels: usize) -> Option<()> {
         let levels = levels.checked_sub(1)?;
-        match self.rest.as_bytes().first()? {
-            b'[' => self.list(levels),
-            b'{' => self.mapping(levels),
+        let text = match self.rest.as_bytes().first()? {
+            b'[' => return self.list(levels),
+            b'{' => return self.mapping(levels),
             quote @ (b'"' | b'\'') => {
                 let end = self.rest[1..].find(char::from(*quote))? + 2;
-                scalar(self.take(end))
+                self.take(end)
             }
             _ => {
                 let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" _./$()=+-".contains(&byte);
                 let end = self.rest.bytes().position(|byte| !is_plain(byte))?;
-                scalar(self.take(end).trim_end_matches(' '))
+                self.take(end).trim_end_matches(' ')
             }
-        }
+        };
+        self.written.scalar(scalar(text)?);
+        Some(())
     }
 
-    fn list(&mut self, levels: usize) -> Option<Value> {
-        let mut items = Vec::new();
-        while self.goes_on(items.is_empty(), '[', ']')? {
-            items.push(self.value(levels)?);
+    fn list(&mut self, levels: usize) -> Option<()> {
+        let mut list = self.written.begin_list();
+        while self.goes_on(list.is_empty(), '[', ']')? {
+            self.written.item(&mut list);
+            self.value(levels)?;
         }
-        Some(Value::Array(items))
+        self.written.end_list();
+        Some(())
     }
 
-    fn mapping(&mut self, levels: usize) -> Option<Value> {
-        let mut fields = Map::new();
-        while self.goes_on(fields.is_empty(), '{', '}')? {
+    fn mapping(&mut self, levels: usize) -> Option<()> {
+        let mut mapping = self.written.begin_mapping();
+        while self.goes_on(mapping.is_empty(), '{', '}')? {
             let (key, value) = key(self.rest).filter(|(_, value)| !value.is_empty())?;
             self.rest = value;
-            let value = self.value(levels)?;
-            if fields.insert(key.to_owned(), value).is_some() {
-                return None;
-            }
+            self.written.key(&mut mapping, key);
+            self.value(levels)?;
         }
-        Some(Value::Object(fields))
+        self.written.end_mapping(mapping)
     }
 
     /// Whether something comes before the bracket that closes.

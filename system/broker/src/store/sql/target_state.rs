@@ -14,8 +14,7 @@ pub(crate) async fn desired_set(session: &mut dyn Session, agent: AgentId) -> Re
     let (version, nudged) = versions_of(session, agent).await?;
     let status = agents::status_of(session, agent).await?;
     let epoch = epoch::current(session).await?;
-    let objects = all(session, DESIRED, values![agent, 0], read).await?;
-    assert_consistent(&objects);
+    let objects = desired_objects(session, agent, false).await?;
     Ok(DesiredSet { epoch, version, nudged, status, objects })
 }
 
@@ -34,8 +33,7 @@ pub(crate) async fn hand_out(session: &mut dyn Session, agent: AgentId) -> Resul
         change(session, sql, values![agent]).await?;
     }
     // Only what has its receipt: a stack that was taken away meanwhile is not handed out.
-    let objects = all(session, DESIRED, values![agent, 1], read).await?;
-    assert_consistent(&objects);
+    let objects = desired_objects(session, agent, true).await?;
     Ok(DesiredSet { epoch, version, nudged, status, objects })
 }
 
@@ -50,10 +48,21 @@ const DESIRED: &str = concat!(
     ),
     columns!(
         ", 0 FROM assignments JOIN revisions ON revisions.sequence = assignments.removal
-          WHERE assignments.agent_id = ?1 AND removal IS NOT NULL AND confirmed = 0
-          ORDER BY 2"
+          WHERE assignments.agent_id = ?1 AND removal IS NOT NULL AND confirmed = 0"
     )
 );
+
+/// In the order of their sequence. A database would carry whole bundles through its sorting.
+async fn desired_objects(
+    session: &mut dyn Session,
+    agent: AgentId,
+    is_received: bool,
+) -> Result<Vec<DesiredObject>, StoreError> {
+    let mut objects = all(session, DESIRED, values![agent, is_received], read).await?;
+    objects.sort_unstable_by_key(|desired| desired.object.sequence_id);
+    assert_consistent(&objects);
+    Ok(objects)
+}
 
 fn assert_consistent(objects: &[DesiredObject]) {
     let stacks: BTreeSet<_> = objects.iter().map(|desired| desired.object.stack_id).collect();
