@@ -4,7 +4,7 @@
 //! apart from a copy: controllers copy annotations to what they create.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sindri_model::{Checksum, Fields, JsonText, ObjectKey, StackId};
 
 /// The stack that declares the object.
@@ -147,15 +147,6 @@ impl Serialize for With<'_> {
         }
         mapping.end()
     }
-}
-
-/// The mapping at `field`; a manifest may write an empty one as null.
-pub fn entry<'a>(parent: &'a mut Value, field: &str) -> &'a mut Value {
-    let child = &mut parent[field];
-    if !child.is_object() {
-        *child = Value::Object(Map::new());
-    }
-    child
 }
 
 #[cfg(test)]

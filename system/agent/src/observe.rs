@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sindri_model::wire::DeploymentObject;
 use sindri_model::{Bundle, BundleError, DeclaredObject, JsonText, ObjectKey, RevisionId, StackId};
 use thiserror::Error;
@@ -16,7 +16,7 @@ use crate::at_once::at_once;
 use crate::cluster::{Cluster, ClusterError, LiveObject, Patch, Resource};
 use crate::ignore::{IGNORE_ANNOTATION, Ignored};
 use crate::inventory::{Entry, Inventory, Position};
-use crate::marks::{Owner, Sent, entry};
+use crate::marks::{Owner, Sent};
 use crate::plan::Write;
 use crate::watches::Watches;
 
@@ -160,6 +160,15 @@ fn change(manifest: &mut JsonText, change: impl FnOnce(&mut Value)) {
     let mut value = manifest.value();
     change(&mut value);
     *manifest = JsonText::of(&value);
+}
+
+/// The mapping at `field`; a manifest may write an empty one as null.
+fn entry<'a>(parent: &'a mut Value, field: &str) -> &'a mut Value {
+    let child = &mut parent[field];
+    if !child.is_object() {
+        *child = Value::Object(Map::new());
+    }
+    child
 }
 
 /// Turns a Secret's `stringData` into `data`, as the server would. The server never gives `stringData` back, so

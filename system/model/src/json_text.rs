@@ -1,4 +1,5 @@
-//! JSON that stays text: most of what is declared is only handed on, and as a tree it would take many times the room.
+//! JSON that stays text: most of what is declared is only handed on, and as a tree it would take many times the room. How a text
+//! becomes JSON is the business of whoever reads it; here it is looked into.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,11 +29,6 @@ impl JsonText {
     /// Of what was written as JSON.
     pub(crate) fn new(text: String) -> Self {
         Self(text)
-    }
-
-    /// As it is.
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 
     /// As it is.

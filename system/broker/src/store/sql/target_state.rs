@@ -37,7 +37,7 @@ pub(crate) async fn hand_out(session: &mut dyn Session, agent: AgentId) -> Resul
     Ok(DesiredSet { epoch, version, nudged, status, objects })
 }
 
-/// With 1 as its second value only what was received, with 0 everything.
+/// With a second value that is true only what was received, else everything.
 const DESIRED: &str = concat!(
     columns!(
         ", CASE WHEN reported = revisions.sequence THEN succeeded ELSE 0 END
