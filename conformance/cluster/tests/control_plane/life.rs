@@ -74,6 +74,7 @@ pub fn live_in(access: &Access) {
         a_deployment_becomes_available(&user).await;
         a_definition_has_an_instance(&user).await;
         what_is_owned_goes_with_its_owner(&user).await;
+        a_quota_that_counted_wrong_counts_again(&user).await;
         a_namespace_goes_with_its_content(&user).await;
     });
 }
@@ -119,6 +120,24 @@ async fn what_is_owned_goes_with_its_owner(user: &User) {
     user.call(Method::DELETE, &format!("{maps}/owner"), Value::Null).await.unwrap();
     user.until(&format!("{maps}/owned"), |found| *found == Err(404)).await;
     assert!(user.get(&format!("{maps}/free")).await.is_ok());
+}
+
+/// The controller does not look at what a status says until it counts everything anew, from time to time. It needs that:
+/// a deletion that it hears of before the count of the creation leaves the count where it is.
+async fn a_quota_that_counted_wrong_counts_again(user: &User) {
+    let quotas = "/api/v1/namespaces/story/resourcequotas";
+    let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"count/secrets": "1"}}});
+    user.create(quotas, quota).await;
+    let counts = |found: &Result<Value, u16>, used: &str| {
+        found.as_ref().is_ok_and(|found| found["status"]["used"]["count/secrets"] == used)
+    };
+    let few = format!("{quotas}/few");
+    user.until(&few, |found| counts(found, "0")).await;
+    let mut wrong = user.get(&few).await.unwrap();
+    wrong["status"]["used"]["count/secrets"] = "1".into();
+    let wrong = user.call(Method::PUT, &format!("{few}/status"), wrong).await;
+    assert!(counts(&wrong, "1"), "{wrong:?}");
+    user.until(&few, |found| counts(found, "0")).await;
 }
 
 async fn a_namespace_goes_with_its_content(user: &User) {

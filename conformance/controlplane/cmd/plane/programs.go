@@ -78,6 +78,9 @@ func (p *plane) startControllers() error {
 		"--cluster-signing-cert-file="+authority.certPath, "--cluster-signing-key-file="+authority.keyPath,
 		// By default it holds itself back for seconds while it makes an account for each controller.
 		"--kube-api-qps=500", "--kube-api-burst=1000",
+		// A deletion that it hears of before the count of the creation stays counted until it counts everything anew,
+		// by default after five minutes.
+		"--resource-quota-sync-period=10s",
 	)
 }
 
