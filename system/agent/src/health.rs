@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sindri_health::{Assessed, State, Status, Summary, pods_of, summarise};
 use sindri_model::ObjectKey;
 use sindri_model::wire::{ConditionStatus, HealthStatus};
+use tokio::time::Instant;
 
 use crate::at_once::at_once;
 use crate::cluster::{Cluster, ClusterError};
@@ -14,6 +16,9 @@ use crate::observe::DesiredObject;
 
 /// So many objects that are not ready are named.
 const NAMED_MAX: usize = 5;
+/// How long all looking of one pass may take. The next pass looks again; to correct drift, or to apply something new, must not
+/// wait for minutes because a single object cannot be read.
+const LOOK_MAX: Duration = Duration::from_secs(10);
 
 /// A declared object that is there.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +63,8 @@ impl Health {
                 None => {}
             }
         }
-        let looked = at_once(due, |object| look_at(cluster, object)).await;
+        let until = Instant::now() + LOOK_MAX;
+        let looked = at_once(due, |object| look_at(cluster, until, object)).await;
         self.unseen = None;
         for looked in looked {
             match looked {
@@ -67,7 +73,10 @@ impl Health {
                 }
                 // The next pass finds that it is gone.
                 Ok(None) => {}
-                Err(error) => self.unseen = Some(error.to_string()),
+                // The first tells why; those after it may only have had no time left.
+                Err(reason) => {
+                    self.unseen.get_or_insert(reason);
+                }
             }
         }
     }
@@ -119,14 +128,20 @@ pub fn status(summary: &Summary) -> HealthStatus {
 
 async fn look_at(
     cluster: &Cluster,
+    until: Instant,
     declared: Arc<DesiredObject>,
-) -> Result<Option<(Arc<ObjectKey>, Looked)>, ClusterError> {
-    let Some(object) = cluster.read(&declared.resource, &declared.key).await? else { return Ok(None) };
+) -> Result<Option<(Arc<ObjectKey>, Looked)>, String> {
+    let words = |error: ClusterError| error.to_string();
+    if Instant::now() >= until {
+        return Err(format!("read {}: {} s were over before its turn", declared.key, LOOK_MAX.as_secs()));
+    }
+    let read = cluster.read_until(until, &declared.resource, &declared.key).await;
+    let Some(object) = read.map_err(words)? else { return Ok(None) };
     let mut assessed = Assessed::of(&object, &[]);
     if assessed.health.state != State::Ready
         && let Some(selector) = pods_of(&object)
     {
-        assessed = Assessed::of(&object, &cluster.pods(&selector).await?);
+        assessed = Assessed::of(&object, &cluster.pods_until(until, &selector).await.map_err(words)?);
     }
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     Ok(Some((declared.key.clone(), Looked { version, assessed })))

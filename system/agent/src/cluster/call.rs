@@ -75,6 +75,8 @@ pub(super) struct Call<'a> {
     pub content_type: &'static str,
     pub if_none_match: Option<String>,
     pub body: Bytes,
+    /// From then on nobody waits for it: neither for an answer nor to try again.
+    pub until: Option<Instant>,
 }
 
 /// What came back.
@@ -90,12 +92,22 @@ pub(super) const JSON: &str = "application/json";
 impl<'a> Call<'a> {
     pub(super) fn get(operation: Operation<'a>, path: String) -> Self {
         let (method, body) = (Method::GET, Bytes::new());
-        Self { operation, method, path, accept: JSON, content_type: JSON, if_none_match: None, body }
+        Self { operation, method, path, accept: JSON, content_type: JSON, if_none_match: None, body, until: None }
+    }
+
+    pub(super) fn until(mut self, until: Instant) -> Self {
+        self.until = Some(until);
+        self
     }
 
     pub(super) fn accepting(mut self, accept: &'static str) -> Self {
         self.accept = accept;
         self
+    }
+
+    /// How long somebody still waits for it.
+    fn left(&self) -> Duration {
+        self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
     }
 
     pub(super) fn malformed(&self, cause: impl Into<String>) -> ClusterError {
@@ -191,7 +203,7 @@ impl Cluster {
                 return Err(ClusterError::Stopped { operation: call.operation.to_string() });
             }
             let sent = match self.may_send(call).await {
-                Ok(()) => self.once(call, DEADLINE).await,
+                Ok(()) => self.once(call, DEADLINE.min(call.left())).await,
                 Err(error) => Err(error),
             };
             let error = match sent {
@@ -200,7 +212,8 @@ impl Cluster {
             };
             failures += 1;
             let Some(retry) = error.retry() else { return Err(error) };
-            let Some(wait) = self.policy.wait(failures, start.elapsed(), retry.after) else {
+            let wait = self.policy.wait(failures, start.elapsed(), retry.after);
+            let Some(wait) = wait.filter(|wait| *wait < call.left()) else {
                 return Err(error.given_up(failures));
             };
             tracing::info!("retry in {} s after: {error}", wait.as_secs());

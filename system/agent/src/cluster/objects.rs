@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use sindri_client::encoded;
 use sindri_health::{Assessed, PodSelector};
 use sindri_model::{ObjectKey, StackId, json_value};
+use tokio::time::Instant;
 
 use super::call::{Answer, Call, Cluster, JSON, Operation};
 use super::discovery::Resource;
@@ -261,6 +262,7 @@ impl Cluster {
             content_type: APPLY_PATCH,
             if_none_match: None,
             body: patch.text.clone(),
+            until: None,
         };
         let secret = patch.resource.group.is_empty() && patch.resource.kind == "Secret";
         let sent = self.send_for_answer(&call).await;
@@ -280,6 +282,7 @@ impl Cluster {
             content_type: JSON,
             if_none_match: None,
             body: written(object),
+            until: None,
         };
         self.send(&call).await
     }
@@ -298,6 +301,7 @@ impl Cluster {
             content_type: JSON,
             if_none_match: None,
             body: written(&options),
+            until: None,
         };
         match self.send(&call).await {
             Ok(_) => Ok(Deletion::Accepted),
@@ -314,7 +318,21 @@ impl Cluster {
 
     /// A whole object; `None` when the server answers that there is none.
     pub async fn read(&self, resource: &Resource, key: &ObjectKey) -> Result<Option<Value>, ClusterError> {
-        match self.send(&Call::get(Operation::Of("read", key), resource.object_path(key))).await {
+        self.found(Call::get(Operation::Of("read", key), resource.object_path(key))).await
+    }
+
+    /// The same, for somebody who does not wait for ever.
+    pub async fn read_until(
+        &self,
+        until: Instant,
+        resource: &Resource,
+        key: &ObjectKey,
+    ) -> Result<Option<Value>, ClusterError> {
+        self.found(Call::get(Operation::Of("read", key), resource.object_path(key)).until(until)).await
+    }
+
+    async fn found(&self, call: Call<'_>) -> Result<Option<Value>, ClusterError> {
+        match self.send(&call).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -322,10 +340,10 @@ impl Cluster {
     }
 
     /// The first pods that a selector finds: the worst of so many tell enough.
-    pub async fn pods(&self, selector: &PodSelector) -> Result<Vec<Value>, ClusterError> {
+    pub async fn pods_until(&self, until: Instant, selector: &PodSelector) -> Result<Vec<Value>, ClusterError> {
         let (namespace, labels) = (encoded(&selector.namespace), encoded(&selector.labels));
         let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PODS_MAX}&labelSelector={labels}");
-        let call = Call::get(Operation::Said(format!("list the pods with {}", selector.labels)), path);
+        let call = Call::get(Operation::Said(format!("list the pods with {}", selector.labels)), path).until(until);
         self.send_for_answer(&call).await?.read::<Page<Value>>(&call)?.into_items(&call)
     }
 
