@@ -19,7 +19,7 @@ use crate::policy::Policy;
 use crate::report::{Outcome, Reporter};
 use crate::revision::Revision;
 use crate::settings::DriftMode;
-use crate::stacks::Worker;
+use crate::stacks::{TURN_MAX, Worker};
 
 /// A deletion that takes longer than so many passes is reported: a finalizer may wait for ever.
 const SILENT_WAITS: u32 = 10;
@@ -38,6 +38,8 @@ pub(crate) struct Known {
     /// What the broker heard last.
     told: Option<StackStatusReport>,
     told_health: Option<(RevisionId, HealthStatus, serde_json::Value)>,
+    /// The others waited for its last pass as long as they do for anybody, and it failed: they do not wait for the next one.
+    pub(crate) is_stuck: bool,
     /// Nothing that is only seen makes a pass before.
     pub(crate) rests_until: Option<Instant>,
 }
@@ -58,7 +60,9 @@ impl Worker<'_> {
         if !is_confirmed {
             let (policy, faults) = Policy::of(&self.agent.settings, &self.target.annotations(object.stack_id));
             faults.iter().for_each(|fault| tracing::warn!("stack {}: {fault}", object.stack_id));
+            let began = Instant::now();
             let mut passed = self.pass(&object, &policy, &mut known).await;
+            known.is_stuck = passed.is_err() && began.elapsed() >= TURN_MAX;
             if self.agent.cluster.stop.is_asked() && passed.is_err() {
                 // It was not the stack's fault; the next process goes on.
                 return (object.stack_id, known);

@@ -1,7 +1,7 @@
 //! Takes the stacks that are due, in the order of their sequences, and makes a pass of each.
 //!
 //! A pass begins when the one before it has ended, or has taken so long that the others shall not wait for it any more:
-//! so the order is kept where everything works, and one stack that does not cannot hold up the rest.
+//! so the order is kept where everything works, and stacks that do not work cannot hold up the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::round::Known;
 use crate::watches::Watches;
 
 /// How long the others wait for one pass.
-const TURN_MAX: Duration = Duration::from_secs(2);
-/// The most passes at once.
-const PASSES_MAX: usize = 16;
+pub(crate) const TURN_MAX: Duration = Duration::from_secs(2);
+/// The most passes at once. Most of so many only wait until they may try something again.
+const PASSES_MAX: usize = 256;
 /// Makes the passes.
 pub(crate) struct Worker<'a> {
     pub agent: &'a Agent,
@@ -55,10 +55,11 @@ impl Worker<'_> {
             let wakes_at = match next {
                 Some(Due::Now(object)) => {
                     let stack = object.stack_id;
+                    let known = idle.remove(&stack).unwrap_or_default();
                     self.queue.begin(stack);
                     busy.insert(stack);
-                    turn = Some((stack, Instant::now() + TURN_MAX));
-                    running.push(self.round(object, idle.remove(&stack).unwrap_or_default()));
+                    turn = (!known.is_stuck).then(|| (stack, Instant::now() + TURN_MAX));
+                    running.push(self.round(object, known));
                     continue;
                 }
                 Some(Due::At(time)) => Some(time),

@@ -16,7 +16,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use sindri_client::root_cause;
 use sindri_model::ObjectKey;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 use tower::ServiceExt;
 
@@ -34,6 +34,8 @@ const AGENT: &str = concat!("sindri-agent/", env!("CARGO_PKG_VERSION"));
 const DEADLINE: Duration = Duration::from_secs(60);
 /// The same for a ping: a cluster that hangs does not hold up a heartbeat for longer.
 const PING_DEADLINE: Duration = Duration::from_secs(5);
+/// So many calls of all passes together are under way at once.
+const CALLS_MAX: usize = 128;
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -42,6 +44,7 @@ pub struct Cluster {
     sender: Sender,
     policy: RetryPolicy,
     metrics: Arc<Metrics>,
+    calls: Semaphore,
     pub(super) discovery: Mutex<Discovery>,
     /// The one namespace that may be touched; without it, all of them.
     scope: Option<String>,
@@ -133,6 +136,7 @@ impl Cluster {
             sender,
             policy,
             metrics: Arc::default(),
+            calls: Semaphore::new(CALLS_MAX),
             discovery: Mutex::new(Discovery::default()),
             scope: None,
             holding: OnceLock::new(),
@@ -199,14 +203,7 @@ impl Cluster {
         let mut failures = 0;
         // Every wait is at least the first one of the policy, so its time limit bounds the number of attempts.
         loop {
-            if self.stop.is_asked() {
-                return Err(ClusterError::Stopped { operation: call.operation.to_string() });
-            }
-            let sent = match self.may_send(call).await {
-                Ok(()) => self.once(call, DEADLINE.min(call.left())).await,
-                Err(error) => Err(error),
-            };
-            let error = match sent {
+            let error = match self.in_turn(call).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -224,6 +221,17 @@ impl Cluster {
                 () = tokio::time::sleep(wait) => {}
             }
         }
+    }
+
+    /// Sends a call once, when it may be sent.
+    async fn in_turn(&self, call: &Call<'_>) -> Result<Answer, ClusterError> {
+        // Taken first: whatever else allows the call must still hold when it is its turn. Nobody closes it.
+        let _place = self.calls.acquire().await.ok();
+        if self.stop.is_asked() {
+            return Err(ClusterError::Stopped { operation: call.operation.to_string() });
+        }
+        self.may_send(call).await?;
+        self.once(call, DEADLINE.min(call.left())).await
     }
 
     async fn once(&self, call: &Call<'_>, deadline: Duration) -> Result<Answer, ClusterError> {
