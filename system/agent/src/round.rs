@@ -38,7 +38,7 @@ pub(crate) struct Known {
     /// What the broker heard last.
     told: Option<StackStatusReport>,
     told_health: Option<(RevisionId, HealthStatus, serde_json::Value)>,
-    /// The others waited for its last pass as long as they do for anybody, and it failed: they do not wait for the next one.
+    /// The others waited for its last pass as long as they do for anybody, and it failed: they hardly wait for the next one.
     pub(crate) is_stuck: bool,
     /// Nothing that is only seen makes a pass before.
     pub(crate) rests_until: Option<Instant>,

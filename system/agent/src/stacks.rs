@@ -22,6 +22,8 @@ use crate::watches::Watches;
 
 /// How long the others wait for one pass.
 pub(crate) const TURN_MAX: Duration = Duration::from_secs(2);
+/// The same if its last pass failed, and not before the others had waited so long: if it works again, that is enough for most.
+const TURN_STUCK_MAX: Duration = Duration::from_millis(200);
 /// The most passes at once. Most of so many only wait until they may try something again.
 const PASSES_MAX: usize = 256;
 /// Makes the passes.
@@ -58,7 +60,8 @@ impl Worker<'_> {
                     let known = idle.remove(&stack).unwrap_or_default();
                     self.queue.begin(stack);
                     busy.insert(stack);
-                    turn = (!known.is_stuck).then(|| (stack, Instant::now() + TURN_MAX));
+                    let longest = if known.is_stuck { TURN_STUCK_MAX } else { TURN_MAX };
+                    turn = Some((stack, Instant::now() + longest));
                     running.push(self.round(object, known));
                     continue;
                 }
