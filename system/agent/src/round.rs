@@ -20,6 +20,7 @@ use crate::report::{Outcome, Reporter};
 use crate::revision::Revision;
 use crate::settings::DriftMode;
 use crate::stacks::{TURN_MAX, Worker};
+use crate::stop::Stop;
 
 /// A deletion that takes longer than so many passes is reported: a finalizer may wait for ever.
 const SILENT_WAITS: u32 = 10;
@@ -45,8 +46,8 @@ pub(crate) struct Known {
 }
 
 impl Worker<'_> {
-    /// One pass and its reports.
-    pub(crate) async fn round(&self, object: Arc<Revision>, mut known: Known) -> (StackId, Known) {
+    /// One pass and its reports. It does not wait for better times any more once `newer` is asked for.
+    pub(crate) async fn round(&self, object: Arc<Revision>, newer: Stop, mut known: Known) -> (StackId, Known) {
         let reporter = match known.reporter.take() {
             Some(reporter) if reporter.is_about(object.id) => reporter,
             _ => {
@@ -61,7 +62,7 @@ impl Worker<'_> {
             let (policy, faults) = Policy::of(&self.agent.settings, &self.target.annotations(object.stack_id));
             faults.iter().for_each(|fault| tracing::warn!("stack {}: {fault}", object.stack_id));
             let began = Instant::now();
-            let mut passed = self.pass(&object, &policy, &mut known).await;
+            let mut passed = self.pass(&object, newer, &policy, &mut known).await;
             known.is_stuck = passed.is_err() && began.elapsed() >= TURN_MAX;
             if self.agent.cluster.stop.is_asked() && passed.is_err() {
                 // It was not the stack's fault; the next process goes on.
@@ -94,9 +95,15 @@ impl Worker<'_> {
         (object.stack_id, known)
     }
 
-    async fn pass(&self, object: &Revision, policy: &Policy, known: &mut Known) -> Result<Passed, PassError> {
-        let claims = self.target.claims();
-        let turn = Turn { agent: self.id, revision: object, claims: &claims, policy, watches: self.watches };
+    async fn pass(
+        &self,
+        object: &Revision,
+        newer: Stop,
+        policy: &Policy,
+        known: &mut Known,
+    ) -> Result<Passed, PassError> {
+        let (cluster, claims) = (&self.agent.cluster.until_newer(newer), &self.target.claims());
+        let turn = Turn { cluster, agent: self.id, revision: object, claims, policy, watches: self.watches };
         let (metrics, began) = (&self.agent.metrics, Instant::now());
         let passed = tokio::time::timeout(PASS_MAX, self.agent.pass(turn, &mut known.stack)).await;
         let passed = passed.unwrap_or_else(|_| {

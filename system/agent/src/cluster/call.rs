@@ -39,19 +39,22 @@ const CALLS_MAX: usize = 128;
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A client of one cluster.
+/// A client of one cluster. A clone is the same client.
+#[derive(Clone)]
 pub struct Cluster {
     sender: Sender,
     policy: RetryPolicy,
     metrics: Arc<Metrics>,
-    calls: Semaphore,
-    pub(super) discovery: Mutex<Discovery>,
+    calls: Arc<Semaphore>,
+    pub(super) discovery: Arc<Mutex<Discovery>>,
     /// The one namespace that may be touched; without it, all of them.
     scope: Option<String>,
     /// Without a Lease, everybody may write.
-    holding: OnceLock<Holding>,
+    holding: Arc<OnceLock<Holding>>,
     /// Asked for when the agent ends: no call is begun after that.
     pub(crate) stop: Stop,
+    /// Asked for when something newer is wanted: no call is tried again after that.
+    newer: Stop,
 }
 
 /// What a call is about, as it reads in an error: `apply ConfigMap shop/a`. Put into words only then.
@@ -136,17 +139,23 @@ impl Cluster {
             sender,
             policy,
             metrics: Arc::default(),
-            calls: Semaphore::new(CALLS_MAX),
-            discovery: Mutex::new(Discovery::default()),
+            calls: Arc::new(Semaphore::new(CALLS_MAX)),
+            discovery: Arc::default(),
             scope: None,
-            holding: OnceLock::new(),
+            holding: Arc::default(),
             stop: Stop::default(),
+            newer: Stop::default(),
         }
     }
 
     /// The same cluster, for what has to be said when everything else has ended.
     pub fn apart(&self) -> Self {
         Self::new(self.sender.clone(), self.policy).counted(self.metrics.clone()).within(self.scope.clone())
+    }
+
+    /// The same client, for somebody who tries nothing again once `newer` is asked for.
+    pub(crate) fn until_newer(&self, newer: Stop) -> Self {
+        Self { newer, ..self.clone() }
     }
 
     /// From now on nothing is written unless the Lease is held.
@@ -210,7 +219,7 @@ impl Cluster {
             failures += 1;
             let Some(retry) = error.retry() else { return Err(error) };
             let wait = self.policy.wait(failures, start.elapsed(), retry.after);
-            let Some(wait) = wait.filter(|wait| *wait < call.left()) else {
+            let Some(wait) = wait.filter(|wait| *wait < call.left() && !self.newer.is_asked()) else {
                 return Err(error.given_up(failures));
             };
             tracing::info!("retry in {} s after: {error}", wait.as_secs());
@@ -218,6 +227,7 @@ impl Cluster {
             tokio::select! {
                 biased; // whoever stops does not wait
                 () = self.stop.asked() => {}
+                () = self.newer.asked() => return Err(error.given_up(failures)),
                 () = tokio::time::sleep(wait) => {}
             }
         }

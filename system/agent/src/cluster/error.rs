@@ -143,10 +143,12 @@ impl ClusterError {
 
     /// Without the server's words, which may quote the content of a Secret.
     pub(super) fn without_content(mut self) -> Self {
-        if let Self::Refused { message, fields, status: 400 | 422 | 500, .. } = &mut self {
+        if let Self::Refused { message, fields, status: status @ (400 | 422 | 500), .. } = &mut self {
             let hint = message.find(REPLACE_HINT).map(|_| format!("; {REPLACE_HINT}")).unwrap_or_default();
             let fields = if fields.is_empty() { String::new() } else { format!(" in {}", fields.join(", ")) };
-            *message = format!("the object is not valid{fields} (its content is not shown){hint}");
+            // A webhook that does not answer is such an error, too.
+            let failing = if *status == 500 { "the server could not take it" } else { "the object is not valid" };
+            *message = format!("{failing}{fields} (its content is not shown){hint}");
         }
         self
     }
