@@ -86,6 +86,11 @@ impl Health {
         !self.objects.get(key).is_some_and(is_known)
     }
 
+    /// Whether something could not be looked at the last time.
+    pub fn is_out_of_sight(&self) -> bool {
+        self.unseen.is_some()
+    }
+
     /// All of them together.
     pub fn summary(&self) -> Summary {
         let all: Vec<Assessed> = self.objects.values().map(|looked| looked.assessed.clone()).collect();

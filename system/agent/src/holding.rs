@@ -47,7 +47,8 @@ impl Holding {
         *self.lock() == State::Taken
     }
 
-    fn is_held(&self) -> bool {
+    /// Whether this process may write.
+    pub fn is_held(&self) -> bool {
         matches!(*self.lock(), State::Held { until } if Instant::now() < until)
     }
 

@@ -12,7 +12,7 @@ use crate::act::{ActError, Executor, strangers};
 use crate::agent::Agent;
 use crate::approval::{self, HeldBack, Verdict};
 use crate::claims::Claims;
-use crate::cluster::{Applied, Cluster, ClusterError};
+use crate::cluster::{Applied, ClusterError};
 use crate::health::Present;
 use crate::inventory::{self, Inventory, InventoryError, Position};
 use crate::observe::{self, Desired, Goal, LiveSet, ObserveError};
@@ -37,7 +37,6 @@ pub(crate) struct StackMemory {
 /// What a pass is about.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn<'a> {
-    pub cluster: &'a Cluster,
     pub agent: AgentId,
     pub revision: &'a Revision,
     pub claims: &'a Claims,
@@ -103,11 +102,11 @@ impl PassError {
 impl Agent {
     /// One pass of one stack. The caller reports.
     pub(crate) async fn pass(&self, turn: Turn<'_>, stack: &mut StackMemory) -> Result<Passed, PassError> {
-        read(turn, stack).await?;
+        self.read(turn, stack).await?;
         let (Some(inventory), Some((desired, _))) = (&mut stack.inventory, &stack.desired) else {
             unreachable!("both were just read")
         };
-        let live = observe::live(turn.cluster, turn.watches, desired, inventory).await?;
+        let live = observe::live(&self.cluster, turn.watches, desired, inventory).await?;
         let (settled, claims, drift) = (stack.settled.as_ref(), turn.claims, turn.policy.drift);
         let mut plan = match plan(desired, Observed { inventory, live: &live, settled, claims, drift }) {
             Ok(plan) => plan,
@@ -127,10 +126,10 @@ impl Agent {
             }
         }
         announce(desired, &plan);
-        observe::keep_ignored(turn.cluster, &mut plan.writes).await?;
+        observe::keep_ignored(&self.cluster, &mut plan.writes).await?;
         // Until the pass is over nothing is settled: whatever happens, the next one looks again.
         let before = stack.settled.take();
-        let (cluster, position) = (turn.cluster, desired.position);
+        let (cluster, position) = (&self.cluster, desired.position);
         let guard = turn.policy.brake.is_on.then(|| approved.unwrap_or_default());
         let mut executor = Executor { cluster, stack: desired.stack, inventory, position, guard };
         let done = match executor.carry_out(&plan).await {
@@ -148,13 +147,59 @@ impl Agent {
         match &desired.goal {
             Goal::Present(_) => stack.settled = Some(settle(desired, before, &live, done.applied)),
             Goal::Removed if done.leaving.is_empty() && held.is_none() => {
-                inventory::discard(turn.cluster, desired.stack, inventory).await?;
+                inventory::discard(&self.cluster, desired.stack, inventory).await?;
                 *inventory = Inventory::default();
             }
             Goal::Removed => {}
         }
         let rewritten = stack.settled.iter().flat_map(rewritten).collect();
         Ok(Passed { leaving: done.leaving, drifted, held, present, rewritten })
+    }
+
+    /// Reads what is ours and what is wanted, unless both are known.
+    async fn read(&self, turn: Turn<'_>, stack: &mut StackMemory) -> Result<(), PassError> {
+        let (object, ignore) = (turn.revision, &turn.policy.ignore);
+        if stack.inventory.is_none() {
+            stack.inventory = Some(self.known_of(object).await?);
+        }
+        let is_read =
+            stack.desired.as_ref().is_some_and(|(desired, read)| desired.revision == object.id && read == ignore);
+        if !is_read {
+            // Of the epoch in which it was submitted: what a restored database still has is no newer for that.
+            let position = Position { epoch: object.sequence_id.epoch(), sequence: object.sequence_id };
+            let bundle = object.bundle().map_err(ObserveError::Bundle)?;
+            let desired = observe::desired(&self.cluster, object, bundle, position, ignore).await?;
+            stack.desired = Some((desired, ignore.clone()));
+        }
+        Ok(())
+    }
+
+    /// What the cluster says is ours of a stack. For a removal, an inventory that is empty is not believed.
+    async fn known_of(&self, object: &DeploymentObject) -> Result<Inventory, PassError> {
+        let mut known = inventory::load(&self.cluster, object.stack_id).await?;
+        if object.is_deletion_marker && known.is_empty() {
+            observe::sweep(&self.cluster, object.stack_id).await?.into_iter().for_each(|entry| known.put(entry));
+        }
+        Ok(known)
+    }
+
+    /// What of a plan waits for an approval.
+    pub(crate) async fn holds(
+        &self,
+        desired: &Desired,
+        inventory: &Inventory,
+        plan: &Plan,
+        policy: &Policy,
+    ) -> Vec<Hold> {
+        let mut found = Strangers::new();
+        let takes_along = |key: &ObjectKey| Stage::of(key).comes_before_validation();
+        for delete in plan.deletes.iter().filter(|delete| policy.brake.is_on && takes_along(&delete.entry.key)) {
+            // What cannot be seen now is looked at again before the delete, which then fails.
+            if let Ok(strangers) = strangers(&self.cluster, inventory, delete).await {
+                found.insert(delete.entry.key.clone(), strangers);
+            }
+        }
+        holds(plan, inventory, &desired.goal, &found, &policy.brake)
     }
 
     /// Finds out whether the plan may be carried out.
@@ -166,58 +211,13 @@ impl Agent {
         live: &LiveSet,
         plan: &Plan,
     ) -> Verdict {
-        let holds = holds_of(turn.cluster, desired, inventory, plan, turn.policy).await;
+        let holds = self.holds(desired, inventory, plan, turn.policy).await;
         if holds.is_empty() {
             return Verdict::Free;
         }
         let shown = plan.shown(inventory, live, &holds);
         approval::ask(&self.broker, turn.agent, desired, holds, &shown).await
     }
-}
-
-/// Reads what is ours and what is wanted, unless both are known.
-async fn read(turn: Turn<'_>, stack: &mut StackMemory) -> Result<(), PassError> {
-    let (object, ignore) = (turn.revision, &turn.policy.ignore);
-    if stack.inventory.is_none() {
-        stack.inventory = Some(known_of(turn.cluster, object).await?);
-    }
-    let is_read = stack.desired.as_ref().is_some_and(|(desired, read)| desired.revision == object.id && read == ignore);
-    if !is_read {
-        // Of the epoch in which it was submitted: what a restored database still has is no newer for that.
-        let position = Position { epoch: object.sequence_id.epoch(), sequence: object.sequence_id };
-        let bundle = object.bundle().map_err(ObserveError::Bundle)?;
-        let desired = observe::desired(turn.cluster, object, bundle, position, ignore).await?;
-        stack.desired = Some((desired, ignore.clone()));
-    }
-    Ok(())
-}
-
-/// What the cluster says is ours of a stack. For a removal, an inventory that is empty is not believed.
-async fn known_of(cluster: &Cluster, object: &DeploymentObject) -> Result<Inventory, PassError> {
-    let mut known = inventory::load(cluster, object.stack_id).await?;
-    if object.is_deletion_marker && known.is_empty() {
-        observe::sweep(cluster, object.stack_id).await?.into_iter().for_each(|entry| known.put(entry));
-    }
-    Ok(known)
-}
-
-/// What of a plan waits for an approval.
-pub(crate) async fn holds_of(
-    cluster: &Cluster,
-    desired: &Desired,
-    inventory: &Inventory,
-    plan: &Plan,
-    policy: &Policy,
-) -> Vec<Hold> {
-    let mut found = Strangers::new();
-    let takes_along = |key: &ObjectKey| Stage::of(key).comes_before_validation();
-    for delete in plan.deletes.iter().filter(|delete| policy.brake.is_on && takes_along(&delete.entry.key)) {
-        // What cannot be seen now is looked at again before the delete, which then fails.
-        if let Ok(strangers) = strangers(cluster, inventory, delete).await {
-            found.insert(delete.entry.key.clone(), strangers);
-        }
-    }
-    holds(plan, inventory, &desired.goal, &found, &policy.brake)
 }
 
 fn announce(desired: &Desired, plan: &Plan) {

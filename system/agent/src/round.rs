@@ -20,7 +20,6 @@ use crate::report::{Outcome, Reporter};
 use crate::revision::Revision;
 use crate::settings::DriftMode;
 use crate::stacks::{TURN_MAX, Worker};
-use crate::stop::Stop;
 
 /// A deletion that takes longer than so many passes is reported: a finalizer may wait for ever.
 const SILENT_WAITS: u32 = 10;
@@ -39,15 +38,15 @@ pub(crate) struct Known {
     /// What the broker heard last.
     told: Option<StackStatusReport>,
     told_health: Option<(RevisionId, HealthStatus, serde_json::Value)>,
-    /// The others waited for its last pass as long as they do for anybody, and it failed: they hardly wait for the next one.
-    pub(crate) is_stuck: bool,
+    /// The revision for which the others waited as long as they do for anybody, and in vain: they hardly wait for it again.
+    pub(crate) stuck: Option<RevisionId>,
     /// Nothing that is only seen makes a pass before.
     pub(crate) rests_until: Option<Instant>,
 }
 
 impl Worker<'_> {
-    /// One pass and its reports. It does not wait for better times any more once `newer` is asked for.
-    pub(crate) async fn round(&self, object: Arc<Revision>, newer: Stop, mut known: Known) -> (StackId, Known) {
+    /// One pass and its reports.
+    pub(crate) async fn round(&self, object: Arc<Revision>, mut known: Known) -> (StackId, Known) {
         let reporter = match known.reporter.take() {
             Some(reporter) if reporter.is_about(object.id) => reporter,
             _ => {
@@ -62,8 +61,7 @@ impl Worker<'_> {
             let (policy, faults) = Policy::of(&self.agent.settings, &self.target.annotations(object.stack_id));
             faults.iter().for_each(|fault| tracing::warn!("stack {}: {fault}", object.stack_id));
             let began = Instant::now();
-            let mut passed = self.pass(&object, newer, &policy, &mut known).await;
-            known.is_stuck = passed.is_err() && began.elapsed() >= TURN_MAX;
+            let mut passed = self.pass(&object, &policy, &mut known).await;
             if self.agent.cluster.stop.is_asked() && passed.is_err() {
                 // It was not the stack's fault; the next process goes on.
                 return (object.stack_id, known);
@@ -76,14 +74,16 @@ impl Worker<'_> {
             self.agent.metrics.drifted(object.stack_id, known.drift.persistent(interval).is_some());
             // Whoever waits for the outcome does not wait until it was found out how everything is doing.
             let told = self.tell_outcome(&passed, &mut known).await;
+            if let Ok(passed) = &mut passed {
+                known.health.look(&self.agent.cluster, std::mem::take(&mut passed.present)).await;
+            }
             if self.agent.cluster.stop.is_asked() {
                 // Nothing more can be asked of the cluster, and that is nothing to tell: the next process looks.
                 told.unwrap_or_else(|error| tracing::warn!("{error}"));
                 return (object.stack_id, known);
             }
-            if let Ok(passed) = &mut passed {
-                known.health.look(&self.agent.cluster, std::mem::take(&mut passed.present)).await;
-            }
+            let is_in_vain = passed.is_err() || known.health.is_out_of_sight();
+            known.stuck = (is_in_vain && began.elapsed() >= TURN_MAX).then_some(object.id);
             let told = match told {
                 Ok(()) => self.tell_standing(&object, &passed, &mut known).await,
                 Err(error) => Err(error),
@@ -95,15 +95,9 @@ impl Worker<'_> {
         (object.stack_id, known)
     }
 
-    async fn pass(
-        &self,
-        object: &Revision,
-        newer: Stop,
-        policy: &Policy,
-        known: &mut Known,
-    ) -> Result<Passed, PassError> {
-        let (cluster, claims) = (&self.agent.cluster.until_newer(newer), &self.target.claims());
-        let turn = Turn { cluster, agent: self.id, revision: object, claims, policy, watches: self.watches };
+    async fn pass(&self, object: &Revision, policy: &Policy, known: &mut Known) -> Result<Passed, PassError> {
+        let claims = self.target.claims();
+        let turn = Turn { agent: self.id, revision: object, claims: &claims, policy, watches: self.watches };
         let (metrics, began) = (&self.agent.metrics, Instant::now());
         let passed = tokio::time::timeout(PASS_MAX, self.agent.pass(turn, &mut known.stack)).await;
         let passed = passed.unwrap_or_else(|_| {

@@ -18,12 +18,11 @@ use crate::queue::{Queue, Why};
 use crate::report::Recorded;
 use crate::revision::Revision;
 use crate::round::Known;
-use crate::stop::Stop;
 use crate::watches::Watches;
 
 /// How long the others wait for one pass.
 pub(crate) const TURN_MAX: Duration = Duration::from_secs(2);
-/// The same if its last pass failed, and not before the others had waited so long: if it works again, that is enough for most.
+/// The same if they waited so long for the last one, and in vain: if it works again, this is enough for most.
 const TURN_STUCK_MAX: Duration = Duration::from_millis(200);
 /// The most passes at once. Most of so many only wait until they may try something again.
 const PASSES_MAX: usize = 256;
@@ -48,22 +47,22 @@ impl Worker<'_> {
     /// Until the agent is to end, and the passes that are under way have ended.
     pub(crate) async fn work(&self) {
         let mut idle: BTreeMap<StackId, Known> = BTreeMap::new();
-        let (mut running, mut busy) = (FuturesUnordered::new(), BTreeMap::new());
+        let (mut running, mut busy) = (FuturesUnordered::new(), BTreeSet::new());
         let mut turn: Option<(StackId, Instant)> = None;
         let stop = &self.agent.cluster.stop;
         while !(stop.is_asked() && running.is_empty()) {
-            turn = turn.filter(|(stack, until)| busy.contains_key(stack) && *until > Instant::now());
+            turn = turn.filter(|(stack, until)| busy.contains(stack) && *until > Instant::now());
             let may_begin = turn.is_none() && running.len() < PASSES_MAX && !stop.is_asked();
             let next = if may_begin { self.next(&busy, &idle) } else { None };
             let wakes_at = match next {
                 Some(Due::Now(object)) => {
                     let stack = object.stack_id;
-                    let (newer, known) = (Stop::default(), idle.remove(&stack).unwrap_or_default());
+                    let known = idle.remove(&stack).unwrap_or_default();
                     self.queue.begin(stack);
-                    busy.insert(stack, newer.clone());
-                    let longest = if known.is_stuck { TURN_STUCK_MAX } else { TURN_MAX };
+                    busy.insert(stack);
+                    let longest = if known.stuck == Some(object.id) { TURN_STUCK_MAX } else { TURN_MAX };
                     turn = Some((stack, Instant::now() + longest));
-                    running.push(self.round(object, newer, known));
+                    running.push(self.round(object, known));
                     continue;
                 }
                 Some(Due::At(time)) => Some(time),
@@ -76,11 +75,7 @@ impl Worker<'_> {
                     idle.insert(stack, known);
                     self.forget(&mut idle);
                 }
-                () = self.queue.asked() => {
-                    self.forget(&mut idle);
-                    let is_outdated = |stack: &StackId| self.queue.why(*stack) == Some(Why::Changed);
-                    busy.iter().filter(|(stack, _)| is_outdated(stack)).for_each(|(_, newer)| newer.ask());
-                }
+                () = self.queue.asked() => self.forget(&mut idle),
                 () = stop.asked(), if !stop.is_asked() => {}
                 () = at(wakes_at) => {}
             }
@@ -88,10 +83,10 @@ impl Worker<'_> {
     }
 
     /// The first stack that is due and has no pass under way.
-    fn next(&self, busy: &BTreeMap<StackId, Stop>, idle: &BTreeMap<StackId, Known>) -> Option<Due> {
+    fn next(&self, busy: &BTreeSet<StackId>, idle: &BTreeMap<StackId, Known>) -> Option<Due> {
         let mut earliest: Option<Instant> = None;
         for object in self.target.objects() {
-            let Some(why) = self.queue.why(object.stack_id).filter(|_| !busy.contains_key(&object.stack_id)) else {
+            let Some(why) = self.queue.why(object.stack_id).filter(|_| !busy.contains(&object.stack_id)) else {
                 continue;
             };
             let rests_until = idle.get(&object.stack_id).and_then(|known| known.rests_until);

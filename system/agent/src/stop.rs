@@ -1,11 +1,11 @@
-//! How an agent ends: what is in hand is finished, nothing else is begun. And how a pass learns that it is outdated.
+//! How an agent ends: what is in hand is finished, nothing else is begun.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Whether somebody is to end.
+/// Whether the agent is to end.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<Asked>);
 

@@ -16,7 +16,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use sindri_client::root_cause;
 use sindri_model::ObjectKey;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tower::ServiceExt;
 
@@ -34,27 +34,24 @@ const AGENT: &str = concat!("sindri-agent/", env!("CARGO_PKG_VERSION"));
 const DEADLINE: Duration = Duration::from_secs(60);
 /// The same for a ping: a cluster that hangs does not hold up a heartbeat for longer.
 const PING_DEADLINE: Duration = Duration::from_secs(5);
-/// So many calls of all passes together are under way at once.
+/// So many calls are under way at once, whoever makes them; watches and pings aside.
 const CALLS_MAX: usize = 128;
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A client of one cluster. A clone is the same client.
-#[derive(Clone)]
+/// A client of one cluster.
 pub struct Cluster {
     sender: Sender,
     policy: RetryPolicy,
     metrics: Arc<Metrics>,
-    calls: Arc<Semaphore>,
-    pub(super) discovery: Arc<Mutex<Discovery>>,
+    calls: Semaphore,
+    pub(super) discovery: Mutex<Discovery>,
     /// The one namespace that may be touched; without it, all of them.
     scope: Option<String>,
     /// Without a Lease, everybody may write.
-    holding: Arc<OnceLock<Holding>>,
+    holding: OnceLock<Holding>,
     /// Asked for when the agent ends: no call is begun after that.
     pub(crate) stop: Stop,
-    /// Asked for when something newer is wanted: no call is tried again after that.
-    newer: Stop,
 }
 
 /// What a call is about, as it reads in an error: `apply ConfigMap shop/a`. Put into words only then.
@@ -139,23 +136,17 @@ impl Cluster {
             sender,
             policy,
             metrics: Arc::default(),
-            calls: Arc::new(Semaphore::new(CALLS_MAX)),
-            discovery: Arc::default(),
+            calls: Semaphore::new(CALLS_MAX),
+            discovery: Mutex::new(Discovery::default()),
             scope: None,
-            holding: Arc::default(),
+            holding: OnceLock::new(),
             stop: Stop::default(),
-            newer: Stop::default(),
         }
     }
 
     /// The same cluster, for what has to be said when everything else has ended.
     pub fn apart(&self) -> Self {
         Self::new(self.sender.clone(), self.policy).counted(self.metrics.clone()).within(self.scope.clone())
-    }
-
-    /// The same client, for somebody who tries nothing again once `newer` is asked for.
-    pub(crate) fn until_newer(&self, newer: Stop) -> Self {
-        Self { newer, ..self.clone() }
     }
 
     /// From now on nothing is written unless the Lease is held.
@@ -165,9 +156,24 @@ impl Cluster {
 
     /// Waits until this process may make a call.
     async fn may_send(&self, call: &Call<'_>) -> Result<(), ClusterError> {
-        let Some(holding) = self.holding.get().filter(|_| call.method != Method::GET) else { return Ok(()) };
+        let Some(holding) = self.guard(call) else { return Ok(()) };
         let held = tokio::time::timeout(DEADLINE, holding.held()).await;
         held.map_err(|_| call.unreachable("the Lease could not be renewed, and nothing may be written".to_owned()))
+    }
+
+    /// What a call needs to be allowed.
+    fn guard(&self, call: &Call<'_>) -> Option<&Holding> {
+        self.holding.get().filter(|_| call.method != Method::GET)
+    }
+
+    /// Waits until fewer others are under way.
+    async fn place(&self, call: &Call<'_>) -> Result<SemaphorePermit<'_>, ClusterError> {
+        if let Ok(place) = self.calls.try_acquire() {
+            return Ok(place);
+        }
+        let waited = tokio::time::timeout(call.left(), self.calls.acquire()).await;
+        let place = waited.map_err(|_| call.unreachable("too many other calls are under way".to_owned()))?;
+        Ok(place.expect("nobody closes it"))
     }
 
     /// The same cluster, but of it only one namespace if one is given.
@@ -219,7 +225,7 @@ impl Cluster {
             failures += 1;
             let Some(retry) = error.retry() else { return Err(error) };
             let wait = self.policy.wait(failures, start.elapsed(), retry.after);
-            let Some(wait) = wait.filter(|wait| *wait < call.left() && !self.newer.is_asked()) else {
+            let Some(wait) = wait.filter(|wait| *wait < call.left()) else {
                 return Err(error.given_up(failures));
             };
             tracing::info!("retry in {} s after: {error}", wait.as_secs());
@@ -227,7 +233,6 @@ impl Cluster {
             tokio::select! {
                 biased; // whoever stops does not wait
                 () = self.stop.asked() => {}
-                () = self.newer.asked() => return Err(error.given_up(failures)),
                 () = tokio::time::sleep(wait) => {}
             }
         }
@@ -235,13 +240,17 @@ impl Cluster {
 
     /// Sends a call once, when it may be sent.
     async fn in_turn(&self, call: &Call<'_>) -> Result<Answer, ClusterError> {
-        // Taken first: whatever else allows the call must still hold when it is its turn. Nobody closes it.
-        let _place = self.calls.acquire().await.ok();
-        if self.stop.is_asked() {
-            return Err(ClusterError::Stopped { operation: call.operation.to_string() });
+        loop {
+            self.may_send(call).await?;
+            let _place = self.place(call).await?;
+            if self.stop.is_asked() {
+                return Err(ClusterError::Stopped { operation: call.operation.to_string() });
+            }
+            // The Lease may have been lost while there was no place; whoever waits for it needs none.
+            if self.guard(call).is_none_or(Holding::is_held) {
+                return self.once(call, DEADLINE.min(call.left())).await;
+            }
         }
-        self.may_send(call).await?;
-        self.once(call, DEADLINE.min(call.left())).await
     }
 
     async fn once(&self, call: &Call<'_>, deadline: Duration) -> Result<Answer, ClusterError> {

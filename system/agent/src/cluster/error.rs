@@ -146,8 +146,12 @@ impl ClusterError {
         if let Self::Refused { message, fields, status: status @ (400 | 422 | 500), .. } = &mut self {
             let hint = message.find(REPLACE_HINT).map(|_| format!("; {REPLACE_HINT}")).unwrap_or_default();
             let fields = if fields.is_empty() { String::new() } else { format!(" in {}", fields.join(", ")) };
-            // A webhook that does not answer is such an error, too.
-            let failing = if *status == 500 { "the server could not take it" } else { "the object is not valid" };
+            let failing = match status {
+                500 if message.starts_with(MISTYPED) => MISTYPED,
+                // A webhook that does not answer, perhaps.
+                500 => "the server could not take it",
+                _ => "the object is not valid",
+            };
             *message = format!("{failing}{fields} (its content is not shown){hint}");
         }
         self
@@ -242,5 +246,9 @@ mod tests {
         for status in [400, 422, 500] {
             assert!(!refused(status, "Invalid value: hunter2").without_content().to_string().contains("hunter2"));
         }
+        let mistyped = refused(500, &format!("{MISTYPED}: expected map, got hunter2")).without_content();
+        assert!(mistyped.retry().is_none() && !mistyped.to_string().contains("hunter2"), "{mistyped}");
+        let down = refused(500, "failed calling webhook with hunter2").without_content();
+        assert!(down.retry().is_some() && !down.to_string().contains("not valid"), "{down}");
     }
 }

@@ -10,7 +10,7 @@ use crate::agent::{Agent, AgentError};
 use crate::claims::Claims;
 use crate::inventory::{self, Position};
 use crate::observe::{self, ObserveError};
-use crate::pass::{PassError, holds_of};
+use crate::pass::PassError;
 use crate::plan::{Observed, Write, plan};
 use crate::policy::Policy;
 use crate::revision::Revision;
@@ -59,7 +59,7 @@ impl Agent {
             changes.push((write.object.key.clone(), lines));
         }
         plan.writes.retain(|write| changes.iter().any(|(key, lines)| *key == write.object.key && !lines.is_empty()));
-        let held = holds_of(&self.cluster, &desired, &inventory, &plan, policy).await;
+        let held = self.holds(&desired, &inventory, &plan, policy).await;
         let mut text = String::new();
         for line in plan.shown(&inventory, &live, &held).lines() {
             text.push_str(&format!("{line}\n"));
