@@ -154,11 +154,23 @@ impl Cluster {
         self.holding.get_or_init(Holding::default).clone()
     }
 
-    /// Waits until this process may make a call.
+    /// Waits until this process may make a call, or is to end.
     async fn may_send(&self, call: &Call<'_>) -> Result<(), ClusterError> {
         let Some(holding) = self.guard(call) else { return Ok(()) };
-        let held = tokio::time::timeout(DEADLINE, holding.held()).await;
-        held.map_err(|_| call.unreachable("the Lease could not be renewed, and nothing may be written".to_owned()))
+        tokio::select! {
+            biased; // whoever stops does not wait
+            () = self.stop.asked() => Ok(()),
+            held = tokio::time::timeout(DEADLINE, holding.held()) => held
+                .map_err(|_| call.unreachable("the Lease could not be renewed, and nothing may be written".to_owned())),
+        }
+    }
+
+    /// Nothing is begun by a process that is to end.
+    fn go_on(&self, call: &Call<'_>) -> Result<(), ClusterError> {
+        if self.stop.is_asked() {
+            return Err(ClusterError::Stopped { operation: call.operation.to_string() });
+        }
+        Ok(())
     }
 
     /// What a call needs to be allowed.
@@ -242,10 +254,9 @@ impl Cluster {
     async fn in_turn(&self, call: &Call<'_>) -> Result<Answer, ClusterError> {
         loop {
             self.may_send(call).await?;
+            self.go_on(call)?;
             let _place = self.place(call).await?;
-            if self.stop.is_asked() {
-                return Err(ClusterError::Stopped { operation: call.operation.to_string() });
-            }
+            self.go_on(call)?;
             // The Lease may have been lost while there was no place; whoever waits for it needs none.
             if self.guard(call).is_none_or(Holding::is_held) {
                 return self.once(call, DEADLINE.min(call.left())).await;
