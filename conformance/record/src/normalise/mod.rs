@@ -188,6 +188,8 @@ mod tests {
     fn ages_in_tables_are_one_word() {
         let table = json!({"kind": "Table", "rows": [{"cells": ["web", 3, "1m2s"]}]});
         assert_eq!(normalised(&[table], "")[0]["rows"][0]["cells"], json!(["web", 3, "<age>"]));
+        let single = json!({"kind": "Table", "/rows/0/cells": ["web", 3, "1m2s"]});
+        assert_eq!(normalised(&[single], "")[0]["/rows/0/cells"], json!(["web", 3, "<age>"]));
     }
 
     #[test]

@@ -89,7 +89,9 @@ impl<'a> Rewriter<'a> {
             ("serverAddress", Value::String(_)) => json!("<server>"),
             ("ETag" | "If-None-Match", Value::String(etag)) => json!(self.etags.word(etag)),
             ("nodePort" | "healthCheckNodePort", Value::Number(_)) => self.port(field),
-            ("cells", Value::Array(cells)) => Value::Array(cells.iter().map(|cell| self.cell(cell)).collect()),
+            (key, Value::Array(cells)) if key == "cells" || key.ends_with("/cells") => {
+                Value::Array(cells.iter().map(|cell| self.cell(cell)).collect())
+            }
             _ => self.rewrite_in(field, holder),
         };
         (self.text(key), rewritten)
