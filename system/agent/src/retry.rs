@@ -1,7 +1,7 @@
 //! The one retry policy of every call to the Kubernetes API, as the guide states it.
 //!
 //! 1 s, 2 s, 4 s … at most 60 s apart, given up 5 minutes after the first attempt. `Retry-After` lengthens
-//! a wait and never shortens it.
+//! a wait and never shortens it. Only what looks how objects are doing ends sooner: the next pass looks again.
 
 use std::time::Duration;
 

@@ -328,3 +328,55 @@ async fn whole(call: &Call<'_>, body: Incoming) -> Result<Bytes, ClusterError> {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::FutureExt;
+    use http::Response;
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+
+    /// A cluster that never answers, and how many calls it got.
+    fn silent() -> (Cluster, Arc<AtomicUsize>) {
+        let got = Arc::new(AtomicUsize::new(0));
+        let counted = got.clone();
+        let service = service_fn(move |_: Request<Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            std::future::pending::<Result<Response<Incoming>, BoxError>>()
+        });
+        (Cluster::new(Sender::new(service), RetryPolicy::default()), got)
+    }
+
+    fn look() -> Call<'static> {
+        Call::get(Operation::Said("look".to_owned()), "/version".to_owned())
+    }
+
+    #[tokio::test]
+    async fn so_many_calls_are_under_way_and_a_place_is_not_waited_for_any_longer_than_an_answer() {
+        let ((cluster, got), call) = (silent(), look());
+        let mut calls: Vec<_> = (0..CALLS_MAX + 2).map(|_| Box::pin(cluster.send(&call))).collect();
+        assert!(calls.iter_mut().all(|call| call.now_or_never().is_none()));
+        assert_eq!(got.load(Ordering::Relaxed), CALLS_MAX);
+        let hasty = look().until(Instant::now() + Duration::from_millis(20));
+        let error = cluster.send(&hasty).await.unwrap_err();
+        assert!(error.to_string().contains("too many other calls"), "{error}");
+        drop(calls.remove(0));
+        assert!(calls.iter_mut().all(|call| call.now_or_never().is_none()));
+        assert_eq!(got.load(Ordering::Relaxed), CALLS_MAX + 1, "whoever ends makes room for one");
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_the_lease_hears_that_the_agent_ends() {
+        let ((cluster, got), mut call) = (silent(), look());
+        call.method = Method::PATCH;
+        cluster.guarded();
+        let mut write = Box::pin(cluster.send(&call));
+        assert!((&mut write).now_or_never().is_none());
+        cluster.stop.ask();
+        assert!(matches!(write.now_or_never(), Some(Err(ClusterError::Stopped { .. }))));
+        assert_eq!(got.load(Ordering::Relaxed), 0);
+    }
+}
