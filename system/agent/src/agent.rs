@@ -14,17 +14,17 @@ use sindri_model::{AgentId, Clock, Entropy};
 use thiserror::Error;
 use tokio::time::timeout;
 
+use crate::cluster::reflector::Watches;
+use crate::cluster::write_gate::Holding;
 use crate::cluster::{Cluster, ClusterError};
-use crate::holding::Holding;
-use crate::lease::Lease;
-use crate::metrics::Metrics;
-use crate::poll::Target;
-use crate::queue::Queue;
-use crate::readiness::Readiness;
-use crate::report::Recorded;
+use crate::leader::lease::Lease;
+use crate::pass_queue::Queue;
 use crate::settings::Settings;
-use crate::stacks::Worker;
-use crate::watches::Watches;
+use crate::stack::outcome::Recorded;
+use crate::stack::worker::Worker;
+use crate::target::poller::Target;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::readiness::Readiness;
 
 /// Polls are spread over a tenth of the interval, so that a fleet does not poll as one.
 const JITTER_PARTS: u32 = 10;

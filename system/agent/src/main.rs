@@ -16,8 +16,8 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
-use process::handed::{self, HandedError};
 use process::settings;
+use process::setup::{self, HandedError};
 
 /// For mistakes of the user.
 const EXIT_USAGE: u8 = 2;
@@ -115,13 +115,13 @@ async fn run(config: &Config) -> Result<(), StartError> {
 }
 
 async fn agent(config: &Config) -> Result<Agent, StartError> {
-    let settings = handed::settings(config)?;
+    let settings = setup::settings(config)?;
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     // The end of what is longer than a packet would otherwise wait until the peer confirms the beginning, up to 40 ms.
     connector.set_nodelay(true);
-    let broker = handed::broker(config, connector.clone())?;
-    let sender = sender(&handed::cluster(config).await?, connector)?;
+    let broker = setup::broker(config, connector.clone())?;
+    let sender = sender(&setup::cluster(config).await?, connector)?;
     let metrics = Arc::default();
     Ok(Agent {
         broker,

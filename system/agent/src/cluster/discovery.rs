@@ -11,8 +11,8 @@ use serde_json::Value;
 use sindri_client::encoded;
 use sindri_model::ObjectKey;
 
-use super::call::{Call, Cluster, Operation};
 use super::error::ClusterError;
+use super::requests::{Call, Cluster, Operation};
 
 /// Where the objects of a kind are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

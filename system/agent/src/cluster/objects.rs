@@ -12,12 +12,12 @@ use sindri_health::{Assessed, PodSelector};
 use sindri_model::{ObjectKey, StackId, json_value};
 use tokio::time::Instant;
 
-use super::call::{Answer, Call, Cluster, JSON, Operation};
 use super::discovery::Resource;
 use super::error::ClusterError;
-use super::received::{FIELD_MANAGER, Fingerprint, Received};
-use super::rewritten::rewritten;
-use crate::marks::{Marks, STACK_LABEL};
+use super::requests::{Answer, Call, Cluster, JSON, Operation};
+use super::response_object::{FIELD_MANAGER, Fingerprint, Received};
+use super::rewritten_field::rewritten;
+use crate::cluster::ownership::{Marks, STACK_LABEL};
 
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";

@@ -11,12 +11,12 @@ use serde::Deserialize;
 use sindri_client::root_cause;
 use tokio::time::timeout;
 
-use super::call::{Call, Cluster, Operation};
 use super::discovery::Resource;
 use super::error::ClusterError;
 use super::objects::{LiveObject, METADATA, live};
-use super::received::Received;
-use crate::marks::STACK_LABEL;
+use super::requests::{Call, Cluster, Operation};
+use super::response_object::Received;
+use crate::cluster::ownership::STACK_LABEL;
 
 /// After this the server ends a watch, and it is begun anew where it ended.
 const WATCH_SECONDS: u64 = 290;

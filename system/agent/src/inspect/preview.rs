@@ -7,14 +7,14 @@ use sindri_client::TargetState;
 
 use super::diff::diff;
 use crate::agent::{Agent, AgentError};
-use crate::claims::Claims;
-use crate::inventory::{self, Position};
-use crate::observe::{self, ObserveError};
-use crate::pass::PassError;
-use crate::plan::{Observed, Write, plan};
-use crate::policy::Policy;
-use crate::revision::Revision;
-use crate::watches::Watches;
+use crate::cluster::reflector::Watches;
+use crate::pass::inventory::{self, Position};
+use crate::pass::observe::{self, ObserveError};
+use crate::pass::plan::{Observed, Write, plan};
+use crate::pass::run::PassError;
+use crate::target::claims::Claims;
+use crate::target::policy::Policy;
+use crate::target::revision::Revision;
 
 impl Agent {
     /// One paragraph for each stack.

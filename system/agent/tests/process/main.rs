@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod encrypted;
+mod inspect;
 mod key_file;
-mod looks;
 mod probes;
 mod settings;
 mod support;
