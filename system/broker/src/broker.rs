@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use sindri_model::{Clock, Entropy, Pak};
 
-use crate::api::BODY_BYTES_MAX;
 use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
 use crate::store::{KeyRecord, Stamp, Store, StoreError};
 use crate::throttle::Throttle;
-use crate::webhooks::WebhookSettings;
+use crate::webhooks::{Unopened, WebhookSettings};
+
+/// The largest body that is accepted, unless the broker was made with another bound.
+pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// How much one request may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +117,17 @@ impl Broker {
     /// Makes `pak` the administrator's key, unless there is one; says whether it did.
     pub async fn initialise(&self, pak: &Pak) -> Result<bool, StoreError> {
         self.store.create_admin(self.stamp(), KeyRecord::from(pak)).await
+    }
+
+    /// Whether the key opens what is stored under it: to be asked before the broker serves. An error names the
+    /// subscription that it does not open; without a key, any.
+    pub async fn check_sealing_key(&self) -> Result<Result<(), Unopened>, StoreError> {
+        let Some(sample) = self.store.sealed_sample().await? else { return Ok(Ok(())) };
+        let id = sample.shown.id;
+        Ok(match &self.webhooks {
+            Some(settings) => settings.open_all(id, &sample.sealed).map(drop),
+            None => Err(Unopened(id)),
+        })
     }
 
     /// For what the broker does by itself.

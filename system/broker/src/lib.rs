@@ -7,10 +7,11 @@
 mod api;
 mod background;
 mod broker;
+mod epoch;
+mod event_types;
 mod memory;
 mod metrics;
 mod request_id;
-mod restored;
 mod serve;
 mod store;
 mod throttle;
@@ -18,11 +19,12 @@ mod tls;
 mod trust;
 mod webhooks;
 
-pub use api::{BODY_BYTES_MAX, openapi_document, router};
-pub use broker::{Bounds, Broker};
+pub use api::http::connection_info::PeerAddress;
+pub use api::{openapi_document, router};
+pub use broker::{BODY_BYTES_MAX, Bounds, Broker};
 pub use metrics::{Delivery, Metrics};
 pub use request_id::with_request_id;
-pub use serve::{Limits, Peer, PeerAddress, ServeOptions, serve, serve_with};
+pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
     AgentReport, AuditFilter, Change, Claim, Claimed, ClaimedDelivery, DeliveryFilter, DesiredObject, DesiredSet, Era,
     FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord, NewRevision, NewestRevision, News, NextStep, Noun, OpenError,

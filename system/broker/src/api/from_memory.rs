@@ -15,10 +15,10 @@ use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus};
 use sindri_model::{AgentId, Pak};
 use tokio::time::{Instant, timeout_at};
 
-use super::actor::{ActorLabel, key_in};
-use super::log;
-use super::target_state::{answered, believed, unchanged};
-use crate::Broker;
+use super::http::authentication::{ActorLabel, key_in};
+use super::http::request_log;
+use super::resources::target_state::{answered, believed, unchanged};
+use crate::broker::Broker;
 use crate::memory::is_named;
 use crate::metrics::Metrics;
 use crate::request_id::REQUEST_ID;
@@ -143,7 +143,7 @@ impl Poll {
         response.headers_mut().insert(REQUEST_ID, self.id);
         response.extensions_mut().insert(ActorLabel(self.pak.short().to_owned()));
         broker.metrics.request(&Method::GET, Some(ROUTE), response.status(), self.began.elapsed());
-        log::write(&Method::GET, ROUTE, &response);
+        request_log::write(&Method::GET, ROUTE, &response);
         response
     }
 }

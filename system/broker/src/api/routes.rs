@@ -3,11 +3,23 @@
 //! The router, the gate before each handler and the OpenAPI document are made of this table and of nothing else. An
 //! agent means itself only, and a generator what belongs to it, where the summary does not say otherwise.
 
-use super::route::{Role, Roles, Route, delete, get, patch, post, put};
-use super::{
-    agents, approvals, audit, conditions, deliveries, events, fleet, generators, health, keys, labels, openapi,
-    policies, revisions, stacks, status, target_state, targets, webhooks,
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::http::openapi::{self, Document};
+use super::http::route::{Role, Roles, Route, delete, get, patch, post, put};
+use super::resources::{
+    agents, approvals, audit, events, fleet, generators, health_reports, keys, labels, policies, probes, revisions,
+    stack_status, stacks, target_state, targets, webhook_deliveries, webhooks,
 };
+
+/// Base path of the API.
+pub(crate) const API: &str = "/api/v1";
+
+/// Text of the OpenAPI document. Made once: it never changes, and every client may read it.
+static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| openapi_document().to_string().into());
 
 const ALL: Roles = &[Role::Admin, Role::Agent, Role::Generator];
 const ADMIN: Roles = &[Role::Admin];
@@ -18,11 +30,22 @@ const ADMIN_GENERATOR: Roles = &[Role::Admin, Role::Generator];
 /// What needs no key.
 pub(crate) fn open_routes() -> Vec<Route> {
     vec![
-        get("/healthz", None, "is_alive", "The process lives", health::alive),
-        get("/readyz", None, "is_ready", "The broker can serve", health::ready),
-        get("/metrics", None, "read_metrics", "What is counted", health::metrics),
-        get("/docs/openapi.json", None, "read_openapi", "This document", openapi::serve),
+        get("/healthz", None, "is_alive", "The process lives", probes::alive),
+        get("/readyz", None, "is_ready", "The broker can serve", probes::ready),
+        get("/metrics", None, "read_metrics", "What is counted", probes::metrics),
+        get("/docs/openapi.json", None, "read_openapi", "This document", read_openapi),
     ]
+}
+
+/// Describes every route as an OpenAPI 3.1 document.
+pub fn openapi_document() -> Value {
+    let open = open_routes().into_iter().map(|route| (route.path.to_owned(), route));
+    let api = api_routes().into_iter().map(|route| (format!("{API}{}", route.path), route));
+    openapi::document(open.chain(api))
+}
+
+async fn read_openapi() -> Document {
+    Document(DOCUMENT.clone())
 }
 
 /// What is below the API's base path.
@@ -133,14 +156,20 @@ fn of_agent_parts() -> Vec<Route> {
         post("/agents/{id}/events", ADMIN_AGENT, "record_event", "Reports an outcome", events::record).or(&[409, 422]),
         get("/agent-events", ADMIN, "list_events", "What agents reported", events::list),
         get("/agent-events/{id}", ADMIN, "read_event", "One event", events::read),
-        patch("/agents/{id}/health-status", AGENT, "report_health", "How what it applied is doing", conditions::report)
-            .or(&[422]),
+        patch(
+            "/agents/{id}/health-status",
+            AGENT,
+            "report_health",
+            "How what it applied is doing",
+            health_reports::report,
+        )
+        .or(&[422]),
         put(
             "/agents/{id}/stacks/{stack_id}/status",
             AGENT,
             "report_stack_status",
             "How a stack is on its cluster; replaces what it said before",
-            status::report,
+            stack_status::report,
         )
         .or(&[422]),
         put(
@@ -156,14 +185,14 @@ fn of_agent_parts() -> Vec<Route> {
             ADMIN_AGENT,
             "claim_webhook_deliveries",
             "Messages that it is to send now; nobody else will for a minute",
-            deliveries::pending,
+            webhook_deliveries::pending,
         ),
         post(
             "/webhook-deliveries/{id}/result",
             AGENT,
             "report_webhook_delivery",
             "How its attempt to send a message went",
-            deliveries::result,
+            webhook_deliveries::result,
         ),
     ]
 }
@@ -263,14 +292,20 @@ fn of_stacks() -> Vec<Route> {
             "One revision; an agent reads what was ever its business",
             revisions::read,
         ),
-        get("/deployment-objects/{id}/health", ADMIN, "read_deployment_health", "Its health", conditions::of_revision),
-        get("/stacks/{id}/health", ADMIN, "read_stack_health", "Its health on every cluster", conditions::of_stack),
+        get(
+            "/deployment-objects/{id}/health",
+            ADMIN,
+            "read_deployment_health",
+            "Its health",
+            health_reports::of_revision,
+        ),
+        get("/stacks/{id}/health", ADMIN, "read_stack_health", "Its health on every cluster", health_reports::of_stack),
         get(
             "/stacks/{id}/status",
             ADMIN_GENERATOR,
             "read_stack_status",
             "How it is on every cluster that should have it or has to remove it",
-            status::of_stack,
+            stack_status::of_stack,
         ),
         get(
             "/stacks/{id}/labels",
@@ -358,7 +393,7 @@ fn of_webhooks() -> Vec<Route> {
             ADMIN,
             "list_webhook_deliveries",
             "Its messages, newest first",
-            deliveries::list,
+            webhook_deliveries::list,
         ),
         post(
             "/webhooks/{id}/test",

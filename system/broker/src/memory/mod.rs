@@ -2,17 +2,17 @@
 //!
 //! Everything here may be forgotten at any time, and is, as soon as the store says that it changed.
 
-mod answers;
 mod etag;
 mod heartbeats;
-mod keyring;
+mod keys;
+mod target_states;
 
 use std::sync::Arc;
 
-pub(crate) use answers::{Answer, Answers};
 pub(crate) use etag::{EtagKey, is_named};
 pub(crate) use heartbeats::Heartbeats;
-pub(crate) use keyring::Keyring;
+pub(crate) use keys::Keyring;
+pub(crate) use target_states::{Answer, Answers};
 use tokio::sync::Notify;
 
 use crate::store::{Change, Watcher};

@@ -1,8 +1,6 @@
 //! Bodies on their way: a request's body must arrive in time, and an answer's body ends the request.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
@@ -11,22 +9,12 @@ use thiserror::Error;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::pace::Busy;
+use crate::api::http::connection_info::BodyTimeoutFlag;
 
 /// A request's body did not arrive in time.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("the body did not arrive in time")]
 pub(super) struct BodyTimeout;
-
-/// Whether the body of a request ran out of time: an extension of requests that have a body.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct BodyClock(Arc<AtomicBool>);
-
-impl BodyClock {
-    /// Whether the body was given up.
-    pub(crate) fn has_run_out(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// A request's body with a deadline.
 pub(super) struct TimedBody {
@@ -34,12 +22,12 @@ pub(super) struct TimedBody {
     due: Instant,
     /// Made when the body is waited for: most bodies are there already.
     timer: Option<Pin<Box<Sleep>>>,
-    clock: BodyClock,
+    flag: BodyTimeoutFlag,
 }
 
 impl TimedBody {
-    pub(super) fn new(incoming: Incoming, due: Instant, clock: BodyClock) -> Self {
-        Self { incoming, due, timer: None, clock }
+    pub(super) fn new(incoming: Incoming, due: Instant, flag: BodyTimeoutFlag) -> Self {
+        Self { incoming, due, timer: None, flag }
     }
 }
 
@@ -59,7 +47,7 @@ impl HttpBody for TimedBody {
         if timer.as_mut().poll(context).is_pending() {
             return Poll::Pending;
         }
-        self.clock.0.store(true, Ordering::Relaxed);
+        self.flag.set();
         Poll::Ready(Some(Err(axum::Error::new(BodyTimeout))))
     }
 

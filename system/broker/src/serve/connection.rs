@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::Body;
 use futures_util::future::Either;
 use http::request::Parts;
@@ -20,10 +21,12 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
-use super::body::{AnswerBody, BodyClock, TimedBody};
+use super::body::{AnswerBody, TimedBody};
+use super::limits::Limits;
 use super::pace::{Pace, Paced, Slow};
-use super::{Front, PeerAddress};
+use crate::api::http::connection_info::{BodyTimeoutFlag, PeerAddress};
 use crate::api::{Remembered, from_memory};
+use crate::broker::Broker;
 use crate::metrics::{CutOff, Metrics};
 
 /// The largest head of a request.
@@ -31,45 +34,57 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// The largest buffer on either way; larger bodies pass through it in parts.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
+/// The parts of a server that every connection needs.
+pub(super) struct ServerContext {
+    pub broker: Broker,
+    pub router: Router,
+    pub limits: Limits,
+    pub metrics: Arc<Metrics>,
+}
+
 /// Serves a connection as it is.
-pub(super) async fn plain<S>(stream: S, peer: Option<IpAddr>, front: Arc<Front>, stopped: watch::Receiver<()>)
-where
+pub(super) async fn serve_plain<S>(
+    stream: S,
+    peer: Option<IpAddr>,
+    context: Arc<ServerContext>,
+    stopped: watch::Receiver<()>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let _open = front.metrics.connection();
-    speak(stream, peer, &front, stopped).await;
+    let _open = context.metrics.connection();
+    speak(stream, peer, &context, stopped).await;
 }
 
 /// Serves a connection that begins with a handshake.
-pub(super) async fn encrypted<S>(
+pub(super) async fn serve_encrypted<S>(
     stream: S,
     tls: TlsAcceptor,
     peer: Option<IpAddr>,
-    front: Arc<Front>,
+    context: Arc<ServerContext>,
     mut stopped: watch::Receiver<()>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let _open = front.metrics.connection();
-    let handshake = timeout(front.limits.handshake_time_max, tls.accept(stream));
+    let _open = context.metrics.connection();
+    let handshake = timeout(context.limits.handshake_time_max, tls.accept(stream));
     let shaken = tokio::select! {
         biased; // The end first: nothing has been asked yet.
         _ = stopped.changed() => return,
         shaken = handshake => shaken,
     };
     match shaken {
-        Ok(Ok(stream)) => speak(stream, peer, &front, stopped).await,
-        Ok(Err(_)) | Err(_) => front.metrics.connection_cut_off(CutOff::Handshake),
+        Ok(Ok(stream)) => speak(stream, peer, &context, stopped).await,
+        Ok(Err(_)) | Err(_) => context.metrics.connection_cut_off(CutOff::Handshake),
     }
 }
 
 /// Speaks HTTP until either side has had enough.
-async fn speak<S>(stream: S, peer: Option<IpAddr>, front: &Front, mut stopped: watch::Receiver<()>)
+async fn speak<S>(stream: S, peer: Option<IpAddr>, context: &ServerContext, mut stopped: watch::Receiver<()>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let pace = Pace::new(front.limits);
-    let service = service_fn(|request| answer(front, &pace, peer, request));
+    let pace = Pace::new(context.limits);
+    let service = service_fn(|request| answer(context, &pace, peer, request));
     let stream = TokioIo::new(Paced::new(stream, pace.clone()));
     let mut protocol = http1::Builder::new();
     // The pace knows a slow head from an idle connection, which the protocol's own timer does not.
@@ -86,7 +101,7 @@ where
             }
             // A peer that goes away or speaks no HTTP is its own affair; refusals are answers.
             _ended = conversation.as_mut() => return,
-            slow = &mut exceeded => return cut(slow, &front.metrics),
+            slow = &mut exceeded => return cut(slow, &context.metrics),
         }
     }
 }
@@ -101,7 +116,7 @@ fn cut(slow: Slow, metrics: &Metrics) {
 }
 
 fn answer(
-    front: &Front,
+    context: &ServerContext,
     pace: &Arc<Pace>,
     peer: Option<IpAddr>,
     request: Request<Incoming>,
@@ -109,15 +124,15 @@ fn answer(
     let busy = pace.begin();
     let (head, incoming) = request.into_parts();
     let finish = move |response: Response<Body>| Ok(response.map(|body| AnswerBody::new(body, busy)));
-    match from_memory(&front.broker, &head) {
+    match from_memory(&context.broker, &head) {
         Remembered::Answer(response) => Either::Left(ready(finish(response))),
         Remembered::Nothing => {
-            let answering = front.router.clone().call(whole_request(front, peer, head, incoming));
+            let answering = context.router.clone().call(whole_request(context, peer, head, incoming));
             Either::Right(Either::Left(async move { finish(answering.await?) }))
         }
         Remembered::Waits(poll) => {
             // The router is only taken along: what waits must be small.
-            let mut router = front.router.clone();
+            let mut router = context.router.clone();
             Either::Right(Either::Right(async move {
                 match poll.wait().await {
                     Ok(response) => finish(response),
@@ -128,14 +143,14 @@ fn answer(
     }
 }
 
-fn whole_request(front: &Front, peer: Option<IpAddr>, mut head: Parts, incoming: Incoming) -> Request<Body> {
+fn whole_request(context: &ServerContext, peer: Option<IpAddr>, mut head: Parts, incoming: Incoming) -> Request<Body> {
     head.extensions.insert(PeerAddress(peer));
     let body = if incoming.is_end_stream() {
         Body::empty()
     } else {
-        let clock = BodyClock::default();
-        head.extensions.insert(clock.clone());
-        Body::new(TimedBody::new(incoming, Instant::now() + front.limits.body_time_max, clock))
+        let flag = BodyTimeoutFlag::default();
+        head.extensions.insert(flag.clone());
+        Body::new(TimedBody::new(incoming, Instant::now() + context.limits.body_time_max, flag))
     };
     Request::from_parts(head, body)
 }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 
-use super::Limits;
+use super::limits::Limits;
 
 /// What took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,23 +6,22 @@
 
 mod address;
 mod connect;
-mod deliver;
 pub(crate) mod headers;
 pub(crate) mod schedule;
-mod seal;
-pub(crate) mod sealed;
+pub(crate) mod sealed_parts;
+mod sealing_key;
 pub(crate) mod send;
+mod settings;
 pub(crate) mod signature;
-pub(crate) mod subscription;
 mod system;
 pub(crate) mod target;
 #[cfg(test)]
 mod tests;
 
 pub use connect::{Dial, GuardedConnector, Resolve, Trust};
-pub use deliver::WebhookSettings;
-pub use seal::{SealingKey, SealingKeyError};
-pub use sealed::Unopened;
+pub use sealed_parts::Unopened;
+pub use sealing_key::{SealingKey, SealingKeyError};
 pub use send::{Connector, Sender};
+pub use settings::WebhookSettings;
 pub use system::{SystemResolver, TcpDialer, system_connector};
 pub use target::TargetPolicy;

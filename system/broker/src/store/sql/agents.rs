@@ -7,8 +7,8 @@ use sindri_model::{AgentId, GeneratorId};
 use super::announce::{Happening, announce};
 use super::session::{Row, Session, all, any, change, one, only, values};
 use super::{approvals, as_reference, audit, epoch, found, generators, keys, made, matching, once, succession};
+use crate::event_types::EventType;
 use crate::store::{Heartbeat, KeyHolder, KeyRecord, Noun, Page, Stamp, StoreError};
-use crate::webhooks::subscription::EventType;
 
 const WHAT: &str = "agent";
 

@@ -6,8 +6,8 @@ use sindri_model::{AgentId, DeliveryId, EventId, StackId, WebhookId};
 
 use super::epoch;
 use super::session::{Question, Row, Session, Value, all, change_each, read_all, row};
+use crate::event_types::{EventType, Patterns};
 use crate::store::{Stamp, StoreError};
-use crate::webhooks::subscription::{EventType, Patterns};
 
 /// Something that happened.
 pub(super) struct Happening {

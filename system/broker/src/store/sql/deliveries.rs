@@ -7,8 +7,8 @@ use sindri_model::{AgentId, DeliveryId, WebhookId};
 use super::announce::{self, Happening, Message};
 use super::session::{Row, Session, all, any, change, json_text, one, only, values};
 use super::{agents, audit, found, webhooks};
+use crate::event_types::EventType;
 use crate::store::{Claim, Claimed, ClaimedDelivery, DeliveryFilter, NextStep, Noun, Settlement, Stamp, StoreError};
-use crate::webhooks::subscription::EventType;
 
 /// How many ended messages of one subscription are kept.
 const HISTORY_MAX: i64 = 1_000;

@@ -7,8 +7,8 @@ use sindri_model::{AgentId, EventId};
 use super::announce::{Happening, announce};
 use super::session::{Row, Session, all, change, failed, one, values};
 use super::{agents, as_reference, audit, epoch, found, keys, once, revisions, status, target_state};
+use crate::event_types::EventType;
 use crate::store::{KeyHolder, Noun, Page, RevisionRecord, Stamp, StoreError, Whose};
-use crate::webhooks::subscription::EventType;
 
 const WHAT: &str = "agent_event";
 

@@ -7,8 +7,8 @@ use sindri_model::{AgentId, GeneratorId, LinkId, StackId};
 use super::announce::{Happening, announce};
 use super::session::{Row, Session, all, any, change, one, only, values};
 use super::{agents, audit, epoch, found, keys, made, matching, once, stacks};
+use crate::event_types::EventType;
 use crate::store::{KeyHolder, KeyRecord, Noun, Page, Stamp, StoreError};
-use crate::webhooks::subscription::EventType;
 
 const WHAT: &str = "generator";
 

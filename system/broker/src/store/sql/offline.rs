@@ -9,8 +9,8 @@ use sindri_model::AgentId;
 use super::announce::{Happening, announce_all};
 use super::audit::{self, Entry};
 use super::session::{Row, Session, all, values};
+use crate::event_types::EventType;
 use crate::store::{Stamp, StoreError};
-use crate::webhooks::subscription::EventType;
 
 /// Marks those whose last heartbeat is older than the first value, and as many at most as the second. Another broker
 /// that does the same waits, and finds them marked. The conditions are those of an index that holds nobody else.

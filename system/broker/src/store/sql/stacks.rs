@@ -8,8 +8,8 @@ use super::announce::{Happening, announce};
 use super::revisions::{self, Appended};
 use super::session::{Row, Session, all, any, change, failed, one, values};
 use super::{agents, as_reference, audit, epoch, found, generators, keys, made, matching, once};
+use crate::event_types::EventType;
 use crate::store::{KeyHolder, NewRevision, Noun, Page, Stamp, StoreError, Whose};
-use crate::webhooks::subscription::EventType;
 
 const WHAT: &str = "stack";
 

@@ -12,8 +12,8 @@ use sindri_model::{AgentId, GeneratorId, RevisionId, Sequence, StackId};
 use super::announce::{Happening, announce};
 use super::session::{Row, Session, all, change, failed, json_text, one, values};
 use super::{agents, approvals, audit, found};
+use crate::event_types::EventType;
 use crate::store::{AgentReport, NewestRevision, Noun, StackReports, Stamp, StoreError};
-use crate::webhooks::subscription::EventType;
 
 /// What subscribers are told when it becomes true.
 const ANNOUNCED: [(&str, EventType); 2] =

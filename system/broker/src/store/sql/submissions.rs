@@ -14,8 +14,8 @@ use super::audit::{self, Entry};
 use super::revisions::{self, Appended};
 use super::session::{Question, Row, Session, failed, read_all, row};
 use super::{epoch, found, matching, once};
+use crate::event_types::EventType;
 use crate::store::{KeyHolder, NewRevision, Noun, Stamp, StoreError};
-use crate::webhooks::subscription::EventType;
 
 const WHAT: &str = "deployment_object";
 

@@ -1,0 +1,23 @@
+//! Extensions of a request through which the server reports about its connection.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Address of the client that sent a request; `None` if the listener names none, as in the simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddress(pub Option<IpAddr>);
+
+/// Flag that is set when the body of a request did not arrive in time. Only requests with a body have one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BodyTimeoutFlag(Arc<AtomicBool>);
+
+impl BodyTimeoutFlag {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,15 @@
+//! HTTP as every route uses it: authentication, the parts of requests, responses, errors, pagination, compression, the
+//! request log and the OpenAPI description. Knows no resource.
+
+pub(crate) mod authentication;
+pub(crate) mod compression;
+pub(crate) mod connection_info;
+pub(crate) mod describe;
+pub(crate) mod error_response;
+pub(crate) mod extract;
+pub(crate) mod openapi;
+pub(crate) mod pagination;
+pub(crate) mod request_log;
+pub(crate) mod response;
+pub(crate) mod route;
+pub(crate) mod write_context;

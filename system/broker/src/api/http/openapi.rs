@@ -1,0 +1,126 @@
+//! The OpenAPI document, made of the table of routes and of the types of their handlers.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+use sindri_model::Problem;
+
+use super::describe::{Answer, Operation, parameter};
+use super::error_response::STATUSES;
+use super::route::Route;
+
+/// What any operation may answer when something is wrong with the broker.
+const ALWAYS: [u16; 2] = [500, 503];
+/// What any operation may answer that needs a key.
+const WITH_KEY: [u16; 3] = [401, 403, 429];
+
+/// The document as a response.
+pub(crate) struct Document(pub Bytes);
+
+impl IntoResponse for Document {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.0));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+}
+
+impl Answer for Document {
+    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+        let content = json!({"application/json": {"schema": {"type": "object"}}});
+        operation.answers.insert(200, json!({"description": "The document.", "content": content}));
+    }
+}
+
+/// Describes routes, each with its whole path, as an OpenAPI 3.1 document.
+pub(crate) fn document(routes: impl IntoIterator<Item = (String, Route)>) -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.definitions_path = "/components/schemas".into();
+    });
+    let mut schemas = settings.into_generator();
+    schemas.subschema_for::<Problem>();
+    let mut paths = Map::new();
+    for (path, route) in routes {
+        let operation = operation(&path, &route, &mut schemas);
+        let operations = paths.entry(path).or_insert_with(|| json!({}));
+        operations[route.method.as_str().to_ascii_lowercase()] = operation;
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Sindri broker",
+            "description": "What should run on which cluster, and what agents say about it.",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas.take_definitions(true),
+            "responses": refusals(),
+            "securitySchemes": {
+                "key": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "Authorization",
+                    "description": "A key, with or without the word Bearer before it.",
+                },
+            },
+        },
+    })
+}
+
+fn operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) -> Value {
+    let mut told = Operation::default();
+    (route.describe)(&mut told, schemas);
+    let mut statuses = told.refusals;
+    statuses.extend(route.also_refuses.iter().chain(&ALWAYS));
+    if route.roles.is_some() {
+        statuses.extend(WITH_KEY);
+    }
+    let mut responses: Map<String, Value> =
+        told.answers.into_iter().map(|(status, answer)| (status.to_string(), answer)).collect();
+    responses.extend(statuses.into_iter().map(|status| (status.to_string(), refusal_reference(status))));
+    let parameters: Vec<Value> = in_path(path, told.in_path).chain(told.parameters).collect();
+    let mut operation = json!({
+        "operationId": route.name,
+        "summary": route.summary,
+        "parameters": parameters,
+        "responses": responses,
+        "security": [],
+    });
+    if let Some(roles) = route.roles {
+        operation["security"] = json!([{"key": []}]);
+        operation["x-roles"] = roles.iter().map(|role| role.as_str()).collect();
+    }
+    if let Some(body) = told.body {
+        operation["requestBody"] = body;
+    }
+    operation
+}
+
+/// The names in braces, with the schemas of what the handler makes of them.
+fn in_path(path: &str, schemas: Vec<Value>) -> impl Iterator<Item = Value> {
+    let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    names.into_iter().zip(schemas).map(|(name, schema)| {
+        let mut parameter = parameter("path", &name, "Which one.", schema);
+        parameter["required"] = true.into();
+        parameter
+    })
+}
+
+fn refusal_reference(status: u16) -> Value {
+    json!({"$ref": format!("#/components/responses/Refusal{status}")})
+}
+
+fn refusals() -> Map<String, Value> {
+    let content = json!({"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
+    let response = |description: &str| json!({"description": description, "content": content});
+    STATUSES.iter().map(|(status, why)| (format!("Refusal{status}"), response(why))).collect()
+}

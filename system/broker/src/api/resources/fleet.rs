@@ -1,0 +1,67 @@
+//! How agents are doing.
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+use sindri_model::AgentId;
+use sindri_model::wire::{AgentFleetStatusResponse, AgentStatus, FleetAgentRecord};
+
+use super::owner_filter::ByKey;
+use crate::api::http::error_response::Refusal;
+use crate::api::http::extract::{Asked, Ids};
+use crate::api::http::pagination::{Listed, Paged};
+use crate::broker::Broker;
+use crate::store::FleetEntry;
+
+const RECENT_EVENTS_MAX: i64 = 20;
+
+pub(crate) async fn list(
+    State(broker): State<Broker>,
+    Asked(by_key): Asked<ByKey>,
+    paged: Paged,
+) -> Result<Listed<Vec<FleetAgentRecord>>, Refusal> {
+    let entries = broker.store.fleet(by_key.whose(), paged.page()).await?;
+    let now = broker.clock.now();
+    let records = entries.into_iter().map(|entry| record(&broker, entry, now)).collect();
+    Ok(paged.listed(records, |record: &FleetAgentRecord| record.agent_id))
+}
+
+pub(crate) async fn read(
+    State(broker): State<Broker>,
+    Ids(agent): Ids<AgentId>,
+) -> Result<Json<AgentFleetStatusResponse>, Refusal> {
+    let entry = broker.store.fleet_entry(agent).await?;
+    let recent_events = broker.store.recent_events(agent, RECENT_EVENTS_MAX).await?;
+    Ok(Json(AgentFleetStatusResponse { record: record(&broker, entry, broker.clock.now()), recent_events }))
+}
+
+fn record(broker: &Broker, entry: FleetEntry, now: Timestamp) -> FleetAgentRecord {
+    let agent = broker.memory.heartbeats.applied_to(entry.agent);
+    // Clocks differ and go back: nothing is ever less than no time ago.
+    let age = |time: Option<Timestamp>| time.map(|time| now.duration_since(time).as_secs().max(0));
+    let status = match (agent.deleted_at, agent.status) {
+        (Some(_), _) => "DELETED",
+        (None, AgentStatus::Active) => "ACTIVE",
+        (None, AgentStatus::Inactive) => "INACTIVE",
+    };
+    FleetAgentRecord {
+        agent_id: agent.id,
+        name: agent.name,
+        cluster_name: agent.cluster_name,
+        status: status.to_owned(),
+        last_heartbeat: agent.last_heartbeat,
+        heartbeat_age_seconds: age(agent.last_heartbeat),
+        last_event_at: entry.last_event_at,
+        seconds_since_last_event: age(entry.last_event_at),
+        pending_object_count: entry.pending,
+        health_degraded: entry.degraded,
+        health_failing: entry.failing,
+        k8s_reachable: agent.k8s_reachable,
+        k8s_api_latency_ms: agent.k8s_api_latency_ms,
+        // There are no work orders, and agents poll.
+        pending_work_orders: 0,
+        claimed_work_orders: 0,
+        ws_connected: false,
+        connected_since: None,
+    }
+}

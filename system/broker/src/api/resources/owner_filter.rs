@@ -1,0 +1,20 @@
+//! The query parameter by which lists are narrowed to what belongs to one key.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sindri_model::PakId;
+
+use crate::store::Whose;
+
+/// Whose to list.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ByKey {
+    /// Only those of the holder of the key with this id.
+    pak_id: Option<PakId>,
+}
+
+impl ByKey {
+    pub(crate) fn whose(&self) -> Whose {
+        self.pak_id.map_or(Whose::All, Whose::Key)
+    }
+}
