@@ -1,5 +1,5 @@
-//! Whatever a schema, a live object and a declaration are: an answer and never a panic, and what was made can be read and
-//! applied to again.
+//! Feeds arbitrary schemas, live objects and declarations to the library: no input may cause a panic, and every result must
+//! be readable and accept another apply.
 #![no_main]
 
 mod document;
@@ -23,11 +23,11 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(fields) = FieldSet::from_fields_v1(&live) {
         assert_eq!(FieldSet::from_fields_v1(&fields.to_fields_v1()), Ok(fields));
     }
-    if let Ok(made) = apply(&shape, Some(&live), applied.clone(), &writer, force) {
-        extract(&shape, &made, "m", "").expect("what was made can be read");
-        apply(&shape, Some(&made), applied.clone(), &writer, true).expect("what was made can be applied to");
+    if let Ok(applied_object) = apply(&shape, Some(&live), applied.clone(), &writer, force) {
+        extract(&shape, &applied_object, "m", "").expect("the result can be read");
+        apply(&shape, Some(&applied_object), applied.clone(), &writer, true).expect("the result accepts another apply");
     }
     if let Ok(tracked) = track_update(&shape, Some(&live), &applied, &writer) {
-        extract(&shape, &tracked, "m", "").expect("what was tracked can be read");
+        extract(&shape, &tracked, "m", "").expect("the tracked object can be read");
     }
 });

@@ -1,8 +1,8 @@
-//! Documents out of bytes: each byte is a choice, so that a small change of the input is a small change of a document.
+//! Documents from bytes: each byte is a choice, so that a small change of the input is a small change of a document.
 
 use serde_json::{Map, Value};
 
-/// Names and words that mean something somewhere.
+/// Field names and values that have a meaning in schemas, managed fields or patches.
 const WORDS: [&str; 40] = [
     "a",
     "b",
@@ -48,7 +48,7 @@ const WORDS: [&str; 40] = [
 const DEPTH_MAX: usize = 12;
 const ELEMENTS_MAX: u8 = 5;
 
-/// What is left of the input; behind its end there are zeros.
+/// The rest of the input; zeros follow its end.
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Bytes<'_> {

@@ -1,4 +1,4 @@
-//! What changed between two versions of a document, as sets of fields.
+//! Compares two documents and returns the differences as field sets.
 
 use std::sync::LazyLock;
 
@@ -19,14 +19,14 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether the documents are equal.
+    /// True if the documents are equal.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
     }
 
-    /// The fields that the newer document gives a value to.
-    pub(crate) fn set(self) -> FieldSet {
+    /// Returns the fields that the newer document adds or modifies.
+    pub(crate) fn into_added_or_modified(self) -> FieldSet {
         let mut set = self.modified;
         set.add(&self.added);
         set
@@ -36,62 +36,67 @@ impl Comparison {
 /// Compares two documents of one shape.
 #[must_use]
 pub fn compare(shape: &Shape, old: &Value, new: &Value) -> Comparison {
-    let mut walk = Walk { result: Comparison::default(), path: Vec::new() };
-    walk.both(shape, old, new);
-    walk.result
+    let mut comparer = Comparer { result: Comparison::default(), path: Vec::new() };
+    comparer.compare_values(shape, old, new);
+    comparer.result
 }
 
-/// Items of a list that have one identity.
+/// Items of a list with the same identity.
 type Group<'a> = (PathElement, Vec<&'a Value>);
 
-/// One step of the way to where the walk is. Most of what is compared is equal, so that the name of a field is copied
-/// only when something is found.
-enum Step<'a> {
+/// One element of the current path. Borrows field names: most of the compared content is equal, so names are copied
+/// only when a difference is recorded.
+enum PathStep<'a> {
     Field(&'a str),
     Element(PathElement),
 }
 
-struct Walk<'a> {
+/// State of a comparison: the differences so far, and the path of the values being compared.
+struct Comparer<'a> {
     result: Comparison,
-    path: Vec<Step<'a>>,
+    path: Vec<PathStep<'a>>,
 }
 
-impl<'a> Walk<'a> {
-    fn at(&mut self, step: Step<'a>, visit: impl FnOnce(&mut Self)) {
+impl<'a> Comparer<'a> {
+    fn descend(&mut self, step: PathStep<'a>, visit: impl FnOnce(&mut Self)) {
         self.path.push(step);
         visit(self);
         self.path.pop();
     }
 
-    /// Notes that something is found here.
-    fn note(&mut self, found: Found) {
-        let steps = self.path.iter().map(|step| match step {
-            Step::Field(name) => PathElement::Field((*name).to_owned()),
-            Step::Element(element) => element.clone(),
+    /// Records a difference at the current path.
+    fn record(&mut self, change: Change) {
+        let elements = self.path.iter().map(|step| match step {
+            PathStep::Field(name) => PathElement::Field((*name).to_owned()),
+            PathStep::Element(element) => element.clone(),
         });
-        match found {
-            Found::Removed => self.result.removed.insert_steps(steps),
-            Found::Modified => self.result.modified.insert_steps(steps),
-            Found::Added => self.result.added.insert_steps(steps),
+        match change {
+            Change::Removed => self.result.removed.insert_elements(elements),
+            Change::Modified => self.result.modified.insert_elements(elements),
+            Change::Added => self.result.added.insert_elements(elements),
         }
     }
 
-    fn both(&mut self, shape: &Shape, old: &'a Value, new: &'a Value) {
-        // A list or a map that is null is there, and has nothing in it.
-        static NO_MAP: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+    fn compare_values(&mut self, shape: &Shape, old: &'a Value, new: &'a Value) {
+        // A null list or map is compared like an empty one.
+        static EMPTY_MAP: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
         match (old, new) {
-            (Value::Null, Value::Object(new)) if shape.is_granular_map() => self.maps(shape, &NO_MAP, new),
-            (Value::Object(old), Value::Null) if shape.is_granular_map() => self.maps(shape, old, &NO_MAP),
-            (Value::Null, Value::Array(list)) if shape.is_associative() => self.both_lists(shape, old, &[], new, list),
-            (Value::Array(list), Value::Null) if shape.is_associative() => self.both_lists(shape, old, list, new, &[]),
-            (Value::Object(old), Value::Object(new)) if shape.is_granular_map() => self.maps(shape, old, new),
-            (Value::Array(old_list), Value::Array(new_list)) => self.both_lists(shape, old, old_list, new, new_list),
-            _ if old != new => self.note(Found::Modified),
+            (Value::Null, Value::Object(new)) if shape.is_granular_map() => self.compare_maps(shape, &EMPTY_MAP, new),
+            (Value::Object(old), Value::Null) if shape.is_granular_map() => self.compare_maps(shape, old, &EMPTY_MAP),
+            (Value::Null, Value::Array(list)) if shape.is_associative() => {
+                self.compare_lists(shape, old, &[], new, list)
+            }
+            (Value::Array(list), Value::Null) if shape.is_associative() => {
+                self.compare_lists(shape, old, list, new, &[])
+            }
+            (Value::Object(old), Value::Object(new)) if shape.is_granular_map() => self.compare_maps(shape, old, new),
+            (Value::Array(old_list), Value::Array(new_list)) => self.compare_lists(shape, old, old_list, new, new_list),
+            _ if old != new => self.record(Change::Modified),
             _ => {}
         }
     }
 
-    fn both_lists(
+    fn compare_lists(
         &mut self,
         shape: &Shape,
         old: &'a Value,
@@ -99,86 +104,90 @@ impl<'a> Walk<'a> {
         new: &'a Value,
         new_list: &'a [Value],
     ) {
-        // Telling items apart is dear.
+        // Identifying items is expensive.
         if old == new {
             return;
         }
         if let (Some((old, item)), Some((new, _))) = (shape.items(old_list), shape.items(new_list)) {
-            self.lists(item, &old, &new);
+            self.compare_items(item, &old, &new);
         } else if let (Some((old, item)), Some((new, _))) = (shape.groups(old_list), shape.groups(new_list)) {
-            self.grouped(item, &old, &new);
+            self.compare_groups(item, &old, &new);
         } else {
-            self.note(Found::Modified);
+            self.record(Change::Modified);
         }
     }
 
-    fn maps(&mut self, shape: &Shape, old: &'a Map<String, Value>, new: &'a Map<String, Value>) {
+    fn compare_maps(&mut self, shape: &Shape, old: &'a Map<String, Value>, new: &'a Map<String, Value>) {
         for (name, value) in old {
             let field = shape.field(name);
-            self.at(Step::Field(name), |walk| match new.get(name) {
-                Some(newer) => walk.both(field, value, newer),
-                None => walk.one(field, value, Side::Removed),
+            self.descend(PathStep::Field(name), |comparer| match new.get(name) {
+                Some(newer) => comparer.compare_values(field, value, newer),
+                None => comparer.record_value(field, value, Side::Removed),
             });
         }
         for (name, value) in new.iter().filter(|(name, _)| !old.contains_key(*name)) {
-            self.at(Step::Field(name), |walk| walk.one(shape.field(name), value, Side::Added));
+            self.descend(PathStep::Field(name), |comparer| {
+                comparer.record_value(shape.field(name), value, Side::Added)
+            });
         }
     }
 
-    fn lists(&mut self, item: &Shape, old: &[(PathElement, &'a Value)], new: &[(PathElement, &'a Value)]) {
+    fn compare_items(&mut self, item: &Shape, old: &[(PathElement, &'a Value)], new: &[(PathElement, &'a Value)]) {
         for (key, value) in old {
-            self.at(Step::Element(key.clone()), |walk| match new.iter().find(|(other, _)| other == key) {
-                Some((_, newer)) => walk.both(item, value, newer),
-                None => walk.one(item, value, Side::Removed),
+            self.descend(PathStep::Element(key.clone()), |comparer| match new.iter().find(|(other, _)| other == key) {
+                Some((_, newer)) => comparer.compare_values(item, value, newer),
+                None => comparer.record_value(item, value, Side::Removed),
             });
         }
         for (key, value) in new.iter().filter(|(key, _)| !old.iter().any(|(other, _)| other == key)) {
-            self.at(Step::Element(key.clone()), |walk| walk.one(item, value, Side::Added));
+            self.descend(PathStep::Element(key.clone()), |comparer| comparer.record_value(item, value, Side::Added));
         }
     }
 
-    /// Lists in which items cannot be told apart: those are compared as one, and are owned without their parts.
-    fn grouped(&mut self, item: &Shape, old: &[Group<'a>], new: &[Group<'a>]) {
+    /// Compares lists in which several items share an identity: such items are compared as one value, without their fields.
+    fn compare_groups(&mut self, item: &Shape, old: &[Group<'a>], new: &[Group<'a>]) {
         for (key, group) in old {
             let newer = new.iter().find(|(other, _)| other == key).map(|(_, newer)| newer.as_slice());
-            self.at(Step::Element(key.clone()), |walk| match (group.as_slice(), newer) {
-                ([value], Some([newer])) => walk.both(item, value, newer),
-                ([value], None) => walk.one(item, value, Side::Removed),
-                (_, None) => walk.note(Found::Removed),
+            self.descend(PathStep::Element(key.clone()), |comparer| match (group.as_slice(), newer) {
+                ([value], Some([newer])) => comparer.compare_values(item, value, newer),
+                ([value], None) => comparer.record_value(item, value, Side::Removed),
+                (_, None) => comparer.record(Change::Removed),
                 (group, Some(newer)) if group != newer => {
                     if let [value] = group {
-                        walk.parts(item, value, Side::Removed);
+                        comparer.record_content(item, value, Side::Removed);
                     }
                     if let [value] = newer {
-                        walk.parts(item, value, Side::Added);
+                        comparer.record_content(item, value, Side::Added);
                     }
-                    walk.note(Found::Modified);
+                    comparer.record(Change::Modified);
                 }
                 _ => {}
             });
         }
         for (key, group) in new.iter().filter(|(key, _)| !old.iter().any(|(other, _)| other == key)) {
-            self.at(Step::Element(key.clone()), |walk| match group.as_slice() {
-                [value] => walk.one(item, value, Side::Added),
-                _ => walk.note(Found::Added),
+            self.descend(PathStep::Element(key.clone()), |comparer| match group.as_slice() {
+                [value] => comparer.record_value(item, value, Side::Added),
+                _ => comparer.record(Change::Added),
             });
         }
     }
 
-    /// A value that only one side has: the value and everything in it.
-    fn one(&mut self, shape: &Shape, value: &'a Value, side: Side) {
-        self.note(match side {
-            Side::Removed => Found::Removed,
-            Side::Added => Found::Added,
+    /// Records a value that only one document has, and everything in it.
+    fn record_value(&mut self, shape: &Shape, value: &'a Value, side: Side) {
+        self.record(match side {
+            Side::Removed => Change::Removed,
+            Side::Added => Change::Added,
         });
-        self.parts(shape, value, side);
+        self.record_content(shape, value, side);
     }
 
-    fn parts(&mut self, shape: &Shape, value: &'a Value, side: Side) {
+    fn record_content(&mut self, shape: &Shape, value: &'a Value, side: Side) {
         match value {
             Value::Object(map) if shape.is_granular_map() => {
                 for (name, value) in map {
-                    self.at(Step::Field(name), |walk| walk.one(shape.field(name), value, side));
+                    self.descend(PathStep::Field(name), |comparer| {
+                        comparer.record_value(shape.field(name), value, side)
+                    });
                 }
             }
             Value::Array(list) => {
@@ -187,10 +196,10 @@ impl<'a> Walk<'a> {
                     .into_iter()
                     .flat_map(|(groups, item)| groups.into_iter().map(move |(k, g)| (k, g, item)))
                 {
-                    self.at(Step::Element(key), |walk| match (group.as_slice(), side) {
-                        ([value], side) => walk.one(item, value, side),
-                        (_, Side::Removed) => walk.note(Found::Removed),
-                        (_, Side::Added) => walk.note(Found::Added),
+                    self.descend(PathStep::Element(key), |comparer| match (group.as_slice(), side) {
+                        ([value], side) => comparer.record_value(item, value, side),
+                        (_, Side::Removed) => comparer.record(Change::Removed),
+                        (_, Side::Added) => comparer.record(Change::Added),
                     });
                 }
             }
@@ -199,13 +208,15 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Kind of a difference.
 #[derive(Clone, Copy)]
-enum Found {
+enum Change {
     Removed,
     Modified,
     Added,
 }
 
+/// Kind of a difference for a value that only one document has.
 #[derive(Clone, Copy)]
 enum Side {
     Removed,

@@ -1,7 +1,7 @@
-//! Sets of field paths, and their `fieldsV1` form.
+//! Sets of field paths, and their serialized form `fieldsV1`.
 //!
-//! A set is a tree: a node may be a member itself (`.`) and have members below it. Index elements (`i:`) are read as
-//! malformed: no shape of ours produces them.
+//! A set is a tree: a node may be a member itself (`.`) and have members below it. Index elements (`i:`) are rejected as
+//! malformed: no shape produces them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +36,7 @@ impl PathElement {
         match kind {
             "f" => Some(Self::Field(rest.to_owned())),
             "k" => {
-                // Read and written again, so that clients which space or order keys differently mean the same item.
+                // Parsed and serialized again, so that differently spaced or ordered keys identify the same item.
                 let keys: BTreeMap<String, Value> = serde_json::from_str(rest).ok()?;
                 Some(Self::Key(serde_json::to_string(&keys).ok()?))
             }
@@ -50,7 +50,7 @@ impl PathElement {
 }
 
 impl fmt::Display for PathElement {
-    /// As the API server prints paths in conflicts: `.spec`, `[name="app"]`, `[="x"]`.
+    /// Formats the element as the API server does in conflict messages: `.spec`, `[name="app"]`, `[="x"]`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Field(name) => write!(formatter, ".{name}"),
@@ -73,7 +73,7 @@ pub enum FieldSetError {
     /// A key that is neither `.` nor starts with `f:`, `k:` or `v:`.
     #[error("fieldsV1 has the unknown path element {0:?}")]
     Element(String),
-    /// Nested deeper than any type is.
+    /// Nested deeper than any Kubernetes type.
     #[error("fieldsV1 is nested too deeply")]
     Depth,
 }
@@ -84,7 +84,7 @@ pub struct FieldSet {
     pub(crate) nodes: BTreeMap<PathElement, Node>,
 }
 
-/// What a set says about one path and the paths below it. Never empty inside a set.
+/// Node of the tree: one path and the paths below it. Never empty inside a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) member: bool,
@@ -98,34 +98,34 @@ impl Node {
 }
 
 impl FieldSet {
-    /// The set without paths.
+    /// Returns the empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether no path is in the set.
+    /// True if the set has no path.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Adds one path. The empty path is ignored: nobody owns a whole document.
+    /// Adds one path. The empty path is ignored: a whole document has no owner.
     pub fn insert(&mut self, path: &[PathElement]) {
-        self.insert_steps(path.iter().cloned());
+        self.insert_elements(path.iter().cloned());
     }
 
-    /// Adds the path that some steps make.
-    pub(crate) fn insert_steps(&mut self, mut steps: impl Iterator<Item = PathElement>) {
-        let Some(first) = steps.next() else { return };
+    /// Adds the path with these elements.
+    pub(crate) fn insert_elements(&mut self, mut elements: impl Iterator<Item = PathElement>) {
+        let Some(first) = elements.next() else { return };
         let mut node = self.nodes.entry(first).or_default();
-        for step in steps {
-            node = node.below.nodes.entry(step).or_default();
+        for element in elements {
+            node = node.below.nodes.entry(element).or_default();
         }
         node.member = true;
     }
 
-    /// Whether this very path is in the set.
+    /// True if this path itself is in the set.
     #[must_use]
     pub fn contains(&self, path: &[PathElement]) -> bool {
         let Some((first, rest)) = path.split_first() else {
@@ -134,7 +134,7 @@ impl FieldSet {
         self.nodes.get(first).is_some_and(|node| if rest.is_empty() { node.member } else { node.below.contains(rest) })
     }
 
-    /// The paths of either set.
+    /// Returns the paths that are in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
@@ -142,20 +142,20 @@ impl FieldSet {
         all
     }
 
-    /// Takes the paths of the other set in.
+    /// Adds all paths of the other set.
     pub(crate) fn add(&mut self, other: &Self) {
-        for (element, theirs) in &other.nodes {
+        for (element, other_node) in &other.nodes {
             match self.nodes.get_mut(element) {
-                None => drop(self.nodes.insert(element.clone(), theirs.clone())),
+                None => drop(self.nodes.insert(element.clone(), other_node.clone())),
                 Some(node) => {
-                    node.member |= theirs.member;
-                    node.below.add(&theirs.below);
+                    node.member |= other_node.member;
+                    node.below.add(&other_node.below);
                 }
             }
         }
     }
 
-    /// The paths of this set that are not in the other.
+    /// Returns the paths of this set that are not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let mut rest = self.clone();
@@ -163,31 +163,31 @@ impl FieldSet {
         rest
     }
 
-    /// Gives the paths of the other set up.
+    /// Removes all paths of the other set.
     pub(crate) fn subtract(&mut self, other: &Self) {
-        for (element, theirs) in &other.nodes {
+        for (element, other_node) in &other.nodes {
             let Some(node) = self.nodes.get_mut(element) else { continue };
-            node.member &= !theirs.member;
-            node.below.subtract(&theirs.below);
+            node.member &= !other_node.member;
+            node.below.subtract(&other_node.below);
             if node.is_empty() {
                 self.nodes.remove(element);
             }
         }
     }
 
-    /// The paths that are in both sets.
+    /// Returns the paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let both = self.nodes.iter().filter_map(|(element, node)| {
-            let theirs = other.nodes.get(element)?;
-            let below = node.below.intersection(&theirs.below);
-            let node = Node { member: node.member && theirs.member, below };
+            let other_node = other.nodes.get(element)?;
+            let below = node.below.intersection(&other_node.below);
+            let node = Node { member: node.member && other_node.member, below };
             (!node.is_empty()).then(|| (element.clone(), node))
         });
         Self { nodes: both.collect() }
     }
 
-    /// Every path: at each level first what is a member itself, then what is below, both in order.
+    /// Returns every path: at each level first the members themselves, then the paths below them, both sorted.
     #[must_use]
     pub fn paths(&self) -> Vec<Vec<PathElement>> {
         let mut paths = Vec::new();
@@ -208,7 +208,7 @@ impl FieldSet {
         }
     }
 
-    /// The set as `fieldsV1`.
+    /// Returns the set in its serialized form `fieldsV1`.
     #[must_use]
     pub fn to_fields_v1(&self) -> Value {
         let mut fields = Map::new();
@@ -222,7 +222,7 @@ impl FieldSet {
         Value::Object(fields)
     }
 
-    /// Reads a `fieldsV1` document.
+    /// Parses a `fieldsV1` document.
     ///
     /// # Errors
     /// When the document does not follow the format.

@@ -1,8 +1,8 @@
-//! Server-side apply as a library: who owns which field, and what an apply makes of a live object.
+//! Server-side apply as a library: tracks which manager owns which field, and merges an applied object into a live one.
 //!
-//! Works on JSON documents and keeps ownership in the real `metadata.managedFields` format. What a list or a map means
-//! comes from a [`Shape`], which is read from a schema: [`Shape::from_components`] for built-in kinds,
-//! [`Shape::from_schema`] for custom resources, [`Shape::object`] where there is none.
+//! Works on JSON documents and keeps ownership in the real `metadata.managedFields` format. A [`Shape`] describes how
+//! lists and maps merge; it is read from a schema: [`Shape::from_components`] for built-in kinds,
+//! [`Shape::from_schema`] for custom resources, [`Shape::object`] where there is no schema.
 //!
 //! ```
 //! use serde_json::{Value, json};
@@ -15,13 +15,13 @@
 //! assert_eq!(extract(&shape, &live, "me", "").unwrap(), Some(declared));
 //!
 //! let other = Writer { manager: "you", ..writer };
-//! let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "another"}});
-//! let refused = apply(&shape, Some(&live), theirs, &other, false).unwrap_err();
-//! assert_eq!(refused.to_string(), "Apply failed with 1 conflict: conflict with \"me\": .data.key");
+//! let conflicting = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "another"}});
+//! let error = apply(&shape, Some(&live), conflicting, &other, false).unwrap_err();
+//! assert_eq!(error.to_string(), "Apply failed with 1 conflict: conflict with \"me\": .data.key");
 //! # Ok::<(), sindri_merge::ApplyError>(())
 //! ```
 //!
-//! Left out on purpose: conversion between API versions (the caller hands in documents of one version) and validation.
+//! Left out on purpose: conversion between API versions (the caller passes documents of one version) and validation.
 
 mod compare;
 mod extract;

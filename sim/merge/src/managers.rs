@@ -11,15 +11,15 @@ use crate::shape::Shape;
 /// More update managers than this are merged into one, as the real server does.
 const UPDATE_MANAGERS_MAX: usize = 10;
 
-/// Where the fields of merged update managers go.
-const ANCIENT: &str = "ancient-changes";
+/// Name of the manager that gets the fields of merged update managers.
+const MERGED_UPDATER: &str = "ancient-changes";
 
-/// How a manager came to own its fields.
+/// Kind of write by which a manager came to own its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// By server-side apply: it owns what it declared last.
+    /// Server-side apply: the manager owns what it declared last.
     Apply,
-    /// By any other write: it owns what it changed.
+    /// Any other write: the manager owns what it changed.
     Update,
 }
 
@@ -32,21 +32,21 @@ impl Operation {
     }
 }
 
-/// What tells one manager from another. Appliers are the same in every API version.
+/// Identity of a manager. An applier has the same key in every API version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ManagerKey {
-    /// The name that the client gave, or the beginning of its user agent.
+    /// Name that the client gave, or the first part of its user agent.
     pub name: String,
-    /// How it writes.
+    /// Kind of its writes.
     pub operation: Operation,
-    /// The API version that an updater wrote in; empty for appliers.
+    /// API version of an updater's writes; empty for appliers.
     pub api_version: String,
-    /// The subresource that it wrote to; empty for the object itself.
+    /// Subresource that it wrote to; empty for the object itself.
     pub subresource: String,
 }
 
 impl ManagerKey {
-    /// What conflicts are ordered by: the text by which the real server tells managers apart.
+    /// Returns the text by which the real server identifies managers. Conflicts are sorted by it.
     pub(crate) fn identity(&self) -> String {
         let part = |name: &str, value: &str| match value {
             "" => String::new(),
@@ -57,18 +57,18 @@ impl ManagerKey {
     }
 }
 
-/// What one manager owns.
+/// Fields that one manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manager {
-    /// The API version of the paths.
+    /// API version of the paths.
     pub api_version: String,
-    /// When its fields changed last, as written in the object.
+    /// Time of the last change of its fields, as written in the object.
     pub time: String,
-    /// Its fields.
+    /// The owned fields.
     pub fields: FieldSet,
 }
 
-/// `metadata.managedFields` that cannot be understood.
+/// Malformed `metadata.managedFields`.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ManagersError {
     /// The list or an entry of it has the wrong type.
@@ -85,8 +85,8 @@ pub enum ManagersError {
 /// The managers of one object.
 pub type Managers = BTreeMap<ManagerKey, Manager>;
 
-/// Reads the managers of an object, and brings what they own under today's schema.
-pub(crate) fn read_under(shape: &Shape, object: &Value) -> Result<Managers, ManagersError> {
+/// Reads the managers of an object and converts their fields to the current schema.
+pub(crate) fn read_with_shape(shape: &Shape, object: &Value) -> Result<Managers, ManagersError> {
     let mut managers = read(object)?;
     for manager in managers.values_mut() {
         if let Some(fields) = reconcile(shape, &manager.fields) {
@@ -127,15 +127,15 @@ pub(crate) fn read(object: &Value) -> Result<Managers, ManagersError> {
     Ok(managers)
 }
 
-/// Writes the managers into an object: managers without fields go, too many updaters become one.
+/// Writes the managers into an object. Managers without fields are dropped, and surplus updaters are merged into one.
 pub(crate) fn write(object: &mut Value, mut managers: Managers) {
     managers.retain(|_, manager| !manager.fields.is_empty());
-    merge_ancient(&mut managers);
+    merge_oldest_updaters(&mut managers);
     let mut entries: Vec<(&ManagerKey, &Manager)> = managers.iter().collect();
     entries.sort_by_key(|(key, manager)| {
         (key.operation, &manager.time, &key.name, &manager.api_version, &key.subresource)
     });
-    let entries: Vec<Value> = entries.into_iter().map(|(key, manager)| entry(key, manager)).collect();
+    let entries: Vec<Value> = entries.into_iter().map(|(key, manager)| to_entry(key, manager)).collect();
     let Some(metadata) = metadata_mut(object) else {
         return;
     };
@@ -146,7 +146,7 @@ pub(crate) fn write(object: &mut Value, mut managers: Managers) {
     }
 }
 
-fn entry(key: &ManagerKey, manager: &Manager) -> Value {
+fn to_entry(key: &ManagerKey, manager: &Manager) -> Value {
     let mut entry = Map::new();
     let mut put = |name: &str, text: &str| entry.insert(name.to_owned(), Value::String(text.to_owned()));
     put("manager", &key.name);
@@ -163,26 +163,26 @@ fn entry(key: &ManagerKey, manager: &Manager) -> Value {
     Value::Object(entry)
 }
 
-/// The metadata of an object, made when it has none.
+/// Returns the metadata of an object, created if it has none.
 pub(crate) fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.as_object_mut()?.entry("metadata").or_insert_with(|| json!({})).as_object_mut()
 }
 
-fn merge_ancient(managers: &mut Managers) {
+fn merge_oldest_updaters(managers: &mut Managers) {
     let mut updaters: Vec<ManagerKey> =
         managers.keys().filter(|key| key.operation == Operation::Update).cloned().collect();
     if updaters.len() <= UPDATE_MANAGERS_MAX {
         return;
     }
     updaters.sort_by_key(|key| managers.get(key).map(|manager| manager.time.clone()));
-    // One more than the surplus, because the merged ones come back as one manager per API version.
+    // One more than the surplus, because the merged managers are replaced by one manager per API version.
     for key in updaters.iter().take(updaters.len() - UPDATE_MANAGERS_MAX + 1) {
         let Some(old) = managers.remove(key) else {
             continue;
         };
-        let ancient = ManagerKey { name: ANCIENT.to_owned(), subresource: String::new(), ..key.clone() };
-        match managers.get_mut(&ancient) {
-            None => drop(managers.insert(ancient, old)),
+        let merged_key = ManagerKey { name: MERGED_UPDATER.to_owned(), subresource: String::new(), ..key.clone() };
+        match managers.get_mut(&merged_key) {
+            None => drop(managers.insert(merged_key, old)),
             Some(merged) => {
                 merged.fields = merged.fields.union(&old.fields);
                 merged.time = merged.time.clone().max(old.time);

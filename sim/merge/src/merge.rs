@@ -1,6 +1,6 @@
-//! The union of a live document and an applied one, in which the applied one wins.
+//! Merges an applied document into a live one. Applied values win.
 //!
-//! Removing what an applier no longer declares is the work of `prune`.
+//! Removing what an applier no longer declares is in `prune`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ fn merge_into(shape: &Shape, live: &mut Value, applied: &Value) {
                 }
             }
         }
-        // Telling items apart is dear, and equal lists merge to themselves.
+        // Identifying items is expensive, and equal lists merge to themselves.
         (live, applied) if live == applied => {}
         (Value::Array(live_list), Value::Array(applied_list)) => {
             let merged = match (shape.items(live_list), shape.items(applied_list)) {
@@ -36,15 +36,15 @@ fn merge_into(shape: &Shape, live: &mut Value, applied: &Value) {
             };
             *live_list = merged;
         }
-        // A null declares the map or the list, and nothing in it.
+        // A null declares the map or the list but none of its content.
         (Value::Object(map), Value::Null) if shape.is_granular_map() && !map.is_empty() => {}
         (Value::Array(list), Value::Null) if shape.is_associative() && !list.is_empty() => {}
         _ => *live = applied.clone(),
     }
 }
 
-/// Applied items keep the order in which they were applied; an item that only the live list has comes as early as it
-/// can between them. Merging the result again changes nothing.
+/// Merges the items of two lists. Applied items keep their applied order; items that only the live list has are placed as
+/// early as possible between them. Merging the result again changes nothing.
 fn merge_items(item: &Shape, live: &[(PathElement, &Value)], applied: &[(PathElement, &Value)]) -> Vec<Value> {
     let known: BTreeMap<&PathElement, &Value> = live.iter().map(|(key, value)| (key, *value)).collect();
     let declared: BTreeSet<&PathElement> = applied.iter().map(|(key, _)| key).collect();
@@ -52,7 +52,7 @@ fn merge_items(item: &Shape, live: &[(PathElement, &Value)], applied: &[(PathEle
     let mut merged = Vec::with_capacity(live.len() + applied.len());
     let mut old = live.iter().peekable();
     for (key, value) in applied {
-        // What is shared and not yet due is passed over, what only the live list has is taken on the way.
+        // Skips live items whose turn in the applied order is later, and takes the items that only the live list has.
         while let Some((found, undeclared)) = old.peek() {
             if !declared.contains(found) {
                 merged.push((*undeclared).clone());

@@ -1,4 +1,4 @@
-//! The two ways to write: applying a declaration, and tracking any other write.
+//! The two kinds of writes: applying a declaration, and tracking any other write.
 
 use std::fmt;
 
@@ -11,31 +11,31 @@ use crate::merge::merge;
 use crate::prune::prune;
 use crate::shape::Shape;
 
-/// Who owns the fields of an object that nobody had tracked when it was first applied.
+/// Manager that gets the fields of an object without managers when it is first applied.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Metadata that belongs to the server: never owned, never taken from a declaration.
+/// Metadata that the server sets: never owned, never taken from a declaration.
 const SERVER_METADATA: [&str; 7] =
     ["creationTimestamp", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 
-/// Metadata of these that somebody may come to own all the same: who was there before the first apply.
+/// Exceptions to [`SERVER_METADATA`] that [`BEFORE_FIRST_APPLY`] may own.
 const OWNED_SERVER_METADATA: [&str; 1] = ["deletionTimestamp"];
 
-/// Metadata that identifies the object: in every declaration, owned by nobody.
+/// Metadata that identifies the object: part of every declaration, without owner.
 const IDENTITY_METADATA: [&str; 2] = ["name", "namespace"];
 
-/// Who writes, and when.
+/// Identity of a writer and the circumstances of its write.
 #[derive(Clone, Copy, Debug)]
 pub struct Writer<'a> {
-    /// The field manager.
+    /// Name of the field manager.
     pub manager: &'a str,
-    /// The API version of the documents.
+    /// API version of the documents.
     pub api_version: &'a str,
-    /// The subresource that is written, empty for the object itself.
+    /// Subresource that is written; empty for the object itself.
     pub subresource: &'a str,
-    /// The time as objects carry it, RFC 3339 in whole seconds.
+    /// Time of the write, RFC 3339 in whole seconds.
     pub now: &'a str,
-    /// An object of the type before anything was said about it: what nobody comes to own by making one.
+    /// The type's empty object. Creating an object does not make the writer own the fields that are already in it.
     pub blank: &'a Value,
 }
 
@@ -60,20 +60,20 @@ impl Writer<'_> {
 /// A declared field that another manager owns with another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The other manager.
+    /// The manager that owns the field.
     pub manager: ManagerKey,
-    /// The field.
+    /// Path of the field.
     pub path: Vec<PathElement>,
 }
 
 impl Conflict {
-    /// The field as the API server prints it, such as `.spec.replicas`.
+    /// Returns the field as the API server prints it, such as `.spec.replicas`.
     #[must_use]
     pub fn field(&self) -> String {
         self.path.iter().map(ToString::to_string).collect()
     }
 
-    /// The other manager as the API server prints it.
+    /// Returns the owning manager as the API server prints it.
     #[must_use]
     pub fn owner(&self) -> String {
         let ManagerKey { name, operation, api_version, subresource } = &self.manager;
@@ -86,7 +86,7 @@ impl Conflict {
     }
 }
 
-/// Every conflict of one apply, in the order of managers and fields. Never empty.
+/// All conflicts of one apply, sorted by manager and field. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts(pub Vec<Conflict>);
 
@@ -115,23 +115,23 @@ impl fmt::Display for Conflicts {
     }
 }
 
-/// Why a declaration was not applied.
+/// Reason for which a declaration was not applied.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ApplyError {
-    /// Others own what was declared, and force was not asked for.
+    /// Other managers own declared fields with other values, and force was not set.
     #[error("{0}")]
     Conflicts(Conflicts),
-    /// The live object says something about its managers that is not understood.
+    /// The `managedFields` of the live object are malformed.
     #[error(transparent)]
     Managers(#[from] ManagersError),
 }
 
-/// Applies a declaration to a live object, or makes the object when there is none.
+/// Applies a declaration to a live object, or creates the object if there is none.
 ///
-/// Nothing is changed by applying what is there already: the result then equals the live object to the byte.
+/// If the live object already matches, the result equals it byte for byte.
 ///
 /// # Errors
-/// When other managers own declared fields with other values and `force` is false.
+/// If other managers own declared fields with other values and `force` is false.
 pub fn apply(
     shape: &Shape,
     live: Option<&Value>,
@@ -139,12 +139,12 @@ pub fn apply(
     writer: &Writer<'_>,
     force: bool,
 ) -> Result<Value, ApplyError> {
-    let declared = declaration(applied);
-    let owned = ownable(shape.fields_of(&declared));
-    let mut managers = live.map_or_else(|| Ok(Managers::new()), |live| managers::read_under(shape, live))?;
+    let declared = remove_server_metadata(applied);
+    let owned = retain_ownable(shape.fields_of(&declared));
+    let mut managers = live.map_or_else(|| Ok(Managers::new()), |live| managers::read_with_shape(shape, live))?;
     if let Some(live) = live.filter(|_| managers.is_empty()) {
         let before = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
-        let fields = ownable(compare(shape, writer.blank, live).set());
+        let fields = retain_ownable(compare(shape, writer.blank, live).into_added_or_modified());
         managers.insert(before.key(Operation::Update), before.manager(fields));
     }
     let key = writer.key(Operation::Apply);
@@ -164,17 +164,18 @@ pub fn apply(
     }
     let mut changes = compare(shape, live, &object);
     let removed = std::mem::take(&mut changes.removed);
-    let changed = changes.set();
-    let conflicts = conflicts(&managers, &changed);
+    let changed = changes.into_added_or_modified();
+    let conflicts = find_conflicts(&managers, &changed);
     if !conflicts.is_empty() && !force {
         return Err(ApplyError::Conflicts(Conflicts(conflicts)));
     }
-    // What was changed is the applier's, and what went, with a null or because nobody declares it any more, is nobody's.
+    // The applier takes ownership of the changed fields. Removed fields (declared null, or no longer declared by any
+    // manager) lose all owners.
     for manager in managers.values_mut() {
         manager.fields.subtract(&changed);
         manager.fields.subtract(&removed);
     }
-    // Who only becomes an owner of what is there already has no time of its own, or that of before.
+    // An applier that only becomes a further owner of existing values keeps its previous time, or has none.
     let manager = if has_same_content(&object, live) {
         let time = previous.map(|previous| previous.time).unwrap_or_default();
         Manager { api_version: writer.api_version.to_owned(), time, fields: owned }
@@ -186,28 +187,28 @@ pub fn apply(
     Ok(object)
 }
 
-/// Whether anything could go: something is no longer declared, or is declared to be nothing. A declaration of nothing owns a
-/// field without being seen in it.
+/// True if pruning could remove a field: one is no longer declared, or is declared as null or empty. (An empty declaration
+/// owns a field without showing in the field's content.)
 fn may_prune(declared: &Value, owned: &FieldSet, last: &FieldSet) -> bool {
-    !last.difference(owned).is_empty() || holds_nothing_somewhere(declared)
+    !last.difference(owned).is_empty() || contains_empty_value(declared)
 }
 
-fn holds_nothing_somewhere(value: &Value) -> bool {
+fn contains_empty_value(value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::Object(map) => map.is_empty() || map.values().any(holds_nothing_somewhere),
-        Value::Array(list) => list.is_empty() || list.iter().any(holds_nothing_somewhere),
+        Value::Object(map) => map.is_empty() || map.values().any(contains_empty_value),
+        Value::Array(list) => list.is_empty() || list.iter().any(contains_empty_value),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
-/// Tracks a write that is not an apply: the writer owns what it changed, and others lose it.
+/// Tracks a write that is not an apply: the writer becomes the only owner of the fields that it changed.
 ///
-/// `updated` is the object as it will be stored, `live` as it was. An empty list of managers in `updated` asks for
-/// tracking to start again.
+/// `updated` is the object as it will be stored, `live` the object before. An empty list of managers in `updated` resets
+/// the tracking.
 ///
 /// # Errors
-/// When the live object's managers are not understood.
+/// If the live object's `managedFields` are malformed.
 pub fn track_update(
     shape: &Shape,
     live: Option<&Value>,
@@ -219,10 +220,10 @@ pub fn track_update(
         .and_then(Value::as_array)
         .is_some_and(|entries| entries.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty)));
     let mut managers = match live {
-        Some(live) if !reset => managers::read_under(shape, live)?,
+        Some(live) if !reset => managers::read_with_shape(shape, live)?,
         _ => Managers::new(),
     };
-    // Whoever took the managers of an object away wanted no more of them.
+    // An object whose managers were removed stays untracked until its next apply.
     if managers.is_empty() && live.is_some() {
         let mut object = updated.clone();
         managers::write(&mut object, managers);
@@ -232,7 +233,7 @@ pub fn track_update(
     for manager in managers.values_mut() {
         manager.fields.subtract(&changes.removed);
     }
-    let mut changed = ownable(changes.set());
+    let mut changed = retain_ownable(changes.into_added_or_modified());
     for manager in managers.values_mut() {
         manager.fields.subtract(&changed);
     }
@@ -248,8 +249,8 @@ pub fn track_update(
     Ok(object)
 }
 
-/// The declaration without what belongs to the server.
-fn declaration(mut applied: Value) -> Value {
+/// Removes the metadata that the server sets from a declaration.
+fn remove_server_metadata(mut applied: Value) -> Value {
     if let Some(metadata) = managers::metadata_mut(&mut applied) {
         for name in SERVER_METADATA {
             metadata.remove(name);
@@ -258,8 +259,8 @@ fn declaration(mut applied: Value) -> Value {
     applied
 }
 
-/// The set without what nobody owns: identity, and what the server writes.
-fn ownable(mut fields: FieldSet) -> FieldSet {
+/// Removes the fields that have no owner from a set: the object's identity, and metadata that the server sets.
+fn retain_ownable(mut fields: FieldSet) -> FieldSet {
     fields.nodes.retain(|element, node| match element {
         PathElement::Field(name) if name == "apiVersion" || name == "kind" => false,
         PathElement::Field(name) if name == "metadata" => {
@@ -275,11 +276,11 @@ fn ownable(mut fields: FieldSet) -> FieldSet {
 fn is_ownable_metadata(element: &PathElement) -> bool {
     let PathElement::Field(name) = element else { return true };
     let name = name.as_str();
-    let is_of_server = SERVER_METADATA.contains(&name) && !OWNED_SERVER_METADATA.contains(&name);
-    !is_of_server && !IDENTITY_METADATA.contains(&name)
+    let is_set_by_server = SERVER_METADATA.contains(&name) && !OWNED_SERVER_METADATA.contains(&name);
+    !is_set_by_server && !IDENTITY_METADATA.contains(&name)
 }
 
-fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Conflict> {
+fn find_conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Conflict> {
     let shared = managers.iter().map(|(key, manager)| (key, manager.fields.intersection(changed)));
     let mut shared: Vec<(&ManagerKey, FieldSet)> = shared.filter(|(_, fields)| !fields.is_empty()).collect();
     shared.sort_by_cached_key(|(key, _)| key.identity());
@@ -289,18 +290,18 @@ fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Conflict> {
     conflicts.collect()
 }
 
-/// Whether two objects are equal but for the record of their managers.
+/// True if two objects are equal except for their `managedFields`.
 fn has_same_content(one: &Value, other: &Value) -> bool {
     let (Value::Object(one), Value::Object(other)) = (one, other) else { return one == other };
     let same_metadata = match (one.get("metadata"), other.get("metadata")) {
-        (Some(Value::Object(one)), Some(Value::Object(other))) => are_equal_but(one, other, "managedFields"),
+        (Some(Value::Object(one)), Some(Value::Object(other))) => are_equal_except(one, other, "managedFields"),
         (one, other) => one == other,
     };
-    same_metadata && are_equal_but(one, other, "metadata")
+    same_metadata && are_equal_except(one, other, "metadata")
 }
 
-/// Whether two maps are equal but for one field.
-fn are_equal_but(one: &Map<String, Value>, other: &Map<String, Value>, name: &str) -> bool {
+/// True if two maps are equal except for one field.
+fn are_equal_except(one: &Map<String, Value>, other: &Map<String, Value>, name: &str) -> bool {
     let rest = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(name));
     rest(one) == rest(other) && one.iter().all(|(field, value)| field == name || other.get(field) == Some(value))
 }
@@ -312,7 +313,7 @@ mod tests {
 
     use super::*;
 
-    /// Documents of a type with a struct, a map, a keyed list, a set, a piece, and fields that nobody named.
+    /// Documents of a type with a struct, a map, a keyed list, a set, an atomic map, and undeclared fields.
     fn documents() -> impl Strategy<Value = Value> {
         let word = || prop::sample::select(vec!["a", "b", "c"]);
         let words = move || prop::collection::btree_map(word(), word(), 0..3);
@@ -321,11 +322,11 @@ mod tests {
             Value::Array(parts.into_iter().map(part).collect())
         });
         let tags = prop::collection::btree_set(word(), 0..3);
-        // Often nothing at all, which is where fields get lost.
+        // Empty documents are frequent, because they are the most likely to lose fields.
         let chosen = prop_oneof![Just(0), Just(u8::MAX), any::<u8>()];
         let whole = (words(), parts, tags, words(), words(), chosen);
-        whole.prop_map(|(map, parts, tags, piece, other, chosen)| {
-            let inner = json!({"map": map, "parts": parts, "tags": tags, "piece": piece, "other": other});
+        whole.prop_map(|(map, parts, tags, atomic, other, chosen)| {
+            let inner = json!({"map": map, "parts": parts, "tags": tags, "atomic": atomic, "other": other});
             let fields = inner.as_object().into_iter().flatten().enumerate();
             let kept = fields.filter(|(index, _)| chosen & (1 << index) != 0);
             let spec: serde_json::Map<String, Value> =
@@ -341,7 +342,7 @@ mod tests {
             "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"],
                 "items": {"type": "object", "properties": {"id": text, "size": text}}},
             "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
-            "piece": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": text},
+            "atomic": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": text},
         }}}}))
     }
 
@@ -349,11 +350,11 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2_000, max_global_rejects: 100_000, ..ProptestConfig::default() })]
 
         #[test]
-        fn where_nothing_can_go_nothing_is_taken_away(live in documents(), declared in documents(), before in documents()) {
+        fn prune_changes_nothing_unless_may_prune_is_true(live in documents(), declared in documents(), before in documents()) {
             let shape = shape();
-            let (all, last) = (shape.fields_of(&declared), ownable(shape.fields_of(&before)));
-            let last = last.intersection(&ownable(all.clone()));
-            prop_assume!(!may_prune(&declared, &ownable(all.clone()), &last));
+            let (all, last) = (shape.fields_of(&declared), retain_ownable(shape.fields_of(&before)));
+            let last = last.intersection(&retain_ownable(all.clone()));
+            prop_assume!(!may_prune(&declared, &retain_ownable(all.clone()), &last));
             let merged = merge(&shape, &live, &declared);
             prop_assert_eq!(prune(&shape, &merged, &last, &all), merged);
         }

@@ -1,6 +1,6 @@
-//! The older ways to write a part of an object: JSON merge patch and strategic merge patch.
+//! JSON merge patch and strategic merge patch.
 //!
-//! Strategic patches know the lists of the shape and every directive.
+//! Strategic merge patch supports the list types of the shape and every directive.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub fn merge_patch(live: &Value, patch: &Value) -> Value {
 /// Applies a strategic merge patch.
 ///
 /// # Errors
-/// In the words of the API server, when an element has no key or a directive is not known.
+/// With the API server's message, if an element lacks its merge key or a directive is unknown.
 pub fn strategic_patch(shape: &Shape, live: &Value, patch: &Value) -> Result<Value, String> {
     match patch {
         Value::Object(changes) => strategic_map(shape, live, changes),
@@ -47,14 +47,14 @@ pub fn strategic_patch(shape: &Shape, live: &Value, patch: &Value) -> Result<Val
 }
 
 fn strategic_map(shape: &Shape, live: &Value, changes: &Map<String, Value>) -> Result<Value, String> {
-    if let Some(wanted) = changes.get(DIRECTIVE) {
-        return match wanted.as_str() {
-            // What is in it is taken as it is, even what would mean something elsewhere.
+    if let Some(directive) = changes.get(DIRECTIVE) {
+        return match directive.as_str() {
+            // The content is copied verbatim, including other directives.
             Some("replace") => {
                 Ok(changes.iter().filter(|(name, _)| *name != DIRECTIVE).map(|(k, v)| (k.clone(), v.clone())).collect())
             }
             Some("delete") => Ok(Value::Object(Map::new())),
-            _ => Err(unknown(wanted, changes)),
+            _ => Err(unknown_directive(directive, changes)),
         };
     }
     let mut merged = live.as_object().cloned().unwrap_or_default();
@@ -66,10 +66,10 @@ fn strategic_map(shape: &Shape, live: &Value, changes: &Map<String, Value>) -> R
             merged.remove(name);
             continue;
         }
-        let known = merged.get(name).filter(|known| is_alike(known, change));
+        let known = merged.get(name).filter(|known| is_mergeable(known, change));
         let patched = match known {
             Some(known) => Some(strategic_patch(shape.field(name), known, change)?),
-            None => plain(change),
+            None => new_value(change),
         };
         match patched {
             Some(patched) => drop(merged.insert(name.clone(), patched)),
@@ -80,30 +80,31 @@ fn strategic_map(shape: &Shape, live: &Value, changes: &Map<String, Value>) -> R
         if let Some(field) = name.strip_prefix(DELETE_FROM_LIST) {
             remove_elements(&mut merged, field, value);
         } else if let Some(field) = name.strip_prefix(ELEMENT_ORDER) {
-            put_in_order(shape.field(field), &mut merged, field, value);
+            set_element_order(shape.field(field), &mut merged, field, value);
         }
     }
     Ok(Value::Object(merged))
 }
 
-fn unknown(directive: &Value, map: &Map<String, Value>) -> String {
-    format!("unknown patch type: {} in map: {}", go(directive), go(&Value::Object(map.clone())))
+fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> String {
+    format!("unknown patch type: {} in map: {}", format_go(directive), format_go(&Value::Object(map.clone())))
 }
 
-/// Whether two values are of one sort, so that one can be merged into the other.
-fn is_alike(known: &Value, change: &Value) -> bool {
+/// True if both values are maps or both are lists, so that one can be merged into the other.
+fn is_mergeable(known: &Value, change: &Value) -> bool {
     matches!((known, change), (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)))
 }
 
-/// A change to what is not there: without directives, without what is null, and nothing if it is a directive itself.
-fn plain(change: &Value) -> Option<Value> {
+/// Returns the value that a change creates where the live object has none: without directives and nulls. `None` if the
+/// change itself is a directive.
+fn new_value(change: &Value) -> Option<Value> {
     match change {
         Value::Object(map) if map.contains_key(DIRECTIVE) => None,
         Value::Object(map) => {
             let fields = map.iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
-            Some(fields.filter_map(|(name, value)| Some((name.clone(), plain(value)?))).collect())
+            Some(fields.filter_map(|(name, value)| Some((name.clone(), new_value(value)?))).collect())
         }
-        Value::Array(list) => Some(list.iter().filter_map(plain).collect()),
+        Value::Array(list) => Some(list.iter().filter_map(new_value).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(change.clone()),
     }
 }
@@ -115,19 +116,20 @@ fn remove_elements(map: &mut Map<String, Value>, field: &str, removed: &Value) {
     }
 }
 
-/// The elements that an order names come in that order; the others stay behind the one that they followed.
-fn put_in_order(shape: &Shape, map: &mut Map<String, Value>, field: &str, order: &Value) {
+/// Sorts the elements that the order names into that order; the others stay behind the element that they followed.
+fn set_element_order(shape: &Shape, map: &mut Map<String, Value>, field: &str, order: &Value) {
     let (Some(list), Some(order)) = (map.get_mut(field).and_then(Value::as_array_mut), order.as_array()) else {
         return;
     };
-    let place = |element: &Value| order.iter().position(|wanted| shape.patch_key(wanted) == shape.patch_key(element));
+    let position =
+        |element: &Value| order.iter().position(|ordered| shape.patch_key(ordered) == shape.patch_key(element));
     let mut ordered: Vec<(usize, Value)> = Vec::with_capacity(list.len());
     let mut last = 0;
     for element in std::mem::take(list) {
-        last = place(&element).unwrap_or(last);
+        last = position(&element).unwrap_or(last);
         ordered.push((last, element));
     }
-    ordered.sort_by_key(|(place, _)| *place);
+    ordered.sort_by_key(|(position, _)| *position);
     *list = ordered.into_iter().map(|(_, element)| element).collect();
 }
 
@@ -140,31 +142,33 @@ fn strategic_list(shape: &Shape, live: &[Value], changes: &[Value]) -> Result<Va
                     merged.push(change.clone());
                 }
             }
-            Ok(Value::Array(in_common_order(merged, changes, live, |element| Some(element))))
+            Ok(Value::Array(sort_merged_list(merged, changes, live, |element| Some(element))))
         }
         Shape::Keyed { keys, item } => {
             let name = keys.first().map(|key| key.name.as_str()).unwrap_or_default();
-            merge_keyed(item, name, live, changes)
+            merge_keyed_list(item, name, live, changes)
         }
         Shape::Deduced | Shape::Atomic | Shape::Struct(_) | Shape::Map(_) => Ok(Value::Array(changes.to_vec())),
     }
 }
 
-/// A strategic patch knows elements by the first key alone. Those with a directive come first, whatever their place.
-fn merge_keyed(item: &Shape, key: &str, live: &[Value], changes: &[Value]) -> Result<Value, String> {
-    let without_key = |change: &Value| format!("map: {} does not contain declared merge key: {key}", go(change));
+/// Merges a keyed list. A strategic merge patch identifies elements by the first key only, and evaluates elements with a
+/// directive first, independent of their position.
+fn merge_keyed_list(item: &Shape, key: &str, live: &[Value], changes: &[Value]) -> Result<Value, String> {
+    let missing_key_error =
+        |change: &Value| format!("map: {} does not contain declared merge key: {key}", format_go(change));
     let (mut known, mut plain, mut replaces) = (live.to_vec(), Vec::new(), false);
     for change in changes {
         match change.get(DIRECTIVE) {
             None => plain.push(change.clone()),
-            Some(wanted) => match wanted.as_str() {
+            Some(directive) => match directive.as_str() {
                 Some("delete") => {
-                    let identity = change.get(key).ok_or_else(|| without_key(change))?;
+                    let identity = change.get(key).ok_or_else(|| missing_key_error(change))?;
                     known.retain(|other| other.get(key) != Some(identity));
                 }
                 Some("replace") => replaces = true,
                 Some("merge") => return Err("merging lists cannot yet be specified in the patch".to_owned()),
-                _ => return Err(change.as_object().map(|map| unknown(wanted, map)).unwrap_or_default()),
+                _ => return Err(change.as_object().map(|map| unknown_directive(directive, map)).unwrap_or_default()),
             },
         }
     }
@@ -173,31 +177,32 @@ fn merge_keyed(item: &Shape, key: &str, live: &[Value], changes: &[Value]) -> Re
     }
     let mut merged = known.clone();
     for change in &plain {
-        let identity = change.get(key).ok_or_else(|| without_key(change))?;
+        let identity = change.get(key).ok_or_else(|| missing_key_error(change))?;
         match merged.iter().position(|other| other.get(key) == Some(identity)) {
             Some(position) => merged[position] = strategic_patch(item, &merged[position], change)?,
             None => merged.push(change.clone()),
         }
     }
-    Ok(Value::Array(in_common_order(merged, &plain, &known, |element| element.get(key))))
+    Ok(Value::Array(sort_merged_list(merged, &plain, &known, |element| element.get(key))))
 }
 
-/// Elements that a patch names in its order, the others in theirs; of two that were there before, the first comes first.
-fn in_common_order(
+/// Sorts merged elements: those in the patch by their order in the patch, the others by their order in the live list; an
+/// element of each is compared by their order in the live list.
+fn sort_merged_list(
     merged: Vec<Value>,
     patch: &[Value],
     live: &[Value],
     identity: impl Fn(&Value) -> Option<&Value>,
 ) -> Vec<Value> {
-    let place = |list: &[Value], element: &Value| list.iter().position(|other| identity(other) == identity(element));
+    let position = |list: &[Value], element: &Value| list.iter().position(|other| identity(other) == identity(element));
     let (mut named, mut others): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|element| place(patch, element).is_some());
-    named.sort_by_key(|element| place(patch, element));
-    others.sort_by_key(|element| place(live, element));
+        merged.into_iter().partition(|element| position(patch, element).is_some());
+    named.sort_by_key(|element| position(patch, element));
+    others.sort_by_key(|element| position(live, element));
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
     let mut ordered = Vec::new();
     while let (Some(right), Some(left)) = (named.peek(), others.peek()) {
-        let before = match (place(live, left), place(live, right)) {
+        let before = match (position(live, left), position(live, right)) {
             (Some(left), Some(right)) => left < right,
             _ => false,
         };
@@ -208,15 +213,16 @@ fn in_common_order(
     ordered
 }
 
-/// A value as Go prints it.
-fn go(value: &Value) -> String {
+/// Formats a value as Go's `%v` does.
+fn format_go(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Array(list) => format!("[{}]", list.iter().map(go).collect::<Vec<_>>().join(" ")),
+        Value::Array(list) => format!("[{}]", list.iter().map(format_go).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => {
             let sorted: BTreeMap<&String, &Value> = map.iter().collect();
-            let parts: Vec<String> = sorted.into_iter().map(|(name, value)| format!("{name}:{}", go(value))).collect();
+            let parts: Vec<String> =
+                sorted.into_iter().map(|(name, value)| format!("{name}:{}", format_go(value))).collect();
             format!("map[{}]", parts.join(" "))
         }
         Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -230,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn null_removes_and_maps_merge() {
+    fn a_merge_patch_removes_null_fields_and_merges_maps() {
         let merged =
             merge_patch(&json!({"a": {"b": 1, "c": 2}, "d": [1]}), &json!({"a": {"b": null, "e": 3}, "d": [2]}));
         assert_eq!(merged, json!({"a": {"c": 2, "e": 3}, "d": [2]}));

@@ -1,37 +1,37 @@
-//! Takes out of a document what its manager no longer declares and nobody else owns.
+//! Removes from a document the fields that its manager no longer declares and no other manager owns.
 //!
-//! The steps are those of the real server, because their order shows: what was declared goes, what somebody owns comes
-//! back, and of the rest only what the manager had declared stays away. A map that says nothing can be lost on the way.
+//! The steps are those of the real server, because their order is observable: the previously declared fields are removed,
+//! owned fields are restored, and of the rest only previously declared fields stay removed. An empty map can get lost.
 
 use serde_json::{Map, Value};
 
 use crate::fieldset::{FieldSet, Node, PathElement};
 use crate::shape::Shape;
 
-/// The document without the fields of `last` that are not in `kept`, which has what this declaration and all others own.
+/// Removes the fields of `last` that are not in `kept`, the set of all fields that this declaration and the others own.
 pub(crate) fn prune(shape: &Shape, merged: &Value, last: &FieldSet, kept: &FieldSet) -> Value {
-    let fields = |document: &Value| with_named(shape, &shape.fields_of(document));
-    let (all, last) = (fields(merged), with_named(shape, last));
-    let without = fields(&remove(shape, merged, &last));
-    let unowned = all.difference(&without.union(&with_named(shape, kept)));
-    let owned = fields(&remove(shape, merged, &unowned));
+    let all_fields = |document: &Value| with_declared_parents(shape, &shape.fields_of(document));
+    let (all, last) = (all_fields(merged), with_declared_parents(shape, last));
+    let without = all_fields(&remove(shape, merged, &last));
+    let unowned = all.difference(&without.union(&with_declared_parents(shape, kept)));
+    let owned = all_fields(&remove(shape, merged, &unowned));
     remove(shape, merged, &all.difference(&owned).intersection(&last))
 }
 
-/// The set with the fields that its paths lead through, where the type names them.
-fn with_named(shape: &Shape, set: &FieldSet) -> FieldSet {
-    let named = |(element, node): (&PathElement, &Node)| {
-        let (names, inner) = match element {
-            PathElement::Field(name) => (shape.names(name), shape.field(name)),
+/// Adds to a set the parents of its paths, where the type declares them.
+fn with_declared_parents(shape: &Shape, set: &FieldSet) -> FieldSet {
+    let convert = |(element, node): (&PathElement, &Node)| {
+        let (is_declared, inner) = match element {
+            PathElement::Field(name) => (shape.declares_field(name), shape.field(name)),
             PathElement::Key(_) | PathElement::Value(_) => (false, shape.item()),
         };
-        let member = node.member || (names && !node.below.is_empty());
-        (element.clone(), Node { member, below: with_named(inner, &node.below) })
+        let member = node.member || (is_declared && !node.below.is_empty());
+        (element.clone(), Node { member, below: with_declared_parents(inner, &node.below) })
     };
-    FieldSet { nodes: set.nodes.iter().map(named).collect() }
+    FieldSet { nodes: set.nodes.iter().map(convert).collect() }
 }
 
-/// The document without these paths. A map or a list of which nothing is left is null, and so is one that is a piece.
+/// Removes these paths from a document. A map or a list that becomes empty turns into null, and so does an atomic one.
 fn remove(shape: &Shape, value: &Value, paths: &FieldSet) -> Value {
     if paths.is_empty() {
         return value.clone();
@@ -62,7 +62,7 @@ fn remove(shape: &Shape, value: &Value, paths: &FieldSet) -> Value {
     }
 }
 
-/// What stays of a field or an item.
+/// Returns what remains of a field or an item.
 fn remaining(shape: &Shape, value: &Value, removed: Option<&Node>) -> Option<Value> {
     match removed {
         Some(node) if node.member => None,

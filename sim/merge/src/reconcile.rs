@@ -1,14 +1,18 @@
-//! Ownership that was written under an earlier schema: what has become one piece since is owned as one piece.
+//! Converts field sets that were recorded under an earlier schema: fields inside a value that has since become atomic turn
+//! into ownership of the whole value.
 //!
-//! The other way round nothing is to be done: whoever owned the whole of what is taken apart now goes on owning the place.
+//! A value that is no longer atomic needs no conversion: its owner keeps owning the position itself.
 
 use crate::fieldset::{FieldSet, Node, PathElement};
 use crate::shape::Shape;
 
-/// The same fields under today's schema; `None` if nothing is different.
+/// Returns the fields under the current schema; `None` if nothing changed.
 pub(crate) fn reconcile(shape: &Shape, fields: &FieldSet) -> Option<FieldSet> {
-    let changed: Vec<(&PathElement, Node)> =
-        fields.nodes.iter().filter_map(|(element, node)| Some((element, node_under(shape, element, node)?))).collect();
+    let changed: Vec<(&PathElement, Node)> = fields
+        .nodes
+        .iter()
+        .filter_map(|(element, node)| Some((element, reconcile_node(shape, element, node)?)))
+        .collect();
     if changed.is_empty() {
         return None;
     }
@@ -17,11 +21,11 @@ pub(crate) fn reconcile(shape: &Shape, fields: &FieldSet) -> Option<FieldSet> {
     Some(reconciled)
 }
 
-fn node_under(shape: &Shape, element: &PathElement, node: &Node) -> Option<Node> {
+fn reconcile_node(shape: &Shape, element: &PathElement, node: &Node) -> Option<Node> {
     let below = match (shape, element) {
         (Shape::Struct(_) | Shape::Map(_), PathElement::Field(name)) => shape.field(name),
         (Shape::Keyed { item, .. }, PathElement::Key(_)) => item,
-        // What no schema speaks of is as it was.
+        // Paths outside the schema stay unchanged.
         (Shape::Struct(_) | Shape::Map(_) | Shape::Keyed { .. }, _) => return None,
         (Shape::Deduced | Shape::Atomic | Shape::Set, _) => return None,
     };

@@ -1,74 +1,75 @@
-//! Shapes out of schemas: those of custom resources, and the components of a real server's OpenAPI documents.
+//! Reads shapes from schemas: the structural schemas of CRDs, and the components of a real server's OpenAPI documents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::shape::{ListKey, Shape, metadata};
+use crate::shape::{ListKey, Shape, metadata_shape};
 
 impl Shape {
-    /// The shape that a structural schema (`openAPIV3Schema`) describes, for a whole object.
+    /// Returns the shape of a whole object with this structural schema (`openAPIV3Schema`).
     #[must_use]
     pub fn from_schema(schema: &Value) -> Self {
         let none = Map::new();
-        let read = Reading { schemas: &none, done: BTreeMap::new(), open: Vec::new() }.read(schema);
+        let read = SchemaReader { schemas: &none, shapes: BTreeMap::new(), open: Vec::new() }.read(schema);
         match Arc::unwrap_or_clone(read) {
             Self::Struct(mut fields) => {
-                fields.insert("metadata".to_owned(), Arc::new(metadata()));
+                fields.insert("metadata".to_owned(), Arc::new(metadata_shape()));
                 Self::Struct(fields)
             }
             Self::Deduced | Self::Atomic | Self::Map(_) | Self::Set | Self::Keyed { .. } => Self::object(),
         }
     }
 
-    /// The shapes of the `components.schemas` of OpenAPI documents, or of the `definitions` of older ones, by name. A type
-    /// that holds itself is taken for unknown inside itself.
+    /// Returns the shapes of the `components.schemas` of OpenAPI documents, or of the `definitions` of older ones, by name.
+    /// A recursive type is [`Shape::Deduced`] inside itself.
     #[must_use]
     pub fn from_components(schemas: &Map<String, Value>) -> BTreeMap<String, Arc<Self>> {
-        let mut reading = Reading { schemas, done: BTreeMap::new(), open: Vec::new() };
+        let mut reader = SchemaReader { schemas, shapes: BTreeMap::new(), open: Vec::new() };
         for name in schemas.keys() {
-            reading.named(name);
+            reader.read_named(name);
         }
-        reading.done
+        reader.shapes
     }
 }
 
-struct Reading<'a> {
+/// Converts named schemas to shapes. `open` holds the names of the types being converted, to detect recursion.
+struct SchemaReader<'a> {
     schemas: &'a Map<String, Value>,
-    done: BTreeMap<String, Arc<Shape>>,
+    shapes: BTreeMap<String, Arc<Shape>>,
     open: Vec<&'a str>,
 }
 
-impl<'a> Reading<'a> {
-    fn named(&mut self, name: &str) -> Arc<Shape> {
-        if let Some(shape) = self.done.get(name) {
+impl<'a> SchemaReader<'a> {
+    fn read_named(&mut self, name: &str) -> Arc<Shape> {
+        if let Some(shape) = self.shapes.get(name) {
             return shape.clone();
         }
-        let found = self.schemas.get_key_value(name).filter(|(name, _)| !self.open.contains(&name.as_str()));
-        let Some((name, schema)) = found else { return Arc::new(Shape::Deduced) };
+        let closed = self.schemas.get_key_value(name).filter(|(name, _)| !self.open.contains(&name.as_str()));
+        let Some((name, schema)) = closed else { return Arc::new(Shape::Deduced) };
         self.open.push(name);
         let shape = self.read(schema);
         self.open.pop();
-        self.done.insert(name.clone(), shape.clone());
+        self.shapes.insert(name.clone(), shape.clone());
         shape
     }
 
     fn read(&mut self, schema: &'a Value) -> Arc<Shape> {
-        if text(schema, "x-kubernetes-map-type") == "atomic" {
+        if str_field(schema, "x-kubernetes-map-type") == "atomic" {
             return Arc::new(Shape::Atomic);
         }
         if let Some(name) = reference(schema) {
-            return self.named(name);
+            return self.read_named(name);
         }
-        match text(schema, "type") {
-            "object" => self.object(schema),
-            "array" => self.list(schema),
+        match str_field(schema, "type") {
+            "object" => self.read_object(schema),
+            "array" => self.read_list(schema),
             _ => Arc::new(Shape::Deduced),
         }
     }
 
-    fn object(&mut self, schema: &'a Value) -> Arc<Shape> {
+    fn read_object(&mut self, schema: &'a Value) -> Arc<Shape> {
         let properties = schema.get("properties").and_then(Value::as_object);
         let values = schema.get("additionalProperties").filter(|values| values.is_object());
         Arc::new(match (properties, values) {
@@ -80,23 +81,23 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// By what apply says of lists, and where it says nothing, by what strategic patches do.
-    fn list(&mut self, schema: &'a Value) -> Arc<Shape> {
-        let merges = text(schema, "x-kubernetes-patch-strategy").split(',').any(|strategy| strategy == "merge");
-        let merge_key = Some(text(schema, "x-kubernetes-patch-merge-key")).filter(|key| !key.is_empty());
-        match (text(schema, "x-kubernetes-list-type"), merge_key) {
+    /// Uses the list type of server-side apply, and if there is none, the strategy of strategic merge patch.
+    fn read_list(&mut self, schema: &'a Value) -> Arc<Shape> {
+        let merges = str_field(schema, "x-kubernetes-patch-strategy").split(',').any(|strategy| strategy == "merge");
+        let merge_key = Some(str_field(schema, "x-kubernetes-patch-merge-key")).filter(|key| !key.is_empty());
+        match (str_field(schema, "x-kubernetes-list-type"), merge_key) {
             ("set", _) => Arc::new(Shape::Set),
             ("map", _) => {
                 let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
-                self.keyed(schema, keys.into_iter().flatten().filter_map(Value::as_str).collect())
+                self.read_keyed_list(schema, keys.into_iter().flatten().filter_map(Value::as_str).collect())
             }
-            ("", Some(key)) if merges => self.keyed(schema, vec![key]),
+            ("", Some(key)) if merges => self.read_keyed_list(schema, vec![key]),
             ("", None) if merges => Arc::new(Shape::Set),
             _ => Arc::new(Shape::Atomic),
         }
     }
 
-    fn keyed(&mut self, schema: &'a Value, keys: Vec<&str>) -> Arc<Shape> {
+    fn read_keyed_list(&mut self, schema: &'a Value, keys: Vec<&str>) -> Arc<Shape> {
         if keys.is_empty() {
             return Arc::new(Shape::Atomic);
         }
@@ -108,11 +109,11 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
+fn str_field<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The name of the type that a schema refers to, also where it adds a default to it.
+/// Returns the name of the type that a schema refers to, also if the reference is wrapped in `allOf` to add a default.
 fn reference(schema: &Value) -> Option<&str> {
     let referring = if schema.get("$ref").is_some() { schema } else { schema.get("allOf")?.get(0)? };
     referring.get("$ref").and_then(Value::as_str)?.rsplit('/').next()
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_followed_and_a_type_inside_itself_is_unknown() {
+    fn references_are_resolved_and_a_recursive_type_is_deduced_inside_itself() {
         let schemas = json!({
             "Tree": {"type": "object", "properties": {
                 "leaves": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id", "side"],
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_one_piece_or_unknown() {
+    fn an_invalid_list_schema_is_atomic_and_any_other_invalid_schema_is_deduced() {
         let list = |schema: Value| {
             let object = json!({"type": "object", "properties": {"list": schema}});
             let Shape::Struct(fields) = Shape::from_schema(&object) else { panic!("a type with a field") };

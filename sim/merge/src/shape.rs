@@ -1,6 +1,6 @@
-//! What merging must know of a type: which lists are keyed, which are sets, which values are one piece.
+//! The merge behaviour of a type: which lists are keyed, which are sets, which values are atomic.
 //!
-//! Where it comes from is the business of `schema`: built-in kinds are in OpenAPI documents, custom resources bring their own.
+//! Reading shapes from OpenAPI documents and CRD schemas is in `schema`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,47 +12,47 @@ use crate::fieldset::{FieldSet, Node, PathElement};
 /// A field that identifies the items of a keyed list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListKey {
-    /// The field's name.
+    /// Name of the field.
     pub name: String,
-    /// What an item without the field means, such as `TCP` for the protocol of a port.
+    /// Value that an item without the field has, such as `TCP` for the protocol of a port.
     pub default: Option<Value>,
 }
 
-/// How the values at one place of a document merge.
+/// Merge behaviour of the values at one position of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    /// Nothing is known: maps merge by field, lists are one piece.
+    /// No schema: maps merge field by field, lists are atomic.
     Deduced,
-    /// One piece, whatever it holds.
+    /// Atomic: replaced and owned as a whole.
     Atomic,
-    /// A type with named fields. A field that is not named is [`Shape::Deduced`].
+    /// A type with declared fields. An undeclared field is [`Shape::Deduced`].
     Struct(BTreeMap<String, Arc<Shape>>),
-    /// A map from names to values of one shape.
+    /// A map from declares_field to values of one shape.
     Map(Arc<Shape>),
-    /// A list whose items are unique and owned one by one.
+    /// A list of unique items, each owned separately.
     Set,
     /// A list whose items are identified by some of their fields.
     Keyed {
-        /// The identifying fields.
+        /// Fields that identify an item.
         keys: Vec<ListKey>,
-        /// The shape of each item.
+        /// Shape of each item.
         item: Arc<Shape>,
     },
 }
 
-/// Items of a list by identity.
+/// Items of a list, grouped by identity.
 type Groups<'a> = Vec<(PathElement, Vec<&'a Value>)>;
 
 static DEDUCED: Shape = Shape::Deduced;
 
 impl Shape {
-    /// The shape of a kind of which only the metadata is known, such as a custom resource without a schema.
+    /// Returns the shape of a kind of which only the metadata is known, such as a custom resource without a schema.
     #[must_use]
     pub fn object() -> Self {
-        structure([("metadata", metadata())])
+        struct_shape([("metadata", metadata_shape())])
     }
 
-    /// The shape of a field of a map.
+    /// Returns the shape of a field of a map.
     pub(crate) fn field(&self, name: &str) -> &Self {
         match self {
             Self::Struct(fields) => fields.get(name).map_or(&DEDUCED, |shape| shape),
@@ -61,7 +61,7 @@ impl Shape {
         }
     }
 
-    /// The shape of the items of a list.
+    /// Returns the shape of the items of a list.
     pub(crate) fn item(&self) -> &Self {
         match self {
             Self::Keyed { item, .. } => item,
@@ -69,7 +69,7 @@ impl Shape {
         }
     }
 
-    /// What a strategic patch knows an element of a list by.
+    /// Returns the value by which a strategic merge patch identifies an element of a list.
     pub(crate) fn patch_key<'a>(&self, element: &'a Value) -> Option<&'a Value> {
         match self {
             Self::Keyed { keys, .. } => element.get(&keys.first()?.name),
@@ -77,12 +77,12 @@ impl Shape {
         }
     }
 
-    /// Whether the type names this field, so that owning the field itself says nothing beyond owning what is in it.
-    pub(crate) fn names(&self, field: &str) -> bool {
+    /// True if the type declares this field. The field itself is then not recorded as owned, only its content.
+    pub(crate) fn declares_field(&self, field: &str) -> bool {
         matches!(self, Self::Struct(fields) if fields.contains_key(field))
     }
 
-    /// Whether maps of this shape merge field by field.
+    /// True if maps of this shape merge field by field.
     pub(crate) fn is_granular_map(&self) -> bool {
         match self {
             Self::Deduced | Self::Struct(_) | Self::Map(_) => true,
@@ -90,7 +90,7 @@ impl Shape {
         }
     }
 
-    /// Whether lists of this shape merge item by item.
+    /// True if lists of this shape merge item by item.
     pub(crate) fn is_associative(&self) -> bool {
         match self {
             Self::Set | Self::Keyed { .. } => true,
@@ -98,8 +98,8 @@ impl Shape {
         }
     }
 
-    /// The items of a list by identity, in their order, with the shape of the items. `None` when the list is one piece:
-    /// by its shape, or because an item has no identity or one that another item has too.
+    /// Returns the items of a list with their identities, in list order, and the shape of the items. `None` if the list is
+    /// atomic: by its shape, or because an item has no identity or shares it with another item.
     pub(crate) fn items<'a>(&self, list: &'a [Value]) -> Option<(Vec<(PathElement, &'a Value)>, &Self)> {
         if !self.is_associative() {
             return None;
@@ -110,7 +110,7 @@ impl Shape {
         (unique.len() == identified.len()).then_some((identified, self.item()))
     }
 
-    /// The items of a list in which some have the identity of others, together with those; in the order of the first.
+    /// Returns the items of a list grouped by identity, in the order of each group's first item.
     pub(crate) fn groups<'a>(&self, list: &'a [Value]) -> Option<(Groups<'a>, &Self)> {
         if !self.is_associative() {
             return None;
@@ -126,16 +126,16 @@ impl Shape {
         Some((groups, self.item()))
     }
 
-    /// What tells an item of a list of this shape from the others.
+    /// Returns the identity of an item of a list of this shape.
     pub(crate) fn identity(&self, item: &Value) -> Option<PathElement> {
         match self {
             Self::Set => Some(PathElement::Value(item.to_string())),
-            Self::Keyed { keys, .. } => key_of(keys, item),
+            Self::Keyed { keys, .. } => key_element(keys, item),
             Self::Deduced | Self::Atomic | Self::Struct(_) | Self::Map(_) => None,
         }
     }
 
-    /// Every field of a document, as an applier of it owns them.
+    /// Returns every field of a document, as the set that an applier of the document owns.
     #[must_use]
     pub fn fields_of(&self, document: &Value) -> FieldSet {
         let mut root = Node::default();
@@ -148,9 +148,9 @@ impl Shape {
             Value::Object(map) if self.is_granular_map() => {
                 for (name, value) in map {
                     let below = node.below.nodes.entry(PathElement::Field(name.clone())).or_default();
-                    let hollow = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-                    below.member |= hollow || !self.names(name);
-                    if !hollow {
+                    let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+                    below.member |= is_empty || !self.declares_field(name);
+                    if !is_empty {
                         self.field(name).collect(value, below);
                     }
                 }
@@ -163,7 +163,7 @@ impl Shape {
                     for (element, group) in groups {
                         let below = node.below.nodes.entry(element).or_default();
                         below.member = true;
-                        // Of items that cannot be told apart nobody owns the parts.
+                        // Fields inside items with the same identity have no owner.
                         if let [Value::Object(_)] = group.as_slice() {
                             shape.collect(group[0], below);
                         }
@@ -175,7 +175,7 @@ impl Shape {
     }
 }
 
-fn key_of(keys: &[ListKey], item: &Value) -> Option<PathElement> {
+fn key_element(keys: &[ListKey], item: &Value) -> Option<PathElement> {
     let mut values = BTreeMap::new();
     for key in keys {
         values.insert(key.name.as_str(), item.get(&key.name).or(key.default.as_ref())?);
@@ -183,22 +183,22 @@ fn key_of(keys: &[ListKey], item: &Value) -> Option<PathElement> {
     Some(PathElement::Key(serde_json::to_string(&values).ok()?))
 }
 
-fn structure<const N: usize>(fields: [(&str, Shape); N]) -> Shape {
+fn struct_shape<const N: usize>(fields: [(&str, Shape); N]) -> Shape {
     Shape::Struct(fields.into_iter().map(|(name, shape)| (name.to_owned(), Arc::new(shape))).collect())
 }
 
-fn keyed(keys: &[&str], item: Shape) -> Shape {
+fn keyed_shape(keys: &[&str], item: Shape) -> Shape {
     let keys = keys.iter().map(|name| ListKey { name: (*name).to_owned(), default: None }).collect();
     Shape::Keyed { keys, item: Arc::new(item) }
 }
 
-/// The metadata of every kind.
-pub(crate) fn metadata() -> Shape {
-    let names = Shape::Map(Arc::new(Shape::Deduced));
-    structure([
-        ("annotations", names.clone()),
+/// Returns the shape of `metadata`, which is the same for every kind.
+pub(crate) fn metadata_shape() -> Shape {
+    let string_map = Shape::Map(Arc::new(Shape::Deduced));
+    struct_shape([
+        ("annotations", string_map.clone()),
         ("finalizers", Shape::Set),
-        ("labels", names),
-        ("ownerReferences", keyed(&["uid"], Shape::Atomic)),
+        ("labels", string_map),
+        ("ownerReferences", keyed_shape(&["uid"], Shape::Atomic)),
     ])
 }

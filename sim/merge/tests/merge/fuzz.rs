@@ -1,5 +1,5 @@
-//! Input that nobody would write. Whatever schemas, objects, records of managers, declarations and patches are, there is an
-//! answer and never a panic, and what was made of them can be read again.
+//! Arbitrary input: no schema, object, managed fields, declaration or patch may cause a panic, and every result must be
+//! readable.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use sindri_merge::{
 
 const CASES: u32 = 4_000;
 
-/// Names that mean something somewhere.
+/// Field names that have a meaning somewhere, and short random ones.
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![
@@ -67,23 +67,23 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A schema, mostly.
+/// Mostly schemas, sometimes any document.
 fn schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(json!({"type": "string"})), any_value()];
     leaf.prop_recursive(4, 20, 4, |inner| {
         let properties = prop::collection::btree_map(name(), inner.clone(), 0..4)
             .prop_map(|map| json!({"type": "object", "properties": map}));
-        let list = (inner.clone(), word(), prop::collection::vec(name(), 0..3)).prop_map(|(items, sort, keys)| {
-            json!({"type": "array", "items": items, "x-kubernetes-list-type": sort, "x-kubernetes-list-map-keys": keys})
+        let list = (inner.clone(), word(), prop::collection::vec(name(), 0..3)).prop_map(|(items, list_type, keys)| {
+            json!({"type": "array", "items": items, "x-kubernetes-list-type": list_type, "x-kubernetes-list-map-keys": keys})
         });
         let map = (inner, word()).prop_map(
-            |(values, sort)| json!({"type": "object", "additionalProperties": values, "x-kubernetes-map-type": sort}),
+            |(values, map_type)| json!({"type": "object", "additionalProperties": values, "x-kubernetes-map-type": map_type}),
         );
         prop_oneof![properties, list, map]
     })
 }
 
-/// Elements of paths, some of them wrong.
+/// `fieldsV1` documents with some malformed path elements.
 fn fields() -> impl Strategy<Value = Value> {
     let element = prop_oneof![
         name().prop_map(|name| format!("f:{name}")),
@@ -97,7 +97,7 @@ fn fields() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object with a record of managers, mostly.
+/// Mostly objects with `managedFields`.
 fn object() -> impl Strategy<Value = Value> {
     let entry = (prop::sample::select(vec!["Apply", "Update", "", "x"]), fields(), "[mn]").prop_map(
         |(operation, fields, manager)| json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsV1": fields}),
@@ -118,14 +118,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
-    fn every_input_has_an_answer(schema in schema(), live in object(), applied in object(), force in any::<bool>()) {
+    fn no_input_panics_and_every_result_can_be_read(schema in schema(), live in object(), applied in object(), force in any::<bool>()) {
         let shape = Shape::from_schema(&schema);
         let writer = Writer { manager: "m", api_version: "v1", subresource: "", now: "t", blank: &Value::Null };
         let _ = (compare(&shape, &live, &applied), merge(&shape, &live, &applied), merge_patch(&live, &applied));
         let _ = strategic_patch(&shape, &live, &applied);
-        if let Ok(made) = apply(&shape, Some(&live), applied.clone(), &writer, force) {
-            prop_assert!(extract(&shape, &made, "m", "").is_ok(), "{made}");
-            let again = apply(&shape, Some(&made), applied.clone(), &writer, true);
+        if let Ok(applied_object) = apply(&shape, Some(&live), applied.clone(), &writer, force) {
+            prop_assert!(extract(&shape, &applied_object, "m", "").is_ok(), "{applied_object}");
+            let again = apply(&shape, Some(&applied_object), applied.clone(), &writer, true);
             prop_assert!(again.is_ok(), "{again:?}");
         }
         if let Ok(tracked) = track_update(&shape, Some(&live), &applied, &writer) {
@@ -134,13 +134,13 @@ proptest! {
     }
 
     #[test]
-    fn components_of_any_kind_are_read(components in prop::collection::btree_map(name(), schema(), 0..4)) {
+    fn arbitrary_components_are_read(components in prop::collection::btree_map(name(), schema(), 0..4)) {
         let components: Map<String, Value> = components.into_iter().collect();
         prop_assert_eq!(Shape::from_components(&components).len(), components.len());
     }
 
     #[test]
-    fn fields_that_are_understood_are_written_as_they_were_read(fields in fields()) {
+    fn parsed_fields_v1_round_trips(fields in fields()) {
         if let Ok(set) = FieldSet::from_fields_v1(&fields) {
             prop_assert_eq!(FieldSet::from_fields_v1(&set.to_fields_v1()), Ok(set));
         }

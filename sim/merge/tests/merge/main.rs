@@ -1,4 +1,4 @@
-//! Server-side apply as a library: its rules, its properties, and input that nobody would write.
+//! Tests of server-side apply: its rules, its properties, and arbitrary input.
 
 mod fuzz;
 mod properties;

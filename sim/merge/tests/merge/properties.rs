@@ -47,7 +47,7 @@ fn document() -> impl Strategy<Value = Value> {
     )
 }
 
-/// Whether everything that `part` says is said by `whole`.
+/// True if `whole` has every value of `part`.
 fn includes(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
@@ -60,18 +60,18 @@ fn includes(whole: &Value, part: &Value) -> bool {
     }
 }
 
-/// Whether each path is in a document with these fields. An empty map that was filled since is there still.
-fn all_there(paths: &FieldSet, present: &FieldSet) -> bool {
+/// True if each path, or a path below it, is in `present`. (An owned empty map may have gained content since.)
+fn contains_all(paths: &FieldSet, present: &FieldSet) -> bool {
     let present = present.paths();
     paths.paths().iter().all(|path| present.iter().any(|other| other.starts_with(path)))
 }
 
-/// The second document without every field that the first has too, identity aside.
-fn only_apart_from(first: &Value, second: &Value) -> Value {
-    let mut apart = second.clone();
-    let strip = |apart: &mut Value, pointer: &str| {
+/// Returns the second document without the fields that the first has too, identity aside.
+fn without_shared_fields(first: &Value, second: &Value) -> Value {
+    let mut rest = second.clone();
+    let strip = |rest: &mut Value, pointer: &str| {
         let known = first.pointer(pointer).cloned().unwrap_or_default();
-        match (apart.pointer_mut(pointer), known) {
+        match (rest.pointer_mut(pointer), known) {
             (Some(Value::Object(map)), Value::Object(known)) => map.retain(|name, _| !known.contains_key(name)),
             (Some(Value::Array(list)), Value::Array(known)) => {
                 list.retain(|item| {
@@ -84,37 +84,37 @@ fn only_apart_from(first: &Value, second: &Value) -> Value {
     for pointer in
         ["/metadata/labels", "/metadata/annotations", "/metadata/finalizers", "/spec/template/spec/containers"]
     {
-        strip(&mut apart, pointer);
+        strip(&mut rest, pointer);
     }
-    if let Some(spec) = apart["spec"].as_object_mut().filter(|_| first["spec"].get("replicas").is_some()) {
+    if let Some(spec) = rest["spec"].as_object_mut().filter(|_| first["spec"].get("replicas").is_some()) {
         spec.remove("replicas");
     }
-    filled(&apart)
+    without_empty(&rest)
 }
 
-/// A document without maps and lists that have nothing in them.
-fn filled(document: &Value) -> Value {
-    let is_hollow = |value: &Value| match value {
+/// Removes empty maps and lists from a document.
+fn without_empty(document: &Value) -> Value {
+    let is_empty = |value: &Value| match value {
         Value::Object(map) => map.is_empty(),
         Value::Array(list) => list.is_empty(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     };
     match document {
         Value::Object(map) => {
-            let fields = map.iter().map(|(name, value)| (name.clone(), filled(value)));
-            Value::Object(fields.filter(|(_, value)| !is_hollow(value)).collect())
+            let fields = map.iter().map(|(name, value)| (name.clone(), without_empty(value)));
+            Value::Object(fields.filter(|(_, value)| !is_empty(value)).collect())
         }
-        Value::Array(list) => Value::Array(list.iter().map(filled).collect()),
+        Value::Array(list) => Value::Array(list.iter().map(without_empty).collect()),
         other => other.clone(),
     }
 }
 
-/// A document with every list in one order.
-fn ordered(document: &Value) -> Value {
+/// Sorts every list of a document.
+fn sort_lists(document: &Value) -> Value {
     match document {
-        Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), ordered(value))).collect(),
+        Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), sort_lists(value))).collect(),
         Value::Array(list) => {
-            let mut list: Vec<Value> = list.iter().map(ordered).collect();
+            let mut list: Vec<Value> = list.iter().map(sort_lists).collect();
             list.sort_by_key(ToString::to_string);
             Value::Array(list)
         }
@@ -130,55 +130,55 @@ fn is_ownable(path: &[PathElement]) -> bool {
     )
 }
 
-fn force(live: Option<&Value>, applied: &Value, manager: &str, now: &str) -> Value {
+fn force_apply(live: Option<&Value>, applied: &Value, manager: &str, now: &str) -> Value {
     apply(&deployment(), live, applied.clone(), &writer(manager, now), true).expect("forced applies have no conflicts")
 }
 
 proptest! {
     #[test]
     fn applying_twice_changes_nothing(first in document(), second in document()) {
-        let live = force(None, &first, "one", "t1");
-        let live = force(Some(&live), &second, "two", "t2");
-        prop_assert_eq!(&force(Some(&live), &second, "two", "t3"), &live);
+        let live = force_apply(None, &first, "one", "t1");
+        let live = force_apply(Some(&live), &second, "two", "t2");
+        prop_assert_eq!(&force_apply(Some(&live), &second, "two", "t3"), &live);
     }
 
     #[test]
-    fn declared_values_are_there_after_force(first in document(), second in document()) {
-        let live = force(None, &first, "one", "t1");
-        let live = force(Some(&live), &second, "two", "t2");
+    fn a_forced_apply_sets_all_declared_values(first in document(), second in document()) {
+        let live = force_apply(None, &first, "one", "t1");
+        let live = force_apply(Some(&live), &second, "two", "t2");
         prop_assert!(includes(&live, &second), "{live:#} lacks parts of {second:#}");
     }
 
     #[test]
-    fn what_others_own_and_nobody_redeclares_survives(first in document(), second in document(), third in document()) {
-        let live = force(None, &first, "one", "t1");
-        let live = force(Some(&live), &second, "two", "t2");
-        let live = force(Some(&live), &third, "two", "t3");
-        // Whatever "one" still owns is still in the object, with a value of somebody who declared it.
+    fn fields_owned_by_another_manager_and_not_declared_again_are_kept(first in document(), second in document(), third in document()) {
+        let live = force_apply(None, &first, "one", "t1");
+        let live = force_apply(Some(&live), &second, "two", "t2");
+        let live = force_apply(Some(&live), &third, "two", "t3");
+        // The object still has every field that "one" still owns, though maybe with another declarer's value.
         let owned = FieldSet::from_fields_v1(&fields_of(&live, "one").unwrap_or(json!({}))).expect("our own format");
         let present = deployment().fields_of(&live);
-        prop_assert!(all_there(&owned, &present), "{live:#}");
-        // And what "one" declared but neither the second nor the third declaration has was never taken from it.
+        prop_assert!(contains_all(&owned, &present), "{live:#}");
+        // Fields that "one" declared and neither later declaration has are unchanged.
         let declared = deployment().fields_of(&first);
         let later = deployment().fields_of(&second).union(&deployment().fields_of(&third));
         let untouched = declared.difference(&later);
-        prop_assert!(all_there(&untouched, &present), "{live:#} lost fields of {first:#}");
+        prop_assert!(contains_all(&untouched, &present), "{live:#} lost fields of {first:#}");
     }
 
     #[test]
     fn an_applier_owns_exactly_what_it_declared_last(first in document(), second in document()) {
-        let live = force(None, &first, "one", "t1");
-        let live = force(Some(&live), &second, "one", "t2");
+        let live = force_apply(None, &first, "one", "t1");
+        let live = force_apply(Some(&live), &second, "one", "t2");
         let owned = FieldSet::from_fields_v1(&fields_of(&live, "one").unwrap_or(json!({}))).expect("our own format");
-        let alone = force(None, &second, "one", "t2");
+        let alone = force_apply(None, &second, "one", "t2");
         let expected = FieldSet::from_fields_v1(&fields_of(&alone, "one").unwrap_or(json!({}))).expect("our own format");
         prop_assert_eq!(owned, expected);
     }
 
     #[test]
-    fn a_sole_applier_leaves_nothing_behind(first in document(), second in document()) {
-        let live = force(None, &first, "one", "t1");
-        let live = force(Some(&live), &second, "one", "t2");
+    fn a_sole_applier_removes_everything_it_no_longer_declares(first in document(), second in document()) {
+        let live = force_apply(None, &first, "one", "t1");
+        let live = force_apply(Some(&live), &second, "one", "t2");
         let present = deployment().fields_of(&live);
         let declared = deployment().fields_of(&second);
         let gone = deployment().fields_of(&first).difference(&declared);
@@ -186,48 +186,48 @@ proptest! {
     }
 
     #[test]
-    fn managers_of_different_fields_can_come_in_any_order(first in document(), second in document()) {
-        // Who declares an empty map speaks of the same field as who puts something into it.
-        let (first, second) = (filled(&first), only_apart_from(&first, &second));
-        let one_first = force(Some(&force(None, &first, "one", "t")), &second, "two", "t");
-        let two_first = force(Some(&force(None, &second, "two", "t")), &first, "one", "t");
-        // Items of a list that nobody ordered stand in the order in which they came.
-        prop_assert_eq!(ordered(&one_first), ordered(&two_first));
+    fn applies_of_different_fields_commute(first in document(), second in document()) {
+        // An empty map and its content count as the same field, so empty maps are removed.
+        let (first, second) = (without_empty(&first), without_shared_fields(&first, &second));
+        let one_first = force_apply(Some(&force_apply(None, &first, "one", "t")), &second, "two", "t");
+        let two_first = force_apply(Some(&force_apply(None, &second, "two", "t")), &first, "one", "t");
+        // List items without a declared order stay in the order of their creation.
+        prop_assert_eq!(sort_lists(&one_first), sort_lists(&two_first));
     }
 
     #[test]
-    fn force_leaves_one_owner_of_what_it_changed(first in document(), second in document(), third in document()) {
-        let live = force(None, &first, "one", "t1");
-        let live = force(Some(&live), &second, "two", "t2");
-        let after = force(Some(&live), &third, "three", "t3");
+    fn a_forced_apply_becomes_the_only_owner_of_what_it_changed(first in document(), second in document(), third in document()) {
+        let live = force_apply(None, &first, "one", "t1");
+        let live = force_apply(Some(&live), &second, "two", "t2");
+        let after = force_apply(Some(&live), &third, "three", "t3");
         let changes = sindri_merge::compare(&deployment(), &live, &after);
         let owned = |manager: &str| {
             FieldSet::from_fields_v1(&fields_of(&after, manager).unwrap_or(json!({}))).expect("our own format")
         };
         let changed = changes.modified.union(&changes.added);
         for other in ["one", "two"] {
-            prop_assert!(owned(other).intersection(&changed).is_empty(), "{other} owns what was taken: {after:#}");
+            prop_assert!(owned(other).intersection(&changed).is_empty(), "{other} still owns a changed field: {after:#}");
         }
-        let taken = deployment().fields_of(&third).intersection(&changed);
-        let mine = owned("three");
-        // Names and such are nobody's.
-        let lost: Vec<_> = taken.difference(&mine).paths().into_iter().filter(|path| is_ownable(path)).collect();
+        let changed_by_third = deployment().fields_of(&third).intersection(&changed);
+        let owned_by_third = owned("three");
+        // Identity fields have no owner.
+        let lost: Vec<_> = changed_by_third.difference(&owned_by_third).paths().into_iter().filter(|path| is_ownable(path)).collect();
         prop_assert!(lost.is_empty(), "{lost:?}");
     }
 
     #[test]
-    fn what_is_extracted_after_an_apply_is_what_was_applied(first in document(), second in document()) {
-        let live = force(None, &first, "one", "t1");
-        let live = force(Some(&live), &second, "two", "t2");
+    fn extract_returns_the_last_declaration(first in document(), second in document()) {
+        let live = force_apply(None, &first, "one", "t1");
+        let live = force_apply(Some(&live), &second, "two", "t2");
         let extracted = extract(&deployment(), &live, "two", "").expect("our own format").expect("it has applied");
-        prop_assert_eq!(&filled(&extracted), &filled(&second));
-        let again = force(Some(&live), &extracted, "two", "t3");
+        prop_assert_eq!(&without_empty(&extracted), &without_empty(&second));
+        let again = force_apply(Some(&live), &extracted, "two", "t3");
         prop_assert_eq!(&again, &live, "applying it again changes nothing");
-        prop_assert_eq!(extract(&deployment(), &live, "nobody", ""), Ok(None));
+        prop_assert_eq!(extract(&deployment(), &live, "unknown", ""), Ok(None));
     }
 
     #[test]
-    fn fields_v1_reads_back(document in document()) {
+    fn fields_v1_round_trips(document in document()) {
         let fields = deployment().fields_of(&document);
         prop_assert_eq!(FieldSet::from_fields_v1(&fields.to_fields_v1()), Ok(fields));
     }
@@ -249,14 +249,14 @@ fn apply_config_map(
 }
 
 #[test]
-fn another_value_conflicts_and_the_same_value_is_owned_together() {
+fn another_value_conflicts_and_the_same_value_is_shared() {
     let live = apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
     let error = apply_config_map(Some(&live), json!({"a": "2"}), "two", "t2", false).expect_err("conflict");
     assert_eq!(error.to_string(), "Apply failed with 1 conflict: conflict with \"one\": .data.a");
     let shared = apply_config_map(Some(&live), json!({"a": "1"}), "two", "t2", false).expect("same value");
     let both = json!({"f:data": {"f:a": {}}});
     assert_eq!(fields_of(&shared, "two"), Some(both));
-    // The first one lets go; the second still holds the field.
+    // The first manager stops declaring the field; the second still owns it.
     let left = apply_config_map(Some(&shared), json!({"b": "1"}), "one", "t3", false).expect("no conflict");
     assert_eq!(left["data"], json!({"a": "1", "b": "1"}));
 }
@@ -277,7 +277,7 @@ fn force_moves_ownership() {
 }
 
 #[test]
-fn an_update_takes_what_it_changes_and_names_its_version_in_conflicts() {
+fn an_update_owns_what_it_changed_and_conflicts_name_its_api_version() {
     let shape = shapes::config_map();
     let live = apply_config_map(None, json!({"a": "1", "b": "1"}), "one", "t1", false).expect("created");
     let mut edited = live.clone();
@@ -291,7 +291,7 @@ fn an_update_takes_what_it_changes_and_names_its_version_in_conflicts() {
 }
 
 #[test]
-fn an_update_without_change_keeps_every_byte() {
+fn an_update_without_changes_leaves_the_object_byte_for_byte() {
     let shape = shapes::config_map();
     let live = apply_config_map(None, json!({"a": "1"}), "one", "t1", false).expect("created");
     let editor = Writer { manager: "kubectl-edit", api_version: "v1", subresource: "", now: "t2", blank: &Value::Null };
@@ -299,7 +299,7 @@ fn an_update_without_change_keeps_every_byte() {
 }
 
 #[test]
-fn an_object_that_nobody_tracked_belongs_to_before_first_apply() {
+fn fields_of_an_untracked_object_are_owned_by_before_first_apply() {
     let live = config_map(json!({"a": "1", "b": "1"}));
     let error = apply_config_map(Some(&live), json!({"a": "2"}), "one", "t1", false).expect_err("conflict");
     assert_eq!(
@@ -309,11 +309,11 @@ fn an_object_that_nobody_tracked_belongs_to_before_first_apply() {
 }
 
 #[test]
-fn the_eleventh_updater_makes_the_oldest_ancient() {
+fn the_eleventh_updater_causes_the_oldest_to_be_merged() {
     let shape = shapes::config_map();
     let mut live = config_map(json!({}));
     for number in 0..12 {
-        // An object is tracked from its creation on, or never.
+        // Tracking starts at creation or not at all.
         let before = (number > 0).then_some(&live);
         let mut edited = live.clone();
         edited["data"][format!("k{number:02}")] = json!("v");
@@ -328,7 +328,7 @@ fn the_eleventh_updater_makes_the_oldest_ancient() {
 }
 
 #[test]
-fn custom_lists_follow_their_schema() {
+fn lists_of_custom_resources_merge_by_their_schema() {
     let shape = Shape::from_schema(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"],
                   "items": {"type": "object", "properties": {"id": {"type": "string"}}}},

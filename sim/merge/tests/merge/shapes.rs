@@ -1,10 +1,10 @@
-//! The shapes that the tests use, from schemas as a real server publishes them.
+//! Shapes for the tests, from schemas as a real server publishes them.
 
 use serde_json::{Value, json};
 use sindri_merge::Shape;
 
-/// Texts under any names.
-fn names() -> Value {
+/// Returns the schema of a map of strings.
+fn string_map() -> Value {
     json!({"type": "object", "additionalProperties": {"type": "string"}})
 }
 
@@ -16,7 +16,7 @@ fn object(properties: Value) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
-/// As much of a Deployment as has lists and maps of every sort.
+/// Returns the shape of a reduced Deployment that has every type of list and map.
 pub fn deployment() -> Shape {
     let port = object(json!({"containerPort": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}}));
     let container = object(json!({
@@ -30,7 +30,7 @@ pub fn deployment() -> Shape {
     }))})))
 }
 
-/// A ConfigMap.
+/// Returns the shape of a ConfigMap.
 pub fn config_map() -> Shape {
-    Shape::from_schema(&object(json!({"data": names(), "immutable": {"type": "boolean"}})))
+    Shape::from_schema(&object(json!({"data": string_map(), "immutable": {"type": "boolean"}})))
 }
