@@ -10,7 +10,6 @@ mod handed;
 mod ids;
 mod json_text;
 mod pak;
-mod plain;
 mod problem;
 mod sequence;
 mod strict;

@@ -14,7 +14,6 @@ use thiserror::Error;
 
 use crate::glance::is_harmless;
 use crate::json_text::JsonText;
-use crate::plain;
 use crate::strict::Strict;
 use crate::unfold::Budget;
 
@@ -207,9 +206,6 @@ fn is_blank(text: &str) -> bool {
 fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<JsonText>, YamlError> {
     if is_blank(chunk.text) {
         return Ok(None);
-    }
-    if let Some(json) = plain::read(chunk.text) {
-        return Ok(Some(JsonText::new(json)));
     }
     let failed = |reason: String, is_limit| YamlError { document: chunk.index, line: chunk.line, reason, is_limit };
     if unfolds_too_far(chunk.text) {
