@@ -5,7 +5,6 @@
 
 mod bundle;
 mod checksum;
-mod glance;
 mod handed;
 mod ids;
 mod json_text;

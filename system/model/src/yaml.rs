@@ -12,7 +12,6 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::glance::is_harmless;
 use crate::json_text::JsonText;
 use crate::strict::Strict;
 use crate::unfold::Budget;
@@ -140,12 +139,10 @@ fn parse_in_turn<T>(chunks: &[Chunk<'_>], make: impl Fn(Document) -> T) -> (Vec<
     (documents, errors)
 }
 
-/// Whether a text holds a document, as far as that can be told; fails if it is beyond a limit. What else may be wrong with
-/// it is not looked for, and a text that is harmless at a glance is not even parsed.
+/// Returns true if a text holds at least one document.
+///
+/// Fails only for a text beyond a limit. Any other fault counts as a document: the agents report it.
 pub fn holds_a_document(text: &str) -> Result<bool, YamlError> {
-    if is_harmless(text) {
-        return Ok(true);
-    }
     match parse_documents(text) {
         Ok(documents) => Ok(!documents.is_empty()),
         Err(errors) => errors.into_iter().find(|error| error.is_limit).map_or(Ok(true), Err),
@@ -194,7 +191,7 @@ fn separators(text: &str) -> impl Iterator<Item = usize> {
     iter::once(0).chain(later).filter(|begin| is_separator(&text[*begin..]))
 }
 
-pub(crate) fn is_separator(line: &str) -> bool {
+fn is_separator(line: &str) -> bool {
     line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
@@ -220,7 +217,7 @@ fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<JsonText>, YamlError> {
 
 /// A bound on how many brackets and braces are open at once; what is beyond the limit is counted. A rough count, which takes those in quotes and comments for others:
 /// it stops what is deep by accident or without effort, before the library gets to see it.
-pub(crate) fn unclosed(text: &str) -> usize {
+fn unclosed(text: &str) -> usize {
     // Nearly always there are so few that it does not matter whether they are closed, and counting alone is much faster.
     let opening = memchr2_iter(b'[', b'{', text.as_bytes()).take(UNCLOSED_MAX + 1).count();
     if opening <= UNCLOSED_MAX {
@@ -299,6 +296,18 @@ mod tests {
                 assert_eq!(parse_all(&chunks, &|document| document, workers), expected, "{workers} threads");
             }
         }
+    }
+
+    #[test]
+    fn a_text_with_a_fault_holds_a_document_and_one_beyond_a_limit_is_an_error() {
+        for nothing in ["", "# a: b\n", "null", "---\n---\n"] {
+            assert_eq!(holds_a_document(nothing), Ok(false), "{nothing:?}");
+        }
+        for document in ["a: 1", "a: [1", "a: 1\na: 2\n", "\ta: b", "a: &x 1\nb: *x\n"] {
+            assert_eq!(holds_a_document(document), Ok(true), "{document:?}");
+        }
+        let deep = format!("a: [1\n---\n{}{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
+        assert!(holds_a_document(&deep).unwrap_err().is_limit);
     }
 
     #[test]
