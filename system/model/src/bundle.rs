@@ -117,11 +117,11 @@ pub enum BundleFault {
 impl Bundle {
     /// Parses the text of a revision.
     pub fn parse(text: &str) -> Result<Self, BundleError> {
-        let documents = yaml::parse_each(text, declared)
+        let documents = yaml::parse_documents(text)
             .map_err(|errors| BundleError { faults: errors.into_iter().map(BundleFault::Yaml).collect() })?;
         let mut objects: Vec<DeclaredObject> = Vec::with_capacity(documents.len());
         let mut faults = Vec::new();
-        for declared in documents.into_iter().flatten() {
+        for declared in documents.into_iter().flat_map(declared) {
             match declared {
                 Ok(object) => objects.push(object),
                 Err(fault) => faults.push(fault),

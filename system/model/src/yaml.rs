@@ -4,8 +4,7 @@
 //! stands), so that each error can name its document and its line in the whole text, and one broken
 //! document does not hide another.
 
-use std::num::NonZero;
-use std::{iter, thread};
+use std::iter;
 
 use memchr::{memchr_iter, memchr2_iter, memmem};
 use serde::de::{DeserializeOwned, DeserializeSeed};
@@ -26,10 +25,6 @@ pub const DEPTH_MAX: usize = 64;
 pub const UNCLOSED_MAX: usize = 2_000;
 /// The most memory that the aliases of one document may unfold to, as far as it can be told beforehand.
 pub const UNFOLDED_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// A text that is shorter than twice this is read by one thread.
-const WORKER_BYTES_MIN: usize = 64 * 1024;
-/// The most threads that read one text.
-const WORKERS_MAX: usize = 4;
 /// How the library begins its words when its own limits are exceeded: on depth, and on what aliases unfold to.
 const LIBRARY_LIMITS: [&str; 2] = ["recursion limit exceeded", "repetition limit exceeded"];
 
@@ -60,11 +55,6 @@ pub struct YamlError {
 
 /// Parses every document, skipping empty ones. Fails with every broken document, not only the first.
 pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
-    parse_each(text, |document| document)
-}
-
-/// What becomes of every document, one by one, where it was parsed: several threads may share a long text.
-pub(crate) fn parse_each<T: Send>(text: &str, make: impl Fn(Document) -> T + Sync) -> Result<Vec<T>, Vec<YamlError>> {
     if text.len() > TEXT_BYTES_MAX {
         let reason = format!("{} bytes are more than the limit of {TEXT_BYTES_MAX}", text.len());
         return Err(vec![YamlError { document: 1, line: 1, reason, is_limit: true }]);
@@ -79,64 +69,15 @@ pub(crate) fn parse_each<T: Send>(text: &str, make: impl Fn(Document) -> T + Syn
         let line = chunks[DOCUMENTS_MAX].line;
         return Err(vec![YamlError { document: DOCUMENTS_MAX + 1, line, reason, is_limit: true }]);
     }
-    let (documents, errors) = parse_all(&chunks, &make, workers(text.len()));
-    if errors.is_empty() { Ok(documents) } else { Err(errors) }
-}
-
-/// How many threads share the work: each gets enough of it to be worth its start.
-fn workers(bytes: usize) -> usize {
-    match (bytes / WORKER_BYTES_MIN).min(WORKERS_MAX) {
-        0 | 1 => 1,
-        // Asking how many can run at once takes longer than reading a short text.
-        worth => worth.min(thread::available_parallelism().map_or(1, NonZero::get)),
-    }
-}
-
-/// Reads the documents, so many threads at once. What comes of it does not depend on their number.
-fn parse_all<T: Send>(
-    chunks: &[Chunk<'_>],
-    make: &(impl Fn(Document) -> T + Sync),
-    workers: usize,
-) -> (Vec<T>, Vec<YamlError>) {
-    let Some((mine, others)) = share(chunks, workers) else { return parse_in_turn(chunks, make) };
-    thread::scope(|scope| {
-        let helper = thread::Builder::new().spawn_scoped(scope, || parse_all(others, make, workers - 1));
-        let (mut documents, mut errors) = parse_in_turn(mine, make);
-        let (more, further) = match helper {
-            Ok(helper) => helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // There is no thread to be had.
-            Err(_) => parse_in_turn(others, make),
-        };
-        documents.extend(more);
-        errors.extend(further);
-        (documents, errors)
-    })
-}
-
-/// The first part of the documents, with a fair share of the text, and the rest; nothing if one has to do it all.
-fn share<'a, 'b>(chunks: &'b [Chunk<'a>], workers: usize) -> Option<(&'b [Chunk<'a>], &'b [Chunk<'a>])> {
-    if workers < 2 {
-        return None;
-    }
-    let bytes = |chunks: &[Chunk<'_>]| chunks.iter().map(|chunk| chunk.text.len()).sum::<usize>();
-    let (fair, mut read) = (bytes(chunks) / workers, 0);
-    let enough = chunks.iter().position(|chunk| {
-        read += chunk.text.len();
-        read >= fair
-    })?;
-    chunks.split_at_checked(enough + 1).filter(|(_, rest)| !rest.is_empty())
-}
-
-fn parse_in_turn<T>(chunks: &[Chunk<'_>], make: impl Fn(Document) -> T) -> (Vec<T>, Vec<YamlError>) {
     let (mut documents, mut errors) = (Vec::with_capacity(chunks.len()), Vec::new());
     for chunk in chunks {
-        match parse_chunk(chunk) {
+        match parse_chunk(&chunk) {
             Ok(None) => {}
-            Ok(Some(content)) => documents.push(make(Document { index: chunk.index, line: chunk.line, content })),
+            Ok(Some(content)) => documents.push(Document { index: chunk.index, line: chunk.line, content }),
             Err(error) => errors.push(error),
         }
     }
-    (documents, errors)
+    if errors.is_empty() { Ok(documents) } else { Err(errors) }
 }
 
 /// Returns true if a text holds at least one document.
@@ -283,19 +224,6 @@ mod tests {
         let errors = parse_documents(text).unwrap_err();
         assert_eq!(errors.iter().map(|error| error.document).collect::<Vec<_>>(), [2, 4]);
         assert!(errors[0].line >= 3, "{errors:?}");
-    }
-
-    #[test]
-    fn however_many_threads_read_a_text_the_result_is_the_same() {
-        let text: String = (0..50).map(|number| format!("a: {number}\nb: {}\n---\n", "x".repeat(number * 7))).collect();
-        let broken = text.replace("a: 3\n", "a: [3\n").replace("a: 40\n", "a: {40\n");
-        for text in [text.as_str(), &broken, "a: 1", ""] {
-            let chunks = split(text);
-            let expected = parse_in_turn(&chunks, |document| document);
-            for workers in [1, 2, 3, 7, 50, 60] {
-                assert_eq!(parse_all(&chunks, &|document| document, workers), expected, "{workers} threads");
-            }
-        }
     }
 
     #[test]
