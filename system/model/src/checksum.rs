@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 /// Identifies content; equal text has an equal checksum.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ impl fmt::Display for Checksum {
 
 /// The hex SHA-256 of `text`.
 pub(crate) fn sha256(text: &str) -> String {
-    hex(digest(&SHA256, text.as_bytes()).as_ref())
+    hex(&Sha256::digest(text))
 }
 
 /// Lower-case hex digits of `bytes`.
