@@ -7,56 +7,34 @@
 //! request is allowed unless the server was given an administrator; what makes and runs pods is there for servers that are
 //! made with it.
 
-mod access;
-mod admin;
-mod cells;
+mod admission;
+mod auth;
 mod controllers;
-mod conversion;
-mod defaults;
 mod discovery;
-mod error;
-mod health;
-mod ids;
-mod journal;
-mod kinds;
-mod media;
-mod openapi;
-mod pointer;
-mod policy;
-mod prepare;
-pub mod protobuf;
+mod encoding;
+mod front;
+mod http;
+mod object;
+mod printing;
 mod registry;
-mod render;
-mod request;
-mod response;
-mod route;
-#[cfg(feature = "client")]
-mod sandbox;
-mod schedule;
-mod selector;
-mod serve;
+mod schema;
 mod server;
-mod shared;
-mod store;
-mod stored;
-mod subject;
-mod table;
-mod types;
-mod validate;
+mod state;
+mod storage;
+mod strategy;
 mod verbs;
-mod watch;
-mod yaml;
 
-pub use admin::{Admin, FaultRule, NamedFault};
 pub use controllers::{PodFate, PodRule};
-pub use jiff::Timestamp;
-pub use journal::{Actor, StoredKey, Verb, Write};
-pub use request::{Credentials, Fault, Headers, Impersonation, Request, RequestError, StreamEnd};
-pub use response::Response;
+pub use encoding::protobuf;
+pub use front::admin::{Admin, FaultRule, NamedFault};
 #[cfg(feature = "client")]
-pub use sandbox::Sandbox;
-pub use serve::{Admission, Clock, Gate, OpenGate, Port, serve, serve_port};
+pub use front::sandbox::Sandbox;
+pub use front::serve::{Admission, Clock, Gate, OpenGate, Port, serve, serve_port};
+pub use front::shared::SharedServer;
+pub use http::request::{Credentials, Fault, Headers, Impersonation, Request, RequestError, StreamEnd};
+pub use http::response::{Response, WatchId};
+pub use http::subject::Subject;
+pub use jiff::Timestamp;
+pub use object::key::StoredKey;
 pub use server::{ApiServer, BODY_BYTES_MAX, Lags};
-pub use shared::SharedServer;
-pub use subject::Subject;
-pub use watch::WatchId;
+pub use storage::journal::{Actor, Verb, Write};

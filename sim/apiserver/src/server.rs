@@ -10,21 +10,23 @@ use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::access::Tokens;
+use crate::auth::Tokens;
 use crate::controllers::Workloads;
-use crate::error::{ApiError, refusal};
-use crate::ids::Ids;
-use crate::journal::{Actor, StoredKey, Verb, Write};
-use crate::pointer::{later, uid};
-use crate::registry::Registry;
-use crate::request::{Credentials, Fault, Request};
-use crate::response::Response;
-use crate::route::{Route, route};
-use crate::schedule::{Schedule, Task};
-use crate::store::{Event, Store};
-use crate::stored::Stored;
-use crate::watch::{Watch, WatchId};
-use crate::{discovery, health, media, openapi};
+use crate::discovery::{groups, health, openapi};
+use crate::http::error::{ApiError, refusal};
+use crate::http::media;
+use crate::http::request::{Credentials, Fault, Request};
+use crate::http::response::{Response, WatchId};
+use crate::http::route::{Route, route};
+use crate::object::fields::{later, uid};
+use crate::object::key::StoredKey;
+use crate::object::stored::Stored;
+use crate::registry::resource::Registry;
+use crate::state::schedule::{Schedule, Task};
+use crate::state::watch::Watch;
+use crate::storage::ids::Ids;
+use crate::storage::journal::{Actor, Verb, Write};
+use crate::storage::store::{Event, Store};
 
 /// The largest body that is read, as in the real server.
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -337,23 +339,21 @@ impl ApiServer {
         let aggregated = media::aggregated_discovery(request);
         let tag = &request.headers.if_none_match;
         match route {
-            Route::Version => only(discovery::version(), "application/json"),
+            Route::Version => only(groups::version(), "application/json"),
             Route::Health { endpoint, check } => health::answer(request, endpoint, check),
-            Route::Root => Ok(Response::json(200, &discovery::paths(&self.registry))),
-            Route::Keys => only(discovery::keys(), "application/jwk-set+json"),
-            Route::Issuer => only(discovery::issuer(), "application/json"),
+            Route::Root => Ok(Response::json(200, &groups::paths(&self.registry))),
+            Route::Keys => only(groups::keys(), "application/jwk-set+json"),
+            Route::Issuer => only(groups::issuer(), "application/json"),
             Route::Core | Route::Groups => {
                 let is_core = *route == Route::Core;
                 match aggregated {
-                    Some(notation) => {
-                        Ok(discovery::tagged(&discovery::aggregated(&self.registry, is_core), notation, tag))
-                    }
-                    None if is_core => found(Some(discovery::core())),
-                    None => found(Some(discovery::groups(&self.registry))),
+                    Some(notation) => Ok(groups::tagged(&groups::aggregated(&self.registry, is_core), notation, tag)),
+                    None if is_core => found(Some(groups::core())),
+                    None => found(Some(groups::groups(&self.registry))),
                 }
             }
-            Route::Group(group) => found(discovery::group(&self.registry, group)),
-            Route::Resources { group, version } => match discovery::resources(&self.registry, group, version) {
+            Route::Group(group) => found(groups::group(&self.registry, group)),
+            Route::Resources { group, version } => match groups::resources(&self.registry, group, version) {
                 None if self.registry.has_group(group) => Err(ApiError::no_such_resource()),
                 document => found(document),
             },

@@ -4,10 +4,11 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::set_condition;
-use crate::journal::{StoredKey, Verb};
-use crate::pointer::{is_deleting, list, stamp, text};
-use crate::schedule::Task;
+use crate::object::fields::{is_deleting, list, stamp, text};
+use crate::object::key::StoredKey;
 use crate::server::{ApiServer, Authorship};
+use crate::state::schedule::Task;
+use crate::storage::journal::Verb;
 use sindri_cel::Quantity;
 
 const BUDGETS: (&str, &str) = ("policy", "poddisruptionbudgets");

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::cron_schedule::CronSchedule;
 use super::job_status::is_finished;
-use super::owned::Owned;
-use super::writing::{MANAGER, controlled_by, controller_reference, holds, is_taken, key_of, words};
-use crate::journal::StoredKey;
-use crate::pointer::{is_deleting, later, list, name, stamp, text, uid};
-use crate::schedule::{Task, Workload};
+use super::owned_objects::Owned;
+use super::writes::{MANAGER, controlled_by, controller_reference, holds, is_taken, key_of, words};
+use crate::object::fields::{is_deleting, later, list, name, stamp, text, uid};
+use crate::object::key::StoredKey;
 use crate::server::ApiServer;
+use crate::state::schedule::{Task, Workload};
 
 const CONTROLLER: &str = "cronjob-controller";
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";

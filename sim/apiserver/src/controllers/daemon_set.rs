@@ -3,14 +3,14 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::owned::{Owned, has_ended, is_available, is_ready};
+use super::owned_objects::{Owned, has_ended, is_available, is_ready};
 use super::scheduler::{intolerable, wants};
 use super::template_hash::template_hash;
-use super::writing::{MANAGER, number, set_count, words};
-use crate::journal::StoredKey;
-use crate::pointer::{is_deleting, list, name, text};
-use crate::schedule::{Task, Workload};
+use super::writes::{MANAGER, number, set_count, words};
+use crate::object::fields::{is_deleting, list, name, text};
+use crate::object::key::StoredKey;
 use crate::server::ApiServer;
+use crate::state::schedule::{Task, Workload};
 
 const CONTROLLER: &str = "daemonset-controller";
 const REVISION_LABEL: &str = "controller-revision-hash";

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::deployment_status::{has_deadline, is_complete, set_condition};
-use super::owned::Owned;
+use super::owned_objects::Owned;
 use super::template_hash::template_hash;
-use super::writing::{MANAGER, condition, controller_reference, is_taken, number, words};
-use crate::journal::StoredKey;
-use crate::pointer::{is_deleting, metadata, name, stamp, text};
+use super::writes::{MANAGER, condition, controller_reference, is_taken, number, words};
+use crate::object::fields::{is_deleting, metadata, name, stamp, text};
+use crate::object::key::StoredKey;
 use crate::server::ApiServer;
 
 pub(super) const CONTROLLER: &str = "deployment-controller";
@@ -261,7 +261,7 @@ impl ApiServer {
                 if size > 0 {
                     self.tell(now, CONTROLLER, &deployment, ("Normal", "ScalingReplicaSet"), &message);
                 }
-                let key = super::writing::key_of("apps", "ReplicaSet", "replicasets", Some(namespace), &own);
+                let key = super::writes::key_of("apps", "ReplicaSet", "replicasets", Some(namespace), &own);
                 Some(Owned { key: Arc::new(key), object })
             }
             Err(error) => {

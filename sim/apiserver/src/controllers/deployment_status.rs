@@ -4,10 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::deployment::{CONTROLLER, Rollout, wanted};
-use super::writing::{MANAGER, condition, number, set_count};
-use crate::pointer::{later, list, name, stamp, text};
-use crate::schedule::{Task, Workload};
+use super::writes::{MANAGER, condition, number, set_count};
+use crate::object::fields::{later, list, name, stamp, text};
 use crate::server::ApiServer;
+use crate::state::schedule::{Task, Workload};
 
 /// Sets a condition as the deployment controller does: a new one goes to the end, and one that says the same stays.
 pub(super) fn set_condition(object: &mut Value, at: &str, (kind, status): (&str, &str), reason: &str, message: &str) {

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::owned::{has_ended, is_ready};
+use super::owned_objects::{has_ended, is_ready};
 use super::workloads::selects;
-use super::writing::{controller_reference, key_of};
-use crate::journal::StoredKey;
-use crate::pointer::{at, is_deleting, list, metadata, name, stamp, text, uid};
+use super::writes::{controller_reference, key_of};
+use crate::object::fields::{at, is_deleting, list, metadata, name, stamp, text, uid};
+use crate::object::key::StoredKey;
 use crate::server::ApiServer;
 
 const ENDPOINTS: &str = "endpoint-controller";
@@ -116,7 +116,7 @@ impl ApiServer {
         metadata(&mut changed).insert("labels".to_owned(), wanted["metadata"]["labels"].clone());
         if changed != *live {
             note_trigger(&mut changed, now);
-            let generation = super::writing::number(live, "/metadata/generation") + 1;
+            let generation = super::writes::number(live, "/metadata/generation") + 1;
             metadata(&mut changed).insert("generation".to_owned(), json!(generation));
             self.replace(now, SLICES, key, changed);
         }

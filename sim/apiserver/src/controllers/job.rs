@@ -4,12 +4,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::job_status::{conclude, indexes, is_finished, read_indexes, set_condition};
-use super::owned::{Owned, by_worth, has_ended, is_active, is_ready};
-use super::writing::{MANAGER, number, set_count, words};
-use crate::journal::{StoredKey, Verb};
-use crate::pointer::{finalizers, is_deleting, later, list, name, set_finalizers, stamp, text};
-use crate::schedule::{Task, Workload};
+use super::owned_objects::{Owned, by_worth, has_ended, is_active, is_ready};
+use super::writes::{MANAGER, number, set_count, words};
+use crate::object::fields::{finalizers, is_deleting, later, list, name, set_finalizers, stamp, text};
+use crate::object::key::StoredKey;
 use crate::server::{ApiServer, Authorship};
+use crate::state::schedule::{Task, Workload};
+use crate::storage::journal::Verb;
 use crate::verbs::Propagation;
 
 const CONTROLLER: &str = "job-controller";
@@ -177,7 +178,7 @@ impl ApiServer {
             }
             return;
         }
-        let was_suspended = super::writing::holds(&look.job, "Suspended");
+        let was_suspended = super::writes::holds(&look.job, "Suspended");
         if was_suspended && set_condition(&mut look.job, &stamp(now), ("Suspended", false), "JobResumed", "Job resumed")
         {
             self.tell(now, CONTROLLER, &look.job, ("Normal", "Resumed"), "Job resumed");

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::writing::{condition, holds};
-use crate::pointer::list;
+use super::writes::{condition, holds};
+use crate::object::fields::list;
 
 /// Whether a job has ended, well or not.
 pub(super) fn is_finished(job: &Value) -> bool {

@@ -7,13 +7,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::fate::PodFate;
-use super::owned::has_ended;
-use super::writing::{controlled_by, number};
-use crate::journal::{StoredKey, Verb};
-use crate::pointer::{at, finalizers, is_deleting, list, metadata, name, stamp, text, uid};
-use crate::schedule::{Task, Workload};
+use super::owned_objects::has_ended;
+use super::pod_fate::PodFate;
+use super::writes::{controlled_by, number};
+use crate::object::fields::{at, finalizers, is_deleting, list, metadata, name, stamp, text, uid};
+use crate::object::key::StoredKey;
 use crate::server::{ApiServer, Authorship, Lags};
+use crate::state::schedule::{Task, Workload};
+use crate::storage::journal::Verb;
 
 const KUBELET: &str = "kubelet";
 /// How long until an image is tried again, and a container is started again for the first time.

@@ -1,43 +1,43 @@
 //! What the control plane does by itself. Each change is noticed here, and its consequences follow later, by `tick`.
 
+mod controller_revisions;
 mod counting;
+mod crd;
 mod cron_job;
 mod cron_schedule;
 mod daemon_set;
-mod definition;
 mod deployment;
 mod deployment_status;
 mod endpoints;
-mod fate;
-mod garbage;
+mod garbage_collector;
 mod job;
 mod job_status;
 mod kubelet;
 mod namespace;
-mod owned;
-mod protection;
+mod owned_objects;
+mod pod_fate;
 mod replica_set;
-mod revisions;
 mod rollout;
 mod scheduler;
 mod stateful_set;
 mod template_hash;
+mod volume_protection;
 mod workloads;
-mod writing;
+mod writes;
 
-pub(crate) use definition::set_condition;
-pub use fate::{PodFate, PodRule};
+pub(crate) use crd::set_condition;
+pub use pod_fate::{PodFate, PodRule};
 pub(crate) use workloads::Workloads;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sindri_merge::{Shape, Writer, track_update};
 
-use crate::journal::StoredKey;
-use crate::pointer::{finalizers, is_deleting, list, stamp, text, uid};
-use crate::schedule::Task;
+use crate::object::fields::{finalizers, is_deleting, list, stamp, text, uid};
+use crate::object::key::StoredKey;
 use crate::server::{ApiServer, Authorship};
-use crate::store::Event;
+use crate::state::schedule::Task;
+use crate::storage::store::Event;
 use crate::verbs::{FOREGROUND, ORPHAN};
 
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::journal::{StoredKey, Verb};
-use crate::pointer::{finalizers, is_deleting, stamp};
+use crate::object::fields::{finalizers, is_deleting, stamp};
+use crate::object::key::StoredKey;
 use crate::server::{ApiServer, Authorship};
+use crate::storage::journal::Verb;
 use crate::verbs::Propagation;
 
 /// What the certificate of a namespace says about itself.
@@ -31,8 +32,8 @@ impl ApiServer {
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "uid": self.ids.uid(), "creationTimestamp": stamp(now)},
         });
-        if let Some(of) = crate::types::types().of_kind("", "v1", "Namespace") {
-            crate::defaults::fill(of, &mut namespace);
+        if let Some(of) = crate::registry::types::types().of_kind("", "v1", "Namespace") {
+            crate::strategy::defaults::fill(of, &mut namespace);
         }
         namespace["spec"] = json!({"finalizers": ["kubernetes"]});
         namespace["status"] = json!({"phase": "Active"});

@@ -3,12 +3,12 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::owned::{Owned, by_worth, has_ended, is_active, is_available, is_ready};
-use super::writing::{MANAGER, condition, number, set_count, words};
-use crate::journal::StoredKey;
-use crate::pointer::{is_deleting, list, name, stamp, text};
-use crate::schedule::{Task, Workload};
+use super::owned_objects::{Owned, by_worth, has_ended, is_active, is_available, is_ready};
+use super::writes::{MANAGER, condition, number, set_count, words};
+use crate::object::fields::{is_deleting, list, name, stamp, text};
+use crate::object::key::StoredKey;
 use crate::server::ApiServer;
+use crate::state::schedule::{Task, Workload};
 
 const CONTROLLER: &str = "replicaset-controller";
 /// How many pods are made or deleted at one look.
@@ -43,7 +43,7 @@ impl ApiServer {
                     let message = format!("Error creating: {why}");
                     self.tell(now, CONTROLLER, set, ("Warning", "FailedCreate"), &message);
                     // What was refused may be allowed later: a quota grows, an account appears.
-                    let key = super::writing::key_of("apps", "ReplicaSet", "replicasets", Some(namespace), name(set));
+                    let key = super::writes::key_of("apps", "ReplicaSet", "replicasets", Some(namespace), name(set));
                     self.schedule_after(now, CREATE_AGAIN, Task::Reconcile(Workload::ReplicaSet, key));
                     return Err(why);
                 }

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::deployment::{CONTROLLER, Rollout, revision, wanted};
-use super::owned::{Owned, has_ended};
-use super::writing::number;
-use crate::pointer::text;
+use super::owned_objects::{Owned, has_ended};
+use super::writes::number;
+use crate::object::fields::text;
 use crate::server::ApiServer;
 
 fn available(set: &Owned) -> i64 {

@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::owned::has_ended;
-use super::writing::{condition, key_of};
-use crate::journal::{StoredKey, Verb};
-use crate::pointer::{at, is_deleting, list, name, stamp, text};
+use super::owned_objects::has_ended;
+use super::writes::{condition, key_of};
+use crate::object::fields::{at, is_deleting, list, name, stamp, text};
+use crate::object::key::StoredKey;
 use crate::server::{ApiServer, Authorship};
+use crate::storage::journal::Verb;
 use crate::verbs::Maker;
 
 const SCHEDULER: &str = "default-scheduler";

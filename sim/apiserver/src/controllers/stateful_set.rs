@@ -3,13 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::owned::{Owned, has_ended, is_available, is_ready};
-use super::revisions::revision_hash;
-use super::writing::{MANAGER, key_of, number, set_count, words};
-use crate::journal::StoredKey;
-use crate::pointer::{is_deleting, list, name, text};
-use crate::schedule::{Task, Workload};
+use super::controller_revisions::revision_hash;
+use super::owned_objects::{Owned, has_ended, is_available, is_ready};
+use super::writes::{MANAGER, key_of, number, set_count, words};
+use crate::object::fields::{is_deleting, list, name, text};
+use crate::object::key::StoredKey;
 use crate::server::ApiServer;
+use crate::state::schedule::{Task, Workload};
 
 const CONTROLLER: &str = "statefulset-controller";
 const REVISION_LABEL: &str = "controller-revision-hash";

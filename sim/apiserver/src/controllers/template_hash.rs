@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::ids::safe_encode;
-use crate::pointer::list;
+use crate::object::fields::list;
+use crate::storage::ids::safe_encode;
 
 const TYPES: &str = include_str!("../../pod-template/types.json");
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::fate::{FATE_ANNOTATION, PodRule};
-use super::owned::fits;
-use super::writing::{controlled_by, key_of};
-use crate::journal::StoredKey;
-use crate::pointer::{at, is_deleting, text};
-use crate::schedule::{Task, Workload};
+use super::owned_objects::fits;
+use super::pod_fate::{FATE_ANNOTATION, PodRule};
+use super::writes::{controlled_by, key_of};
+use crate::object::fields::{at, is_deleting, text};
+use crate::object::key::StoredKey;
+use crate::object::stored::Stored;
 use crate::server::ApiServer;
-use crate::store::Event;
-use crate::stored::Stored;
+use crate::state::schedule::{Task, Workload};
+use crate::storage::store::Event;
 
 /// Which controllers of workloads a server has, and what they remember.
 #[derive(Clone, Debug, Default)]

@@ -4,12 +4,13 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{Call, FieldValidation, Options};
-use crate::error::{ApiError, FieldError};
-use crate::pointer::{group_version, text};
-use crate::protobuf::{self, ReadError};
-use crate::types::{decode, types};
-use crate::validate::schema;
-use crate::yaml;
+use crate::encoding::protobuf::ReadError;
+use crate::encoding::{protobuf, yaml};
+use crate::http::error::ApiError;
+use crate::object::field_error::FieldError;
+use crate::object::fields::{group_version, text};
+use crate::registry::types::{decode, types};
+use crate::schema::custom_resource;
 
 /// How much of a body an error repeats.
 const SHOWN_BYTES_MAX: usize = 30;
@@ -84,7 +85,7 @@ impl Call<'_> {
             unknown.extend(extra.into_iter().map(|field| format!("metadata.{field}")));
         }
         if let Some(rules) = &self.target.version.schema {
-            unknown.extend(schema::prune(rules, &mut object));
+            unknown.extend(custom_resource::prune(rules, &mut object));
         }
         Ok((object, unknown))
     }

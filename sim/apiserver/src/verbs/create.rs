@@ -8,14 +8,14 @@ use sindri_merge::{Writer, track_update};
 use super::body::Understood;
 use super::refine::{check, complete};
 use super::{Call, Options, Written};
-use crate::conversion;
-use crate::error::ApiError;
-use crate::journal::Verb;
-use crate::pointer::{is_deleting, metadata, text};
+use crate::http::error::ApiError;
+use crate::object::fields::{is_deleting, metadata, text};
+use crate::object::stored::Stored;
+use crate::registry::conversion;
+use crate::registry::types::encode;
 use crate::server::ApiServer;
-use crate::stored::Stored;
-use crate::types::encode;
-use crate::validate;
+use crate::storage::journal::Verb;
+use crate::strategy::validation;
 
 /// How often a generated name is tried.
 const GENERATED_NAME_TRIES: usize = 8;
@@ -111,8 +111,8 @@ impl ApiServer {
         }
         self.check_allocation(call, &object)?;
         check(call, None, &object, Vec::new(), &emptied)?;
-        let mut complaints = validate::warnings(&call.target, &object);
-        complaints.extend(validate::service_warnings(&call.target, &object));
+        let mut complaints = validation::warnings(&call.target, &object);
+        complaints.extend(validation::service_warnings(&call.target, &object));
         self.enforce_policies(resource, call.namespace.as_deref(), None, &object)?;
         self.reach_webhooks(resource, call.namespace.as_deref(), "CREATE")?;
         if let Some(found) = self.existing(call, &name) {

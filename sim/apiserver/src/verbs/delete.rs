@@ -6,19 +6,21 @@ use serde_json::{Value, json};
 
 use super::{Call, Options};
 use crate::controllers::set_condition;
-use crate::conversion;
-use crate::error::{ApiError, FieldError, details};
-use crate::journal::{StoredKey, Verb};
-use crate::pointer::{
+use crate::encoding::protobuf::ReadError;
+use crate::encoding::{protobuf, yaml};
+use crate::http::error::{ApiError, details};
+use crate::http::response::Response;
+use crate::object::field_error::FieldError;
+use crate::object::fields::{
     finalizers, is_deleting, list, metadata, name, resource_version, set_finalizers, stamp, text, uid,
 };
-use crate::protobuf::{self, ReadError};
-use crate::registry::Resource;
-use crate::render;
-use crate::response::Response;
+use crate::object::key::StoredKey;
+use crate::object::stored::Stored;
+use crate::printing::render;
+use crate::registry::conversion;
+use crate::registry::resource::Resource;
 use crate::server::{ApiServer, Authorship};
-use crate::stored::Stored;
-use crate::yaml;
+use crate::storage::journal::Verb;
 
 /// Keeps an object until its dependents are gone.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -237,7 +239,7 @@ fn patience(resource: &Resource, live: &Value, grace: Option<i64>) -> i64 {
 }
 
 fn end_of(now: jiff::Timestamp, patience: i64) -> String {
-    stamp(crate::pointer::later(now, jiff::SignedDuration::from_secs(patience)))
+    stamp(crate::object::fields::later(now, jiff::SignedDuration::from_secs(patience)))
 }
 
 /// What another delete changes: the policy, or a shorter time.

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::Call;
-use crate::error::{ApiError, FieldError};
+use crate::http::error::ApiError;
+use crate::object::field_error::FieldError;
 
 const MATCH: &str = "resourceVersionMatch";
 

@@ -2,38 +2,43 @@
 
 mod body;
 mod create;
+mod create_internal;
 mod delete;
-mod inside;
 mod json_patch;
 mod list_options;
-mod part;
+mod manager_versions;
 mod patch;
 mod read;
 mod refine;
 mod scale;
+mod subresource;
 mod update;
-mod versions;
-pub(crate) mod yaml_form;
 
+pub(crate) use create_internal::Maker;
 pub(crate) use delete::{CLEANUP, FOREGROUND, ORPHAN, Propagation};
-pub(crate) use inside::Maker;
 
 use http::Method;
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::access::{User, Wish};
-use crate::error::{ApiError, FieldError, warning_header};
-use crate::journal::{Actor, StoredKey, Verb};
-use crate::media::{self, Form, Wanted};
-use crate::pointer::stamp;
-use crate::registry::Target;
-use crate::request::Request;
-use crate::response::Response;
-use crate::route::Objects;
+use crate::auth::{User, Wish};
+use crate::discovery::groups;
+use crate::encoding::protobuf;
+use crate::http::error::{ApiError, warning_header};
+use crate::http::media;
+use crate::http::media::{Form, Wanted};
+use crate::http::request::Request;
+use crate::http::response::Response;
+use crate::http::route::Objects;
+use crate::object::field_error::FieldError;
+use crate::object::fields::stamp;
+use crate::object::key::StoredKey;
+use crate::object::stored::Stored;
+use crate::printing::render;
+use crate::registry::conversion;
+use crate::registry::resource::Target;
 use crate::server::{ApiServer, Authorship, BODY_BYTES_MAX};
-use crate::stored::Stored;
-use crate::{conversion, discovery, protobuf, render};
+use crate::storage::journal::{Actor, Verb};
 
 /// The longest name of a manager.
 const MANAGER_BYTES_MAX: usize = 128;
@@ -91,7 +96,7 @@ impl ApiServer {
         if !self.registry.has_group(&path.group) {
             return Err(ApiError::NoSuchPath);
         }
-        let is_custom = discovery::is_custom(&path.group);
+        let is_custom = groups::is_custom(&path.group);
         let missing = || if is_custom { ApiError::NoSuchPath } else { ApiError::no_such_resource() };
         let target = self.registry.target(&path.group, &path.version, &path.plural).ok_or_else(missing)?;
         let misplaced = match (target.resource.namespaced, &path.namespace, &path.name) {

@@ -3,15 +3,16 @@
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, strategic_patch};
 
-use super::{Call, FieldValidation, Options, Written, json_patch, versions};
-use crate::error::{ApiError, FieldError};
-use crate::journal::Verb;
-use crate::pointer::{at, group_version, list, metadata, text, uid};
-use crate::render::convert;
-use crate::request::Request;
+use super::{Call, FieldValidation, Options, Written, json_patch, manager_versions};
+use crate::encoding::yaml;
+use crate::http::error::ApiError;
+use crate::http::request::Request;
+use crate::object::field_error::FieldError;
+use crate::object::fields::{at, group_version, list, metadata, text, uid};
+use crate::printing::render::convert;
+use crate::registry::types::{applied as typed_merge, decode, types};
 use crate::server::ApiServer;
-use crate::types::{applied as typed_merge, decode, types};
-use crate::yaml;
+use crate::storage::journal::Verb;
 
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json-patch+json";
@@ -129,7 +130,7 @@ impl ApiServer {
         })?;
         let mut merged = decode_merged(call, merged)?;
         if let Some(live) = &live {
-            merged = versions::reconciled(call, live, merged);
+            merged = manager_versions::reconciled(call, live, merged);
         }
         let mut written = match &stored {
             None => {

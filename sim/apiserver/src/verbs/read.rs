@@ -9,16 +9,16 @@ use base64::{DecodeError, Engine};
 use serde_json::{Value, json};
 
 use super::Call;
-use crate::conversion;
-use crate::error::ApiError;
-use crate::render;
-use crate::response::Response;
-use crate::selector::Selector;
+use crate::encoding::yaml;
+use crate::http::error::ApiError;
+use crate::http::response::Response;
+use crate::object::stored::Stored;
+use crate::printing::render;
+use crate::registry::conversion;
 use crate::server::ApiServer;
-use crate::store::{Entry, Place, Shelf, within};
-use crate::stored::Stored;
-use crate::watch::{Scope, Watch};
-use crate::yaml;
+use crate::state::watch::{Scope, Watch};
+use crate::storage::selector::Selector;
+use crate::storage::store::{Entry, Place, Shelf, within};
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 

@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 
 use super::Call;
-use crate::conversion;
-use crate::defaults;
-use crate::error::{ApiError, FieldError};
-use crate::pointer::{at, metadata, name};
-use crate::types::encode;
-use crate::validate::{self, schema};
+use crate::http::error::ApiError;
+use crate::object::field_error::FieldError;
+use crate::object::fields::{at, metadata, name};
+use crate::registry::conversion;
+use crate::registry::types::encode;
+use crate::schema::custom_resource;
+use crate::strategy::{defaults, validation};
 
 /// Places that errors show, of which Go still knows that they were there and empty.
 const SHOWN_EMPTY: [(&str, &str); 6] = [
@@ -49,10 +50,10 @@ pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> Emptied {
     if let Some(rules) = &target.version.schema {
         // What an apply merged is not read again, so that its nulls stay for validation to refuse.
         if !call.is_apply() {
-            schema::drop_nulls(rules, object);
+            custom_resource::drop_nulls(rules, object);
         }
-        schema::fill_defaults(rules, object);
-        schema::settle_numbers(object);
+        custom_resource::fill_defaults(rules, object);
+        custom_resource::settle_numbers(object);
     }
     metadata(object).retain(|_, value| !value.is_null() && !value.as_object().is_some_and(serde_json::Map::is_empty));
     emptied
@@ -66,11 +67,11 @@ pub(super) fn check(
     mut errors: Vec<FieldError>,
     emptied: &Emptied,
 ) -> Result<(), ApiError> {
-    errors.extend(live.map(|live| validate::validate_change(live, object)).unwrap_or_default());
-    errors.extend(validate::validate(&call.target, live, object));
-    errors.extend(live.map(|live| validate::validate_kept(&call.target, live, object)).unwrap_or_default());
+    errors.extend(live.map(|live| validation::validate_change(live, object)).unwrap_or_default());
+    errors.extend(validation::validate(&call.target, live, object));
+    errors.extend(live.map(|live| validation::validate_kept(&call.target, live, object)).unwrap_or_default());
     if call.status() {
-        errors.extend(validate::validate_status(&call.target, object));
+        errors.extend(validation::validate_status(&call.target, object));
     }
     let fixed = live.is_some_and(|live| live.get("immutable") == Some(&json!(true)));
     let of = call.target.resource.kind.as_str();

@@ -5,17 +5,19 @@ use sindri_merge::{ApplyError, Writer, apply, merge_patch, track_update};
 
 use super::refine::check;
 use super::{Call, Options};
-use crate::conversion;
-use crate::error::{ApiError, FieldError, warning_header};
-use crate::journal::Verb;
-use crate::pointer::{group_version, metadata, resource_version, text};
-use crate::render::convert;
-use crate::response::Response;
+use crate::encoding::yaml;
+use crate::http::error::{ApiError, warning_header};
+use crate::http::response::Response;
+use crate::object::field_error::FieldError;
+use crate::object::fields::{group_version, metadata, resource_version, text};
+use crate::object::stored::Stored;
+use crate::printing::render::convert;
+use crate::printing::table::{at_path, selector};
+use crate::registry::conversion;
+use crate::schema::custom_resource;
 use crate::server::ApiServer;
-use crate::stored::Stored;
-use crate::table::{at_path, selector};
-use crate::validate::{self, schema};
-use crate::yaml;
+use crate::storage::journal::Verb;
+use crate::strategy::validation;
 
 const API_VERSION: &str = "autoscaling/v1";
 const APPLY: &str = "application/apply-patch+yaml";
@@ -49,14 +51,14 @@ impl ApiServer {
         // Rules meet what the scale made, before anything is filled in.
         check(call, Some(&live), &object, Vec::new(), &Vec::new())?;
         if let Some(rules) = &call.target.version.schema {
-            schema::fill_defaults(rules, &mut object);
+            custom_resource::fill_defaults(rules, &mut object);
         }
         object["apiVersion"] = json!(conversion::kept_version(&call.target.resource));
         if object == ***stored {
             return Ok(Response::json(200, &scale_of(call, &live)));
         }
         let moved = live.pointer("/metadata/generation") != object.pointer("/metadata/generation");
-        let warnings = if moved { validate::warnings(&call.target, &object) } else { Vec::new() };
+        let warnings = if moved { validation::warnings(&call.target, &object) } else { Vec::new() };
         let written = if options.dry_run {
             std::sync::Arc::new(Stored::new(object))
         } else {

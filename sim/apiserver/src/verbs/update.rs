@@ -7,17 +7,17 @@ use sindri_merge::{Writer, track_update};
 
 use super::body::Understood;
 use super::refine::{GENERATION, check, complete};
-use super::{Call, Options, Written, versions};
-use crate::conversion;
-use crate::defaults;
-use crate::error::{ApiError, FieldError};
-use crate::journal::Verb;
-use crate::pointer::{at, finalizers, is_deleting, list, metadata, name, resource_version, text, uid};
-use crate::render::convert;
+use super::{Call, Options, Written, manager_versions};
+use crate::http::error::ApiError;
+use crate::object::field_error::FieldError;
+use crate::object::fields::{at, finalizers, is_deleting, list, metadata, name, resource_version, text, uid};
+use crate::object::stored::Stored;
+use crate::printing::render::convert;
+use crate::registry::conversion;
+use crate::registry::types::encode;
 use crate::server::ApiServer;
-use crate::stored::Stored;
-use crate::types::encode;
-use crate::validate;
+use crate::storage::journal::Verb;
+use crate::strategy::{defaults, validation};
 use sindri_cel::Quantity;
 
 /// What an update cannot change.
@@ -120,7 +120,7 @@ impl ApiServer {
             object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
             put(&mut object, known);
-            object = versions::reconciled(call, &live, object);
+            object = manager_versions::reconciled(call, &live, object);
         }
         let given = self.given_for(options.dry_run);
         self.prepare_change(&call.target.resource, &live, &mut object);
@@ -138,7 +138,7 @@ impl ApiServer {
         }
         encode::settle(call.target.version.typed, &mut object);
         self.check_allocation(call, &object)?;
-        let kept = validate::kept_mistakes(&call.target, &live, &object);
+        let kept = validation::kept_mistakes(&call.target, &live, &object);
         check(call, Some(&live), &object, immutable, &emptied).map_err(|error| error.with_warnings(&kept))?;
         if let Some(why) = self.resize_mistake(call, &live, &object) {
             return Err(ApiError::forbidden(&call.target.resource, &call.name, why));
@@ -148,9 +148,9 @@ impl ApiServer {
             self.reach_webhooks(&call.target.resource, call.namespace.as_deref(), "UPDATE")?;
         }
         let moved = at(&live, "/metadata/generation") != at(&object, "/metadata/generation");
-        let mut warnings = if moved { validate::warnings(&call.target, &object) } else { Vec::new() };
+        let mut warnings = if moved { validation::warnings(&call.target, &object) } else { Vec::new() };
         if !call.status() {
-            warnings.extend(validate::service_warnings(&call.target, &object));
+            warnings.extend(validation::service_warnings(&call.target, &object));
         }
         warnings.extend(kept);
         let object = conversion::kept(&call.target, object);

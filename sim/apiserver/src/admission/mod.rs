@@ -1,0 +1,3 @@
+//! Admission of writes: policies and webhooks.
+
+pub(crate) mod policies;

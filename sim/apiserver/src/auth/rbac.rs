@@ -1,0 +1,162 @@
+//! What roles and bindings allow. The few rules that every real server has are part of this one, without objects for them.
+
+use serde_json::{Value, json};
+
+use super::{AUTHENTICATED, UNAUTHENTICATED, User, Wish};
+use crate::object::fields::{list, name, text};
+use crate::server::ApiServer;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Rules that everybody has, by the group that has them.
+pub(super) fn bootstrap() -> Vec<(&'static str, Value)> {
+    let everybody = json!({
+        "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"],
+    });
+    let discovery = json!({
+        "nonResourceURLs": [
+            "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz",
+            "/version", "/version/",
+        ],
+        "verbs": ["get"],
+    });
+    let issuer = json!({
+        "nonResourceURLs": [
+            "/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks",
+            "/openid/v1/jwks/",
+        ],
+        "verbs": ["get"],
+    });
+    let reviews = json!({
+        "apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+        "verbs": ["create"],
+    });
+    let themselves =
+        json!({"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]});
+    vec![
+        (UNAUTHENTICATED, everybody.clone()),
+        (AUTHENTICATED, everybody),
+        (AUTHENTICATED, discovery),
+        ("system:serviceaccounts", issuer),
+        (AUTHENTICATED, reviews),
+        (AUTHENTICATED, themselves),
+    ]
+}
+
+impl ApiServer {
+    /// Why someone may do something; `None` when they may not.
+    pub(crate) fn allows(&self, user: &User, wish: &Wish) -> Option<String> {
+        if user.is_master() {
+            return Some(String::new());
+        }
+        let has = |group: &str| user.groups.iter().any(|own| own == group);
+        if bootstrap().iter().any(|(group, rule)| has(group) && permits(rule, wish)) {
+            return Some(String::new());
+        }
+        self.bindings(user, &wish.namespace)
+            .into_iter()
+            .find(|(_, rules)| rules.iter().any(|rule| permits(rule, wish)))
+            .map(|(reason, _)| reason)
+    }
+
+    /// Every rule that someone has in a namespace.
+    pub(super) fn rules_of(&self, user: &User, namespace: &str) -> Vec<Value> {
+        let has = |group: &str| user.groups.iter().any(|own| own == group);
+        let mut rules: Vec<Value> =
+            bootstrap().into_iter().filter(|(group, _)| has(group)).map(|(_, rule)| rule).collect();
+        rules.extend(self.bindings(user, namespace).into_iter().flat_map(|(_, rules)| rules));
+        rules
+    }
+
+    /// The bindings that name someone, each as a reason, with the rules that it gives.
+    fn bindings(&self, user: &User, namespace: &str) -> Vec<(String, Vec<Value>)> {
+        let mut found = Vec::new();
+        for plural in ["clusterrolebindings", "rolebindings"] {
+            for entry in self.store.shelf(GROUP, plural).into_iter().flat_map(|shelf| shelf.values()) {
+                let place = entry.key.namespace.as_deref();
+                if place.is_some_and(|place| place != namespace) {
+                    continue;
+                }
+                let subjects = list(&entry.object, "/subjects");
+                let Some(subject) = subjects.iter().find(|subject| is_subject(subject, user, place)) else { continue };
+                let rules = self.role_rules(&entry.object, place);
+                found.push((reason(&entry.object, subject, place), rules));
+            }
+        }
+        found
+    }
+
+    fn role_rules(&self, binding: &Value, namespace: Option<&str>) -> Vec<Value> {
+        let role = text(binding, "/roleRef/name");
+        let found = match text(binding, "/roleRef/kind") {
+            "ClusterRole" => self.get(GROUP, "clusterroles", None, role),
+            _ => self.get(GROUP, "roles", namespace, role),
+        };
+        match (found, role) {
+            (Some(role), _) => list(role, "/rules").to_vec(),
+            (None, "cluster-admin") => vec![
+                json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
+                json!({"nonResourceURLs": ["*"], "verbs": ["*"]}),
+            ],
+            (None, _) => Vec::new(),
+        }
+    }
+}
+
+fn reason(binding: &Value, subject: &Value, namespace: Option<&str>) -> String {
+    let (own, role) = (name(binding), text(binding, "/roleRef/name"));
+    let kind = text(binding, "/roleRef/kind");
+    let (subject_kind, subject_name) = (text(subject, "/kind"), text(subject, "/name"));
+    let subject_place = match text(subject, "/namespace") {
+        "" => namespace.unwrap_or_default(),
+        place => place,
+    };
+    let whom = if subject_kind == "ServiceAccount" {
+        format!("{subject_kind} \"{subject_name}/{subject_place}\"")
+    } else {
+        format!("{subject_kind} {subject_name:?}")
+    };
+    match namespace {
+        Some(place) => format!("RBAC: allowed by RoleBinding \"{own}/{place}\" of {kind} {role:?} to {whom}"),
+        None => format!("RBAC: allowed by ClusterRoleBinding {own:?} of {kind} {role:?} to {whom}"),
+    }
+}
+
+fn is_subject(subject: &Value, user: &User, namespace: Option<&str>) -> bool {
+    let named = text(subject, "/name");
+    match text(subject, "/kind") {
+        "User" => user.name == named,
+        "Group" => user.groups.iter().any(|group| group == named),
+        "ServiceAccount" => {
+            let place = match text(subject, "/namespace") {
+                "" => namespace.unwrap_or_default(),
+                place => place,
+            };
+            user.name == format!("system:serviceaccount:{place}:{named}")
+        }
+        _ => false,
+    }
+}
+
+/// Whether a rule permits a wish.
+fn permits(rule: &Value, wish: &Wish) -> bool {
+    let has = |field: &str, wanted: &str| {
+        list(rule, field).iter().filter_map(Value::as_str).any(|value| value == "*" || value == wanted)
+    };
+    if !has("/verbs", &wish.verb) {
+        return false;
+    }
+    if let Some(path) = &wish.path {
+        return list(rule, "/nonResourceURLs")
+            .iter()
+            .filter_map(Value::as_str)
+            .any(|pattern| pattern == path || pattern.strip_suffix('*').is_some_and(|start| path.starts_with(start)));
+    }
+    let any_parent = format!("*/{}", wish.subresource);
+    let resource = has("/resources", &wish.full_resource())
+        || !wish.subresource.is_empty() && list(rule, "/resources").iter().any(|value| *value == any_parent.as_str());
+    let names = list(rule, "/resourceNames");
+    has("/apiGroups", &wish.group)
+        && resource
+        && (names.is_empty() || names.iter().any(|name| *name == wish.name.as_str()))
+}

@@ -1,0 +1,138 @@
+//! The OpenAPI documents: those of built-in groups as they were recorded, those of definitions as small as `kubectl` can
+//! live with.
+//!
+//! The paths say which parameters a patch takes, so that clients leave validation to the server.
+
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use serde_json::{Map, Value, json};
+
+use crate::discovery::groups::fingerprint;
+use crate::http::request::Request;
+use crate::http::response::Response;
+use crate::object::fields::api_version;
+use crate::registry::resource::{Registry, Target};
+
+/// `/openapi/v3`
+pub(crate) fn index(registry: &Registry) -> Value {
+    let mut paths = Map::new();
+    for (group, versions) in registry.groups() {
+        for version in versions {
+            let path = root(group, version);
+            paths.insert(path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}")}));
+        }
+    }
+    json!({ "paths": paths })
+}
+
+include!(concat!(env!("OUT_DIR"), "/documents.rs"));
+
+/// The document of a built-in group, as a real server has it.
+fn recorded(group: &str, version: &str) -> Option<String> {
+    let name = root(group, version).replace('/', "-");
+    let (_, packed) = DOCUMENTS.iter().find(|(known, _)| *known == name)?;
+    let mut text = String::new();
+    GzDecoder::new(*packed).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// `/openapi/v3/apis/GROUP/VERSION`
+pub(crate) fn document(registry: &Registry, group: &str, version: &str) -> Option<String> {
+    recorded(group, version).or_else(|| described(registry, group, version).map(|document| document.to_string()))
+}
+
+fn described(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+    let (mut paths, mut schemas) = (Map::new(), Map::new());
+    for target in registry.in_version(group, version) {
+        let namespace = if target.resource.namespaced { "namespaces/{namespace}/" } else { "" };
+        let path = format!("/{}/{namespace}{}/{{name}}", root(group, version), target.resource.plural);
+        paths.insert(path, operations(&target));
+        let name = format!("{}.{}", api_version(group, version).replace('/', "."), target.resource.kind);
+        schemas.insert(name, schema(&target));
+    }
+    (!paths.is_empty()).then(|| {
+        json!({
+            "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "v1.35.4"},
+            "paths": paths, "components": {"schemas": schemas},
+        })
+    })
+}
+
+/// As `kubectl` asks for the message of the second version, and as it is then called.
+const MESSAGE_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const MESSAGE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// `/openapi/v2`
+pub(crate) fn version_2(request: &Request) -> Response {
+    let info = json!({"title": TITLE, "version": VERSION});
+    let document = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}).to_string();
+    let answer = answer(document.into(), &request.headers.if_none_match, true);
+    let first = request.headers.accept.split(',').next().unwrap_or_default().trim();
+    if first == MESSAGE_ASKED || first == MESSAGE {
+        // It is the same document, and has the same tag.
+        return answer.with_message(version_2_message().into(), MESSAGE);
+    }
+    answer
+}
+
+const TITLE: &str = "Kubernetes";
+const VERSION: &str = "v1.35.4";
+
+/// The same document as a message: its notation, what it is about, no paths, no definitions.
+fn version_2_message() -> Vec<u8> {
+    let field = |number: u8, content: &[u8]| {
+        let length = u8::try_from(content.len()).expect("every part is short");
+        [&[number << 3 | 2, length], content].concat()
+    };
+    let info = [field(1, TITLE.as_bytes()), field(2, VERSION.as_bytes())].concat();
+    [field(1, b"2.0"), field(2, &info), field(8, &[]), field(9, &[])].concat()
+}
+
+/// A document with its tag; 304 when the client has it already.
+pub(crate) fn answer(body: bytes::Bytes, if_none_match: &str, compressible: bool) -> Response {
+    let tag = format!("\"{:016X}\"", fingerprint(&body));
+    let unchanged = if_none_match == tag;
+    let mut headers = vec![("etag", tag)];
+    if compressible {
+        headers.push(("vary", "Accept-Encoding".to_owned()));
+    }
+    headers.push(("vary", "Accept".to_owned()));
+    if unchanged {
+        return Response::Full { status: 304, headers, body: bytes::Bytes::new() };
+    }
+    headers.push(("content-type", "application/json".to_owned()));
+    Response::Full { status: 200, headers, body }
+}
+
+fn root(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+fn kind_of(target: &Target) -> Value {
+    json!({"group": target.resource.group, "version": target.version.name, "kind": target.resource.kind})
+}
+
+fn operations(target: &Target) -> Value {
+    let parameter =
+        |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
+    let parameters: Vec<Value> = ["dryRun", "fieldManager", "fieldValidation", "force"].map(parameter).to_vec();
+    let operation = |action: &str| {
+        json!({
+            "operationId": format!("{action}{}", target.resource.kind),
+            "parameters": parameters,
+            "responses": {"200": {"description": "OK"}},
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": kind_of(target),
+        })
+    };
+    json!({"patch": operation("patch"), "put": operation("put")})
+}
+
+fn schema(target: &Target) -> Value {
+    let mut schema = target.version.schema.clone().unwrap_or_else(|| json!({"type": "object"}));
+    if let Some(map) = schema.as_object_mut() {
+        map.insert("x-kubernetes-group-version-kind".to_owned(), json!([kind_of(target)]));
+    }
+    schema
+}

@@ -1,0 +1,7 @@
+//! YAML: request bodies read as Go's library reads them, and responses written as it writes them.
+
+mod lines;
+mod reader;
+pub(crate) mod writer;
+
+pub(crate) use reader::{read_json, read_json_noting, read_yaml, read_yaml_noting};

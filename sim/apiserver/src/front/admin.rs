@@ -1,0 +1,338 @@
+//! The administrator's hand in a served machine: faults, time, and what becomes of pods, below `/sindri/`.
+//!
+//! It stands in front of the machine as a [`Gate`] and as a clock, so that the machine itself stays what it is.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::Method;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::auth::Wish;
+use crate::controllers::PodRule;
+use crate::front::serve::{Admission, Clock, Gate};
+use crate::front::shared::SharedServer;
+use crate::http::error::ApiError;
+use crate::http::request::{Fault, Request, StreamEnd};
+use crate::http::response::Response;
+use crate::http::route::route;
+use crate::storage::ids::Ids;
+
+/// How every path of the administrator begins.
+pub(crate) const PREFIX: &str = "/sindri/";
+/// What can be done with objects.
+const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// How many rules there may be.
+const RULES_MAX: usize = 1_000;
+/// The longest delay of a request.
+const DELAY_MAX: Duration = Duration::from_secs(600);
+/// How far time is moved at once: ten years.
+const ADVANCE_SECONDS_MAX: i64 = 10 * 366 * 86_400;
+/// How many moments at which something is due are visited on the way.
+const STEPS_MAX: usize = 1_000_000;
+
+/// What goes wrong with the requests that fit. What a rule does not say fits everything.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct FaultRule {
+    /// The HTTP method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// How the path begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What is done: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verb: Option<String>,
+    /// To which kind, as `kubectl` names it: `configmaps`, `deployments.apps`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    /// In which namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// To which object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// To how many of a hundred requests that fit; the same ones in each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u8>,
+    /// How many requests it happens to; without a number, to all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// How long the request waits first.
+    pub delay_milliseconds: u64,
+    /// What happens then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<NamedFault>,
+}
+
+/// A [`Fault`] as it is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum NamedFault {
+    /// The server refuses and changes nothing.
+    #[serde(rename_all = "camelCase")]
+    Refuse {
+        /// The status of the answer.
+        status: u16,
+        /// How long the client is asked to wait.
+        #[serde(default)]
+        retry_after_seconds: Option<u64>,
+    },
+    /// It happens, and the answer is lost.
+    LoseAnswer,
+    /// The connection breaks before anything happens.
+    Cut,
+    /// What is sent is changed by a merge patch.
+    Rewrite(Value),
+    /// A watch breaks after so many events.
+    #[serde(rename_all = "camelCase")]
+    BreakStream {
+        /// How many events come through.
+        #[serde(default)]
+        after_events: usize,
+        /// How it breaks.
+        how: StreamEnd,
+    },
+}
+
+impl NamedFault {
+    fn to_fault(&self) -> Fault {
+        match self {
+            Self::Refuse { status, retry_after_seconds } => {
+                Fault::Refuse { status: *status, retry_after_secs: *retry_after_seconds }
+            }
+            Self::LoseAnswer => Fault::LoseAnswer,
+            Self::Cut => Fault::CutBeforeCommit,
+            Self::Rewrite(patch) => Fault::Rewrite(patch.clone()),
+            Self::BreakStream { after_events, how } => Fault::BreakStream { after_events: *after_events, how: *how },
+        }
+    }
+}
+
+impl FaultRule {
+    fn fits(&self, request: &Request) -> bool {
+        self.method.as_deref().is_none_or(|method| request.method.as_str().eq_ignore_ascii_case(method))
+            && self.path.as_deref().is_none_or(|path| request.path.starts_with(path))
+            && self.fits_wish(&Wish::of(request, &route(&request.path)))
+    }
+
+    /// Whether what is wanted is what the rule is about. A break in a stream is about watches.
+    fn fits_wish(&self, wish: &Wish) -> bool {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+        let resource = |wanted: &str| match wanted.split_once('.') {
+            Some((plural, group)) => (plural, group) == (wish.resource.as_str(), wish.group.as_str()),
+            None => wanted == wish.resource,
+        };
+        let is_stream = matches!(self.fault, Some(NamedFault::BreakStream { .. }));
+        is(&self.verb, &wish.verb)
+            && self.resource.as_deref().is_none_or(resource)
+            && is(&self.namespace, &wish.namespace)
+            && is(&self.name, &wish.name)
+            && (!is_stream || wish.verb == "watch")
+    }
+
+    /// What is wrong with the rule itself.
+    fn mistake(&self) -> Option<String> {
+        let status = match &self.fault {
+            Some(NamedFault::Refuse { status, .. }) => *status,
+            Some(
+                NamedFault::LoseAnswer | NamedFault::Cut | NamedFault::Rewrite(_) | NamedFault::BreakStream { .. },
+            )
+            | None => 500,
+        };
+        if !(400..600).contains(&status) {
+            return Some(format!("{status} is no status of a refusal: 400 to 599"));
+        }
+        if let Some(verb) = self.verb.as_ref().filter(|verb| !VERBS.contains(&verb.as_str())) {
+            return Some(format!("{verb:?} is no verb: {}", VERBS.join(", ")));
+        }
+        if let Some(percent) = self.percent.filter(|percent| *percent > 100) {
+            return Some(format!("{percent} of a hundred are too many"));
+        }
+        let most = u64::try_from(DELAY_MAX.as_millis()).unwrap_or(u64::MAX);
+        (self.delay_milliseconds > most).then(|| format!("a request waits at most {most} milliseconds"))
+    }
+}
+
+/// What is asked of time.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct TimeChange {
+    advance_seconds: i64,
+    freeze: Option<bool>,
+}
+
+struct State {
+    rules: Vec<FaultRule>,
+    dice: Ids,
+    ahead: SignedDuration,
+    frozen: Option<Timestamp>,
+}
+
+/// Faults and time of a served machine. Clones are the same.
+#[derive(Clone)]
+pub struct Admin {
+    state: Arc<Mutex<State>>,
+    base: Clock,
+}
+
+impl Admin {
+    /// Time comes from here, until it is moved.
+    #[must_use]
+    pub fn new(base: Clock) -> Self {
+        let state = State { rules: Vec::new(), dice: Ids::new(0), ahead: SignedDuration::ZERO, frozen: None };
+        Self { state: Arc::new(Mutex::new(state)), base }
+    }
+
+    /// The clock of the machine.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        let admin = self.clone();
+        Arc::new(move || admin.now())
+    }
+
+    fn with<R>(&self, using: impl FnOnce(&mut State) -> R) -> R {
+        using(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn now(&self) -> Timestamp {
+        let base = (self.base)();
+        self.with(|state| state.frozen.unwrap_or_else(|| crate::object::fields::later(base, state.ahead)))
+    }
+
+    /// From now on something goes wrong with the requests that fit.
+    ///
+    /// # Errors
+    /// When the rule makes no sense, or there are too many.
+    pub fn fail(&self, rule: FaultRule) -> Result<(), String> {
+        if let Some(mistake) = rule.mistake() {
+            return Err(mistake);
+        }
+        self.with(|state| {
+            if state.rules.len() >= RULES_MAX {
+                return Err(format!("there are {RULES_MAX} rules already"));
+            }
+            state.rules.push(rule);
+            Ok(())
+        })
+    }
+
+    /// From now on nothing goes wrong.
+    pub fn heal(&self) {
+        self.with(|state| state.rules.clear());
+    }
+
+    /// Answers a request below `/sindri/`. The caller has found out that the administrator asks.
+    pub(crate) fn answer(&self, server: &SharedServer, request: &Request) -> Response {
+        let answered = match request.path.strip_prefix(PREFIX).unwrap_or_default() {
+            "faults" => self.answer_faults(request),
+            "time" => self.answer_time(server, request),
+            "pods" => self.answer_pods(server, request),
+            _ => Err(ApiError::NoSuchPath),
+        };
+        answered.map_or_else(ApiError::into_response, |body| Response::json(200, &body))
+    }
+
+    fn answer_faults(&self, request: &Request) -> Result<Value, ApiError> {
+        match request.method {
+            Method::GET => {}
+            Method::DELETE => self.heal(),
+            Method::POST => self.fail(read(request)?).map_err(ApiError::bad_request)?,
+            _ => return Err(ApiError::method_not_allowed()),
+        }
+        Ok(self.with(|state| json!({ "rules": state.rules })))
+    }
+
+    fn answer_time(&self, server: &SharedServer, request: &Request) -> Result<Value, ApiError> {
+        match request.method {
+            Method::GET => {}
+            Method::POST => self.change_time(server, &read(request)?)?,
+            _ => return Err(ApiError::method_not_allowed()),
+        }
+        let now = self.now();
+        Ok(self.with(|state| {
+            json!({"now": now.to_string(), "frozen": state.frozen.is_some(), "aheadSeconds": state.ahead.as_secs()})
+        }))
+    }
+
+    /// Moves time. What is due on the way happens when it is due.
+    fn change_time(&self, server: &SharedServer, change: &TimeChange) -> Result<(), ApiError> {
+        let seconds = change.advance_seconds;
+        if !(0..=ADVANCE_SECONDS_MAX).contains(&seconds) {
+            let message = format!("time goes on by at most {ADVANCE_SECONDS_MAX} seconds at once, and never back");
+            return Err(ApiError::bad_request(message));
+        }
+        let now = self.now();
+        match change.freeze {
+            Some(true) => self.with(|state| state.frozen = Some(state.frozen.unwrap_or(now))),
+            Some(false) => {
+                let base = (self.base)();
+                self.with(|state| {
+                    // It goes on where it stood.
+                    if let Some(stood) = state.frozen.take() {
+                        state.ahead = stood.duration_since(base);
+                    }
+                });
+            }
+            None => {}
+        }
+        let step = SignedDuration::from_secs(seconds);
+        let end = crate::object::fields::later(now, step);
+        server.with(|machine| {
+            for _ in 0..STEPS_MAX {
+                let Some(next) = machine.next_tick().filter(|next| *next <= end) else { break };
+                machine.tick(next.max(now));
+            }
+        });
+        self.with(|state| match &mut state.frozen {
+            Some(frozen) => *frozen = crate::object::fields::later(*frozen, step),
+            None => state.ahead = state.ahead.saturating_add(step),
+        });
+        server.wake();
+        Ok(())
+    }
+
+    fn answer_pods(&self, server: &SharedServer, request: &Request) -> Result<Value, ApiError> {
+        let now = self.now();
+        match request.method {
+            Method::GET => {}
+            Method::DELETE => server.with(|machine| machine.forget_fates(now)),
+            Method::POST => {
+                let rule: PodRule = read(request)?;
+                server.with(|machine| machine.decide_fate(now, rule));
+            }
+            _ => return Err(ApiError::method_not_allowed()),
+        }
+        Ok(server.with(|machine| json!({ "rules": machine.fates() })))
+    }
+}
+
+fn read<T: for<'a> Deserialize<'a>>(request: &Request) -> Result<T, ApiError> {
+    serde_json::from_slice(&request.body).map_err(|error| ApiError::bad_request(error.to_string()))
+}
+
+impl Gate for Admin {
+    fn admit(&self, _now: Timestamp, request: &Request) -> Admission {
+        self.with(|state| {
+            let State { rules, dice, .. } = state;
+            let mut happens = |rule: &FaultRule| rule.percent.is_none_or(|percent| dice.percent(percent));
+            let Some(index) = rules.iter().position(|rule| rule.fits(request) && happens(rule)) else {
+                return Admission::default();
+            };
+            let rule = &mut state.rules[index];
+            let delay = Duration::from_millis(rule.delay_milliseconds).min(DELAY_MAX);
+            let fault = rule.fault.as_ref().map(NamedFault::to_fault);
+            let over = rule.times.as_mut().is_some_and(|times| {
+                *times = times.saturating_sub(1);
+                *times == 0
+            });
+            if over {
+                state.rules.remove(index);
+            }
+            Admission { delay, fault }
+        })
+    }
+}

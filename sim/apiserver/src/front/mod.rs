@@ -1,0 +1,7 @@
+//! The server behind HTTP: serving on a port, the administration API, and a sandbox for tests.
+
+pub(crate) mod admin;
+#[cfg(feature = "client")]
+pub(crate) mod sandbox;
+pub(crate) mod serve;
+pub(crate) mod shared;

@@ -1,0 +1,97 @@
+//! An API server inside a test: a `kube::Client` in one line, without sockets, on the time of the test's own runtime.
+//!
+//! Time is tokio's. In a runtime whose time is paused (`#[tokio::test(start_paused = true)]`) a wait of an hour takes no time,
+//! for the controller under test and for those of the control plane alike, and the same seed gives the same names and
+//! identities each time.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tower_service::Service;
+
+use crate::front::admin::{Admin, FaultRule};
+use crate::front::serve::{Body, Clock, Cut, Front, Port, respond, tick};
+use crate::front::shared::SharedServer;
+use crate::server::ApiServer;
+
+/// When every sandbox begins: 2030-01-01T00:00:00Z.
+const BEGIN: i64 = 1_893_456_000;
+
+/// A cluster of one's own. Its control plane works until it is dropped.
+pub struct Sandbox {
+    front: Front,
+    admin: Admin,
+    _ticking: JoinSet<Infallible>,
+}
+
+impl Sandbox {
+    /// An API server with the controllers of a control plane. To be made inside a runtime.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self::with(|begin| ApiServer::new(seed, begin))
+    }
+
+    /// The same with a machine that is made otherwise: with workloads and nodes, with other lags, with an administrator.
+    #[must_use]
+    pub fn with(make: impl FnOnce(Timestamp) -> ApiServer) -> Self {
+        let (begin, began) = (Timestamp::from_second(BEGIN).unwrap_or(Timestamp::UNIX_EPOCH), Instant::now());
+        let clock: Clock = Arc::new(move || {
+            let elapsed = SignedDuration::try_from(began.elapsed()).unwrap_or(SignedDuration::MAX);
+            begin.checked_add(elapsed).unwrap_or(Timestamp::MAX)
+        });
+        let admin = Admin::new(clock);
+        let (server, clock) = (SharedServer::new(make(begin)), admin.clock());
+        let front = Front { server, clock, gate: Arc::new(admin.clone()), port: Port::default() };
+        let mut ticking = JoinSet::new();
+        let ticks = front.clone();
+        ticking.spawn(async move { tick(&ticks).await });
+        Self { front, admin, _ticking: ticking }
+    }
+
+    /// A client of it, whose default namespace is `default`.
+    #[must_use]
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(Requests(self.front.clone()), "default")
+    }
+
+    /// From now on something goes wrong with the requests that fit.
+    ///
+    /// # Errors
+    /// When the rule makes no sense, or there are too many.
+    pub fn fail(&self, rule: FaultRule) -> Result<(), String> {
+        self.admin.fail(rule)
+    }
+
+    /// From now on nothing goes wrong.
+    pub fn heal(&self) {
+        self.admin.heal();
+    }
+
+    /// The machine itself: what is stored, what was written and by whom, watches that have to list again.
+    pub fn machine<R>(&self, using: impl FnOnce(&mut ApiServer) -> R) -> R {
+        self.front.server.with(using)
+    }
+}
+
+/// Requests of a client, handed to the machine.
+struct Requests(Front);
+
+impl Service<http::Request<kube::client::Body>> for Requests {
+    type Response = http::Response<Body>;
+    type Error = Cut;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Cut>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Cut>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<kube::client::Body>) -> Self::Future {
+        Box::pin(respond(self.0.clone(), None, request))
+    }
+}

@@ -1,0 +1,315 @@
+//! HTTP in front of the machine: connections, watch streams, and the loop that lets time pass.
+//!
+//! Speaks HTTP/1.1 over any listener, with hyper directly, because a simulated world must be able to cut a connection
+//! without an answer. Owns no clock and no socket: both are handed in. Every task ends when the future of [`serve()`] does.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::Frame;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
+use tokio_rustls::{TlsAcceptor, rustls};
+
+use crate::front::admin;
+use crate::front::admin::Admin;
+use crate::front::shared::SharedServer;
+use crate::http::error::ApiError;
+use crate::http::media;
+use crate::http::request::{Fault, Headers, Request};
+use crate::http::response::{Response, WatchId};
+use crate::http::subject::Subject;
+use crate::server::BODY_BYTES_MAX;
+
+/// Where the time comes from.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What happens to a request before the machine sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// How long it waits.
+    pub delay: Duration,
+    /// What goes wrong with it then.
+    pub fault: Option<Fault>,
+}
+
+/// What stands between the wire and the machine in a simulated world: decides the fault of each request and sees each
+/// answer.
+pub trait Gate: Send + Sync {
+    /// Decides what happens to a request.
+    fn admit(&self, now: Timestamp, request: &Request) -> Admission;
+
+    /// Sees the answer to a request, before the client does.
+    fn answered(&self, _now: Timestamp, _request: &Request, _response: &Response) {}
+}
+
+/// A gate that lets everything through.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenGate;
+
+impl Gate for OpenGate {
+    fn admit(&self, _now: Timestamp, _request: &Request) -> Admission {
+        Admission::default()
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The connection must end without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was cut")]
+pub(crate) struct Cut;
+
+pub(crate) type Body = UnsyncBoxBody<Bytes, Cut>;
+
+/// How long a handshake may take.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// What a port has besides the machine behind it.
+#[derive(Clone, Default)]
+pub struct Port {
+    /// How connections are encrypted; without it they are not. A client's certificate says who it is.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Who answers below `/sindri/`.
+    pub admin: Option<Admin>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Front {
+    pub(crate) server: SharedServer,
+    pub(crate) clock: Clock,
+    pub(crate) gate: Arc<dyn Gate>,
+    pub(crate) port: Port,
+}
+
+/// Serves the machine until `shutdown` resolves. Open connections and watches end with it.
+pub async fn serve<L>(
+    listener: L,
+    server: SharedServer,
+    clock: Clock,
+    gate: Arc<dyn Gate>,
+    shutdown: impl Future<Output = ()>,
+) where
+    L: axum::serve::Listener,
+{
+    serve_port(listener, server, clock, gate, Port::default(), shutdown).await;
+}
+
+/// Serves the machine as [`serve()`] does, on a port that may be encrypted and may have an administrator.
+pub async fn serve_port<L>(
+    mut listener: L,
+    server: SharedServer,
+    clock: Clock,
+    gate: Arc<dyn Gate>,
+    port: Port,
+    shutdown: impl Future<Output = ()>,
+) where
+    L: axum::serve::Listener,
+{
+    let front = Front { server, clock, gate, port };
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    let mut ticking = pin!(tick(&front));
+    loop {
+        // Shutdown first, so that a flood of connections cannot hold it up; then time; then what ended; then the new.
+        tokio::select! {
+            biased;
+            () = &mut shutdown => return,
+            never = &mut ticking => match never {},
+            Some(_ended) = connections.join_next() => {}
+            (stream, _peer) = listener.accept() => {
+                connections.spawn(connection(stream, front.clone()));
+            }
+        }
+    }
+}
+
+/// Lets the control plane work when its work is due.
+pub(crate) async fn tick(front: &Front) -> Infallible {
+    loop {
+        let mut changed = pin!(front.server.changed());
+        changed.as_mut().enable();
+        let now = (front.clock)();
+        let next = front.server.with(|machine| {
+            machine.tick(now);
+            machine.next_tick()
+        });
+        tokio::select! {
+            biased;
+            () = changed => {}
+            () = sleep_until(now, next) => {}
+        }
+    }
+}
+
+async fn sleep_until(now: Timestamp, next: Option<Timestamp>) {
+    match next {
+        None => std::future::pending().await,
+        Some(next) => {
+            let wait = Duration::try_from(next.duration_since(now)).unwrap_or(Duration::ZERO);
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+async fn connection<S>(stream: S, front: Front)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Some(tls) = front.port.tls.clone() else { return speak(stream, front, None).await };
+    let shaken = tokio::time::timeout(HANDSHAKE_MAX, TlsAcceptor::from(tls).accept(stream)).await;
+    // Who cannot agree on a key, or takes too long, is not served.
+    let Ok(Ok(stream)) = shaken else { return };
+    let certificates = stream.get_ref().1.peer_certificates();
+    let subject = certificates.and_then(|chain| Subject::of_certificate(chain.first()?));
+    speak(stream, front, subject).await;
+}
+
+async fn speak<S>(stream: S, front: Front, subject: Option<Subject>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request| respond(front.clone(), subject.clone(), request));
+    let mut builder = http1::Builder::new();
+    // The date would come from the wall clock.
+    builder.auto_date_header(false);
+    // A connection that breaks is the client's business; it retries or not.
+    let _broken = builder.serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// Answers a request, wherever it came from.
+pub(crate) async fn respond<B>(
+    front: Front,
+    subject: Option<Subject>,
+    request: http::Request<B>,
+) -> Result<http::Response<Body>, Cut>
+where
+    B: hyper::body::Body,
+    B::Error: Into<BoxError>,
+{
+    let mut request = match read(request).await? {
+        Ok(request) => request,
+        Err(refused) => return answer(&front, refused),
+    };
+    request.headers.certificate = subject;
+    if let (Some(admin), true) = (&front.port.admin, request.path.starts_with(admin::PREFIX)) {
+        let refused = front.server.with(|machine| machine.refuse_but_administrator(&request));
+        return answer(&front, refused.unwrap_or_else(|| admin.answer(&front.server, &request)));
+    }
+    let Admission { delay, fault } = front.gate.admit((front.clock)(), &request);
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
+    let now = (front.clock)();
+    let response = front.server.with(|machine| machine.handle(now, &request, fault.as_ref()));
+    front.gate.answered(now, &request, &response);
+    answer(&front, response)
+}
+
+/// Reads a whole request. The inner error is an answer that is due at once.
+async fn read<B>(request: http::Request<B>) -> Result<Result<Request, Response>, Cut>
+where
+    B: hyper::body::Body,
+    B::Error: Into<BoxError>,
+{
+    let (parts, body) = request.into_parts();
+    let target = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let mut read = match Request::new(parts.method, target) {
+        Ok(read) => read,
+        Err(error) => return Ok(Err(ApiError::bad_request(error.to_string()).into_response())),
+    };
+    read.headers = Headers::read(&parts.headers);
+    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(body) => {
+            read.body = body.to_bytes();
+            Ok(Ok(read))
+        }
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            let refused = ApiError::too_large(BODY_BYTES_MAX).into_response();
+            Ok(Err(refused.in_notation(media::plain_notation(&read))))
+        }
+        Err(_broken) => Err(Cut),
+    }
+}
+
+fn answer(front: &Front, response: Response) -> Result<http::Response<Body>, Cut> {
+    let (status, headers, body) = match response {
+        Response::Cut => return Err(Cut),
+        Response::Full { status, headers, body } => {
+            (status, headers, Full::new(body).map_err(|never: Infallible| match never {}).boxed_unsync())
+        }
+        Response::Watch(id) => {
+            let headers = front.server.with(|machine| machine.watch_headers(id));
+            (200, headers, StreamBody::new(events(front.clone(), id)).boxed_unsync())
+        }
+    };
+    let mut answer = http::Response::new(body);
+    *answer.status_mut() = http::StatusCode::from_u16(status).map_err(|_| Cut)?;
+    for (name, value) in headers {
+        let value = http::HeaderValue::from_str(&value).map_err(|_| Cut)?;
+        answer.headers_mut().append(name, value);
+    }
+    Ok(answer)
+}
+
+/// An open watch; the machine forgets it when the client is gone.
+struct OpenWatch {
+    front: Front,
+    id: WatchId,
+}
+
+impl Drop for OpenWatch {
+    fn drop(&mut self) {
+        self.front.server.with(|machine| machine.close_watch(self.id));
+    }
+}
+
+fn events(front: Front, id: WatchId) -> impl Stream<Item = Result<Frame<Bytes>, Cut>> + Send {
+    stream::unfold(Some(OpenWatch { front, id }), |watch| async move {
+        let watch = watch?;
+        match next_lines(&watch).await {
+            Some(lines) => Some((Ok(Frame::data(lines)), Some(watch))),
+            None if watch.front.server.with(|machine| machine.watch_is_cut(watch.id)) => {
+                // What was said is sent before the connection breaks.
+                tokio::task::yield_now().await;
+                Some((Err(Cut), None))
+            }
+            None => None,
+        }
+    })
+}
+
+/// The next events of a watch, or `None` when it has ended.
+async fn next_lines(watch: &OpenWatch) -> Option<Bytes> {
+    loop {
+        let mut changed = pin!(watch.front.server.changed());
+        changed.as_mut().enable();
+        let now = (watch.front.clock)();
+        let (lines, closed, wakes_at) = watch.front.server.with(|machine| {
+            let lines = machine.watch_events(watch.id, now);
+            (lines, machine.watch_is_closed(watch.id), machine.watch_wakes_at(watch.id))
+        });
+        if !lines.is_empty() {
+            return Some(lines.concat().into());
+        }
+        if closed {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            () = changed => {}
+            () = sleep_until(now, wakes_at) => {}
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The errors of the API, worded as the real server words them.
+
+use serde_json::{Map, Value, json};
+
+use crate::http::response::Response;
+use crate::object::field_error::FieldError;
+use crate::registry::resource::Resource;
+
+/// A failed request.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ApiError {
+    /// A `Status` object.
+    Status(Box<Status>),
+    /// The path leads nowhere; the real server says so in plain text.
+    NoSuchPath,
+    /// The real server loses its head over such a request: the connection ends without an answer.
+    Lost,
+}
+
+/// The content of a `Status` object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Status {
+    code: u16,
+    reason: &'static str,
+    message: String,
+    details: Option<Value>,
+    metadata: Value,
+    /// What the sender is warned of all the same.
+    warnings: Vec<String>,
+}
+
+impl ApiError {
+    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>, details: Option<Value>) -> Self {
+        Self::Status(Box::new(Status {
+            code,
+            reason,
+            message: message.into(),
+            details,
+            metadata: json!({}),
+            warnings: Vec::new(),
+        }))
+    }
+
+    pub(crate) fn not_found(resource: &Resource, name: &str) -> Self {
+        let message = format!("{} {name:?} not found", resource.qualified());
+        Self::new(404, "NotFound", message, Some(details(name, &resource.group, &resource.plural)))
+    }
+
+    pub(crate) fn namespace_not_found(name: &str) -> Self {
+        let message = format!("namespaces {name:?} not found");
+        Self::new(404, "NotFound", message, Some(details(name, "", "namespaces")))
+    }
+
+    pub(crate) fn already_exists(resource: &Resource, name: &str, deleting: bool) -> Self {
+        let prefix = if deleting { "object is being deleted: " } else { "" };
+        let message = format!("{prefix}{} {name:?} already exists", resource.qualified());
+        Self::new(409, "AlreadyExists", message, Some(details(name, &resource.group, &resource.plural)))
+    }
+
+    pub(crate) fn modified(resource: &Resource, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(resource, name, why)
+    }
+
+    pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified());
+        Self::new(409, "Conflict", message, Some(details(name, &resource.group, &resource.plural)))
+    }
+
+    /// A failed precondition of a delete, which the real server reports with the kind in the place of the resource.
+    pub(crate) fn precondition(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified_kind());
+        Self::new(409, "Conflict", message, Some(details(name, &resource.group, &resource.kind)))
+    }
+
+    pub(crate) fn apply_conflicts(conflicts: &sindri_merge::Conflicts) -> Self {
+        let causes: Vec<Value> = conflicts
+            .0
+            .iter()
+            .map(|conflict| {
+                json!({
+                    "reason": "FieldManagerConflict",
+                    "message": format!("conflict with {}", conflict.owner()),
+                    "field": conflict.field(),
+                })
+            })
+            .collect();
+        Self::new(409, "Conflict", conflicts.to_string(), Some(json!({ "causes": causes })))
+    }
+
+    pub(crate) fn invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Self {
+        Self::invalid_kind(&resource.group, &resource.kind, name, errors)
+    }
+
+    pub(crate) fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        // What is said twice is one mistake in the message, and two causes.
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(FieldError::full) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let text = match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let mut details = details(name, group, kind);
+        details["causes"] = errors
+            .iter()
+            .map(|error| json!({"reason": error.reason, "message": error.message, "field": error.field}))
+            .collect();
+        Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {text}"), Some(details))
+    }
+
+    pub(crate) fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!("{} {name:?} is forbidden: {why}", resource.qualified());
+        Self::new(403, "Forbidden", message, Some(details(name, &resource.group, &resource.plural)))
+    }
+
+    pub(crate) fn namespace_terminating(resource: &Resource, name: &str, namespace: &str) -> Self {
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let message = format!("{} {name:?} is forbidden: {why}", resource.qualified());
+        let mut details = details(name, &resource.group, &resource.plural);
+        details["causes"] = json!([{
+            "reason": "NamespaceTerminating",
+            "message": format!("namespace {namespace} is being terminated"),
+            "field": "metadata.namespace",
+        }]);
+        Self::new(403, "Forbidden", message, Some(details))
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message, None)
+    }
+
+    /// An error that the real server did not expect: 500 without a reason.
+    pub(crate) fn unknown(message: impl Into<String>) -> Self {
+        Self::new(500, "", message, None)
+    }
+
+    /// A version or a resource of a known group that is not there.
+    pub(crate) fn no_such_resource() -> Self {
+        Self::new(404, "NotFound", "the server could not find the requested resource", Some(json!({})))
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message, Some(json!({})))
+    }
+
+    /// Instances of definitions say more.
+    pub(crate) fn custom_method_not_allowed(resource: &Resource, verb: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind {:?}", resource.qualified());
+        Self::new(405, "MethodNotAllowed", message, Some(details("", &resource.group, &resource.plural)))
+    }
+
+    /// A patch in a form that no patch has.
+    pub(crate) fn unsupported_patch() -> Self {
+        Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type", Some(json!({})))
+    }
+
+    /// Something about a patch that is only known once it was applied.
+    pub(crate) fn invalid_patch(shown: &str, why: &str) -> Self {
+        Self::invalid_kind("", "", "", &[FieldError::invalid("patch", &json!(shown), why)])
+    }
+
+    pub(crate) fn unsupported_media(accepted: &[&str]) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            accepted.join(", ")
+        );
+        Self::new(415, "UnsupportedMediaType", message, None)
+    }
+
+    /// No clause of the Accept header names a form that the server has.
+    pub(crate) fn not_acceptable(available: &[&str]) -> Self {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {}", available.join(", "));
+        Self::new(406, "NotAcceptable", message, Some(json!({})))
+    }
+
+    /// A form that the server has, but not of this.
+    pub(crate) fn not_convertible(available: &[&str]) -> Self {
+        let message = format!("only the following media types are accepted: {}", available.join(", "));
+        Self::new(406, "NotAcceptable", message, None)
+    }
+
+    pub(crate) fn too_large(limit: usize) -> Self {
+        let message = format!("Request entity too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", message, None)
+    }
+
+    /// A version that the server has not reached.
+    pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let causes = json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
+        Self::new(504, "Timeout", message, Some(json!({"causes": causes, "retryAfterSeconds": 1})))
+    }
+
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message, None)
+    }
+
+    /// An expired continue token, with one that goes on from there.
+    pub(crate) fn expired_with_continue(message: &str, token: String) -> Self {
+        let metadata = json!({ "continue": token });
+        Self::Status(Box::new(Status {
+            code: 410,
+            reason: "Expired",
+            message: message.to_owned(),
+            details: None,
+            metadata,
+            warnings: Vec::new(),
+        }))
+    }
+
+    /// The same error with warnings that come before those that it has.
+    pub(crate) fn with_warnings(mut self, warnings: &[String]) -> Self {
+        if let Self::Status(status) = &mut self {
+            status.warnings.splice(0..0, warnings.iter().cloned());
+        }
+        self
+    }
+
+    pub(crate) fn to_value(&self) -> Value {
+        let Self::Status(status) = self else {
+            return Value::Null;
+        };
+        let mut object = Map::new();
+        object.insert("kind".to_owned(), json!("Status"));
+        object.insert("apiVersion".to_owned(), json!("v1"));
+        object.insert("metadata".to_owned(), status.metadata.clone());
+        object.insert("status".to_owned(), json!("Failure"));
+        object.insert("message".to_owned(), json!(status.message));
+        if !status.reason.is_empty() {
+            object.insert("reason".to_owned(), json!(status.reason));
+        }
+        if let Some(details) = &status.details {
+            object.insert("details".to_owned(), details.clone());
+        }
+        object.insert("code".to_owned(), json!(status.code));
+        Value::Object(object)
+    }
+
+    pub(crate) fn into_response(self) -> Response {
+        match &self {
+            Self::NoSuchPath => Response::text(404, "404 page not found\n"),
+            Self::Lost => Response::Cut,
+            Self::Status(status) => {
+                let mut response = Response::json(status.code, &self.to_value());
+                for warning in &status.warnings {
+                    response = response.with_header("warning", warning_header(warning));
+                }
+                match status.details.as_ref().and_then(|details| details.get("retryAfterSeconds")) {
+                    Some(seconds) => response.with_header("retry-after", seconds.to_string()),
+                    None => response,
+                }
+            }
+        }
+    }
+}
+
+/// A warning as the header carries it.
+pub(crate) fn warning_header(warning: &str) -> String {
+    format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// What a refusal looks like on the wire.
+pub(crate) fn refusal(status: u16, retry_after_secs: Option<u64>) -> Response {
+    let response = match status {
+        429 => Response::text(429, "Too many requests, please try again later."),
+        500 => ApiError::new(500, "InternalError", "Internal error occurred: simulated failure", None).into_response(),
+        503 => ApiError::new(503, "ServiceUnavailable", "the server is currently unable to handle the request", None)
+            .into_response(),
+        504 => ApiError::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout", None)
+            .into_response(),
+        401 => ApiError::new(401, "Unauthorized", "Unauthorized", None).into_response(),
+        403 => ApiError::new(403, "Forbidden", "forbidden: simulated denial", None).into_response(),
+        other => ApiError::new(other, "", "simulated refusal", None).into_response(),
+    };
+    match retry_after_secs {
+        Some(seconds) => response.with_header("retry-after", seconds.to_string()),
+        None => response,
+    }
+}
+
+/// The details of a `Status`: empty parts are left out, as Go leaves them out.
+pub(crate) fn details(name: &str, group: &str, kind: &str) -> Value {
+    let parts = [("name", name), ("group", group), ("kind", kind)];
+    let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+    Value::Object(parts.map(|(part, text)| (part.to_owned(), json!(text))).collect())
+}

@@ -1,0 +1,8 @@
+//! Requests and responses: paths, media types, and errors as `Status` objects.
+
+pub(crate) mod error;
+pub(crate) mod media;
+pub(crate) mod request;
+pub(crate) mod response;
+pub(crate) mod route;
+pub(crate) mod subject;

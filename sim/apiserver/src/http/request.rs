@@ -1,0 +1,244 @@
+//! What goes into the machine: requests, and the faults that a simulated world adds to them.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::Value;
+use sindri_merge::merge_patch;
+
+use crate::http::subject::Subject;
+
+/// One request, reduced to what an API server looks at.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The HTTP method.
+    pub method: Method,
+    /// The path, decoded and without the query.
+    pub path: String,
+    /// The query. A repeated parameter mostly counts once, with its first value, as in the real server.
+    pub query: BTreeMap<String, String>,
+    /// Parameters that came again, with their later values.
+    pub repeated: Vec<(String, String)>,
+    /// The headers that matter.
+    pub headers: Headers,
+    /// The body, empty when there is none.
+    pub body: Bytes,
+}
+
+/// The headers that an API server looks at. An absent header is empty.
+#[derive(Clone, Debug, Default)]
+pub struct Headers {
+    /// Which representations the client takes.
+    pub accept: String,
+    /// What the body is.
+    pub content_type: String,
+    /// Who the client says it is; the default field manager comes from it.
+    pub user_agent: String,
+    /// Which version of a discovery document the client has.
+    pub if_none_match: String,
+    /// Which encodings of the answer the client takes.
+    pub accept_encoding: String,
+    /// Who the client proves to be.
+    pub authorization: Credentials,
+    /// Whom the client's certificate names, if it has shown one.
+    pub certificate: Option<Subject>,
+    /// As whom the client wants to be treated.
+    pub impersonation: Impersonation,
+}
+
+/// The value of `Authorization`. It is in no Debug form.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials(pub String);
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.0.is_empty() { "none" } else { "hidden" })
+    }
+}
+
+/// The headers `Impersonate-…`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Impersonation {
+    /// The user, if one is named.
+    pub user: Option<String>,
+    /// The groups, in order.
+    pub groups: Vec<String>,
+    /// The user's identity.
+    pub uid: Option<String>,
+    /// Whether anything else about the user is said.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl Headers {
+    /// Reads the headers of a request.
+    #[must_use]
+    pub fn read(headers: &http::HeaderMap) -> Self {
+        let header = |name: &str| {
+            // Several lines of one header mean the same as one line with commas.
+            let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+            values.join(",")
+        };
+        let optional = |name: &str| headers.contains_key(name).then(|| header(name));
+        let all = |name: &http::HeaderName| -> Vec<String> {
+            headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
+        };
+        let extra = headers.keys().filter_map(|name| Some((name.as_str().strip_prefix("impersonate-extra-")?, name)));
+        Self {
+            accept: header("accept"),
+            content_type: header("content-type"),
+            user_agent: header("user-agent"),
+            if_none_match: header("if-none-match"),
+            accept_encoding: header("accept-encoding"),
+            authorization: Credentials(header("authorization")),
+            certificate: None,
+            impersonation: Impersonation {
+                user: optional("impersonate-user"),
+                groups: all(&http::HeaderName::from_static("impersonate-group")),
+                uid: optional("impersonate-uid"),
+                extra: extra.map(|(key, name)| (key.to_owned(), all(name))).collect(),
+            },
+        }
+    }
+}
+
+/// A request target that is not one.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the request target {0:?} is not valid")]
+pub struct RequestError(pub String);
+
+impl Request {
+    /// A request from a method and a target such as `/api/v1/namespaces?limit=5`.
+    ///
+    /// # Errors
+    /// When the target holds a malformed percent escape.
+    pub fn new(method: Method, target: &str) -> Result<Self, RequestError> {
+        let malformed = || RequestError(target.to_owned());
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let (mut parameters, mut repeated) = (BTreeMap::new(), Vec::new());
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decode(name, true).ok_or_else(malformed)?;
+            let value = decode(value, true).ok_or_else(malformed)?;
+            match parameters.entry(name) {
+                Entry::Occupied(known) => repeated.push((known.key().clone(), value)),
+                Entry::Vacant(place) => drop(place.insert(value)),
+            }
+        }
+        let path = decode(path, false).ok_or_else(malformed)?;
+        Ok(Self { method, path, query: parameters, repeated, headers: Headers::default(), body: Bytes::new() })
+    }
+
+    /// The same request with its body changed by a merge patch; what is no JSON stays as it is.
+    pub(crate) fn rewritten(&self, patch: &Value) -> Self {
+        let body = serde_json::from_slice(&self.body).map(|sent: Value| merge_patch(&sent, patch).to_string());
+        Self { body: body.map_or_else(|_| self.body.clone(), Bytes::from), ..self.clone() }
+    }
+
+    /// The same request with a body.
+    #[must_use]
+    pub fn with_body(mut self, content_type: &str, body: impl Into<Bytes>) -> Self {
+        content_type.clone_into(&mut self.headers.content_type);
+        self.body = body.into();
+        self
+    }
+
+    /// The same request as a watch.
+    pub(crate) fn as_watch(&self) -> Self {
+        let mut watch = self.clone();
+        watch.query.insert("watch".to_owned(), "true".to_owned());
+        watch
+    }
+
+    /// The value of a query parameter that is there and not empty.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Every value of a query parameter.
+    pub(crate) fn every<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let later = self.repeated.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str());
+        self.parameter(name).into_iter().chain(later)
+    }
+
+    /// Whether a query parameter says yes, as Go reads booleans.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        matches!(self.parameter(name), Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
+    }
+}
+
+fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let high = char::from(rest.next()?).to_digit(16)?;
+                let low = char::from(rest.next()?).to_digit(16)?;
+                bytes.push(u8::try_from(high * 16 + low).ok()?);
+            }
+            b'+' if plus_is_space => bytes.push(b' '),
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// What goes wrong with one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The server refuses with a status and changes nothing. A 429 is plain text, as priority and fairness sends it;
+    /// any other status is a `Status` object.
+    Refuse {
+        /// 429, 500, 503 or 504, or anything else.
+        status: u16,
+        /// How long the client is asked to wait.
+        retry_after_secs: Option<u64>,
+    },
+    /// The request is executed, and the connection breaks before the answer.
+    LoseAnswer,
+    /// The connection breaks before anything is executed.
+    CutBeforeCommit,
+    /// What is sent is changed by a merge patch on its way in, as a mutating webhook would change it.
+    Rewrite(Value),
+    /// A watch goes on for so many events, and then it breaks. Other requests are answered as always.
+    BreakStream {
+        /// How many events come through.
+        after_events: usize,
+        /// How it breaks.
+        how: StreamEnd,
+    },
+}
+
+/// How a watch can break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StreamEnd {
+    /// It ends as if its time were over.
+    Closed,
+    /// It says that its version is too old, and ends.
+    Expired,
+    /// The connection breaks.
+    Cut,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_decoded() {
+        let request = Request::new(Method::GET, "/a%2Fb?x=1%2C2&y&x=3").expect("valid");
+        assert_eq!(request.path, "/a/b");
+        assert_eq!(request.parameter("x"), Some("1,2"));
+        assert_eq!(request.parameter("y"), None);
+    }
+
+    #[test]
+    fn a_broken_escape_is_an_error() {
+        assert!(Request::new(Method::GET, "/a%2").is_err());
+        assert!(Request::new(Method::GET, "/a%fe").is_err());
+    }
+}

@@ -1,0 +1,72 @@
+//! Errors about single fields, worded as the real server words them.
+
+use serde_json::Value;
+
+/// One thing that is wrong with one field.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FieldError {
+    pub(crate) reason: &'static str,
+    pub(crate) field: String,
+    pub(crate) message: String,
+}
+
+impl FieldError {
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
+        // The real server prints structures in Go's notation; the text of the value is as close as it is useful.
+        Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
+    }
+
+    /// A value that is written in another way than JSON writes it here.
+    pub(crate) fn invalid_text(field: impl Into<String>, value: &str, why: &str) -> Self {
+        Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
+    }
+
+    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
+        let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
+        Self { reason: "FieldValueRequired", field: field.into(), message }
+    }
+
+    pub(crate) fn unsupported(field: impl Into<String>, value: &Value, supported: &[String]) -> Self {
+        let message = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
+        Self { reason: "FieldValueNotSupported", field: field.into(), message }
+    }
+
+    pub(crate) fn too_long(field: impl Into<String>, bytes_max: usize) -> Self {
+        let message = format!("Too long: may not be more than {bytes_max} bytes");
+        Self { reason: "FieldValueTooLong", field: field.into(), message }
+    }
+
+    pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Self {
+        Self { reason: "FieldValueNotFound", field: field.into(), message: format!("Not found: {value}") }
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: &str) -> Self {
+        Self { reason: "FieldValueDuplicate", field: field.into(), message: format!("Duplicate value: {value}") }
+    }
+
+    pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
+        Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
+    }
+
+    /// A value of another type than the schema says.
+    pub(crate) fn type_invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
+        Self { reason: "FieldValueTypeInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
+    }
+
+    /// Whether other rules are not looked at while this is wrong.
+    pub(crate) fn is_blocking(&self) -> bool {
+        matches!(
+            self.reason,
+            "FieldValueRequired"
+                | "FieldValueNotSupported"
+                | "FieldValueTooLong"
+                | "FieldValueTooMany"
+                | "FieldValueTypeInvalid"
+        )
+    }
+
+    /// As it is told in one line.
+    pub(crate) fn full(&self) -> String {
+        format!("{}: {}", self.field, self.message)
+    }
+}

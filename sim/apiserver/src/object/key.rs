@@ -1,0 +1,18 @@
+//! Keys of stored objects.
+
+/// Key of a stored object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StoredKey {
+    /// The API group, empty for the core group.
+    pub group: String,
+    /// The version in which the object is stored.
+    pub version: String,
+    /// The kind, such as `Deployment`.
+    pub kind: String,
+    /// The resource, such as `deployments`.
+    pub plural: String,
+    /// The namespace; `None` for objects of the cluster.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}

@@ -1,0 +1,299 @@
+//! Rows for people, as `kubectl get` prints them. The columns of built-in kinds are those that a real server was recorded
+//! with; what stands in them is written down here.
+
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::http::media::Include;
+use crate::object::fields::{is_deleting, list, name, text};
+use crate::printing::cells;
+use crate::printing::render::{convert, partial};
+use crate::registry::conversion;
+use crate::registry::resource::Target;
+
+const COLUMNS: &str = include_str!(concat!(env!("OUT_DIR"), "/columns.json"));
+/// A kind that has only the columns that every kind has.
+const PLAIN: &str = "/limitranges";
+/// A kind whose last column is the age.
+const AGED: &str = "/serviceaccounts";
+
+fn recorded() -> &'static Value {
+    static READ: OnceLock<Value> = OnceLock::new();
+    READ.get_or_init(|| serde_json::from_str(COLUMNS).unwrap_or_default())
+}
+
+fn key(target: &Target) -> String {
+    format!("{}/{}", conversion::home(&target.resource), target.resource.plural)
+}
+
+fn is_plain(target: &Target) -> bool {
+    !target.resource.custom
+        && cells::columns(&target.resource.kind).is_none()
+        && recorded().get(key(target)).is_none_or(|columns| *columns == recorded()[PLAIN])
+}
+
+fn columns(target: &Target) -> Vec<Value> {
+    let of = |key: &str| recorded().get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    if !target.resource.custom {
+        let own = of(&key(target));
+        let otherwise = || cells::columns(&target.resource.kind).unwrap_or_else(|| of(PLAIN));
+        return if own.is_empty() { otherwise() } else { own };
+    }
+    let mut columns: Vec<Value> = of(AGED).into_iter().take(1).collect();
+    for column in &target.version.columns {
+        let said = |field: &str| column.get(field).cloned().unwrap_or_else(|| json!(""));
+        let priority = column.get("priority").cloned().unwrap_or_else(|| json!(0));
+        let path = text(column, "/jsonPath");
+        let description = match text(column, "/description") {
+            "" => json!(format!("Custom resource definition column (in JSONPath format): {path}")),
+            given => json!(given),
+        };
+        columns.push(json!({
+            "name": said("name"), "type": said("type"), "format": said("format"), "description": description,
+            "priority": priority,
+        }));
+    }
+    if target.version.columns.is_empty() {
+        columns.extend(of(AGED).into_iter().nth(1).map(|mut age| {
+            age["type"] = json!("date");
+            age
+        }));
+    }
+    columns
+}
+
+fn cells(target: &Target, now: Timestamp, object: &Value) -> Vec<Value> {
+    let own = json!(name(object));
+    let created = text(object, "/metadata/creationTimestamp");
+    if target.resource.custom {
+        let facts = target.version.columns.iter().map(|column| cell(now, column, object));
+        let age = target.version.columns.is_empty().then(|| json!(age(now, created)));
+        return std::iter::once(own).chain(facts).chain(age).collect();
+    }
+    if is_plain(target) {
+        return vec![own, json!(created)];
+    }
+    if let Some(row) = cells::row(&target.resource.kind, now, object) {
+        return row;
+    }
+    let mut cells = vec![own];
+    cells.extend(facts(&target.resource.kind, object));
+    cells.push(json!(age(now, created)));
+    cells.extend(more(&target.resource.kind, object));
+    cells
+}
+
+/// A column that a definition describes.
+fn cell(now: Timestamp, column: &Value, object: &Value) -> Value {
+    let found = at_path(object, text(column, "/jsonPath"));
+    match (text(column, "/type"), &found) {
+        ("date", Value::String(at)) => json!(age(now, at)),
+        ("string", Value::Number(_) | Value::Bool(_)) => json!(found.to_string()),
+        _ => found,
+    }
+}
+
+/// What stands between the name and the age.
+fn facts(kind: &str, object: &Value) -> Vec<Value> {
+    let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_object).map_or(0, Map::len);
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
+    let said = |pointer: &str| json!(text(object, pointer));
+    let or_none =
+        |pointer: &str| json!(Some(text(object, pointer)).filter(|text| !text.is_empty()).unwrap_or("<none>"));
+    match kind {
+        "Namespace" => vec![said("/status/phase")],
+        "ConfigMap" => vec![json!(count("/data") + count("/binaryData"))],
+        "Secret" => vec![said("/type"), json!(count("/data"))],
+        "Service" => {
+            vec![said("/spec/type"), or_none("/spec/clusterIP"), json!(outside(object)), json!(ports(object))]
+        }
+        "Deployment" => {
+            let ready = format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas"));
+            vec![json!(ready), json!(number("/status/updatedReplicas")), json!(number("/status/availableReplicas"))]
+        }
+        "ReplicaSet" | "ReplicationController" => ["/spec/replicas", "/status/replicas", "/status/readyReplicas"]
+            .map(|pointer| json!(number(pointer)))
+            .to_vec(),
+        "StatefulSet" => vec![json!(format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas")))],
+        "PersistentVolumeClaim" => vec![
+            if is_deleting(object) { json!("Terminating") } else { said("/status/phase") },
+            said("/spec/volumeName"),
+            if text(object, "/spec/volumeName").is_empty() { json!("") } else { said("/status/capacity/storage") },
+            json!(""),
+            said("/spec/storageClassName"),
+            json!("<unset>"),
+        ],
+        "Lease" => vec![said("/spec/holderIdentity")],
+        "RoleBinding" => vec![json!(format!("{}/{}", text(object, "/roleRef/kind"), text(object, "/roleRef/name")))],
+        "NetworkPolicy" => vec![json!(selector(object.pointer("/spec/podSelector")))],
+        "Ingress" => {
+            let ports = if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
+            let addresses = list(object, "/status/loadBalancer/ingress").iter().map(|one| text(one, "/ip"));
+            let addresses = addresses.collect::<Vec<_>>().join(",");
+            vec![or_none("/spec/ingressClassName"), json!(hosts(object)), json!(addresses), json!(ports)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Where a service is reached from outside.
+fn outside(service: &Value) -> String {
+    let texts = |pointer: &str, field: &str| -> Vec<String> {
+        list(service, pointer).iter().map(|one| text(one, field).to_owned()).collect()
+    };
+    let external = texts("/spec/externalIPs", "");
+    let found = match text(service, "/spec/type") {
+        "ExternalName" => vec![text(service, "/spec/externalName").to_owned()],
+        "LoadBalancer" => [texts("/status/loadBalancer/ingress", "/ip"), external].concat(),
+        _ => external,
+    };
+    match text(service, "/spec/type") {
+        "LoadBalancer" if found.is_empty() => "<pending>".to_owned(),
+        _ if found.is_empty() => "<none>".to_owned(),
+        _ => found.join(","),
+    }
+}
+
+/// The hosts of an ingress, some of them.
+fn hosts(ingress: &Value) -> String {
+    let hosts: Vec<&str> = list(ingress, "/spec/rules").iter().map(|rule| text(rule, "/host")).collect();
+    let named: Vec<&str> = hosts.iter().copied().filter(|host| !host.is_empty()).collect();
+    match named.len() {
+        0 => "*".to_owned(),
+        1..=3 => named.join(","),
+        more => format!("{} + {} more...", named[..3].join(","), more - 3),
+    }
+}
+
+/// What stands behind the age, for those who want to see more.
+fn more(kind: &str, object: &Value) -> Vec<Value> {
+    let containers = list(object, "/spec/template/spec/containers");
+    let joined =
+        |field: &str| json!(containers.iter().map(|container| text(container, field)).collect::<Vec<_>>().join(","));
+    match kind {
+        "RoleBinding" | "ClusterRoleBinding" => {
+            let named = |kind: &str| {
+                let of_kind = list(object, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
+                let shown = of_kind.map(|subject| match kind {
+                    "ServiceAccount" => format!("{}/{}", text(subject, "/namespace"), text(subject, "/name")),
+                    _ => text(subject, "/name").to_owned(),
+                });
+                json!(shown.collect::<Vec<_>>().join(", "))
+            };
+            vec![named("User"), named("Group"), named("ServiceAccount")]
+        }
+        "Deployment" | "ReplicaSet" => {
+            vec![joined("/name"), joined("/image"), json!(selector(object.pointer("/spec/selector")))]
+        }
+        "StatefulSet" => vec![joined("/name"), joined("/image")],
+        "Service" => {
+            let labels = json!({ "matchLabels": object.pointer("/spec/selector") });
+            vec![json!(selector(Some(&labels)))]
+        }
+        "PersistentVolumeClaim" => vec![json!(text(object, "/spec/volumeMode"))],
+        _ => Vec::new(),
+    }
+}
+
+/// A selector as people write it.
+pub(crate) fn selector(selector: Option<&Value>) -> String {
+    let labels = selector.and_then(|selector| selector.get("matchLabels")).and_then(Value::as_object);
+    let mut parts: Vec<String> = labels
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    for expression in selector.map(|selector| list(selector, "/matchExpressions")).unwrap_or_default() {
+        let key = text(expression, "/key");
+        let values: Vec<&str> = list(expression, "/values").iter().filter_map(Value::as_str).collect();
+        parts.push(match text(expression, "/operator") {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "Exists" => key.to_owned(),
+            _ => format!("!{key}"),
+        });
+    }
+    parts.sort();
+    if parts.is_empty() { "<none>".to_owned() } else { parts.join(",") }
+}
+
+fn ports(service: &Value) -> String {
+    let port = |port: &Value| {
+        let number = port.get("port").map(Value::to_string).unwrap_or_default();
+        let node = port.get("nodePort").map(|node| format!(":{node}")).unwrap_or_default();
+        format!("{number}{node}/{}", text(port, "/protocol"))
+    };
+    let ports: Vec<String> = list(service, "/spec/ports").iter().map(port).collect();
+    if ports.is_empty() { "<none>".to_owned() } else { ports.join(",") }
+}
+
+/// A plain path such as `.spec.size`; filters and indices are left out.
+pub(crate) fn at_path(object: &Value, path: &str) -> Value {
+    let found = path.split('.').filter(|part| !part.is_empty()).try_fold(object, |value, part| value.get(part));
+    found.cloned().unwrap_or(Value::Null)
+}
+
+pub(crate) fn table(
+    target: &Target,
+    include: Include,
+    now: Timestamp,
+    objects: &[Arc<Value>],
+    metadata: Value,
+) -> Value {
+    let rows: Vec<Value> = objects
+        .iter()
+        .map(|object| {
+            let held = match include {
+                Include::None => Value::Null,
+                Include::Metadata => partial(object),
+                Include::Object => Value::clone(&convert(target, object)),
+            };
+            json!({"cells": cells(target, now, object), "object": held})
+        })
+        .collect();
+    let rows = if rows.is_empty() && is_plain(target) { Value::Null } else { Value::Array(rows) };
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        "columnDefinitions": columns(target), "rows": rows,
+    })
+}
+
+/// How long ago, as `kubectl` writes it.
+pub(crate) fn age(now: Timestamp, created: &str) -> String {
+    let Ok(created) = created.parse::<Timestamp>() else {
+        return "<unknown>".to_owned();
+    };
+    let seconds = now.duration_since(created).as_secs().max(0);
+    let pair = |large: i64, large_unit: &str, small: i64, small_unit: &str| {
+        if small == 0 { format!("{large}{large_unit}") } else { format!("{large}{large_unit}{small}{small_unit}") }
+    };
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..600 => pair(minutes, "m", seconds % 60, "s"),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => pair(hours, "h", minutes % 60, "m"),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => pair(days, "d", hours % 24, "h"),
+        _ => format!("{days}d"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_written_as_kubectl_does() {
+        let created = "2026-01-01T00:00:00Z";
+        let start: Timestamp = created.parse().expect("valid");
+        for (seconds, expected) in
+            [(5, "5s"), (119, "119s"), (150, "2m30s"), (3_600, "60m"), (12_600, "3h30m"), (90_000, "25h")]
+        {
+            let now = start + jiff::SignedDuration::from_secs(seconds);
+            assert_eq!(age(now, created), expected);
+        }
+    }
+}

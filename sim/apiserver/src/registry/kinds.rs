@@ -1,0 +1,149 @@
+//! The built-in kinds: what a real server's discovery lists, and what it does not say about them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Value, json};
+use sindri_merge::Shape;
+
+use crate::object::fields::{list, text};
+use crate::registry::resource::{Resource, Version};
+use crate::registry::types::{encode, types};
+
+const DISCOVERY: &str = include_str!(concat!(env!("OUT_DIR"), "/discovery.json"));
+
+/// Kinds whose objects count the generations of what is wanted. Discovery does not say it.
+const WITH_GENERATION: [&str; 27] = [
+    "CSIDriver",
+    "CronJob",
+    "CustomResourceDefinition",
+    "DaemonSet",
+    "Deployment",
+    "EndpointSlice",
+    "FlowSchema",
+    "Ingress",
+    "IngressClass",
+    "Job",
+    "MutatingWebhookConfiguration",
+    "NetworkPolicy",
+    "Pod",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "PriorityLevelConfiguration",
+    "ReplicaSet",
+    "ReplicationController",
+    "ResourceClaim",
+    "ResourceSlice",
+    "StatefulSet",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+    "DeviceClass",
+    "ServiceCIDR",
+    "IPAddress",
+];
+
+/// Kinds that a PUT creates when they are missing.
+const CREATED_BY_UPDATE: [&str; 9] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Endpoints",
+    "Event",
+    "Lease",
+    "LimitRange",
+    "Role",
+    "RoleBinding",
+    "Service",
+];
+
+/// Kinds whose users are warned.
+const DEPRECATED: [(&str, &str); 2] = [
+    ("ComponentStatus", "v1 ComponentStatus is deprecated in v1.19+"),
+    ("Endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+];
+
+/// What a real server said about itself.
+pub(crate) fn recorded() -> &'static Value {
+    static READ: OnceLock<Value> = OnceLock::new();
+    READ.get_or_init(|| serde_json::from_str(DISCOVERY).unwrap_or_default())
+}
+
+/// The resources that every server has. Read once, shared by every server.
+pub(crate) fn built_in() -> &'static [Arc<Resource>] {
+    static READ: OnceLock<Vec<Arc<Resource>>> = OnceLock::new();
+    READ.get_or_init(|| {
+        let mut resources: BTreeMap<(String, String), Resource> = BTreeMap::new();
+        for document in ["/core/items", "/groups/items"] {
+            for item in list(recorded(), document) {
+                let group = text(item, "/metadata/name");
+                for version in list(item, "/versions") {
+                    for entry in list(version, "/resources") {
+                        add(&mut resources, group, text(version, "/version"), entry);
+                    }
+                }
+            }
+        }
+        resources.into_values().map(Arc::new).collect()
+    })
+}
+
+fn add(resources: &mut BTreeMap<(String, String), Resource>, group: &str, version: &str, entry: &Value) {
+    let texts = |pointer: &str| list(entry, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let (plural, kind) = (text(entry, "/resource").to_owned(), text(entry, "/responseKind/kind").to_owned());
+    let built = read_version(group, version, &kind, entry);
+    let found = resources.entry((group.to_owned(), plural.clone())).or_insert_with(|| Resource {
+        group: group.to_owned(),
+        plural,
+        singular: text(entry, "/singularResource").to_owned(),
+        list_kind: format!("{kind}List"),
+        short_names: texts("/shortNames"),
+        categories: texts("/categories"),
+        namespaced: text(entry, "/scope") == "Namespaced",
+        generation: WITH_GENERATION.contains(&kind.as_str()),
+        created_by_update: CREATED_BY_UPDATE.contains(&kind.as_str()),
+        verbs: texts("/verbs"),
+        custom: false,
+        storage: version.to_owned(),
+        versions: Vec::new(),
+        kind,
+    });
+    found.versions.push(Arc::new(built));
+}
+
+fn read_version(group: &str, version: &str, kind: &str, entry: &Value) -> Version {
+    let typed = types().of_kind(group, version, kind);
+    let shape =
+        typed.and_then(|typed| types().shape(&typed.name)).map_or_else(Shape::object, |shape| Shape::clone(shape));
+    let mut subresources = BTreeMap::new();
+    for subresource in list(entry, "/subresources") {
+        let verbs = list(subresource, "/verbs").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        subresources.insert(text(subresource, "/subresource").to_owned(), verbs);
+    }
+    Version {
+        name: version.to_owned(),
+        status: subresources.contains_key("status"),
+        schema: None,
+        rules: None,
+        declared: None,
+        blank: typed.map_or_else(|| json!({}), encode::skeleton),
+        typed,
+        shape,
+        columns: Vec::new(),
+        subresources,
+        scale: None,
+        deprecation: DEPRECATED.iter().find(|(of, _)| *of == kind).map(|(_, warning)| (*warning).to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_resource_of_the_recorded_discovery_is_served_with_its_type() {
+        assert!(built_in().len() > 60);
+        for resource in built_in() {
+            assert!(resource.versions.iter().all(|version| version.typed.is_some()), "{}", resource.qualified());
+        }
+    }
+}

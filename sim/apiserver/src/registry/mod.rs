@@ -1,0 +1,6 @@
+//! The resources that are served: their kinds, versions, Go types and conversions between versions.
+
+pub(crate) mod conversion;
+pub(crate) mod kinds;
+pub(crate) mod resource;
+pub(crate) mod types;

@@ -1,0 +1,291 @@
+//! The resources that are served at this moment: the built-in ones, and those of definitions that took effect.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Value, json};
+use sindri_merge::Shape;
+
+use crate::object::fields::{api_version, list, text};
+use crate::registry::kinds::built_in;
+use crate::registry::types::{METADATA, Type};
+use crate::schema::cel_rules::Rules;
+
+/// What can be done with instances of a definition.
+const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+/// What can be done with a part of an object.
+pub(crate) const PART_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+/// One resource of the API in all its served versions.
+#[derive(Clone, Debug)]
+pub(crate) struct Resource {
+    pub(crate) group: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) namespaced: bool,
+    pub(crate) generation: bool,
+    /// Whether an update makes what is missing.
+    pub(crate) created_by_update: bool,
+    /// What can be done with its objects, as discovery says it.
+    pub(crate) verbs: Vec<String>,
+    pub(crate) custom: bool,
+    /// The version in which objects are stored.
+    pub(crate) storage: String,
+    /// The served versions, preferred first.
+    pub(crate) versions: Vec<Arc<Version>>,
+}
+
+/// What differs between the versions of a resource.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    pub(crate) name: String,
+    pub(crate) status: bool,
+    /// The schema of a custom resource.
+    pub(crate) schema: Option<Value>,
+    /// The rules in CEL of that schema.
+    pub(crate) rules: Option<Arc<Rules>>,
+    /// The type of a custom resource as an apply sees it: with metadata.
+    pub(crate) declared: Option<Type>,
+    /// The type of a built-in kind.
+    pub(crate) typed: Option<&'static Type>,
+    /// An object of the version before anything was said about it.
+    pub(crate) blank: Value,
+    pub(crate) shape: Shape,
+    /// Additional printer columns of a custom resource.
+    pub(crate) columns: Vec<Value>,
+    /// The subresources with their verbs.
+    pub(crate) subresources: BTreeMap<String, Vec<String>>,
+    /// Where the scale of a custom resource is.
+    pub(crate) scale: Option<Value>,
+    /// What whoever uses this version is warned of.
+    pub(crate) deprecation: Option<String>,
+}
+
+impl Resource {
+    /// As errors name it: `configmaps`, `deployments.apps`.
+    pub(crate) fn qualified(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// As some errors name it: `ConfigMap`, `Deployment.apps`.
+    pub(crate) fn qualified_kind(&self) -> String {
+        if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
+    }
+
+    pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
+        self.group == group && self.plural == plural
+    }
+
+    pub(crate) fn is_namespace(&self) -> bool {
+        self.is("", "namespaces")
+    }
+
+    pub(crate) fn is_definition(&self) -> bool {
+        self.is("apiextensions.k8s.io", "customresourcedefinitions")
+    }
+
+    /// Whether an update must say which version it replaces.
+    pub(crate) fn needs_version(&self) -> bool {
+        self.custom || self.is_definition() || self.is("coordination.k8s.io", "leases")
+    }
+
+    /// Whether it only answers a question and keeps nothing.
+    pub(crate) fn is_review(&self) -> bool {
+        !self.custom && self.verbs == ["create"] && self.kind.ends_with("Review")
+    }
+
+    /// The resource that a definition describes. `None` when it serves no version.
+    pub(crate) fn from_definition(definition: &Value) -> Option<Self> {
+        let names = definition.pointer("/spec/names")?;
+        let owned = |pointer: &str| list(names, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let declared = list(definition, "/spec/versions");
+        let flag = |version: &Value, name: &str| version.get(name).and_then(Value::as_bool).unwrap_or_default();
+        let mut versions: Vec<Arc<Version>> = declared
+            .iter()
+            .filter(|version| flag(version, "served"))
+            .map(|version| Arc::new(read_version(definition, version)))
+            .collect();
+        versions.sort_by(|one, other| priority(&other.name).cmp(&priority(&one.name)).then(one.name.cmp(&other.name)));
+        let storage = declared.iter().find(|version| flag(version, "storage"))?;
+        let kind = text(names, "/kind").to_owned();
+        let or = |given: &str, otherwise: String| {
+            if given.is_empty() { otherwise } else { given.to_owned() }
+        };
+        (!versions.is_empty()).then(|| Self {
+            group: text(definition, "/spec/group").to_owned(),
+            plural: text(names, "/plural").to_owned(),
+            singular: or(text(names, "/singular"), kind.to_lowercase()),
+            list_kind: or(text(names, "/listKind"), format!("{kind}List")),
+            kind,
+            short_names: owned("/shortNames"),
+            categories: owned("/categories"),
+            namespaced: text(definition, "/spec/scope") == "Namespaced",
+            generation: true,
+            created_by_update: false,
+            verbs: VERBS.map(str::to_owned).to_vec(),
+            custom: true,
+            storage: text(storage, "/name").to_owned(),
+            versions,
+        })
+    }
+}
+
+fn read_version(definition: &Value, version: &Value) -> Version {
+    let schema = version.pointer("/schema/openAPIV3Schema").cloned();
+    let has = |name: &str| version.pointer(&format!("/subresources/{name}")).is_some_and(Value::is_object);
+    let subresources = ["scale", "status"].into_iter().filter(|name| has(name));
+    Version {
+        name: text(version, "/name").to_owned(),
+        status: has("status"),
+        shape: schema.as_ref().map_or_else(Shape::object, Shape::from_schema),
+        declared: schema.as_ref().map(declared),
+        rules: schema.as_ref().and_then(|schema| Rules::of(schema, true)).map(Arc::new),
+        schema,
+        typed: None,
+        blank: json!({}),
+        columns: list(version, "/additionalPrinterColumns").to_vec(),
+        subresources: subresources.map(|name| (name.to_owned(), PART_VERBS.map(str::to_owned).to_vec())).collect(),
+        scale: version.pointer("/subresources/scale").cloned(),
+        deprecation: version.get("deprecated").and_then(Value::as_bool).unwrap_or_default().then(|| {
+            let said = text(version, "/deprecationWarning");
+            let (group, kind) = (text(definition, "/spec/group"), text(definition, "/spec/names/kind"));
+            if said.is_empty() {
+                format!("{group}/{} {kind} is deprecated", text(version, "/name"))
+            } else {
+                said.to_owned()
+            }
+        }),
+    }
+}
+
+/// The type of a schema with the fields that every object has.
+fn declared(schema: &Value) -> Type {
+    let mut declared = schema.clone();
+    if let Some(properties) = declared.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.insert("metadata".to_owned(), json!({ "$ref": METADATA }));
+        properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
+        properties.insert("kind".to_owned(), json!({"type": "string"}));
+    }
+    Type::of_schema(&declared)
+}
+
+/// How versions are preferred: general availability before beta before alpha before anything else, newer before older.
+fn priority(version: &str) -> (u8, u32, u32) {
+    let parse = || {
+        let rest = version.strip_prefix('v')?;
+        let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
+        let major = rest[..digits].parse().ok()?;
+        match &rest[digits..] {
+            "" => Some((3, major, 0)),
+            stage if stage.starts_with("beta") => Some((2, major, stage[4..].parse().ok()?)),
+            stage if stage.starts_with("alpha") => Some((1, major, stage[5..].parse().ok()?)),
+            _ => None,
+        }
+    };
+    parse().unwrap_or((0, 0, 0))
+}
+
+/// A resource in the version in which a request names it.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) version: Arc<Version>,
+}
+
+impl Target {
+    pub(crate) fn api_version(&self) -> String {
+        api_version(&self.resource.group, &self.version.name)
+    }
+}
+
+/// Every served resource, by group and plural. What nobody added to is shared by every server.
+#[derive(Clone, Debug)]
+pub(crate) struct Registry {
+    resources: Arc<BTreeMap<(String, String), Arc<Resource>>>,
+}
+
+impl Registry {
+    pub(crate) fn new() -> Self {
+        static FRESH: OnceLock<Registry> = OnceLock::new();
+        let place = |resource: &Resource| (resource.group.clone(), resource.plural.clone());
+        let fresh = || built_in().iter().map(|resource| (place(resource), resource.clone())).collect();
+        FRESH.get_or_init(|| Self { resources: Arc::new(fresh()) }).clone()
+    }
+
+    pub(crate) fn serve(&mut self, resource: Resource) {
+        let place = (resource.group.clone(), resource.plural.clone());
+        Arc::make_mut(&mut self.resources).insert(place, Arc::new(resource));
+    }
+
+    pub(crate) fn remove(&mut self, group: &str, plural: &str) {
+        Arc::make_mut(&mut self.resources).remove(&(group.to_owned(), plural.to_owned()));
+    }
+
+    pub(crate) fn resource(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.resources.get(&(group.to_owned(), plural.to_owned()))
+    }
+
+    pub(crate) fn target(&self, group: &str, version: &str, plural: &str) -> Option<Target> {
+        let resource = self.resource(group, plural)?;
+        let version = resource.versions.iter().find(|served| served.name == version)?;
+        Some(Target { resource: resource.clone(), version: version.clone() })
+    }
+
+    /// The resource in its preferred version.
+    pub(crate) fn preferred(&self, group: &str, plural: &str) -> Option<Target> {
+        let resource = self.resource(group, plural)?;
+        Some(Target { resource: resource.clone(), version: resource.versions.first()?.clone() })
+    }
+
+    pub(crate) fn by_kind(&self, group: &str, kind: &str) -> Option<&Arc<Resource>> {
+        self.resources.values().find(|resource| resource.group == group && resource.kind == kind)
+    }
+
+    pub(crate) fn has_group(&self, group: &str) -> bool {
+        self.resources.keys().any(|(served, _)| served == group)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values()
+    }
+
+    /// The groups with their versions, preferred first.
+    pub(crate) fn groups(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for resource in self.all() {
+            let versions = groups.entry(&resource.group).or_default();
+            versions.extend(resource.versions.iter().map(|version| version.name.as_str()));
+        }
+        let mut result = BTreeMap::new();
+        for (group, versions) in groups {
+            let mut versions: Vec<&str> = versions.into_iter().collect();
+            versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
+            result.insert(group, versions);
+        }
+        result
+    }
+
+    /// The resources of one version of a group.
+    pub(crate) fn in_version<'a>(&'a self, group: &'a str, version: &'a str) -> impl Iterator<Item = Target> + 'a {
+        self.all().filter(move |resource| resource.group == group).filter_map(move |resource| {
+            let version = resource.versions.iter().find(|served| served.name == version)?;
+            Some(Target { resource: resource.clone(), version: version.clone() })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stable_versions_come_first() {
+        let mut versions = ["v1alpha1", "v2", "foo", "v1", "v1beta2", "v1beta1"];
+        versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
+        assert_eq!(versions, ["v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo"]);
+    }
+}

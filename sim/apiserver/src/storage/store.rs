@@ -1,0 +1,238 @@
+//! Where objects are kept: the current state, the revision counter, and the recent history that watches read.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::object::fields::{list, metadata, text};
+use crate::object::key::StoredKey;
+use crate::object::stored::Stored;
+
+/// How many events the history holds at most, whatever their age.
+const HISTORY_EVENTS_MAX: usize = 100_000;
+
+/// One stored object.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: Arc<StoredKey>,
+    pub(crate) object: Arc<Stored>,
+    /// Whether nobody changed it since it was made.
+    pub(crate) is_new: bool,
+}
+
+/// One change, as watches see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) revision: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) key: Arc<StoredKey>,
+    pub(crate) before: Option<Arc<Stored>>,
+    /// The object after the change; its last state, with the revision of the deletion, when it is gone.
+    pub(crate) object: Arc<Stored>,
+    pub(crate) gone: bool,
+}
+
+/// Namespace and name. Objects of the cluster have the empty namespace.
+pub(crate) type Place = (String, String);
+
+/// The objects of one resource, in order.
+pub(crate) type Shelf = BTreeMap<Place, Entry>;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Store {
+    /// By group and plural; each in a map of its own, so that whoever looks for a shelf need not copy its name.
+    shelves: BTreeMap<String, BTreeMap<String, Shelf>>,
+    revision: u64,
+    history: VecDeque<Event>,
+    /// The objects that name an owner, by the identity of the owner.
+    dependents: BTreeMap<String, BTreeSet<Arc<StoredKey>>>,
+    /// The newest revision whose event is no longer in the history.
+    compacted: u64,
+}
+
+fn place(namespace: Option<&str>, name: &str) -> Place {
+    (namespace.unwrap_or_default().to_owned(), name.to_owned())
+}
+
+/// The places of a namespace: those before the ones of the next name that there could be.
+pub(crate) fn within(namespace: &str) -> Range<Place> {
+    place(Some(namespace), "")..place(Some(&format!("{namespace}\0")), "")
+}
+
+impl Store {
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn compacted(&self) -> u64 {
+        self.compacted
+    }
+
+    pub(crate) fn shelf(&self, group: &str, plural: &str) -> Option<&Shelf> {
+        self.shelves.get(group)?.get(plural)
+    }
+
+    pub(crate) fn get(&self, group: &str, plural: &str, namespace: Option<&str>, name: &str) -> Option<&Entry> {
+        self.shelf(group, plural)?.get(&place(namespace, name))
+    }
+
+    /// The objects of one resource in one namespace, in order.
+    pub(crate) fn in_namespace<'a>(
+        &'a self,
+        group: &str,
+        plural: &str,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = &'a Entry> + 'a {
+        let shelf = self.shelf(group, plural).into_iter();
+        shelf.flat_map(move |shelf| shelf.range(within(namespace))).map(|(_, entry)| entry)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.shelves.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
+    }
+
+    /// The events after a revision, in order.
+    pub(crate) fn events_after(&self, revision: u64) -> impl Iterator<Item = &Event> {
+        let start = self.history.partition_point(|event| event.revision <= revision);
+        self.history.range(start..)
+    }
+
+    /// The objects of one resource as they were at a revision that is not compacted yet.
+    pub(crate) fn shelf_at(&self, group: &str, plural: &str, revision: u64) -> Shelf {
+        let mut shelf = self.shelf(group, plural).cloned().unwrap_or_default();
+        let later: Vec<&Event> = self.events_after(revision).collect();
+        for event in later.into_iter().rev().filter(|event| event.key.group == group && event.key.plural == plural) {
+            let place = place(event.key.namespace.as_deref(), &event.key.name);
+            match &event.before {
+                None => drop(shelf.remove(&place)),
+                Some(before) => {
+                    let entry = Entry { key: event.key.clone(), object: before.clone(), is_new: false };
+                    drop(shelf.insert(place, entry));
+                }
+            }
+        }
+        shelf
+    }
+
+    /// Stores an object under the next revision and returns it as stored.
+    pub(crate) fn put(&mut self, at: Timestamp, key: StoredKey, mut object: Value) -> Event {
+        self.revision += 1;
+        metadata(&mut object).insert("resourceVersion".to_owned(), json!(self.revision.to_string()));
+        let object = Arc::new(Stored::new(object));
+        let place = place(key.namespace.as_deref(), &key.name);
+        let shelf = self.shelves.entry(key.group.clone()).or_default().entry(key.plural.clone()).or_default();
+        let previous = shelf.get(&place);
+        let key = previous.map_or_else(|| Arc::new(key), |entry| entry.key.clone());
+        let before = previous.map(|entry| entry.object.clone());
+        let is_new = before.is_none();
+        shelf.insert(place, Entry { key: key.clone(), object: object.clone(), is_new });
+        self.record(Event { revision: self.revision, at, key, before, object, gone: false })
+    }
+
+    /// Reads the objects of a resource anew: as they are found from now on, which is no change of them.
+    pub(crate) fn reread(&mut self, group: &str, plural: &str, read: impl Fn(&mut Value)) {
+        let shelf = self.shelves.get_mut(group).and_then(|shelves| shelves.get_mut(plural));
+        for entry in shelf.into_iter().flat_map(BTreeMap::values_mut) {
+            let mut object = Value::clone(&entry.object);
+            read(&mut object);
+            entry.object = Arc::new(Stored::new(object));
+        }
+    }
+
+    /// Removes an object. `None` when it is not there.
+    pub(crate) fn remove(&mut self, at: Timestamp, key: &StoredKey) -> Option<Event> {
+        let shelf = self.shelves.get_mut(&key.group)?.get_mut(&key.plural)?;
+        let entry = shelf.remove(&place(key.namespace.as_deref(), &key.name))?;
+        self.revision += 1;
+        let mut last = Value::clone(&entry.object);
+        metadata(&mut last).insert("resourceVersion".to_owned(), json!(self.revision.to_string()));
+        let before = Some(entry.object);
+        Some(self.record(Event {
+            revision: self.revision,
+            at,
+            key: entry.key,
+            before,
+            object: Arc::new(Stored::new(last)),
+            gone: true,
+        }))
+    }
+
+    /// The objects that say they belong to the owner with this identity.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<Arc<StoredKey>> {
+        self.dependents.get(uid).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    fn index_owners(&mut self, event: &Event) {
+        let owners = |object: &Value| -> Vec<String> {
+            list(object, "/metadata/ownerReferences").iter().map(|owner| text(owner, "/uid").to_owned()).collect()
+        };
+        for uid in event.before.iter().flat_map(|before| owners(before)) {
+            if let Some(keys) = self.dependents.get_mut(&uid) {
+                keys.remove(&event.key);
+                if keys.is_empty() {
+                    self.dependents.remove(&uid);
+                }
+            }
+        }
+        if !event.gone {
+            for uid in owners(&event.object) {
+                self.dependents.entry(uid).or_default().insert(event.key.clone());
+            }
+        }
+    }
+
+    fn record(&mut self, event: Event) -> Event {
+        self.index_owners(&event);
+        assert!(self.history.back().is_none_or(|last| last.revision < event.revision), "revisions only grow");
+        self.history.push_back(event.clone());
+        if self.history.len() > HISTORY_EVENTS_MAX {
+            self.forget_oldest();
+        }
+        event
+    }
+
+    /// Forgets the events that are older than `age`.
+    pub(crate) fn compact(&mut self, now: Timestamp, age: SignedDuration) {
+        while self.history.front().is_some_and(|event| now.duration_since(event.at) > age) {
+            self.forget_oldest();
+        }
+    }
+
+    /// Forgets every event.
+    pub(crate) fn compact_all(&mut self) {
+        self.history.clear();
+        self.compacted = self.revision;
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(event) = self.history.pop_front() {
+            self.compacted = event.revision;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_holds_nothing_of_one_whose_name_begins_with_its_own() {
+        let mut store = Store::default();
+        for namespace in ["a", "a-b", "a0", "aa", "b"] {
+            let key = StoredKey {
+                group: String::new(),
+                version: "v1".to_owned(),
+                kind: "ConfigMap".to_owned(),
+                plural: "configmaps".to_owned(),
+                namespace: Some(namespace.to_owned()),
+                name: "x".to_owned(),
+            };
+            store.put(Timestamp::UNIX_EPOCH, key, json!({}));
+        }
+        let here: Vec<_> = store.in_namespace("", "configmaps", "a").map(|entry| &entry.key.namespace).collect();
+        assert_eq!(here, [&Some("a".to_owned())]);
+    }
+}

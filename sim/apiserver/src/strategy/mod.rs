@@ -1,0 +1,5 @@
+//! Per-kind behavior of writes: defaults, preparation, validation and warnings.
+
+pub(crate) mod defaults;
+pub(crate) mod prepare;
+pub(crate) mod validation;

@@ -1,0 +1,125 @@
+//! The rules for names.
+
+use serde_json::{Value, json};
+
+use crate::object::field_error::FieldError;
+use crate::object::fields::{name, text};
+use crate::registry::resource::Resource;
+
+pub(super) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+pub(super) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const PART_LENGTH_MAX: usize = 63;
+
+/// What is wrong with a name that may have a domain before it, such as the key of a label.
+pub(crate) fn qualified_mistakes(name: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    let parts: Vec<&str> = name.split('/').collect();
+    let part = match parts.as_slice() {
+        [part] => part,
+        [prefix, part] => {
+            if prefix.is_empty() {
+                errors.push("prefix part must be non-empty".to_owned());
+            } else if !prefix.split('.').all(is_label) {
+                errors.push(format!("prefix part {SUBDOMAIN}"));
+            }
+            part
+        }
+        _ => {
+            return vec![format!(
+                "a valid label key {NAME_PART} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+    };
+    if part.is_empty() {
+        errors.push("name part must be non-empty".to_owned());
+    } else if part.len() > PART_LENGTH_MAX {
+        errors.push(format!("name part must be no more than {PART_LENGTH_MAX} characters"));
+    }
+    if !part.is_empty() && !is_word(part) {
+        errors.push(format!("name part {NAME_PART}"));
+    }
+    errors
+}
+
+/// What is wrong with the value of a label.
+pub(crate) fn value_mistakes(value: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if value.len() > PART_LENGTH_MAX {
+        errors.push(format!("must be no more than {PART_LENGTH_MAX} characters"));
+    }
+    if !value.is_empty() && !is_word(value) {
+        errors.push(LABEL_VALUE.to_owned());
+    }
+    errors
+}
+
+fn is_word(text: &str) -> bool {
+    let outer = |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
+    outer(text.chars().next())
+        && outer(text.chars().next_back())
+        && text.chars().all(|character| character.is_ascii_alphanumeric() || "-_.".contains(character))
+}
+
+/// Kinds whose names are only parts of paths.
+const PATH_NAMES: [&str; 6] =
+    ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "CertificateSigningRequest", "PodTemplate"];
+
+pub(super) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let own = name(object);
+    let base = text(object, "/metadata/generateName");
+    let mut errors = Vec::new();
+    if !base.is_empty() {
+        // A base may end with a hyphen, since something follows it.
+        let tried = base.strip_suffix('-').map_or_else(|| base.to_owned(), |start| format!("{start}a"));
+        let wrong = mistakes(resource, &tried);
+        errors.extend(wrong.iter().map(|why| FieldError::invalid("metadata.generateName", &json!(base), why)));
+    }
+    if own.is_empty() {
+        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+        return errors;
+    }
+    errors.extend(mistakes(resource, own).iter().map(|why| FieldError::invalid("metadata.name", &json!(own), why)));
+    errors
+}
+
+/// What is wrong with a name.
+fn mistakes(resource: &Resource, name: &str) -> Vec<String> {
+    if !resource.custom && PATH_NAMES.contains(&resource.kind.as_str()) {
+        let wrong = ["/", "%"].into_iter().filter(|part| name.contains(part));
+        let mut errors: Vec<String> = wrong.map(|part| format!("may not contain '{part}'")).collect();
+        if matches!(name, "." | "..") {
+            errors.push(format!("may not be '{name}'"));
+        }
+        return errors;
+    }
+    let (max, rule, holds) = match (resource.custom, resource.kind.as_str()) {
+        (false, "Namespace") => {
+            if name.contains('.') {
+                return vec!["must not contain dots".to_owned()];
+            }
+            (63, LABEL, is_label(name))
+        }
+        (false, "StatefulSet") => (63, LABEL, is_label(name)),
+        (false, "Service") => {
+            (63, LABEL_1035, is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase()))
+        }
+        _ => (253, SUBDOMAIN, name.split('.').all(is_label)),
+    };
+    let mut errors = Vec::new();
+    if name.len() > max {
+        errors.push(format!("must be no more than {max} characters"));
+    }
+    if !holds {
+        errors.push(rule.to_owned());
+    }
+    errors
+}
+
+pub(super) fn is_label(text: &str) -> bool {
+    let inner = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
+    !text.is_empty() && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}

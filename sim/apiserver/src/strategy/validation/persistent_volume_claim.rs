@@ -1,0 +1,87 @@
+//! The rules of claims of storage.
+
+use serde_json::{Value, json};
+
+use super::struct_diff::{difference, structure};
+use crate::object::field_error::FieldError;
+use crate::object::fields::{list, text};
+use sindri_cel::Quantity;
+
+const IMMUTABLE: &str =
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+
+pub(super) fn validate(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if list(object, "/spec/accessModes").is_empty() {
+        errors.push(FieldError::required("spec.accessModes", "at least 1 access mode is required"));
+    }
+    if object.pointer("/spec/resources/requests/storage").is_none() {
+        errors.push(FieldError::required("spec.resources[storage]", ""));
+    }
+    errors
+}
+
+pub(super) fn validate_change(live: &Value, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (known, asked) = (fixed(live, live, object), fixed(object, live, object));
+    if known != asked {
+        let shown = difference(&structure(&as_go(&known)), &structure(&as_go(&asked)));
+        errors.push(FieldError::forbidden("spec", &format!("{IMMUTABLE}\n{shown}")));
+    }
+    let size = |claim: &Value, place: &str| Quantity::parse(text(claim, place));
+    let zero = || Quantity::parse("0");
+    let place = "/spec/resources/requests/storage";
+    let (before, now) = (size(live, place).or_else(zero), size(object, place).or_else(zero));
+    let capacity = size(live, "/status/capacity/storage").or_else(zero);
+    if now < before && now <= capacity {
+        let why = "field can not be less than status.capacity";
+        errors.push(FieldError::forbidden("spec.resources.requests.storage", why));
+    }
+    let mode = |claim: &Value| claim.pointer("/spec/volumeMode").cloned().unwrap_or_default();
+    if mode(live) != mode(object) {
+        errors.push(FieldError::invalid("volumeMode", &mode(object), "field is immutable"));
+    }
+    errors
+}
+
+/// What of a specification may not change between two states of a claim.
+fn fixed(claim: &Value, live: &Value, object: &Value) -> Value {
+    let mut spec = claim.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    let is_set = |claim: &Value, field: &str| claim["spec"].get(field).is_some_and(|value| !value.is_null());
+    for field in ["volumeName", "storageClassName"] {
+        // What was not said may be said once.
+        if !is_set(live, field) && is_set(object, field) {
+            spec.remove(field);
+        }
+    }
+    if text(object, "/status/phase") == "Bound" {
+        spec.remove("volumeAttributesClassName");
+        let requests = spec.get_mut("resources").and_then(|resources| resources.get_mut("requests"));
+        if let (Some(requests), Some(known)) = (requests, live.pointer("/spec/resources/requests/storage")) {
+            requests["storage"] = known.clone();
+        }
+    }
+    Value::Object(spec)
+}
+
+/// A specification with every field of Go's structure, in its order.
+fn as_go(spec: &Value) -> Vec<(&'static str, Value)> {
+    let part = |value: &Value, name: &str| value.get(name).cloned().unwrap_or_default();
+    let reference = |value: Value, names: &[(&str, &str)]| match value {
+        Value::Object(_) => names.iter().map(|(go, name)| ((*go).to_owned(), part(&value, name))).collect(),
+        _ => Value::Null,
+    };
+    let resources = part(spec, "resources");
+    let source = [("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"), ("Namespace", "namespace")];
+    vec![
+        ("AccessModes", part(spec, "accessModes")),
+        ("Selector", part(spec, "selector")),
+        ("Resources", json!({"Limits": part(&resources, "limits"), "Requests": part(&resources, "requests")})),
+        ("VolumeName", json!(text(spec, "/volumeName"))),
+        ("StorageClassName", part(spec, "storageClassName")),
+        ("VolumeMode", part(spec, "volumeMode")),
+        ("DataSource", reference(part(spec, "dataSource"), &source[..3])),
+        ("DataSourceRef", reference(part(spec, "dataSourceRef"), &source)),
+        ("VolumeAttributesClassName", part(spec, "volumeAttributesClassName")),
+    ]
+}
