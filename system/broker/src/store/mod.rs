@@ -6,27 +6,17 @@
 //!
 //! There are two stores, SQLite and PostgreSQL. The verbs are written once (`sql/`), over transactions of either.
 
+mod operations;
 mod postgres;
+mod records;
 mod sql;
 mod sqlite;
-mod types;
-mod verbs;
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-
+pub use operations::Store;
 pub use postgres::{PostgresError, PostgresStore, Submitter};
-pub use sqlite::{Gate, OpenError, SqliteStore, Worker};
-pub use types::{
+pub use records::{
     AgentReport, AuditFilter, Change, Claim, Claimed, ClaimedDelivery, DeliveryFilter, DesiredObject, DesiredSet, Era,
     FleetEntry, Heartbeat, KeyHolder, KeyRecord, NewRevision, NewestRevision, News, NextStep, Noun, Page,
-    RevisionRecord, SealedParts, Settlement, StackReports, Stamp, StoreError, WebhookRecord, Whose,
+    RevisionRecord, SealedParts, Settlement, StackReports, Stamp, StoreError, Stored, Watcher, WebhookRecord, Whose,
 };
-pub use verbs::Store;
-
-/// The result of a call to a store, later.
-pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
-
-/// Told of each change that a store has committed for its own broker, before the call that made it returns.
-pub type Watcher = Arc<dyn Fn(&[Change]) + Send + Sync>;
+pub use sqlite::{Gate, OpenError, SqliteStore, Worker};

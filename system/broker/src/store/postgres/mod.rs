@@ -27,9 +27,9 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use self::listener::Listener;
 use self::session::PostgresSession;
 pub use self::submitter::Submitter;
+use super::records::{Change, StoreError, Stored, Watcher};
 use super::sql::database::{Database, Deed, Sql, Weight};
-use super::sql::submissions::{Submission, Waiting};
-use super::{Change, StoreError, Stored, Watcher};
+use super::sql::stacks::submissions::{Submission, Waiting};
 use crate::trust::system_trust;
 
 /// Submissions that wait.

@@ -15,8 +15,8 @@ use tokio_postgres::Statement;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::failed;
-use crate::store::sql::session::{Question, Row, Session, Value, around_rows};
-use crate::store::{Change, StoreError, Stored};
+use crate::store::records::{Change, StoreError, Stored};
+use crate::store::sql::shared::session::{Question, Row, Session, Value, around_rows};
 
 /// Who listens hears that something changed; what it is they read.
 pub(super) const CHANNEL: &str = "sindri_changes";

@@ -8,8 +8,8 @@ use deadpool_postgres::Pool;
 use tokio::sync::mpsc;
 
 use super::transact;
-use crate::store::Watcher;
-use crate::store::sql::submissions::{Waiting, answer, append_all};
+use crate::store::records::Watcher;
+use crate::store::sql::stacks::submissions::{Waiting, answer, append_all};
 
 /// The most submissions that share a transaction.
 const BATCH_MAX: usize = 64;

@@ -2,9 +2,9 @@
 
 use sindri_model::wire::DeploymentObject;
 
-use super::session::Session;
-use super::submissions::Submission;
-use crate::store::{Stored, Watcher};
+use super::shared::session::Session;
+use super::stacks::submissions::Submission;
+use crate::store::records::{Stored, Watcher};
 
 /// A verb with its arguments, to be carried out in a transaction.
 pub(crate) type Deed<T> = Box<dyn for<'s> FnOnce(&'s mut dyn Session) -> Stored<'s, T> + Send>;

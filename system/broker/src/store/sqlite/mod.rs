@@ -24,9 +24,9 @@ use tokio::time::{sleep, timeout};
 
 pub use self::worker::Worker;
 use self::worker::{Job, Task, carry_out};
+use super::records::{Change, StoreError, Stored, Watcher};
 use super::sql::database::{Database, Deed, Sql, Weight};
-use super::sql::submissions::{Submission, Waiting, append};
-use super::{Change, StoreError, Stored, Watcher};
+use super::sql::stacks::submissions::{Submission, Waiting, append};
 
 /// More statements than there are in this crate.
 const STATEMENTS_CACHED: usize = 256;

@@ -4,8 +4,8 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, Statement, ToSql};
 
 use super::worker::Stopped;
-use crate::store::sql::session::{Question, Row, Session, Value, around_rows};
-use crate::store::{Change, StoreError, Stored};
+use crate::store::records::{Change, StoreError, Stored};
+use crate::store::sql::shared::session::{Question, Row, Session, Value, around_rows};
 
 pub(super) struct SqliteSession<'c> {
     /// Held alone: a connection may be used by one thread at a time.

@@ -11,9 +11,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::session::SqliteSession;
 use super::tell;
+use crate::store::records::{Change, StoreError, Watcher};
 use crate::store::sql::database::Deed;
-use crate::store::sql::submissions::{Outcome, Waiting, answer, append_all};
-use crate::store::{Change, StoreError, Watcher};
+use crate::store::sql::stacks::submissions::{Outcome, Waiting, answer, append_all};
 
 /// The most verbs that share a transaction.
 const BATCH_MAX: usize = 64;

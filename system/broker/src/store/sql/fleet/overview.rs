@@ -1,0 +1,71 @@
+//! How every agent is doing. An agent that was deleted stays in view while it owes the removal of something.
+
+use sindri_model::AgentId;
+
+use crate::store::records::{FleetEntry, KeyHolder, Noun, Page, StoreError, Whose};
+use crate::store::sql::fleet::agents;
+use crate::store::sql::shared::lookup::found;
+use crate::store::sql::shared::session::{Row, Session, all, one, values};
+use crate::store::sql::tables::keys;
+
+/// A query over agents that goes on as given.
+macro_rules! entries {
+    ($rest:literal) => {
+        concat!(
+            agents::columns!(""),
+            ", (SELECT max(created_at) FROM events WHERE events.agent_id = agents.id),
+               (SELECT count(*) FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
+                WHERE assignments.agent_id = agents.id
+                  AND (agents.deleted_at IS NULL OR received = 1) AND confirmed = 0
+                  AND (removal IS NOT NULL OR wanted = 0
+                       OR (wanted = 1 AND newest IS NOT NULL AND newest_is_marker = 0
+                           AND NOT (reported IS NOT NULL AND reported = newest AND succeeded = 1)))),
+               (SELECT count(*) FROM health JOIN revisions ON revisions.id = health.revision_id
+                  JOIN stacks ON stacks.newest = revisions.sequence
+                WHERE health.agent_id = agents.id AND health.status = 'degraded'),
+               (SELECT count(*) FROM health JOIN revisions ON revisions.id = health.revision_id
+                  JOIN stacks ON stacks.newest = revisions.sequence
+                WHERE health.agent_id = agents.id AND health.status = 'failing')
+             FROM agents ",
+            $rest
+        )
+    };
+}
+
+pub(crate) async fn list(session: &mut dyn Session, whose: Whose, page: Page) -> Result<Vec<FleetEntry>, StoreError> {
+    let (agent, generator) = match whose {
+        Whose::All => (None, None),
+        Whose::Generator(generator) => (None, Some(generator)),
+        Whose::Key(key) => match keys::holder_of(session, key).await? {
+            Some(KeyHolder::Admin) => (None, None),
+            Some(KeyHolder::Agent(agent)) => (Some(agent), None),
+            Some(KeyHolder::Generator(generator)) => (None, Some(generator)),
+            None => return Ok(Vec::new()),
+        },
+    };
+    let sql = entries!(
+        "WHERE (deleted_at IS NULL OR EXISTS (
+            SELECT 1 FROM assignments WHERE assignments.agent_id = agents.id AND received = 1 AND confirmed = 0))
+          AND (CAST(?1 AS TEXT) IS NULL OR agents.id = ?1)
+          AND (CAST(?2 AS TEXT) IS NULL OR EXISTS (
+            SELECT 1 FROM registrations WHERE registrations.agent_id = agents.id AND generator_id = ?2))
+          AND (CAST(?3 AS TEXT) IS NULL OR (agents.name, agents.cluster_name, agents.id) > (
+            SELECT a.name, a.cluster_name, a.id FROM agents a WHERE a.id = ?3))
+         ORDER BY agents.name, agents.cluster_name, agents.id LIMIT ?4"
+    );
+    all(session, sql, values![agent, generator, page.after, page.limit], read).await
+}
+
+pub(crate) async fn get(session: &mut dyn Session, agent: AgentId) -> Result<FleetEntry, StoreError> {
+    found(one(session, entries!("WHERE agents.id = ?1"), values![agent], read).await?, Noun::Agent, agent)
+}
+
+fn read(row: &mut Row) -> Result<FleetEntry, StoreError> {
+    Ok(FleetEntry {
+        agent: agents::read(row)?,
+        last_event_at: row.take()?,
+        pending: row.take()?,
+        degraded: row.take()?,
+        failing: row.take()?,
+    })
+}

@@ -1,0 +1,7 @@
+//! What agents report about their stacks, and the approvals that they request.
+
+pub(crate) mod approvals;
+pub(crate) mod events;
+pub(crate) mod health;
+pub(crate) mod outcomes;
+pub(crate) mod status;

@@ -1,0 +1,54 @@
+//! What an agent last said about each thing that is wanted of it, without its history.
+
+use sindri_model::AgentId;
+use sindri_model::wire::AgentEvent;
+
+use crate::store::records::StoreError;
+use crate::store::sql::fleet::agents;
+use crate::store::sql::reports::events::{columns, read};
+use crate::store::sql::shared::session::{Session, all, values};
+
+/// The newest event of each revision is found in an index, however many there are: one that is ordered by the same sum.
+const OUTCOMES: &str = columns!(
+    "WHERE position IN (
+       SELECT (SELECT said.position FROM events said WHERE said.agent_id = ?1 AND said.revision_id = revisions.id
+               ORDER BY said.position + 0 DESC LIMIT 1)
+       FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
+         JOIN revisions ON revisions.sequence = stacks.newest
+       WHERE assignments.agent_id = ?1 AND wanted = 1 AND newest_is_marker = 0
+       UNION ALL
+       SELECT (SELECT said.position FROM events said WHERE said.agent_id = ?1 AND said.revision_id = revisions.id
+               ORDER BY said.position + 0 DESC LIMIT 1)
+       FROM assignments JOIN revisions ON revisions.sequence = assignments.removal
+       WHERE assignments.agent_id = ?1 AND removal IS NOT NULL AND confirmed = 0)
+     ORDER BY position"
+);
+
+/// Oldest first; what it has said nothing about is left out.
+pub(crate) async fn of_agent(session: &mut dyn Session, agent: AgentId) -> Result<Vec<AgentEvent>, StoreError> {
+    agents::require(session, agent).await?;
+    all(session, OUTCOMES, values![agent], read).await
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::OUTCOMES;
+    use crate::store::SqliteStore;
+
+    #[test]
+    fn the_history_of_events_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sindri.db").display().to_string();
+        drop(SqliteStore::open(&path, None).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {OUTCOMES}")).unwrap();
+        let steps = explain.query_map(["x"], |row| row.get::<_, String>(3)).unwrap();
+        let steps: Vec<String> = steps.map(Result::unwrap).collect();
+        assert!(steps.iter().any(|step| step.contains("events_by_revision")), "{steps:#?}");
+        assert!(!steps.iter().any(|step| step.starts_with("SCAN")), "{steps:#?}");
+        let sorts = steps.iter().filter(|step| step.contains("TEMP B-TREE")).count();
+        assert!(sorts <= 1, "only the result is sorted, never a history: {steps:#?}");
+    }
+}

@@ -1,0 +1,122 @@
+//! Who did what: written in the transaction that does it.
+
+use serde_json::Value as Json;
+use sindri_model::AuditId;
+use sindri_model::wire::AuditLog;
+
+use crate::store::records::{AuditFilter, KeyHolder, Stamp, StoreError};
+use crate::store::sql::shared::session::{Row, Session, Value, all, change_each, json_text, one, only, row, values};
+
+/// A query over the entries that match a filter's first eight values.
+macro_rules! matching {
+    ($select:literal, $rest:literal) => {
+        concat!(
+            $select,
+            " FROM audit
+              WHERE (CAST(?1 AS TEXT) IS NULL OR actor_type = ?1)
+                AND (CAST(?2 AS TEXT) IS NULL OR actor_id = ?2)
+                AND (CAST(?3 AS TEXT) IS NULL OR action = ?3)
+                AND (CAST(?4 AS TEXT) IS NULL OR substr(action, 1, length(CAST(?4 AS TEXT))) = ?4)
+                AND (CAST(?5 AS TEXT) IS NULL OR resource_type = ?5)
+                AND (CAST(?6 AS TEXT) IS NULL OR resource_id = ?6)
+                AND (CAST(?7 AS BIGINT) IS NULL OR at >= ?7)
+                AND (CAST(?8 AS BIGINT) IS NULL OR at <= ?8) ",
+            $rest
+        )
+    };
+}
+
+/// Something that somebody did.
+pub(crate) struct Entry<'a> {
+    pub stamp: &'a Stamp,
+    pub action: &'a str,
+    pub resource_type: &'a str,
+    pub resource: Option<String>,
+    pub details: Option<Json>,
+}
+
+pub(crate) async fn record(
+    session: &mut dyn Session,
+    stamp: &Stamp,
+    action: &str,
+    resource_type: &str,
+    resource: Option<String>,
+    details: Option<Json>,
+) -> Result<(), StoreError> {
+    record_all(session, vec![Entry { stamp, action, resource_type, resource, details }]).await
+}
+
+pub(crate) async fn record_all(session: &mut dyn Session, entries: Vec<Entry<'_>>) -> Result<(), StoreError> {
+    let sql = "WITH batch (id, at, actor_type, actor_id, action, resource_type, resource_id, details, ip_address,
+                 user_agent) AS ({TEXT, BIGINT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT})
+               INSERT INTO audit (id, at, actor_type, actor_id, action, resource_type, resource_id, details,
+                 ip_address, user_agent) SELECT * FROM batch";
+    change_each(session, sql, entries.into_iter().map(row_of).collect()).await
+}
+
+fn row_of(entry: Entry<'_>) -> Vec<Value> {
+    let Entry { stamp, action, resource_type, resource, details } = entry;
+    let (actor_type, actor) = match stamp.actor {
+        None => ("system", None),
+        Some(KeyHolder::Admin) => ("admin", None),
+        Some(KeyHolder::Agent(agent)) => ("agent", Some(agent.to_string())),
+        Some(KeyHolder::Generator(generator)) => ("generator", Some(generator.to_string())),
+    };
+    row![
+        AuditId::mint_at(stamp.at, &stamp.entropy),
+        stamp.at,
+        actor_type,
+        actor,
+        action,
+        resource_type,
+        resource,
+        details.map(|details| json_text(&details)),
+        stamp.peer.map(|peer| peer.to_string()),
+        stamp.user_agent.as_deref(),
+    ]
+}
+
+pub(crate) async fn list(session: &mut dyn Session, filter: AuditFilter) -> Result<(Vec<AuditLog>, i64), StoreError> {
+    // `a*` matches every action that begins with a.
+    let (action, prefix) = match filter.action.as_deref().map(|action| action.strip_suffix('*')) {
+        Some(Some(prefix)) => (None, Some(prefix.to_owned())),
+        Some(None) => (filter.action.clone(), None),
+        None => (None, None),
+    };
+    let mut values = values![
+        filter.actor_type,
+        filter.actor_id,
+        action,
+        prefix,
+        filter.resource_type,
+        filter.resource_id,
+        filter.from,
+        filter.to,
+    ]
+    .to_vec();
+    let total = one(session, matching!("SELECT count(*)", ""), &values, only).await?.unwrap_or(0);
+    values.extend_from_slice(values![filter.limit, filter.offset, filter.after]);
+    let sql = matching!(
+        "SELECT id, at, actor_type, actor_id, action, resource_type, resource_id, details, ip_address, user_agent",
+        "AND (CAST(?11 AS TEXT) IS NULL OR position < (SELECT position FROM audit WHERE id = ?11))
+         ORDER BY position DESC LIMIT ?9 OFFSET ?10"
+    );
+    Ok((all(session, sql, &values, read).await?, total))
+}
+
+fn read(row: &mut Row) -> Result<AuditLog, StoreError> {
+    let (id, at) = (row.take()?, row.take()?);
+    Ok(AuditLog {
+        id,
+        timestamp: at,
+        actor_type: row.take()?,
+        actor_id: row.take()?,
+        action: row.take()?,
+        resource_type: row.take()?,
+        resource_id: row.take()?,
+        details: row.json_or_none()?,
+        ip_address: row.take()?,
+        user_agent: row.take()?,
+        created_at: at,
+    })
+}

@@ -1,0 +1,4 @@
+//! Reads and writes of single tables, without consequences for other tables.
+
+pub(crate) mod keys;
+pub(crate) mod revisions;

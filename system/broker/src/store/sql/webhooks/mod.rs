@@ -1,0 +1,4 @@
+//! Webhook subscriptions and the delivery of their messages.
+
+pub(crate) mod deliveries;
+pub(crate) mod subscriptions;
