@@ -1,5 +1,5 @@
-//! Makes the data that the server is built on from what was recorded of a real one: its types without their prose, and
-//! its discovery documents.
+//! Generates the server's data from recordings of a real one: its types without descriptions, its discovery documents and
+//! the columns of its tables.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 use serde_json::{Map, Value, json};
 
-/// Where the record is, from this crate.
-const RECORD: &str = "../../fixtures/kubernetes/1.35";
-/// What of a schema the server uses.
+/// Directory of the recordings, relative to this crate.
+const RECORDINGS: &str = "../../fixtures/kubernetes/1.35";
+/// Fields of a schema that the server uses.
 const USED: [&str; 18] = [
     "additionalProperties",
     "default",
@@ -35,29 +35,29 @@ const USED: [&str; 18] = [
 const REFERENCE: &str = "#/components/schemas/";
 
 fn main() {
-    println!("cargo::rerun-if-changed={RECORD}/openapi");
-    println!("cargo::rerun-if-changed={RECORD}/discovery");
-    println!("cargo::rerun-if-changed={RECORD}/version.json");
-    println!("cargo::rerun-if-changed={RECORD}/exchanges/tables.json");
-    let record = Path::new(RECORD);
-    write("types.json", &Value::Object(types(&record.join("openapi/v3")).into_iter().collect()));
-    let document = |name: &str| read(&record.join("discovery").join(name));
+    println!("cargo::rerun-if-changed={RECORDINGS}/openapi");
+    println!("cargo::rerun-if-changed={RECORDINGS}/discovery");
+    println!("cargo::rerun-if-changed={RECORDINGS}/version.json");
+    println!("cargo::rerun-if-changed={RECORDINGS}/exchanges/tables.json");
+    let recordings = Path::new(RECORDINGS);
+    write("types.json", &Value::Object(read_types(&recordings.join("openapi/v3")).into_iter().collect()));
+    let document = |name: &str| read(&recordings.join("discovery").join(name));
     let discovery = json!({
         "core": document("aggregated-api.json"), "groups": document("aggregated-apis.json"),
-        "classic": document("classic.json"), "version": read(&record.join("version.json")),
+        "classic": document("classic.json"), "version": read(&recordings.join("version.json")),
     });
     write("discovery.json", &discovery);
-    write("columns.json", &columns(record));
-    write_text("documents.rs", &documents(&record.join("openapi/v3")));
+    write("columns.json", &table_columns(recordings));
+    write_text("documents.rs", &document_table(&recordings.join("openapi/v3")));
 }
 
-/// A table of the recorded OpenAPI documents, by the names of their files, as they are.
-fn documents(directory: &Path) -> String {
+/// Returns the source code of a table of the recorded OpenAPI documents by file name.
+fn document_table(directory: &Path) -> String {
     let mut rows = Vec::new();
     for entry in std::fs::read_dir(directory).expect("recorded schemas") {
         let file = entry.expect("readable").file_name().into_string().expect("a plain name");
         if let Some(name) = file.strip_suffix(".json.gz") {
-            let path = format!("/{RECORD}/openapi/v3/{file}");
+            let path = format!("/{RECORDINGS}/openapi/v3/{file}");
             rows.push(format!("({name:?}, include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {path:?}))),\n"));
         }
     }
@@ -65,13 +65,13 @@ fn documents(directory: &Path) -> String {
     format!("static DOCUMENTS: &[(&str, &[u8])] = &[\n{}];\n", rows.concat())
 }
 
-/// The columns of tables, by group and resource, from the exchange that is about them.
-fn columns(record: &Path) -> Value {
-    let exchange = read(&record.join("exchanges/tables.json"));
+/// Returns the table columns by group and resource, from the recorded exchange about tables.
+fn table_columns(recordings: &Path) -> Value {
+    let exchange = read(&recordings.join("exchanges/tables.json"));
     let mut columns = Map::new();
     for step in exchange["steps"].as_array().into_iter().flatten() {
         let body = &step["response"]["body"];
-        let found = body.get("columnDefinitions").or_else(|| body.get("/columnDefinitions"));
+        let definitions = body.get("columnDefinitions").or_else(|| body.get("/columnDefinitions"));
         let path = step["request"]["path"].as_str().unwrap_or_default().split('?').next().unwrap_or_default();
         let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         let (group, rest) = match parts.as_slice() {
@@ -84,14 +84,14 @@ fn columns(record: &Path) -> Value {
             [plural, ..] => plural,
             [] => continue,
         };
-        if let Some(found) = found.filter(|found| found.is_array()) {
-            columns.entry(format!("{group}/{plural}")).or_insert_with(|| found.clone());
+        if let Some(definitions) = definitions.filter(|definitions| definitions.is_array()) {
+            columns.entry(format!("{group}/{plural}")).or_insert_with(|| definitions.clone());
         }
     }
     Value::Object(columns)
 }
 
-fn types(directory: &Path) -> BTreeMap<String, Value> {
+fn read_types(directory: &Path) -> BTreeMap<String, Value> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(directory).expect("recorded schemas").map(|entry| entry.expect("readable").path()).collect();
     files.sort();
@@ -104,12 +104,12 @@ fn types(directory: &Path) -> BTreeMap<String, Value> {
     types
 }
 
-/// A schema without its prose, and with its references by name.
+/// Removes the unused fields of a schema, and replaces references by type names.
 fn compact(schema: &Value) -> Value {
     let Value::Object(fields) = schema else { return schema.clone() };
     let mut kept = Map::new();
-    let referred = fields.get("$ref").or_else(|| fields.get("allOf")?.get(0)?.get("$ref"));
-    if let Some(name) = referred.and_then(Value::as_str).and_then(|name| name.strip_prefix(REFERENCE)) {
+    let reference = fields.get("$ref").or_else(|| fields.get("allOf")?.get(0)?.get("$ref"));
+    if let Some(name) = reference.and_then(Value::as_str).and_then(|name| name.strip_prefix(REFERENCE)) {
         kept.insert("$ref".to_owned(), json!(name));
     }
     for (key, value) in fields.iter().filter(|(key, _)| USED.contains(&key.as_str())) {

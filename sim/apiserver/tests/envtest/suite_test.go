@@ -1,5 +1,5 @@
-// A suite as people write them for a real API server: it starts controller-runtime's test environment, which finds its
-// programs in TEST_ASSET_KUBE_APISERVER and TEST_ASSET_ETCD, and runs a controller against it.
+// A typical suite for a real API server: it starts controller-runtime's test environment, which finds its
+// binaries in TEST_ASSET_KUBE_APISERVER and TEST_ASSET_ETCD, and runs a controller against it.
 package suite
 
 import (
@@ -21,27 +21,27 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// copier writes the number of keys of a ConfigMap into a label of it.
-type copier struct{ client.Client }
+// labeller sets the label `seen` on every ConfigMap.
+type labeller struct{ client.Client }
 
-func (c *copier) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var found corev1.ConfigMap
-	if err := c.Get(ctx, request.NamespacedName, &found); err != nil {
+func (l *labeller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var configMap corev1.ConfigMap
+	if err := l.Get(ctx, request.NamespacedName, &configMap); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if found.Labels["seen"] == "yes" {
+	if configMap.Labels["seen"] == "yes" {
 		return ctrl.Result{}, nil
 	}
-	base := found.DeepCopy()
-	if found.Labels == nil {
-		found.Labels = map[string]string{}
+	base := configMap.DeepCopy()
+	if configMap.Labels == nil {
+		configMap.Labels = map[string]string{}
 	}
-	found.Labels["seen"] = "yes"
-	return ctrl.Result{}, c.Patch(ctx, &found, client.MergeFrom(base))
+	configMap.Labels["seen"] = "yes"
+	return ctrl.Result{}, l.Patch(ctx, &configMap, client.MergeFrom(base))
 }
 
 func TestAControllerRunsAgainstTheEnvironment(t *testing.T) {
-	environment := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{gadgets()}}
+	environment := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{gadgetCRD()}}
 	config, err := environment.Start()
 	if err != nil {
 		t.Fatalf("the environment does not start: %v", err)
@@ -57,7 +57,7 @@ func TestAControllerRunsAgainstTheEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ctrl.NewControllerManagedBy(manager).For(&corev1.ConfigMap{}).Complete(&copier{manager.GetClient()}); err != nil {
+	if err := ctrl.NewControllerManagedBy(manager).For(&corev1.ConfigMap{}).Complete(&labeller{manager.GetClient()}); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -69,12 +69,12 @@ func TestAControllerRunsAgainstTheEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	typedKinds(ctx, t, direct)
-	customKinds(ctx, t, direct)
-	users(ctx, t, environment)
+	testBuiltInKinds(ctx, t, direct)
+	testCustomResources(ctx, t, direct)
+	testUsers(ctx, t, environment)
 }
 
-func typedKinds(ctx context.Context, t *testing.T, direct client.Client) {
+func testBuiltInKinds(ctx context.Context, t *testing.T, direct client.Client) {
 	settings := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "settings", Namespace: "default"},
 		Data:       map[string]string{"colour": "blue"},
@@ -83,7 +83,7 @@ func typedKinds(ctx context.Context, t *testing.T, direct client.Client) {
 		t.Fatalf("create: %v", err)
 	}
 	if settings.UID == "" {
-		t.Fatal("what was created has no identity")
+		t.Fatal("the created object has no UID")
 	}
 	eventually(ctx, t, "the controller labels it", func() bool {
 		return direct.Get(ctx, client.ObjectKeyFromObject(settings), settings) == nil && settings.Labels["seen"] == "yes"
@@ -138,11 +138,11 @@ func typedKinds(ctx context.Context, t *testing.T, direct client.Client) {
 		t.Fatalf("delete: %v", err)
 	}
 	if err := direct.Get(ctx, client.ObjectKeyFromObject(web), web); !apierrors.IsNotFound(err) {
-		t.Fatalf("it is still there: %v", err)
+		t.Fatalf("the deleted deployment still exists: %v", err)
 	}
 }
 
-func customKinds(ctx context.Context, t *testing.T, direct client.Client) {
+func testCustomResources(ctx context.Context, t *testing.T, direct client.Client) {
 	gadget := &unstructured.Unstructured{}
 	gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Gadget"})
 	gadget.SetName("wheel")
@@ -164,7 +164,7 @@ func customKinds(ctx context.Context, t *testing.T, direct client.Client) {
 	}
 }
 
-func users(ctx context.Context, t *testing.T, environment *envtest.Environment) {
+func testUsers(ctx context.Context, t *testing.T, environment *envtest.Environment) {
 	guest, err := environment.AddUser(envtest.User{Name: "guest", Groups: []string{"guests"}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -178,15 +178,15 @@ func users(ctx context.Context, t *testing.T, environment *envtest.Environment) 
 	}
 }
 
-func eventually(ctx context.Context, t *testing.T, what string, holds func() bool) {
+func eventually(ctx context.Context, t *testing.T, description string, holds func() bool) {
 	t.Helper()
-	look := func(context.Context) (bool, error) { return holds(), nil }
-	if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 20*time.Second, true, look); err != nil {
-		t.Fatalf("%s: %v", what, err)
+	poll := func(context.Context) (bool, error) { return holds(), nil }
+	if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 20*time.Second, true, poll); err != nil {
+		t.Fatalf("%s: %v", description, err)
 	}
 }
 
-func gadgets() *apiextensionsv1.CustomResourceDefinition {
+func gadgetCRD() *apiextensionsv1.CustomResourceDefinition {
 	size := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
 		"size": {Type: "integer"},
 	}}

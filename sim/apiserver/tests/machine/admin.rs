@@ -1,18 +1,18 @@
-//! The administrator's endpoint: faults, time, and what becomes of pods.
+//! The administrator's endpoints: fault rules, time, and pod outcomes.
 
 use serde_json::Value;
 
 use crate::kubectl::Server;
 
 impl Server {
-    /// Asks with the administrator's token, as any program would.
-    fn ask(&self, method: &str, path: &str, body: &str) -> (String, Value) {
+    /// Sends a request with the administrator's token; returns the status code and the parsed body.
+    fn request(&self, method: &str, path: &str, body: &str) -> (String, Value) {
         let token = std::fs::read_to_string(self.home.path().join("certificates/token")).expect("a token");
-        self.ask_with(&token, method, path, body)
+        self.request_as(&token, method, path, body)
     }
 
-    /// How curl ended, and what it was sent.
-    fn ask_raw(&self, method: &str, path: &str) -> (Option<i32>, String) {
+    /// Returns the exit code of curl and its output.
+    fn request_raw(&self, method: &str, path: &str) -> (Option<i32>, String) {
         let token = std::fs::read_to_string(self.home.path().join("certificates/token")).expect("a token");
         let output = std::process::Command::new("curl")
             .args(["--silent", "--cacert"])
@@ -23,7 +23,7 @@ impl Server {
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    fn ask_with(&self, token: &str, method: &str, path: &str, body: &str) -> (String, Value) {
+    fn request_as(&self, token: &str, method: &str, path: &str, body: &str) -> (String, Value) {
         let authority = self.home.path().join("certificates/ca.crt");
         let output = std::process::Command::new("curl")
             .args(["--silent", "--cacert"])
@@ -39,64 +39,64 @@ impl Server {
 }
 
 #[test]
-fn a_fault_happens_as_often_as_it_was_ordered() {
+fn a_fault_occurs_as_often_as_its_rule_says() {
     let server = Server::start();
     let rule = r#"{"method":"GET","path":"/api/v1/namespaces","times":1,"fault":{"refuse":{"status":503,"retryAfterSeconds":1}}}"#;
-    assert_eq!(server.ask("POST", "/sindri/faults", rule).0, "200");
-    assert_eq!(server.ask("GET", "/api/v1/namespaces", "").0, "503");
-    assert_eq!(server.ask("GET", "/api/v1/namespaces", "").0, "200");
-    assert_eq!(server.ask("POST", "/sindri/faults", r#"{"fault":"cut"}"#).0, "200");
-    assert_eq!(server.ask("GET", "/version", "").0, "000", "the connection is cut");
-    let (_, left) = server.ask("DELETE", "/sindri/faults", "");
-    assert_eq!(left["rules"].as_array().map(Vec::len), Some(0));
-    assert_eq!(server.ask("GET", "/version", "").0, "200");
+    assert_eq!(server.request("POST", "/sindri/faults", rule).0, "200");
+    assert_eq!(server.request("GET", "/api/v1/namespaces", "").0, "503");
+    assert_eq!(server.request("GET", "/api/v1/namespaces", "").0, "200");
+    assert_eq!(server.request("POST", "/sindri/faults", r#"{"fault":"cut"}"#).0, "200");
+    assert_eq!(server.request("GET", "/version", "").0, "000", "the connection is cut");
+    let (_, remaining) = server.request("DELETE", "/sindri/faults", "");
+    assert_eq!(remaining["rules"].as_array().map(Vec::len), Some(0));
+    assert_eq!(server.request("GET", "/version", "").0, "200");
 }
 
 #[test]
-fn a_fault_is_about_a_verb_a_kind_or_one_object() {
+fn a_fault_rule_matches_a_verb_a_resource_or_one_object() {
     let server = Server::start();
     let object = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
     server.kubectl(&["apply", "-f", "-"], object);
     let rule =
         r#"{"verb":"get","resource":"configmaps","namespace":"default","name":"a","fault":{"refuse":{"status":503}}}"#;
-    assert_eq!(server.ask("POST", "/sindri/faults", rule).0, "200");
+    assert_eq!(server.request("POST", "/sindri/faults", rule).0, "200");
     let maps = "/api/v1/namespaces/default/configmaps";
-    assert_eq!(server.ask("GET", &format!("{maps}/a"), "").0, "503");
-    assert_eq!(server.ask("GET", maps, "").0, "200", "a list is no get");
-    assert_eq!(server.ask("GET", &format!("{maps}/kube-root-ca.crt"), "").0, "200", "another object");
-    assert_eq!(server.ask("GET", "/api/v1/namespaces/default/secrets/a", "").0, "404", "another kind");
-    server.ask("DELETE", "/sindri/faults", "");
+    assert_eq!(server.request("GET", &format!("{maps}/a"), "").0, "503");
+    assert_eq!(server.request("GET", maps, "").0, "200", "a list is not a get");
+    assert_eq!(server.request("GET", &format!("{maps}/kube-root-ca.crt"), "").0, "200", "another object");
+    assert_eq!(server.request("GET", "/api/v1/namespaces/default/secrets/a", "").0, "404", "another kind");
+    server.request("DELETE", "/sindri/faults", "");
     let rule = r#"{"resource":"deployments.apps","percent":50,"fault":{"refuse":{"status":503}}}"#;
-    assert_eq!(server.ask("POST", "/sindri/faults", rule).0, "200");
+    assert_eq!(server.request("POST", "/sindri/faults", rule).0, "200");
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
-    let refused = (0..40).filter(|_| server.ask("GET", deployments, "").0 == "503").count();
-    assert!((5..36).contains(&refused), "{refused} of 40, of which half is expected");
+    let refused = (0..40).filter(|_| server.request("GET", deployments, "").0 == "503").count();
+    assert!((5..36).contains(&refused), "{refused} of 40 were refused, about half is expected");
     for wrong in [r#"{"verb":"look"}"#, r#"{"percent":101}"#, r#"{"fault":{"breakStream":{"how":"slowly"}}}"#] {
-        assert_eq!(server.ask("POST", "/sindri/faults", wrong).0, "400", "{wrong}");
+        assert_eq!(server.request("POST", "/sindri/faults", wrong).0, "400", "{wrong}");
     }
 }
 
 #[test]
-fn a_watch_is_cut_in_its_stream() {
+fn a_watch_stream_is_cut() {
     let server = Server::start();
     let rule = r#"{"verb":"watch","times":1,"fault":{"breakStream":{"afterEvents":1,"how":"cut"}}}"#;
-    assert_eq!(server.ask("POST", "/sindri/faults", rule).0, "200");
-    // Of two objects that are there only one is shown, and then the connection breaks; the next watch is whole.
-    let watched = || server.ask_raw("GET", "/api/v1/namespaces?watch=true&timeoutSeconds=1");
-    let (code, events) = watched();
-    assert_eq!((code, events.lines().count()), (Some(18), 1), "curl tells a stream that is not complete: {events}");
-    let (code, events) = watched();
+    assert_eq!(server.request("POST", "/sindri/faults", rule).0, "200");
+    // The first watch sends only one of the existing objects before it breaks; the next watch is complete.
+    let watch = || server.request_raw("GET", "/api/v1/namespaces?watch=true&timeoutSeconds=1");
+    let (code, events) = watch();
+    assert_eq!((code, events.lines().count()), (Some(18), 1), "curl reports an incomplete stream: {events}");
+    let (code, events) = watch();
     assert_eq!(code, Some(0), "{events}");
     assert!(events.lines().count() > 1, "{events}");
 }
 
 #[test]
-fn time_stands_and_goes_on_as_it_is_told() {
+fn time_can_be_frozen_and_advanced() {
     let server = Server::start();
-    let now = |answer: &Value| answer["now"].as_str().expect("a time").to_owned();
-    let (_, frozen) = server.ask("POST", "/sindri/time", r#"{"freeze":true}"#);
-    let (_, still) = server.ask("GET", "/sindri/time", "");
-    assert_eq!(now(&frozen), now(&still));
+    let now = |response: &Value| response["now"].as_str().expect("a time").to_owned();
+    let (_, frozen) = server.request("POST", "/sindri/time", r#"{"freeze":true}"#);
+    let (_, unchanged) = server.request("GET", "/sindri/time", "");
+    assert_eq!(now(&frozen), now(&unchanged));
     let cron = "
 apiVersion: batch/v1
 kind: CronJob
@@ -108,35 +108,35 @@ spec:
 ";
     server.kubectl(&["apply", "-f", "-"], cron);
     assert_eq!(server.kubectl(&["get", "jobs", "-o", "name"], ""), "");
-    assert_eq!(server.ask("POST", "/sindri/time", r#"{"advanceSeconds":7200}"#).0, "200");
+    assert_eq!(server.request("POST", "/sindri/time", r#"{"advanceSeconds":7200}"#).0, "200");
     let jobs = server.kubectl(&["get", "jobs"], "");
-    assert_eq!(jobs.matches("Complete").count(), 2, "two hours in a moment: {jobs}");
-    assert_eq!(server.ask("POST", "/sindri/time", r#"{"advanceSeconds":-1}"#).0, "400");
-    let (_, moved) = server.ask("POST", "/sindri/time", r#"{"freeze":false}"#);
-    assert_eq!(moved["frozen"], false);
-    assert!(now(&moved) > now(&still), "it goes on where it stood");
+    assert_eq!(jobs.matches("Complete").count(), 2, "two hours were skipped: {jobs}");
+    assert_eq!(server.request("POST", "/sindri/time", r#"{"advanceSeconds":-1}"#).0, "400");
+    let (_, resumed) = server.request("POST", "/sindri/time", r#"{"freeze":false}"#);
+    assert_eq!(resumed["frozen"], false);
+    assert!(now(&resumed) > now(&unchanged), "time continues from the frozen time");
 }
 
 #[test]
-fn pods_crash_when_they_are_told_to() {
+fn pods_crash_if_a_rule_says_so() {
     let server = Server::start();
     let rule = r#"{"image":"broken","fate":"crash-loop"}"#;
-    assert_eq!(server.ask("POST", "/sindri/pods", rule).0, "200");
+    assert_eq!(server.request("POST", "/sindri/pods", rule).0, "200");
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: sick}\nspec: {containers: [{name: main, image: broken}]}\n";
     server.kubectl(&["apply", "-f", "-"], pod);
-    assert_eq!(server.ask("POST", "/sindri/time", r#"{"advanceSeconds":60}"#).0, "200");
+    assert_eq!(server.request("POST", "/sindri/time", r#"{"advanceSeconds":60}"#).0, "200");
     let listed = server.kubectl(&["get", "pod", "sick"], "");
     assert!(listed.contains("CrashLoopBackOff"), "{listed}");
 }
 
 #[test]
-fn only_the_administrator_may_use_it_and_nonsense_is_refused() {
+fn only_the_administrator_has_access_and_malformed_requests_are_rejected() {
     let server = Server::start();
-    assert_eq!(server.ask_with("guess", "GET", "/sindri/faults", "").0, "401");
-    assert_eq!(server.ask_with("", "GET", "/sindri/faults", "").0, "403", "nobody in particular");
-    assert_eq!(server.ask_with("", "GET", "/api/v1/namespaces", "").0, "403");
-    assert_eq!(server.ask("POST", "/sindri/faults", "{").0, "400");
-    assert_eq!(server.ask("POST", "/sindri/faults", r#"{"fault":{"refuse":{"status":200}}}"#).0, "400");
-    assert_eq!(server.ask("POST", "/sindri/pods", r#"{"fate":"unknown"}"#).0, "400");
-    assert_eq!(server.ask("GET", "/sindri/elsewhere", "").0, "404");
+    assert_eq!(server.request_as("guess", "GET", "/sindri/faults", "").0, "401");
+    assert_eq!(server.request_as("", "GET", "/sindri/faults", "").0, "403", "an anonymous user");
+    assert_eq!(server.request_as("", "GET", "/api/v1/namespaces", "").0, "403");
+    assert_eq!(server.request("POST", "/sindri/faults", "{").0, "400");
+    assert_eq!(server.request("POST", "/sindri/faults", r#"{"fault":{"refuse":{"status":200}}}"#).0, "400");
+    assert_eq!(server.request("POST", "/sindri/pods", r#"{"fate":"unknown"}"#).0, "400");
+    assert_eq!(server.request("GET", "/sindri/elsewhere", "").0, "404");
 }

@@ -1,4 +1,4 @@
-//! Server-side apply through the front door.
+//! Server-side apply over the API.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn applying_creates_then_writes_nothing_then_updates() {
     let created = machine.apply(&target, &deployment("web"));
     assert_eq!(created.status, 201);
     assert_eq!(machine.journal(), ["Apply deployments/web"]);
-    machine.pass(60_000);
+    machine.advance(60_000);
     let again = machine.apply(&target, &deployment("web"));
     assert_eq!((again.status, &again.body), (200, &created.body));
     assert_eq!(machine.journal(), Vec::<String>::new());
@@ -19,18 +19,18 @@ fn applying_creates_then_writes_nothing_then_updates() {
     changed["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
     let updated = machine.apply(&target, &changed);
     assert_eq!((updated.status, &updated.body["metadata"]["generation"]), (200, &json!(2)));
-    assert_ne!(updated.version(), created.version());
+    assert_ne!(updated.resource_version(), created.resource_version());
     assert_eq!(machine.journal(), ["Apply deployments/web"]);
 }
 
 #[test]
-fn what_is_no_longer_declared_goes_and_what_others_set_stays() {
+fn apply_removes_fields_no_longer_declared_and_keeps_those_of_other_managers() {
     let mut machine = Machine::new();
     let target = format!("{CONFIG_MAPS}/a");
     machine.apply(&target, &config_map("a", &json!({"mine": "1", "old": "1"})));
     machine.patch(&target, MERGE, &json!({"data": {"theirs": "1"}}));
-    let answer = machine.apply(&target, &config_map("a", &json!({"mine": "1"})));
-    assert_eq!(answer.body["data"], json!({"mine": "1", "theirs": "1"}));
+    let response = machine.apply(&target, &config_map("a", &json!({"mine": "1"})));
+    assert_eq!(response.body["data"], json!({"mine": "1", "theirs": "1"}));
 }
 
 #[test]
@@ -55,13 +55,13 @@ fn conflicts_name_the_manager_and_the_field_and_force_wins() {
 }
 
 #[test]
-fn yaml_is_understood() {
+fn yaml_is_accepted() {
     let mut machine = Machine::new();
     let mut request =
         machine.request(http::Method::PATCH, &format!("{CONFIG_MAPS}/a?fieldManager=tester"), APPLY, &json!({}));
     request.body = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: v\n".into();
-    let answer = machine.send(&request);
-    assert_eq!((answer.status, &answer.body["data"]), (201, &json!({"k": "v"})));
+    let response = machine.send(&request);
+    assert_eq!((response.status, &response.body["data"]), (201, &json!({"k": "v"})));
     request.body = "apiVersion: [".into();
     assert_eq!(machine.send(&request).failure().0, 400);
     request.body = "a: 1".into();
@@ -84,9 +84,9 @@ fn a_uid_is_a_precondition() {
 }
 
 #[test]
-fn status_is_applied_to_its_own_endpoint() {
+fn status_is_applied_only_through_its_subresource() {
     let mut machine = Machine::new();
-    machine.define_gadgets();
+    machine.create_gadget_crd();
     let target = format!("{GADGETS}/g");
     let mut body = gadget("g", &json!({"size": 1}));
     body["status"] = json!({"ready": true});
@@ -96,13 +96,17 @@ fn status_is_applied_to_its_own_endpoint() {
     assert_eq!((status.status, &status.body["status"]), (200, &json!({"ready": true})));
     assert_eq!(status.body["metadata"]["generation"], 1);
     let managers = status.body["metadata"]["managedFields"].as_array().expect("managers").clone();
-    let own: Vec<_> = managers
+    let status_fields: Vec<_> = managers
         .iter()
         .filter(|entry| entry["subresource"] == "status")
         .map(|entry| entry["fieldsV1"].clone())
         .collect();
-    assert_eq!(own, [json!({"f:status": {"f:ready": {}}})]);
+    assert_eq!(status_fields, [json!({"f:status": {"f:ready": {}}})]);
     let write = machine.server.take_journal().pop().expect("a write");
     assert_eq!(write.subresource, "status");
-    assert_eq!(machine.apply(&target, &body).version(), status.version(), "the main endpoint leaves the status alone");
+    assert_eq!(
+        machine.apply(&target, &body).resource_version(),
+        status.resource_version(),
+        "the main endpoint ignores the status"
+    );
 }

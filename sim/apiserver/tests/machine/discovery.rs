@@ -1,4 +1,4 @@
-//! What the server says about itself.
+//! Discovery, health, version and OpenAPI endpoints.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn classic_discovery_lists_groups_and_resources() {
 }
 
 #[test]
-fn aggregated_discovery_has_a_tag() {
+fn aggregated_discovery_has_an_etag() {
     let mut machine = Machine::new();
     let mut request = machine.request(Method::GET, "/apis", "", &Value::Null);
     request.headers.accept = format!("{AGGREGATED},application/json");
@@ -33,9 +33,9 @@ fn aggregated_discovery_has_a_tag() {
     let body = first.body_json().expect("a document");
     assert_eq!(body["kind"], "APIGroupDiscoveryList");
     assert_eq!(body["items"][1]["versions"][0]["resources"][0]["scope"], "Namespaced");
-    first.header("etag").expect("a tag").clone_into(&mut request.headers.if_none_match);
+    first.header("etag").expect("an etag").clone_into(&mut request.headers.if_none_match);
     assert_eq!(machine.server.handle(machine.now, &request, None).status(), Some(304));
-    machine.define_gadgets();
+    machine.create_gadget_crd();
     let changed = machine.server.handle(machine.now, &request, None);
     assert_eq!(changed.status(), Some(200));
     assert!(changed.body_json().expect("a document").to_string().contains("gadgets"));
@@ -44,14 +44,14 @@ fn aggregated_discovery_has_a_tag() {
 #[test]
 fn custom_groups_prefer_stable_versions() {
     let mut machine = Machine::new();
-    machine.define_gadgets();
+    machine.create_gadget_crd();
     let group = machine.get("/apis/example.io").body;
     assert_eq!(group["preferredVersion"]["version"], "v1");
     assert_eq!(group["versions"][1]["version"], "v1beta1");
 }
 
 #[test]
-fn health_version_and_openapi_answer() {
+fn health_version_and_openapi_are_served() {
     let mut machine = Machine::new();
     for target in ["/healthz", "/readyz", "/livez"] {
         assert_eq!(machine.get(target).body, json!("ok"), "{target}");

@@ -1,4 +1,4 @@
-//! Failures, worded as the real server words them.
+//! Error responses with the messages of the real server.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::*;
 
 #[test]
-fn what_is_missing_is_not_found() {
+fn a_missing_object_is_not_found() {
     let mut machine = Machine::new();
     for (target, message) in [
         (format!("{CONFIG_MAPS}/x"), "configmaps \"x\" not found"),
@@ -20,16 +20,16 @@ fn what_is_missing_is_not_found() {
 }
 
 #[test]
-fn an_unknown_path_is_plain_text() {
+fn an_unknown_path_returns_plain_text() {
     let mut machine = Machine::new();
     for target in ["/apis/nowhere/v1/things", "/x"] {
-        let answer = machine.get(target);
-        assert_eq!((answer.status, &answer.body), (404, &json!("404 page not found\n")), "{target}");
+        let response = machine.get(target);
+        assert_eq!((response.status, &response.body), (404, &json!("404 page not found\n")), "{target}");
     }
 }
 
 #[test]
-fn an_unknown_resource_of_a_known_group_is_a_status() {
+fn an_unknown_resource_of_a_known_group_returns_a_status() {
     let mut machine = Machine::new();
     for target in ["/api/v1/namespaces/default/things", "/api/v1/configmaps/x", "/apis/apps/v2", "/api/v1//namespaces"]
     {
@@ -39,7 +39,7 @@ fn an_unknown_resource_of_a_known_group_is_a_status() {
 }
 
 #[test]
-fn a_second_create_already_exists() {
+fn creating_an_object_twice_already_exists() {
     let mut machine = Machine::new();
     assert_eq!(machine.post(CONFIG_MAPS, &config_map("a", &json!({}))).status, 201);
     let second = machine.post(CONFIG_MAPS, &config_map("a", &json!({})));
@@ -49,19 +49,19 @@ fn a_second_create_already_exists() {
 #[test]
 fn creating_in_a_missing_namespace_names_the_namespace() {
     let mut machine = Machine::new();
-    let answer = machine.post("/api/v1/namespaces/x/configmaps", &config_map("a", &json!({})));
-    assert_eq!(answer.failure(), (404, "NotFound", "namespaces \"x\" not found"));
+    let response = machine.post("/api/v1/namespaces/x/configmaps", &config_map("a", &json!({})));
+    assert_eq!(response.failure(), (404, "NotFound", "namespaces \"x\" not found"));
     let applied = machine.apply("/api/v1/namespaces/x/configmaps/a", &config_map("a", &json!({})));
-    assert_eq!(applied.failure(), answer.failure());
+    assert_eq!(applied.failure(), response.failure());
 }
 
-/// One row: where to post, what, and the status, the reason, a part of the message and the fields of the causes.
+/// One row: path and body of a POST, then the expected status code, reason, part of the message and fields of the causes.
 type Row = (&'static str, Value, u16, &'static str, &'static str, Vec<&'static str>);
 
 #[test]
-fn invalid_objects_are_refused_with_their_fields() {
+fn invalid_objects_are_rejected_with_the_fields_named() {
     let mut machine = Machine::new();
-    machine.define_gadgets();
+    machine.create_gadget_crd();
     let mut no_selector = deployment("web");
     no_selector["spec"]["selector"] = Value::Null;
     let mut other_labels = deployment("web");
@@ -69,7 +69,7 @@ fn invalid_objects_are_refused_with_their_fields() {
     let mut no_image = deployment("web");
     no_image["spec"]["template"]["spec"]["containers"] = json!([{"name": "main"}, {"image": "x"}]);
     let service = |spec: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec});
-    let mut wrong_name = gadget_definition();
+    let mut wrong_name = gadget_crd();
     wrong_name["metadata"]["name"] = json!("other.example.io");
     let services = "/api/v1/namespaces/default/services";
     let rows: Vec<Row> = vec![
@@ -146,7 +146,7 @@ fn invalid_objects_are_refused_with_their_fields() {
             vec!["spec.ports[0].port", "spec.ports[0].targetPort"],
         ),
         (
-            DEFINITIONS,
+            CRDS,
             wrong_name,
             422,
             "Invalid",
@@ -181,36 +181,36 @@ fn invalid_objects_are_refused_with_their_fields() {
     ];
     for (target, body, status, reason, message, fields) in rows {
         for target in [target.to_owned(), format!("{target}?dryRun=All")] {
-            let answer = machine.post(&target, &body);
-            assert_eq!((answer.status, answer.failure().1), (status, reason), "{body}: {}", answer.body);
-            assert!(answer.failure().2.contains(message), "{}", answer.body);
-            let causes = answer.body["details"]["causes"].as_array().cloned().unwrap_or_default();
-            let found: Vec<&str> = causes.iter().filter_map(|cause| cause["field"].as_str()).collect();
-            assert_eq!(found, fields, "{}", answer.body);
+            let response = machine.post(&target, &body);
+            assert_eq!((response.status, response.failure().1), (status, reason), "{body}: {}", response.body);
+            assert!(response.failure().2.contains(message), "{}", response.body);
+            let causes = response.body["details"]["causes"].as_array().cloned().unwrap_or_default();
+            let cause_fields: Vec<&str> = causes.iter().filter_map(|cause| cause["field"].as_str()).collect();
+            assert_eq!(cause_fields, fields, "{}", response.body);
         }
     }
     assert_eq!(machine.journal(), Vec::<String>::new());
 }
 
 #[test]
-fn a_declaration_of_the_wrong_type_is_an_unexpected_error() {
+fn applying_a_value_of_the_wrong_type_is_an_internal_error() {
     let mut machine = Machine::new();
-    let answer = machine.apply(&format!("{CONFIG_MAPS}/a"), &config_map("a", &json!({"x": 1})));
+    let response = machine.apply(&format!("{CONFIG_MAPS}/a"), &config_map("a", &json!({"x": 1})));
     let message = "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .data.x: expected string, got &value.valueUnstructured{Value:1}";
-    assert_eq!(answer.failure(), (500, "", message));
+    assert_eq!(response.failure(), (500, "", message));
 }
 
 #[test]
-fn bodies_are_checked_before_objects() {
+fn request_bodies_are_checked_before_objects() {
     let mut machine = Machine::new();
     let mut broken = machine.request(Method::POST, CONFIG_MAPS, "application/json", &json!({}));
     broken.body = "{".into();
-    let answer = machine.send(&broken);
-    assert_eq!(answer.failure().0, 400);
+    let response = machine.send(&broken);
+    assert_eq!(response.failure().0, 400);
     assert!(
-        answer.failure().2.starts_with("the object provided is unrecognized (must be of type ConfigMap)"),
+        response.failure().2.starts_with("the object provided is unrecognized (must be of type ConfigMap)"),
         "{}",
-        answer.body
+        response.body
     );
 
     let media = machine.request(Method::POST, CONFIG_MAPS, "text/plain", &config_map("a", &json!({})));
@@ -233,13 +233,13 @@ fn bodies_are_checked_before_objects() {
 }
 
 #[test]
-fn custom_resources_take_no_strategic_merge() {
+fn custom_resources_do_not_support_strategic_merge_patch() {
     let mut machine = Machine::new();
-    machine.define_gadgets();
+    machine.create_gadget_crd();
     machine.post(GADGETS, &gadget("g", &json!({"size": 1})));
-    let answer = machine.patch(&format!("{GADGETS}/g"), STRATEGIC, &json!({}));
-    assert_eq!(answer.failure().0, 415);
-    assert!(!answer.failure().2.contains("strategic"), "{}", answer.body);
+    let response = machine.patch(&format!("{GADGETS}/g"), STRATEGIC, &json!({}));
+    assert_eq!(response.failure().0, 415);
+    assert!(!response.failure().2.contains("strategic"), "{}", response.body);
 }
 
 #[test]
@@ -247,27 +247,27 @@ fn methods_and_options_are_checked() {
     let mut machine = Machine::new();
     assert_eq!(machine.put(CONFIG_MAPS, &json!({})).failure().0, 405);
     assert_eq!(machine.delete("/api/v1/namespaces").failure().0, 405);
-    let answer = machine.post(&format!("{CONFIG_MAPS}?dryRun=Some"), &config_map("a", &json!({})));
+    let response = machine.post(&format!("{CONFIG_MAPS}?dryRun=Some"), &config_map("a", &json!({})));
     assert_eq!(
-        answer.failure(),
+        response.failure(),
         (
             422,
             "Invalid",
             "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\""
         )
     );
-    let answer = machine.patch(&format!("{CONFIG_MAPS}/a"), APPLY, &config_map("a", &json!({})));
+    let response = machine.patch(&format!("{CONFIG_MAPS}/a"), APPLY, &config_map("a", &json!({})));
     assert_eq!(
-        answer.failure(),
+        response.failure(),
         (
             422,
             "Invalid",
             "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch"
         )
     );
-    let answer = machine.patch(&format!("{CONFIG_MAPS}/a?force=true"), MERGE, &json!({}));
+    let response = machine.patch(&format!("{CONFIG_MAPS}/a?force=true"), MERGE, &json!({}));
     assert_eq!(
-        answer.failure(),
+        response.failure(),
         (
             422,
             "Invalid",
@@ -277,9 +277,9 @@ fn methods_and_options_are_checked() {
 }
 
 #[test]
-fn unknown_fields_of_custom_resources_are_pruned_warned_of_or_refused() {
+fn unknown_fields_of_custom_resources_are_pruned_with_a_warning_or_rejected() {
     let mut machine = Machine::new();
-    machine.define_gadgets();
+    machine.create_gadget_crd();
     let body = gadget("g", &json!({"size": 1, "shape": "round"}));
     let strict = machine.post(&format!("{GADGETS}?fieldValidation=Strict"), &body);
     let message =

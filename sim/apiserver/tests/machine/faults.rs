@@ -1,4 +1,4 @@
-//! Faults as inputs.
+//! Faults that a request is handled with.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -11,26 +11,29 @@ fn create(machine: &Machine) -> Request {
 }
 
 #[test]
-fn a_refusal_looks_like_the_real_one_and_changes_nothing() {
+fn a_refused_request_gets_the_real_error_and_changes_nothing() {
     let mut machine = Machine::new();
     let request = create(&machine);
     let fault = Fault::Refuse { status: 429, retry_after_secs: Some(3) };
     let Response::Full { status, headers, body } = machine.server.handle(machine.now, &request, Some(&fault)) else {
-        panic!("expected a complete answer");
+        panic!("expected a complete response");
     };
     assert_eq!((status, &body[..]), (429, &b"Too many requests, please try again later."[..]));
     assert!(headers.contains(&("retry-after", "3".to_owned())), "{headers:?}");
     for (status, reason) in [(500, "InternalError"), (503, "ServiceUnavailable"), (504, "Timeout")] {
         let fault = Fault::Refuse { status, retry_after_secs: None };
-        let answer = machine.server.handle(machine.now, &request, Some(&fault));
-        let body = answer.body_json().expect("a Status");
-        assert_eq!((answer.status(), &body["kind"], &body["reason"]), (Some(status), &json!("Status"), &json!(reason)));
+        let response = machine.server.handle(machine.now, &request, Some(&fault));
+        let body = response.body_json().expect("a Status");
+        assert_eq!(
+            (response.status(), &body["kind"], &body["reason"]),
+            (Some(status), &json!("Status"), &json!(reason))
+        );
     }
     assert_eq!(machine.journal(), Vec::<String>::new());
 }
 
 #[test]
-fn a_lost_answer_was_committed_and_a_cut_was_not() {
+fn a_write_is_committed_if_its_response_is_lost_but_not_if_the_request_is_cut() {
     let mut machine = Machine::new();
     let request = create(&machine);
     assert_eq!(machine.server.handle(machine.now, &request, Some(&Fault::CutBeforeCommit)), Response::Cut);
@@ -40,7 +43,7 @@ fn a_lost_answer_was_committed_and_a_cut_was_not() {
 }
 
 #[test]
-fn a_watch_whose_answer_is_lost_is_not_left_open() {
+fn a_watch_whose_response_is_lost_is_closed() {
     let mut machine = Machine::new();
     let request = machine.request(Method::GET, &format!("{CONFIG_MAPS}?watch=1"), "", &Value::Null);
     assert_eq!(machine.server.handle(machine.now, &request, Some(&Fault::LoseAnswer)), Response::Cut);
@@ -58,7 +61,7 @@ fn broken_watch(machine: &mut Machine, after_events: usize, how: StreamEnd) -> W
 }
 
 #[test]
-fn a_stream_breaks_after_so_many_events_in_the_way_that_was_asked_for() {
+fn a_stream_breaks_after_the_given_number_of_events_in_the_given_way() {
     for (how, last, is_cut) in
         [(StreamEnd::Closed, None, false), (StreamEnd::Expired, Some("ERROR"), false), (StreamEnd::Cut, None, true)]
     {
@@ -78,7 +81,7 @@ fn a_stream_breaks_after_so_many_events_in_the_way_that_was_asked_for() {
 }
 
 #[test]
-fn a_stream_can_break_before_its_first_event_and_other_requests_know_nothing_of_it() {
+fn a_stream_can_break_before_its_first_event_without_affecting_other_requests() {
     let mut machine = Machine::new();
     let watch = broken_watch(&mut machine, 0, StreamEnd::Closed);
     machine.post(CONFIG_MAPS, &config_map("a", &json!({})));

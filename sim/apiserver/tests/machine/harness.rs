@@ -1,4 +1,4 @@
-//! A machine with a clock in hand.
+//! An API server whose clock the test moves.
 
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
@@ -9,21 +9,21 @@ pub const APPLY: &str = "application/apply-patch+yaml";
 pub const MERGE: &str = "application/merge-patch+json";
 pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// One machine and its time.
+/// One API server and its current time.
 pub struct Machine {
     pub server: ApiServer,
     pub now: Timestamp,
 }
 
-/// An answer, taken apart.
+/// Status code and parsed body of a response.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct TestResponse {
     pub status: u16,
     pub body: Value,
 }
 
-impl Answer {
-    pub fn version(&self) -> &str {
+impl TestResponse {
+    pub fn resource_version(&self) -> &str {
         self.body["metadata"]["resourceVersion"].as_str().expect("an object")
     }
 
@@ -31,7 +31,7 @@ impl Answer {
         self.body["metadata"]["uid"].as_str().expect("an object")
     }
 
-    /// Status, reason and message of a failure.
+    /// Returns the status code, reason and message of a failure.
     pub fn failure(&self) -> (u16, &str, &str) {
         let text = |name: &str| self.body[name].as_str().unwrap_or_default();
         (self.status, text("reason"), text("message"))
@@ -39,17 +39,17 @@ impl Answer {
 }
 
 impl Machine {
-    /// A machine whose start-up work is done, with an empty journal.
+    /// Returns a server that has finished its start-up work, with an empty journal.
     pub fn new() -> Self {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a valid time");
         let mut machine = Self { server: ApiServer::new(7, now), now };
-        machine.pass(10_000);
+        machine.advance(10_000);
         machine.server.take_journal();
         machine
     }
 
-    /// Lets time pass and the control plane work, at each moment at which it has something to do.
-    pub fn pass(&mut self, milliseconds: i64) {
+    /// Advances the time and ticks the control plane at each time at which it has work.
+    pub fn advance(&mut self, milliseconds: i64) {
         let end = self.now + SignedDuration::from_millis(milliseconds);
         while let Some(next) = self.server.next_tick().filter(|next| *next <= end) {
             self.now = next.max(self.now);
@@ -68,47 +68,47 @@ impl Machine {
         request
     }
 
-    pub fn send(&mut self, request: &Request) -> Answer {
+    pub fn send(&mut self, request: &Request) -> TestResponse {
         match self.server.handle(self.now, request, None) {
             Response::Full { status, body, .. } => {
                 let text = String::from_utf8_lossy(&body).into_owned();
-                Answer { status, body: serde_json::from_slice(&body).unwrap_or(Value::String(text)) }
+                TestResponse { status, body: serde_json::from_slice(&body).unwrap_or(Value::String(text)) }
             }
-            other => panic!("expected a complete answer, got {other:?}"),
+            other => panic!("expected a complete response, got {other:?}"),
         }
     }
 
-    fn call(&mut self, method: Method, target: &str, content_type: &str, body: &Value) -> Answer {
+    fn call(&mut self, method: Method, target: &str, content_type: &str, body: &Value) -> TestResponse {
         let request = self.request(method, target, content_type, body);
         self.send(&request)
     }
 
-    pub fn get(&mut self, target: &str) -> Answer {
+    pub fn get(&mut self, target: &str) -> TestResponse {
         self.call(Method::GET, target, "", &Value::Null)
     }
 
-    pub fn post(&mut self, target: &str, body: &Value) -> Answer {
+    pub fn post(&mut self, target: &str, body: &Value) -> TestResponse {
         self.call(Method::POST, target, "application/json", body)
     }
 
-    pub fn put(&mut self, target: &str, body: &Value) -> Answer {
+    pub fn put(&mut self, target: &str, body: &Value) -> TestResponse {
         self.call(Method::PUT, target, "application/json", body)
     }
 
-    pub fn patch(&mut self, target: &str, content_type: &str, body: &Value) -> Answer {
+    pub fn patch(&mut self, target: &str, content_type: &str, body: &Value) -> TestResponse {
         self.call(Method::PATCH, target, content_type, body)
     }
 
     /// Server-side apply by the manager `tester`.
-    pub fn apply(&mut self, target: &str, body: &Value) -> Answer {
+    pub fn apply(&mut self, target: &str, body: &Value) -> TestResponse {
         self.patch(&format!("{target}?fieldManager=tester"), APPLY, body)
     }
 
-    pub fn delete(&mut self, target: &str) -> Answer {
+    pub fn delete(&mut self, target: &str) -> TestResponse {
         self.call(Method::DELETE, target, "", &Value::Null)
     }
 
-    pub fn delete_with(&mut self, target: &str, options: &Value) -> Answer {
+    pub fn delete_with(&mut self, target: &str, options: &Value) -> TestResponse {
         self.call(Method::DELETE, target, "application/json", options)
     }
 
@@ -120,7 +120,7 @@ impl Machine {
         }
     }
 
-    /// The events of a watch as `TYPE name`.
+    /// Returns the events of a watch as `TYPE name`.
     pub fn events(&mut self, id: WatchId) -> Vec<String> {
         let lines = self.server.watch_events(id, self.now);
         let events = lines.iter().map(|line| serde_json::from_slice::<Value>(line).expect("a JSON line"));
@@ -132,25 +132,25 @@ impl Machine {
             .collect()
     }
 
-    /// The journal as `verb plural/name`, with a `-` in front of what is gone.
+    /// Returns the journal as `verb plural/name`, prefixed with `-` if the write removed the object.
     pub fn journal(&mut self) -> Vec<String> {
         let line = |write: Write| {
-            let gone = if write.after.is_none() { "-" } else { "" };
-            format!("{gone}{:?} {}/{}", write.verb, write.key.plural, write.key.name)
+            let removed = if write.after.is_none() { "-" } else { "" };
+            format!("{removed}{:?} {}/{}", write.verb, write.key.plural, write.key.name)
         };
         self.server.take_journal().into_iter().map(line).collect()
     }
 
-    /// Defines the kind Gadget and waits until it is served.
-    pub fn define_gadgets(&mut self) {
-        let created = self.post(DEFINITIONS, &gadget_definition());
+    /// Creates the Gadget CRD and waits until it is served.
+    pub fn create_gadget_crd(&mut self) {
+        let created = self.post(CRDS, &gadget_crd());
         assert_eq!(created.status, 201, "{}", created.body);
-        self.pass(1_000);
+        self.advance(1_000);
         self.server.take_journal();
     }
 }
 
-pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 pub const GADGETS: &str = "/apis/example.io/v1/namespaces/default/gadgets";
@@ -180,7 +180,7 @@ pub fn gadget(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "example.io/v1", "kind": "Gadget", "metadata": {"name": name}, "spec": spec})
 }
 
-pub fn gadget_definition() -> Value {
+pub fn gadget_crd() -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "required": ["spec"], "properties": {
         "spec": {"type": "object", "required": ["size"], "properties": {
             "size": {"type": "integer", "minimum": 1},

@@ -1,4 +1,4 @@
-//! The real binary on a real port, seen by the real `kubectl`.
+//! The server binary on a real port, used through the real `kubectl`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -31,7 +31,7 @@ metadata: {name: web, namespace: shop}
 spec: {selector: {app: web}, ports: [{port: 80}]}
 ";
 
-const DEFINITION: &str = "
+const CRD: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: gadgets.example.io}
@@ -53,10 +53,10 @@ metadata: {name: wheel, namespace: shop}
 spec: {size: 3}
 ";
 
-/// How often a condition that takes a moment is looked at.
+/// Number of attempts for a condition that takes a moment.
 const POLLS_MAX: usize = 50;
 
-/// A running server; ends with the test.
+/// A running server; killed when dropped.
 pub struct Server {
     pub process: Child,
     pub home: TempDir,
@@ -71,7 +71,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Over TLS, with a node.
+    /// Starts the server with TLS and one node.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
@@ -90,7 +90,7 @@ impl Server {
         let output = process.stdout.take().expect("piped");
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).expect("a line");
-        let url = line.strip_prefix("READY ").expect("it is ready").trim().to_owned();
+        let url = line.strip_prefix("READY ").expect("the ready line").trim().to_owned();
         Self { process, home, url }
     }
 
@@ -108,7 +108,7 @@ impl Server {
         kubectl.wait_with_output().expect("kubectl ends")
     }
 
-    /// What kubectl prints; it must succeed.
+    /// Runs kubectl, checks that it succeeds and returns its output.
     pub fn kubectl(&self, arguments: &[&str], input: &str) -> String {
         let output = self.kubectl_output(arguments, input);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -116,7 +116,7 @@ impl Server {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// A shop whose pods run.
+    /// Starts a server with the shop deployed and its pods running.
     fn with_shop() -> Self {
         let server = Self::start();
         server.kubectl(&["apply", "--server-side", "-f", "-"], SHOP);
@@ -134,16 +134,16 @@ fn kubectl_works_as_with_a_real_cluster() {
     let applied = server.kubectl(&["apply", "--server-side", "-f", "-"], SHOP);
     assert_eq!(applied.matches("serverside-applied").count(), 4, "{applied}");
     server.kubectl(&["rollout", "status", "deploy/web", "-n", "shop", "--timeout=20s"], "");
-    let version = |server: &Server| {
+    let resource_version = |server: &Server| {
         server.kubectl(&["get", "deploy", "web", "-n", "shop", "-o", "jsonpath={.metadata.resourceVersion}"], "")
     };
-    let before = version(&server);
+    let before = resource_version(&server);
     server.kubectl(&["apply", "--server-side", "-f", "-"], SHOP);
-    assert_eq!(version(&server), before, "an unchanged apply writes nothing");
+    assert_eq!(resource_version(&server), before, "an unchanged apply writes nothing");
     let deployments = server.kubectl(&["get", "deploy", "-n", "shop"], "");
     assert!(deployments.starts_with("NAME") && deployments.contains("web    1/1"), "{deployments}");
 
-    server.kubectl(&["apply", "--server-side", "-f", "-"], DEFINITION);
+    server.kubectl(&["apply", "--server-side", "-f", "-"], CRD);
     server.kubectl(&["wait", "--for=condition=Established", "crd/gadgets.example.io", "--timeout=20s"], "");
     let served = (0..POLLS_MAX).any(|_| server.kubectl(&["api-resources"], "").contains("gadgets"));
     assert!(served, "the kind appears in discovery");
@@ -164,7 +164,7 @@ fn kubectl_works_as_with_a_real_cluster() {
 }
 
 #[test]
-fn kubectl_scales_rolls_and_waits() {
+fn kubectl_scales_rolls_out_and_waits() {
     let server = Server::with_shop();
     server.kubectl(&["scale", "deploy/web", "-n", "shop", "--replicas=3"], "");
     server.kubectl(&["rollout", "status", "deploy/web", "-n", "shop", "--timeout=20s"], "");
@@ -189,18 +189,18 @@ fn kubectl_scales_rolls_and_waits() {
 }
 
 #[test]
-fn kubectl_applies_from_the_client_diffs_and_patches() {
+fn kubectl_applies_client_side_diffs_and_patches() {
     let server = Server::with_shop();
     let green = SHOP.replace("blue", "green");
     let diff = server.kubectl_output(&["diff", "--server-side", "--force-conflicts", "-f", "-"], &green);
-    let told = String::from_utf8_lossy(&diff.stdout).into_owned();
-    assert!(diff.status.code() == Some(1) && told.contains("+  colour: green"), "{told}");
+    let output = String::from_utf8_lossy(&diff.stdout).into_owned();
+    assert!(diff.status.code() == Some(1) && output.contains("+  colour: green"), "{output}");
     let own = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, namespace: shop}\ndata: {a: one, b: two}\n";
     server.kubectl(&["apply", "-f", "-"], own);
     let applied = server.kubectl(&["apply", "-f", "-"], &own.replace(", b: two", "").replace("one", "three"));
     assert_eq!(applied, "configmap/mine configured\n");
     let data = ["get", "cm", "mine", "-n", "shop", "-o", "jsonpath={.data}"];
-    assert_eq!(server.kubectl(&data, ""), "{\"a\":\"three\"}", "what is no longer declared goes");
+    assert_eq!(server.kubectl(&data, ""), "{\"a\":\"three\"}", "a key that is no longer declared is removed");
     server.kubectl(&["patch", "cm", "mine", "-n", "shop", "--type=merge", "-p", "{\"data\":{\"c\":\"four\"}}"], "");
     server.kubectl(&["annotate", "cm", "mine", "-n", "shop", "note=kept"], "");
     server.kubectl(&["create", "-f", "-"], &own.replace("mine", "other"));
@@ -226,7 +226,7 @@ fn kubectl_explains_describes_and_lists() {
 }
 
 #[test]
-fn kubectl_creates_with_its_typed_commands_and_asks_what_it_may_do() {
+fn kubectl_creates_with_its_typed_commands_and_checks_permissions() {
     let server = Server::start();
     server.kubectl(&["create", "deployment", "web", "--image=nginx:1", "--replicas=2", "--port=80"], "");
     server.kubectl(&["expose", "deployment", "web", "--port=80"], "");
@@ -250,7 +250,7 @@ fn kubectl_creates_with_its_typed_commands_and_asks_what_it_may_do() {
 }
 
 #[test]
-fn kubectl_watches_as_things_happen() {
+fn kubectl_prints_changes_as_they_happen() {
     let server = Server::with_shop();
     let mut watching =
         server.command(&["get", "cm", "-n", "shop", "-w", "-o", "name"]).spawn().expect("kubectl starts");
@@ -260,12 +260,12 @@ fn kubectl_watches_as_things_happen() {
     assert!(known.contains(&"configmap/settings".to_owned()), "{known:?}");
     server.kubectl(&["annotate", "cm/settings", "-n", "shop", "seen=yes"], "");
     assert_eq!(next(), "configmap/settings");
-    watching.kill().expect("it runs");
-    watching.wait().expect("it ends");
+    watching.kill().expect("kubectl runs");
+    watching.wait().expect("kubectl ends");
 }
 
 #[test]
-fn mistakes_end_with_code_2_and_one_line() {
+fn usage_errors_exit_with_code_2_and_one_line() {
     let output = Command::new(env!("CARGO_BIN_EXE_sindri-apiserver"))
         .args(["serve", "--kubeconfig", "/nonexistent/directory/kubeconfig"])
         .output()
@@ -277,7 +277,7 @@ fn mistakes_end_with_code_2_and_one_line() {
 }
 
 #[test]
-fn sigterm_ends_the_server_cleanly() {
+fn sigterm_shuts_the_server_down_cleanly() {
     let mut server = Server::start();
     let sent = Command::new("kill").arg(server.process.id().to_string()).status().expect("kill runs");
     assert!(sent.success());
@@ -293,13 +293,13 @@ fn plain_http_needs_no_token_and_tls_does() {
     assert!(server.url.starts_with("https://127.0.0.1:"), "{}", server.url);
     let refused = server.kubectl_output(&["get", "ns", "--token=nonsense"], "");
     assert!(!refused.status.success());
-    let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&path.metadata().expect("it is there")) & 0o777;
+    let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&path.metadata().expect("the file exists")) & 0o777;
     assert_eq!(mode(&server.home.path().join("kubeconfig")), 0o600);
     assert_eq!(mode(&server.home.path().join("certificates/admin.key")), 0o600);
 }
 
 #[test]
-fn a_client_certificate_says_who_asks() {
+fn a_client_certificate_authenticates_the_user() {
     let server = Server::start();
     let file = |name: &str| server.home.path().join("certificates").join(name).display().to_string();
     let mut bare = std::fs::read_to_string(server.home.path().join("kubeconfig")).expect("a kubeconfig");

@@ -1,11 +1,11 @@
-//! What happens by itself: namespaces, definitions, finalizers.
+//! Lifecycle of namespaces, CRDs and objects with finalizers.
 
 use serde_json::{Value, json};
 
 use crate::harness::*;
 
 #[test]
-fn the_first_namespaces_are_there() {
+fn the_initial_namespaces_exist() {
     let mut machine = Machine::new();
     let list = machine.get("/api/v1/namespaces").body;
     let names: Vec<&Value> =
@@ -14,7 +14,7 @@ fn the_first_namespaces_are_there() {
 }
 
 #[test]
-fn a_new_namespace_is_furnished_a_little_later() {
+fn a_new_namespace_gets_its_service_account_and_root_certificate() {
     let mut machine = Machine::new();
     let created = machine.post("/api/v1/namespaces", &namespace("shop"));
     assert_eq!(
@@ -24,17 +24,17 @@ fn a_new_namespace_is_furnished_a_little_later() {
     assert_eq!(created.body["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "shop"}));
     let account = "/api/v1/namespaces/shop/serviceaccounts/default";
     assert_eq!(machine.get(account).status, 404);
-    machine.pass(50);
+    machine.advance(50);
     assert_eq!(machine.get(account).status, 200);
     assert_eq!(machine.get("/api/v1/namespaces/shop/configmaps/kube-root-ca.crt").status, 200);
 }
 
 #[test]
-fn a_namespace_ends_after_its_content() {
+fn a_namespace_is_removed_after_its_content() {
     let mut machine = Machine::new();
     machine.post("/api/v1/namespaces", &namespace("shop"));
     machine.post("/api/v1/namespaces/shop/configmaps", &config_map("a", &json!({})));
-    machine.pass(1_000);
+    machine.advance(1_000);
     machine.server.take_journal();
     let deleted = machine.delete("/api/v1/namespaces/shop");
     assert_eq!((deleted.status, &deleted.body["status"]["phase"]), (200, &json!("Terminating")));
@@ -45,7 +45,7 @@ fn a_namespace_ends_after_its_content() {
     let cause = json!([{"reason": "NamespaceTerminating", "message": "namespace shop is being terminated", "field": "metadata.namespace"}]);
     assert_eq!(refused.body["details"]["causes"], cause);
     assert_eq!(machine.get("/api/v1/namespaces/shop/configmaps/a").status, 200);
-    machine.pass(1_000);
+    machine.advance(1_000);
     assert_eq!(machine.get("/api/v1/namespaces/shop").status, 404);
     assert_eq!(
         machine.journal(),
@@ -60,14 +60,14 @@ fn a_namespace_ends_after_its_content() {
 }
 
 #[test]
-fn a_finalizer_keeps_an_object_and_its_namespace() {
+fn a_finalizer_blocks_the_removal_of_an_object_and_its_namespace() {
     let mut machine = Machine::new();
     machine.post("/api/v1/namespaces", &namespace("shop"));
     let mut body = config_map("a", &json!({}));
     body["metadata"]["finalizers"] = json!(["example.io/hold"]);
     machine.post("/api/v1/namespaces/shop/configmaps", &body);
     machine.delete("/api/v1/namespaces/shop");
-    machine.pass(60_000);
+    machine.advance(60_000);
     let held = machine.get("/api/v1/namespaces/shop/configmaps/a");
     assert!(held.body["metadata"]["deletionTimestamp"].is_string(), "{}", held.body);
     assert_eq!(machine.get("/api/v1/namespaces/shop").status, 200);
@@ -77,17 +77,17 @@ fn a_finalizer_keeps_an_object_and_its_namespace() {
     assert_eq!(more.failure().0, 422);
     assert_eq!(machine.patch(target, MERGE, &json!({"metadata": {"finalizers": null}})).status, 200);
     assert_eq!(machine.get(target).status, 404);
-    machine.pass(1_000);
+    machine.advance(1_000);
     assert_eq!(machine.get("/api/v1/namespaces/shop").status, 404);
 }
 
 #[test]
-fn the_furniture_of_a_namespace_comes_back() {
+fn the_root_certificate_of_a_namespace_is_recreated() {
     let mut machine = Machine::new();
     let certificate = format!("{CONFIG_MAPS}/kube-root-ca.crt");
     assert_eq!(machine.delete(&certificate).status, 200);
     assert_eq!(machine.get(&certificate).status, 404);
-    machine.pass(1_000);
+    machine.advance(1_000);
     assert_eq!(machine.get(&certificate).status, 200);
 }
 
@@ -95,80 +95,80 @@ fn the_furniture_of_a_namespace_comes_back() {
 fn a_status_of_the_wrong_type_is_refused() {
     let mut machine = Machine::new();
     machine.post("/api/v1/namespaces", &namespace("shop"));
-    let answer = machine.patch("/api/v1/namespaces/shop/status", MERGE, &json!({"status": "odd"}));
-    assert_eq!((answer.failure().0, answer.failure().1), (422, "Invalid"));
+    let response = machine.patch("/api/v1/namespaces/shop/status", MERGE, &json!({"status": "odd"}));
+    assert_eq!((response.failure().0, response.failure().1), (422, "Invalid"));
     assert_eq!(machine.delete("/api/v1/namespaces/shop").status, 200);
 }
 
 #[test]
-fn some_namespaces_may_not_be_deleted() {
+fn the_default_namespace_cannot_be_deleted() {
     let mut machine = Machine::new();
-    let answer = machine.delete("/api/v1/namespaces/default");
+    let response = machine.delete("/api/v1/namespaces/default");
     assert_eq!(
-        answer.failure(),
+        response.failure(),
         (403, "Forbidden", "namespaces \"default\" is forbidden: this namespace may not be deleted")
     );
 }
 
 #[test]
-fn a_definition_is_established_before_it_is_served() {
+fn a_crd_is_established_before_it_is_served() {
     let mut machine = Machine::new();
-    machine.post(DEFINITIONS, &gadget_definition());
-    let definition = format!("{DEFINITIONS}/gadgets.example.io");
+    machine.post(CRDS, &gadget_crd());
+    let crd = format!("{CRDS}/gadgets.example.io");
     let established = |machine: &mut Machine| {
-        let conditions = machine.get(&definition).body["status"]["conditions"].clone();
+        let conditions = machine.get(&crd).body["status"]["conditions"].clone();
         conditions
             .as_array()
             .into_iter()
             .flatten()
-            .any(|found| found["type"] == "Established" && found["status"] == "True")
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
     };
     let served = |machine: &mut Machine| machine.get(GADGETS).status;
     assert_eq!((established(&mut machine), served(&mut machine)), (false, 404));
-    machine.pass(100);
+    machine.advance(100);
     assert_eq!((established(&mut machine), served(&mut machine)), (true, 404));
-    machine.pass(100);
+    machine.advance(100);
     assert_eq!((established(&mut machine), served(&mut machine)), (true, 200));
-    assert_eq!(machine.get(&definition).body["status"]["storedVersions"], json!(["v1"]));
+    assert_eq!(machine.get(&crd).body["status"]["storedVersions"], json!(["v1"]));
 }
 
 #[test]
-fn applying_a_definition_again_writes_nothing() {
+fn applying_a_crd_again_writes_nothing() {
     let mut machine = Machine::new();
-    let target = format!("{DEFINITIONS}/gadgets.example.io");
-    machine.apply(&target, &gadget_definition());
-    machine.pass(1_000);
-    let version = machine.get(&target).version().to_owned();
-    assert_eq!(machine.apply(&target, &gadget_definition()).version(), version);
+    let target = format!("{CRDS}/gadgets.example.io");
+    machine.apply(&target, &gadget_crd());
+    machine.advance(1_000);
+    let version = machine.get(&target).resource_version().to_owned();
+    assert_eq!(machine.apply(&target, &gadget_crd()).resource_version(), version);
 }
 
 #[test]
-fn a_definition_takes_its_instances_along() {
+fn deleting_a_crd_deletes_its_custom_resources() {
     let mut machine = Machine::new();
-    machine.define_gadgets();
+    machine.create_gadget_crd();
     let mut held = gadget("held", &json!({"size": 1}));
     held["metadata"]["finalizers"] = json!(["example.io/hold"]);
     machine.post(GADGETS, &held);
     machine.post(GADGETS, &gadget("free", &json!({"size": 1})));
     machine.server.take_journal();
-    machine.delete(&format!("{DEFINITIONS}/gadgets.example.io"));
+    machine.delete(&format!("{CRDS}/gadgets.example.io"));
     let refused = machine.post(GADGETS, &gadget("late", &json!({"size": 1})));
     let message =
         "gadgets.example.io \"late\" is forbidden: create not allowed while custom resource definition is terminating";
     assert_eq!(refused.failure(), (403, "Forbidden", message));
-    machine.pass(60_000);
+    machine.advance(60_000);
     assert_eq!(
         machine.journal(),
         ["Delete customresourcedefinitions/gadgets.example.io", "-Delete gadgets/free", "Delete gadgets/held"]
     );
     machine.patch(&format!("{GADGETS}/held"), MERGE, &json!({"metadata": {"finalizers": []}}));
-    machine.pass(1_000);
+    machine.advance(1_000);
     assert_eq!(machine.journal(), ["-Patch gadgets/held", "-Delete customresourcedefinitions/gadgets.example.io"]);
     assert_eq!(machine.get(GADGETS).body, json!("404 page not found\n"));
 }
 
 #[test]
-fn preconditions_protect_a_successor() {
+fn preconditions_protect_a_recreated_object() {
     let mut machine = Machine::new();
     let target = format!("{CONFIG_MAPS}/a");
     let first = machine.post(CONFIG_MAPS, &config_map("a", &json!({})));
@@ -182,7 +182,8 @@ fn preconditions_protect_a_successor() {
         second.uid()
     );
     assert_eq!(refused.failure(), (409, "Conflict", message.as_str()));
-    let refused = machine.delete_with(&target, &json!({"preconditions": {"resourceVersion": first.version()}}));
+    let refused =
+        machine.delete_with(&target, &json!({"preconditions": {"resourceVersion": first.resource_version()}}));
     assert_eq!(refused.failure().0, 409);
     let deleted = machine.delete_with(&target, &json!({"preconditions": {"uid": second.uid()}}));
     assert_eq!((deleted.status, &deleted.body["status"]), (200, &json!("Success")));
@@ -191,7 +192,7 @@ fn preconditions_protect_a_successor() {
 }
 
 #[test]
-fn a_collection_is_deleted_by_selection() {
+fn a_collection_is_deleted_by_selector() {
     let mut machine = Machine::new();
     for name in ["a", "b"] {
         let mut body = config_map(name, &json!({}));

@@ -1,16 +1,16 @@
-//! Lists: selection, pages, and other forms.
+//! Lists: selectors, pages, and the Table and PartialObjectMetadata forms.
 
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::harness::*;
 
-fn names(answer: &Answer) -> Vec<String> {
-    let items = answer.body["items"].as_array().expect("a list");
+fn names(response: &TestResponse) -> Vec<String> {
+    let items = response.body["items"].as_array().expect("a list");
     items.iter().map(|item| item["metadata"]["name"].as_str().expect("a name").to_owned()).collect()
 }
 
-fn three(machine: &mut Machine) {
+fn create_three(machine: &mut Machine) {
     for (name, tier) in [("a", "x"), ("b", "y"), ("c", "x")] {
         let mut body = config_map(name, &json!({}));
         body["metadata"]["labels"] = json!({"tier": tier});
@@ -19,9 +19,9 @@ fn three(machine: &mut Machine) {
 }
 
 #[test]
-fn selectors_choose() {
+fn selectors_filter_lists() {
     let mut machine = Machine::new();
-    three(&mut machine);
+    create_three(&mut machine);
     for (query, expected) in [
         ("labelSelector=tier%3Dx", vec!["a", "c"]),
         ("labelSelector=tier%20notin%20(x),tier", vec!["b"]),
@@ -36,9 +36,9 @@ fn selectors_choose() {
 }
 
 #[test]
-fn pages_show_one_revision() {
+fn all_pages_of_a_list_show_the_same_resource_version() {
     let mut machine = Machine::new();
-    three(&mut machine);
+    create_three(&mut machine);
     let first = machine.get(&format!("{CONFIG_MAPS}?limit=2"));
     assert_eq!(
         (names(&first), &first.body["metadata"]["remainingItemCount"]),
@@ -50,7 +50,7 @@ fn pages_show_one_revision() {
     let token = first.body["metadata"]["continue"].as_str().expect("a token").to_owned();
     let second = machine.get(&format!("{CONFIG_MAPS}?limit=2&continue={token}"));
     assert_eq!(names(&second), ["c", "kube-root-ca.crt"]);
-    assert_eq!(second.version(), first.version());
+    assert_eq!(second.resource_version(), first.resource_version());
     assert_eq!(second.body["metadata"].get("continue"), None);
     machine.server.compact();
     let expired = machine.get(&format!("{CONFIG_MAPS}?limit=2&continue={token}"));
@@ -61,17 +61,17 @@ fn pages_show_one_revision() {
     assert_eq!(machine.get(&format!("{CONFIG_MAPS}?continue=nonsense")).failure().0, 400);
 }
 
-fn get_as(machine: &mut Machine, target: &str, accept: &str) -> Answer {
+fn get_as(machine: &mut Machine, target: &str, accept: &str) -> TestResponse {
     let mut request = machine.request(Method::GET, target, "", &Value::Null);
     accept.clone_into(&mut request.headers.accept);
     machine.send(&request)
 }
 
 #[test]
-fn tables_and_metadata_are_other_forms() {
+fn lists_are_served_as_tables_and_as_metadata_only() {
     let mut machine = Machine::new();
-    three(&mut machine);
-    machine.pass(90_000);
+    create_three(&mut machine);
+    machine.advance(90_000);
     let table = get_as(&mut machine, CONFIG_MAPS, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json");
     assert_eq!(table.body["kind"], "Table");
     assert_eq!(table.body["rows"][0]["cells"], json!(["a", 0, "90s"]));
@@ -92,7 +92,7 @@ fn tables_and_metadata_are_other_forms() {
 }
 
 #[test]
-fn a_revision_of_the_future_is_a_timeout() {
+fn a_future_resource_version_times_out() {
     let mut machine = Machine::new();
     assert_eq!(machine.get(&format!("{CONFIG_MAPS}?resourceVersion=999999")).failure().0, 504);
     assert_eq!(machine.get(&format!("{CONFIG_MAPS}?resourceVersion=x")).failure().0, 400);

@@ -1,4 +1,4 @@
-//! The machine seen from outside: what goes in, what comes out, and what the journal says.
+//! Black-box tests of the API server: requests and time go in, responses, watch events and the journal come out.
 
 mod access;
 mod admin;
@@ -7,16 +7,16 @@ mod discovery;
 mod errors;
 mod faults;
 mod front;
+mod garbage_collection;
 mod harness;
 mod kubectl;
 mod lifecycle;
 mod lists;
-mod messages;
-mod owners;
-mod parts;
+mod protobuf;
 mod random;
-mod sets;
 mod stand_in;
+mod stateful_sets_and_jobs;
+mod subresources;
 mod watches;
 mod workloads;
 mod writes;

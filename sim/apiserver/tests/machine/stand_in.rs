@@ -1,6 +1,6 @@
-//! The program under the names of those it stands in for, with the flags that Go's test environments pass.
+//! The binary under the names `kube-apiserver` and `etcd`, with the flags that Go's test environments pass.
 //!
-//! `tests/envtest` is such an environment itself; building it takes minutes, and `docs/apiserver.md` says how to run it.
+//! `tests/envtest` is such an environment; building it takes minutes, and `docs/apiserver.md` says how to run it.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -9,25 +9,25 @@ use std::process::{Child, Command, Stdio};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 
-/// How often a process that starts is asked, ten times a second.
+/// Number of curl's attempts while a process starts, ten per second.
 const POLLS: &str = "100";
 
-/// A process that ends with the test.
-struct Started(Child);
+/// A process that is killed when dropped.
+struct RunningProcess(Child);
 
-impl Drop for Started {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         let _already_gone = self.0.kill();
         let _already_gone = self.0.wait();
     }
 }
 
-/// Starts the program under another name.
-fn start(home: &Path, name: &str, flags: &[String]) -> Started {
+/// Starts the binary under another name.
+fn start(home: &Path, name: &str, flags: &[String]) -> RunningProcess {
     let link = home.join(name);
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sindri-apiserver"), &link).expect("a link");
     let mut command = Command::new(link);
-    Started(command.args(flags).stderr(Stdio::null()).spawn().expect("the program starts"))
+    RunningProcess(command.args(flags).stderr(Stdio::null()).spawn().expect("the program starts"))
 }
 
 fn free_port() -> u16 {
@@ -35,18 +35,18 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-/// An authority for clients, and a certificate of it for an administrator.
-fn client_certificates(home: &Path) {
-    let mut wanted = CertificateParams::default();
-    wanted.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+/// Writes a certificate authority for clients, and a client certificate for an administrator.
+fn write_client_certificates(home: &Path) {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().expect("a key");
-    let authority = wanted.self_signed(&key).expect("a certificate");
-    let issuer = Issuer::new(wanted, key);
-    let mut wanted = CertificateParams::default();
-    wanted.distinguished_name.push(DnType::OrganizationName, "system:masters");
-    wanted.distinguished_name.push(DnType::CommonName, "default");
+    let authority = params.self_signed(&key).expect("a certificate");
+    let issuer = Issuer::new(params, key);
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::OrganizationName, "system:masters");
+    params.distinguished_name.push(DnType::CommonName, "default");
     let key = KeyPair::generate().expect("a key");
-    let client = wanted.signed_by(&key, &issuer).expect("a certificate");
+    let client = params.signed_by(&key, &issuer).expect("a certificate");
     let write = |name: &str, text: String| std::fs::write(home.join(name), text).expect("a file");
     write("client-cert-auth-ca.crt", authority.pem());
     write("client.crt", client.pem());
@@ -63,20 +63,20 @@ fn curl(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn test_environments_start_it_in_place_of_the_real_programs() {
+fn test_environments_start_the_binary_as_etcd_and_kube_apiserver() {
     let home: TempDir = tempfile::tempdir().expect("a directory");
     let path = |name: &str| home.path().join(name).display().to_string();
-    let (store, port) = (free_port(), free_port());
+    let (etcd_port, port) = (free_port(), free_port());
     let etcd = [
-        format!("--advertise-client-urls=http://127.0.0.1:{store}"),
+        format!("--advertise-client-urls=http://127.0.0.1:{etcd_port}"),
         format!("--data-dir={}", path("data")),
-        format!("--listen-client-urls=http://127.0.0.1:{store}"),
+        format!("--listen-client-urls=http://127.0.0.1:{etcd_port}"),
         "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
     ];
     let _etcd = start(home.path(), "etcd", &etcd);
-    assert!(curl(&[&format!("http://127.0.0.1:{store}/health")]).contains("\"health\":\"true\""));
+    assert!(curl(&[&format!("http://127.0.0.1:{etcd_port}/health")]).contains("\"health\":\"true\""));
 
-    client_certificates(home.path());
+    write_client_certificates(home.path());
     let flags = [
         "--allow-privileged=true".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
@@ -84,7 +84,7 @@ fn test_environments_start_it_in_place_of_the_real_programs() {
         format!("--cert-dir={}", home.path().display()),
         format!("--client-ca-file={}", path("client-cert-auth-ca.crt")),
         "--disable-admission-plugins=ServiceAccount".to_owned(),
-        format!("--etcd-servers=http://127.0.0.1:{store}"),
+        format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
         format!("--secure-port={port}"),
         format!("--service-account-issuer=https://127.0.0.1:{port}/"),
         format!("--service-account-key-file={}", path("sa-signer.crt")),
@@ -106,14 +106,14 @@ fn test_environments_start_it_in_place_of_the_real_programs() {
 }
 
 #[test]
-fn help_names_the_flags_and_ends_well() {
+fn help_lists_the_flags_and_exits_successfully() {
     let home: TempDir = tempfile::tempdir().expect("a directory");
     let link = home.path().join("kube-apiserver");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sindri-apiserver"), &link).expect("a link");
     let output = Command::new(&link).arg("--help").output().expect("it runs");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success() && said.contains("--client-ca-file"), "{said}");
-    assert!(!said.contains("insecure-port"), "test environments would pass it: {said}");
+    let help = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && help.contains("--client-ca-file"), "{help}");
+    assert!(!help.contains("insecure-port"), "test environments would pass it: {help}");
     let wrong = Command::new(&link).arg("--secure-port=none").output().expect("it runs");
     assert_eq!(wrong.status.code(), Some(2));
 }

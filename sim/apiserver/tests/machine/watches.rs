@@ -1,15 +1,15 @@
-//! Watches: from where, what, until when.
+//! Watches: start, selection, bookmarks and end.
 
 use serde_json::{Value, json};
 
 use crate::harness::*;
 
 #[test]
-fn a_watch_begins_with_what_is_there_or_after_a_revision() {
+fn a_watch_starts_with_the_existing_objects_or_after_a_resource_version() {
     let mut machine = Machine::new();
     let created = machine.post(CONFIG_MAPS, &config_map("a", &json!({})));
     let all = machine.watch(&format!("{CONFIG_MAPS}?watch=true"));
-    let later = machine.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion={}", created.version()));
+    let later = machine.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion={}", created.resource_version()));
     assert_eq!(machine.events(all), ["ADDED a", "ADDED kube-root-ca.crt"]);
     assert_eq!(machine.events(later), Vec::<String>::new());
     machine.patch(&format!("{CONFIG_MAPS}/a"), MERGE, &json!({"data": {"k": "v"}}));
@@ -20,7 +20,7 @@ fn a_watch_begins_with_what_is_there_or_after_a_revision() {
 }
 
 #[test]
-fn selection_turns_changes_into_additions_and_deletions() {
+fn a_label_selector_turns_modifications_into_additions_and_deletions() {
     let mut machine = Machine::new();
     let watch = machine.watch(&format!("{CONFIG_MAPS}?watch=true&labelSelector=on"));
     machine.post(CONFIG_MAPS, &config_map("a", &json!({})));
@@ -41,32 +41,32 @@ fn a_watch_that_is_too_old_ends_with_an_error() {
     assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)));
     assert_eq!(event["object"]["reason"], "Expired");
     assert!(machine.server.watch_is_closed(behind));
-    // History also ages by itself.
+    // History also expires with time.
     let created = machine.post(CONFIG_MAPS, &config_map("a", &json!({})));
     machine.post(CONFIG_MAPS, &config_map("b", &json!({})));
-    machine.pass(400_000);
-    let aged = machine.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion={}", created.version()));
+    machine.advance(400_000);
+    let aged = machine.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion={}", created.resource_version()));
     assert_eq!(machine.events(aged), ["ERROR"]);
 }
 
 #[test]
-fn bookmarks_come_each_minute_and_the_timeout_ends_the_stream() {
+fn bookmarks_are_sent_each_minute_and_the_timeout_ends_the_stream() {
     let mut machine = Machine::new();
     let watch = machine.watch(&format!(
         "{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=90&resourceVersion={}",
         machine.server.revision()
     ));
     assert_eq!(machine.server.watch_wakes_at(watch), Some(machine.now + jiff::SignedDuration::from_secs(60)));
-    machine.pass(60_000);
+    machine.advance(60_000);
     assert_eq!(machine.events(watch), ["BOOKMARK"]);
     assert!(!machine.server.watch_is_closed(watch));
-    machine.pass(30_000);
+    machine.advance(30_000);
     assert_eq!(machine.events(watch), Vec::<String>::new());
     assert!(machine.server.watch_is_closed(watch));
 }
 
 #[test]
-fn initial_events_end_with_a_marked_bookmark() {
+fn initial_events_end_with_an_annotated_bookmark() {
     let mut machine = Machine::new();
     let watch = machine.watch("/api/v1/namespaces?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true");
     let lines = machine.server.watch_events(watch, machine.now);
@@ -76,14 +76,14 @@ fn initial_events_end_with_a_marked_bookmark() {
 }
 
 #[test]
-fn watches_of_a_kind_end_with_it() {
+fn watches_of_a_custom_resource_end_with_its_crd() {
     let mut machine = Machine::new();
-    machine.define_gadgets();
+    machine.create_gadget_crd();
     machine.post(GADGETS, &gadget("g", &json!({"size": 1})));
     let watch = machine.watch(&format!("{GADGETS}?watch=true"));
     assert_eq!(machine.events(watch), ["ADDED g"]);
-    machine.delete(&format!("{DEFINITIONS}/gadgets.example.io"));
-    machine.pass(1_000);
+    machine.delete(&format!("{CRDS}/gadgets.example.io"));
+    machine.advance(1_000);
     assert_eq!(machine.events(watch), ["DELETED g"]);
     assert!(machine.server.watch_is_closed(watch));
     machine.server.close_watch(watch);

@@ -1,4 +1,4 @@
-//! Create, update, patch and their versions.
+//! Create, update and patch.
 
 use serde_json::{Value, json};
 use sindri_apiserver::Actor;
@@ -6,7 +6,7 @@ use sindri_apiserver::Actor;
 use crate::harness::*;
 
 #[test]
-fn a_created_object_has_what_the_server_gives() {
+fn a_created_object_gets_its_server_side_metadata() {
     let mut machine = Machine::new();
     let created = machine.post(CONFIG_MAPS, &config_map("a", &json!({"k": "v"})));
     let metadata = &created.body["metadata"];
@@ -22,7 +22,7 @@ fn a_created_object_has_what_the_server_gives() {
     let write = machine.server.take_journal().remove(0);
     assert_eq!(write.actor, Actor::Client { user_agent: "tester/1.0".to_owned(), field_manager: "tester".to_owned() });
     assert_eq!((write.before, write.uid.as_str()), (None, uid));
-    assert_eq!(write.resource_version.to_string(), created.version());
+    assert_eq!(write.resource_version.to_string(), created.resource_version());
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn generated_names_end_in_five_characters() {
     let mut machine = Machine::new();
     let body = json!({"metadata": {"generateName": "job-"}});
     let (one, two) = (machine.post(CONFIG_MAPS, &body), machine.post(CONFIG_MAPS, &body));
-    let name = |answer: &Answer| answer.body["metadata"]["name"].as_str().expect("a name").to_owned();
+    let name = |response: &TestResponse| response.body["metadata"]["name"].as_str().expect("a name").to_owned();
     assert!(name(&one).starts_with("job-") && name(&one).len() == 9, "{}", name(&one));
     assert_ne!(name(&one), name(&two));
 }
@@ -41,7 +41,7 @@ fn a_stale_update_conflicts_and_an_unchanged_one_writes_nothing() {
     let target = format!("{CONFIG_MAPS}/a");
     let first = machine.post(CONFIG_MAPS, &config_map("a", &json!({"k": "1"}))).body;
     machine.server.take_journal();
-    machine.pass(5_000);
+    machine.advance(5_000);
     let same = machine.put(&target, &first);
     assert_eq!((same.status, &same.body), (200, &first));
     assert_eq!(machine.journal(), Vec::<String>::new());
@@ -49,7 +49,7 @@ fn a_stale_update_conflicts_and_an_unchanged_one_writes_nothing() {
     second["data"]["k"] = json!("2");
     let updated = machine.put(&target, &second);
     assert_eq!(updated.status, 200);
-    assert_ne!(updated.version(), first["metadata"]["resourceVersion"].as_str().expect("a version"));
+    assert_ne!(updated.resource_version(), first["metadata"]["resourceVersion"].as_str().expect("a resourceVersion"));
     assert_eq!(machine.journal(), ["Update configmaps/a"]);
     let stale = machine.put(&target, &second);
     let message = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the latest version and try again";
@@ -59,10 +59,10 @@ fn a_stale_update_conflicts_and_an_unchanged_one_writes_nothing() {
 }
 
 #[test]
-fn generation_moves_with_the_spec_only() {
+fn the_generation_changes_with_the_spec_only() {
     let mut machine = Machine::new();
     let target = format!("{DEPLOYMENTS}/web");
-    let generation = |answer: &Answer| answer.body["metadata"]["generation"].clone();
+    let generation = |response: &TestResponse| response.body["metadata"]["generation"].clone();
     assert_eq!(generation(&machine.post(DEPLOYMENTS, &deployment("web"))), 1);
     assert_eq!(generation(&machine.patch(&target, MERGE, &json!({"metadata": {"labels": {"x": "y"}}}))), 1);
     assert_eq!(generation(&machine.patch(&target, MERGE, &json!({"spec": {"replicas": 3}}))), 2);
@@ -82,10 +82,10 @@ fn the_selector_of_a_deployment_is_immutable() {
         "selector": {"matchLabels": {"app": "other"}},
         "template": {"metadata": {"labels": {"app": "other"}}},
     }});
-    let answer = machine.patch(&format!("{DEPLOYMENTS}/web"), MERGE, &change);
-    assert_eq!(answer.status, 422);
-    assert_eq!(answer.body["details"]["causes"][0]["field"], "spec.selector");
-    assert!(answer.failure().2.ends_with("field is immutable"), "{}", answer.body);
+    let response = machine.patch(&format!("{DEPLOYMENTS}/web"), MERGE, &change);
+    assert_eq!(response.status, 422);
+    assert_eq!(response.body["details"]["causes"][0]["field"], "spec.selector");
+    assert!(response.failure().2.ends_with("field is immutable"), "{}", response.body);
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn strategic_patches_merge_lists_and_merge_patches_replace_them() {
     let target = format!("{DEPLOYMENTS}/web");
     machine.post(DEPLOYMENTS, &deployment("web"));
     let sidecar = json!({"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "s:1"}]}}}});
-    let names = |answer: &Answer| -> Vec<Value> {
-        let containers = answer.body["spec"]["template"]["spec"]["containers"].as_array().expect("a list");
+    let names = |response: &TestResponse| -> Vec<Value> {
+        let containers = response.body["spec"]["template"]["spec"]["containers"].as_array().expect("a list");
         containers.iter().map(|container| container["name"].clone()).collect()
     };
     assert_eq!(names(&machine.patch(&target, STRATEGIC, &sidecar)), ["side", "main"]);
@@ -103,7 +103,7 @@ fn strategic_patches_merge_lists_and_merge_patches_replace_them() {
 }
 
 #[test]
-fn dry_runs_answer_and_store_nothing() {
+fn dry_runs_return_the_result_and_store_nothing() {
     let mut machine = Machine::new();
     let before = machine.server.revision();
     let created = machine.post(&format!("{CONFIG_MAPS}?dryRun=All"), &config_map("a", &json!({})));
@@ -122,19 +122,19 @@ fn dry_runs_answer_and_store_nothing() {
 }
 
 #[test]
-fn plain_secrets_are_encoded() {
+fn string_data_of_secrets_is_encoded() {
     let mut machine = Machine::new();
     let secrets = "/api/v1/namespaces/default/secrets";
     let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}});
     let created = machine.apply(&format!("{secrets}/s"), &body);
     assert_eq!((&created.body["data"], created.body.get("stringData")), (&json!({"k": "dg=="}), None));
     assert_eq!(created.body["type"], "Opaque");
-    machine.pass(1_000);
-    assert_eq!(machine.apply(&format!("{secrets}/s"), &body).version(), created.version());
+    machine.advance(1_000);
+    assert_eq!(machine.apply(&format!("{secrets}/s"), &body).resource_version(), created.resource_version());
 }
 
 #[test]
-fn services_keep_their_address() {
+fn services_keep_their_cluster_ip() {
     let mut machine = Machine::new();
     let services = "/api/v1/namespaces/default/services";
     let body =
@@ -143,14 +143,17 @@ fn services_keep_their_address() {
     let address = created.body["spec"]["clusterIP"].clone();
     assert_eq!(address, "10.96.0.1");
     let replaced = machine.put(&format!("{services}/s"), &body);
-    assert_eq!((replaced.body["spec"]["clusterIP"].clone(), replaced.version()), (address, created.version()));
+    assert_eq!(
+        (replaced.body["spec"]["clusterIP"].clone(), replaced.resource_version()),
+        (address, created.resource_version())
+    );
     assert_eq!(replaced.body["spec"]["ports"], json!([{"port": 80, "protocol": "TCP", "targetPort": 80}]));
 }
 
 #[test]
-fn custom_resources_are_served_in_each_version() {
+fn custom_resources_are_served_in_each_api_version() {
     let mut machine = Machine::new();
-    machine.define_gadgets();
+    machine.create_gadget_crd();
     machine.post(GADGETS, &gadget("g", &json!({"size": 1})));
     let older = machine.get("/apis/example.io/v1beta1/namespaces/default/gadgets/g");
     assert_eq!(older.body["apiVersion"], "example.io/v1beta1");
@@ -167,14 +170,14 @@ fn custom_resources_are_served_in_each_version() {
 fn the_same_inputs_give_the_same_bytes() {
     let run = || {
         let mut machine = Machine::new();
-        machine.define_gadgets();
+        machine.create_gadget_crd();
         let mut bytes = Vec::new();
         for name in ["a", "b"] {
             bytes.push(machine.post(GADGETS, &gadget(name, &json!({"size": 1}))).body.to_string());
             bytes.push(machine.post(CONFIG_MAPS, &json!({"metadata": {"generateName": "x-"}})).body.to_string());
         }
         machine.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.io");
-        machine.pass(10_000);
+        machine.advance(10_000);
         bytes.push(format!("{:?}", machine.server.take_journal()));
         bytes
     };

@@ -1,4 +1,4 @@
-//! A controller as people write them with kube: each Greeting has a ConfigMap with its words.
+//! A small controller written with kube: each Greeting gets a ConfigMap with its words.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use kube::{Api, Client, CustomResource, Resource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How often a greeting is looked at when nothing happens to it.
-pub const LOOK_EVERY: Duration = Duration::from_secs(300);
-/// The pause after a failure.
-pub const PAUSE: Duration = Duration::from_secs(5);
+/// Interval at which a greeting is reconciled without any event.
+pub const RECONCILE_INTERVAL: Duration = Duration::from_secs(300);
+/// Delay before the retry after a failure.
+pub const RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// What is wanted.
+/// Desired state of a greeting.
 #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced)]
 pub struct GreetingSpec {
-    /// Who is greeted.
+    /// Name of the greeted person.
     pub whom: String,
 }
 
-/// Why a greeting is not there.
+/// Error of one reconciliation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server did not do it.
+    /// A request to the API server failed.
     #[error(transparent)]
     Cluster(#[from] kube::Error),
 }
 
-/// Keeps the greetings of a namespace, for ever.
+/// Reconciles the greetings of a namespace, forever.
 pub async fn run(client: Client, namespace: &str) {
     let greetings: Api<Greeting> = Api::namespaced(client.clone(), namespace);
     let words: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     Controller::new(greetings, watcher::Config::default())
         .owns(words, watcher::Config::default())
-        .run(reconcile, |_, _, _| Action::requeue(PAUSE), Arc::new(client))
+        .run(reconcile, |_, _, _| Action::requeue(RETRY_DELAY), Arc::new(client))
         .for_each(|_| std::future::ready(()))
         .await;
 }
@@ -59,5 +59,5 @@ async fn reconcile(greeting: Arc<Greeting>, client: Arc<Client>) -> Result<Actio
     };
     let api: Api<ConfigMap> = Api::namespaced((*client).clone(), &namespace);
     api.patch(&name, &PatchParams::apply("greeter").force(), &Patch::Apply(&words)).await?;
-    Ok(Action::requeue(LOOK_EVERY))
+    Ok(Action::requeue(RECONCILE_INTERVAL))
 }

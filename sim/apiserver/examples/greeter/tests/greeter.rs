@@ -1,8 +1,8 @@
-//! The controller against an API server in this process. Time is virtual: hours take milliseconds.
+//! Tests the controller against an API server in this process. Time is virtual: hours take milliseconds.
 
 use std::time::Duration;
 
-use greeter::{Greeting, GreetingSpec, LOOK_EVERY};
+use greeter::{Greeting, GreetingSpec, RECONCILE_INTERVAL};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -13,17 +13,17 @@ use sindri_apiserver::{FaultRule, NamedFault, Sandbox, StreamEnd};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// A cluster that knows greetings, and a controller that runs in it until the end of the test.
+/// Starts a cluster with the Greeting CRD, and the controller, which runs until the end of the test.
 async fn cluster() -> (Sandbox, Client, JoinSet<()>) {
     let cluster = Sandbox::new(7);
     let client = cluster.client();
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    definitions.create(&PostParams::default(), &Greeting::crd()).await.unwrap();
-    await_condition(definitions, "greetings.example.com", is_crd_established()).await.unwrap();
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    crds.create(&PostParams::default(), &Greeting::crd()).await.unwrap();
+    await_condition(crds, "greetings.example.com", is_crd_established()).await.unwrap();
     let mut running = JoinSet::new();
     let controllers = client.clone();
     running.spawn(async move { greeter::run(controllers, "default").await });
-    // A kind is served a moment after it is established: the watches may have to be begun twice.
+    // A CRD is served a moment after it is established: the controller may have to restart its watches.
     sleep(Duration::from_secs(10)).await;
     (cluster, client, running)
 }
@@ -40,7 +40,7 @@ async fn words(client: &Client, name: &str) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_greeting_gets_its_words_and_keeps_them() {
+async fn a_config_map_is_created_and_restored_after_changes() {
     let (_cluster, client, _running) = cluster().await;
     greet(&client, "world", "world").await;
     sleep(Duration::from_secs(1)).await;
@@ -49,28 +49,28 @@ async fn a_greeting_gets_its_words_and_keeps_them() {
     let all: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     all.delete("world", &DeleteParams::default()).await.unwrap();
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(words(&client, "world").await.as_deref(), Some("Hello, world!"), "somebody deleted them");
+    assert_eq!(words(&client, "world").await.as_deref(), Some("Hello, world!"), "recreated after a delete");
 
     let other = serde_json::json!({"data": {"words": "Go away."}});
     all.patch("world", &PatchParams::default(), &Patch::Merge(other)).await.unwrap();
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(words(&client, "world").await.as_deref(), Some("Hello, world!"), "somebody changed them");
+    assert_eq!(words(&client, "world").await.as_deref(), Some("Hello, world!"), "restored after a change");
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_go_with_their_greeting() {
+async fn the_config_map_is_deleted_with_its_greeting() {
     let (_cluster, client, _running) = cluster().await;
     greet(&client, "world", "world").await;
     sleep(Duration::from_secs(1)).await;
     let greetings: Api<Greeting> = Api::namespaced(client.clone(), "default");
     greetings.delete("world", &DeleteParams::default()).await.unwrap();
-    // The garbage collector of the control plane does it.
+    // The control plane's garbage collector deletes the ConfigMap.
     sleep(Duration::from_secs(60)).await;
     assert_eq!(words(&client, "world").await, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_is_asked_again() {
+async fn a_refused_request_is_retried() {
     let (cluster, client, _running) = cluster().await;
     let refuse = NamedFault::Refuse { status: 503, retry_after_seconds: None };
     let rule =
@@ -82,7 +82,7 @@ async fn a_server_that_refuses_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_breaks_is_begun_again() {
+async fn a_broken_watch_is_restarted() {
     let (cluster, client, _running) = cluster().await;
     for how in [StreamEnd::Closed, StreamEnd::Expired, StreamEnd::Cut] {
         let breaks = NamedFault::BreakStream { after_events: 0, how };
@@ -90,7 +90,7 @@ async fn a_watch_that_breaks_is_begun_again() {
             FaultRule { verb: Some("watch".to_owned()), times: Some(2), fault: Some(breaks), ..FaultRule::default() };
         cluster.fail(rule).unwrap();
     }
-    // What runs now ends, so that new ones are begun, and break.
+    // Ends the current watches, so that new ones are started and break.
     cluster.machine(|machine| machine.compact());
     greet(&client, "world", "world").await;
     sleep(Duration::from_secs(120)).await;
@@ -98,7 +98,7 @@ async fn a_watch_that_breaks_is_begun_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_lost_makes_nothing_twice() {
+async fn a_lost_response_does_not_cause_a_second_write() {
     let (cluster, client, _running) = cluster().await;
     let lose = Some(NamedFault::LoseAnswer);
     cluster
@@ -107,17 +107,17 @@ async fn an_answer_that_is_lost_makes_nothing_twice() {
     greet(&client, "world", "world").await;
     sleep(Duration::from_secs(30)).await;
     let writes = cluster.machine(sindri_apiserver::ApiServer::take_journal);
-    let of_words = writes.iter().filter(|write| write.key.plural == "configmaps" && write.key.name == "world");
-    assert_eq!(of_words.count(), 1, "the second apply found everything as it was");
+    let config_map_writes = writes.iter().filter(|write| write.key.plural == "configmaps" && write.key.name == "world");
+    assert_eq!(config_map_writes.count(), 1, "the retried apply changed nothing");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_day_without_anything_to_do_is_quiet_and_takes_no_time() {
+async fn an_idle_day_causes_no_writes_and_takes_no_time() {
     let (cluster, client, _running) = cluster().await;
     greet(&client, "world", "world").await;
     sleep(Duration::from_secs(60)).await;
     let (before, began) = (cluster.machine(|machine| machine.revision()), Instant::now());
     sleep(Duration::from_secs(24 * 60 * 60)).await;
     assert_eq!(cluster.machine(|machine| machine.revision()), before, "nothing was written in {:?}", began.elapsed());
-    assert!(began.elapsed() > 200 * LOOK_EVERY, "it was looked at again and again");
+    assert!(began.elapsed() > 200 * RECONCILE_INTERVAL, "it was reconciled repeatedly");
 }

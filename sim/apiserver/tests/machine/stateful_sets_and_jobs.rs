@@ -1,4 +1,4 @@
-//! Stateful sets, daemon sets, jobs and cron jobs.
+//! StatefulSets, DaemonSets, Jobs and CronJobs.
 
 use serde_json::{Value, json};
 use sindri_apiserver::{PodFate, PodRule};
@@ -52,18 +52,18 @@ fn job(name: &str, spec: &Value) -> Value {
     job
 }
 
-fn condition(object: &Value, kind: &str) -> Value {
+fn condition(object: &Value, condition_type: &str) -> Value {
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default()
+    conditions.into_iter().find(|condition| condition["type"] == condition_type).unwrap_or_default()
 }
 
 #[test]
-fn a_stateful_set_starts_in_order_and_keeps_names_and_claims() {
+fn a_stateful_set_starts_its_pods_in_order_and_keeps_names_and_claims() {
     let mut machine = machine();
     machine.post(STATEFUL, &stateful(3));
-    machine.pass(700);
+    machine.advance(700);
     assert_eq!(names(&mut machine, PODS), ["db-0", "db-1"], "the second waits for the first");
-    machine.pass(5_000);
+    machine.advance(5_000);
     assert_eq!(names(&mut machine, PODS), ["db-0", "db-1", "db-2"]);
     let claims = names(&mut machine, "/api/v1/namespaces/default/persistentvolumeclaims");
     assert_eq!(claims, ["data-db-0", "data-db-1", "data-db-2"]);
@@ -72,7 +72,7 @@ fn a_stateful_set_starts_in_order_and_keeps_names_and_claims() {
     assert_eq!(pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"], "1");
     assert_eq!(machine.get(&format!("{STATEFUL}/db")).body["status"]["readyReplicas"], 3);
     machine.patch(&format!("{STATEFUL}/db"), MERGE, &json!({"spec": {"replicas": 1}}));
-    machine.pass(5_000);
+    machine.advance(5_000);
     assert_eq!(names(&mut machine, PODS), ["db-0"]);
     assert_eq!(names(&mut machine, "/api/v1/namespaces/default/persistentvolumeclaims").len(), 3, "claims stay");
 }
@@ -81,14 +81,14 @@ fn a_stateful_set_starts_in_order_and_keeps_names_and_claims() {
 fn a_stateful_set_is_updated_from_the_last_pod_to_the_first() {
     let mut machine = machine();
     machine.post(STATEFUL, &stateful(2));
-    machine.pass(5_000);
+    machine.advance(5_000);
     let before = machine.get(&format!("{STATEFUL}/db")).body["status"]["currentRevision"].clone();
     let change = json!({"spec": {"template": {"metadata": {"labels": {"round": "2"}}}}});
     machine.patch(&format!("{STATEFUL}/db"), MERGE, &change);
-    machine.pass(100);
+    machine.advance(100);
     assert!(machine.get(&format!("{PODS}/db-1")).body["metadata"]["deletionTimestamp"].is_string());
     assert!(machine.get(&format!("{PODS}/db-0")).body["metadata"]["deletionTimestamp"].is_null());
-    machine.pass(10_000);
+    machine.advance(10_000);
     let live = machine.get(&format!("{STATEFUL}/db")).body;
     assert_eq!(live["status"]["updatedReplicas"], 2, "{live}");
     assert_eq!(live["status"]["currentRevision"], live["status"]["updateRevision"]);
@@ -103,7 +103,7 @@ fn a_daemon_set_has_one_pod_on_each_node_and_replaces_them_one_at_a_time() {
         "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template("agent")},
     });
     machine.post(DAEMONS, &set);
-    machine.pass(5_000);
+    machine.advance(5_000);
     let live = machine.get(&format!("{DAEMONS}/agent")).body;
     assert_eq!(live["status"]["numberAvailable"], 2, "{live}");
     let body = machine.get(PODS).body;
@@ -113,7 +113,7 @@ fn a_daemon_set_has_one_pod_on_each_node_and_replaces_them_one_at_a_time() {
     let change = json!({"spec": {"template": {"metadata": {"labels": {"round": "2"}}}}});
     machine.patch(&format!("{DAEMONS}/agent"), MERGE, &change);
     for _ in 0..60 {
-        machine.pass(50);
+        machine.advance(50);
         let ready = machine.get(&format!("{DAEMONS}/agent")).body["status"]["numberReady"].as_i64();
         assert!(ready >= Some(1), "one at a time");
     }
@@ -122,50 +122,50 @@ fn a_daemon_set_has_one_pod_on_each_node_and_replaces_them_one_at_a_time() {
 }
 
 #[test]
-fn a_job_completes_with_as_many_pods_as_it_wants() {
+fn a_job_completes_after_the_requested_number_of_pods() {
     let mut machine = machine();
     machine.post(JOBS, &job("sum", &json!({"completions": 3, "parallelism": 2, "ttlSecondsAfterFinished": 60})));
-    machine.pass(700);
+    machine.advance(700);
     assert_eq!(machine.get(&format!("{JOBS}/sum")).body["status"]["active"], 2);
-    machine.pass(10_000);
+    machine.advance(10_000);
     let live = machine.get(&format!("{JOBS}/sum")).body;
     assert_eq!(live["status"]["succeeded"], 3, "{live}");
     assert_eq!(condition(&live, "Complete")["status"], "True");
-    assert_eq!(names(&mut machine, PODS).len(), 3, "the pods stay to be looked at");
-    machine.pass(120_000);
-    assert_eq!(machine.get(&format!("{JOBS}/sum")).status, 404, "its time is over");
+    assert_eq!(names(&mut machine, PODS).len(), 3, "the pods are kept for inspection");
+    machine.advance(120_000);
+    assert_eq!(machine.get(&format!("{JOBS}/sum")).status, 404, "its time to live is over");
     assert!(names(&mut machine, PODS).is_empty());
 }
 
 #[test]
-fn a_job_that_fails_too_often_is_given_up() {
+fn a_job_fails_after_its_backoff_limit() {
     let mut machine = machine();
     machine.server.decide_fate(machine.now, PodRule { fate: PodFate::CrashLoop, ..PodRule::default() });
     machine.post(JOBS, &job("bad", &json!({"backoffLimit": 2})));
-    machine.pass(5_000);
+    machine.advance(5_000);
     assert_eq!(machine.get(&format!("{JOBS}/bad")).body["status"]["failed"], 1, "the next try waits");
-    machine.pass(120_000);
+    machine.advance(120_000);
     let live = machine.get(&format!("{JOBS}/bad")).body;
     assert_eq!(condition(&live, "Failed")["reason"], "BackoffLimitExceeded", "{live}");
     assert_eq!(live["status"]["failed"], 3);
 }
 
 #[test]
-fn a_suspended_job_runs_nothing_until_it_is_resumed() {
+fn a_suspended_job_creates_no_pods_until_it_is_resumed() {
     let mut machine = machine();
     machine.post(JOBS, &job("later", &json!({"suspend": true, "completions": 2, "completionMode": "Indexed"})));
-    machine.pass(5_000);
+    machine.advance(5_000);
     let live = machine.get(&format!("{JOBS}/later")).body;
     assert_eq!(condition(&live, "Suspended")["status"], "True", "{live}");
     assert!(names(&mut machine, PODS).is_empty());
     machine.patch(&format!("{JOBS}/later"), MERGE, &json!({"spec": {"suspend": false}}));
-    machine.pass(10_000);
+    machine.advance(10_000);
     let live = machine.get(&format!("{JOBS}/later")).body;
     assert_eq!(live["status"]["completedIndexes"], "0,1", "{live}");
 }
 
 #[test]
-fn a_cron_job_starts_jobs_on_time_and_keeps_only_some() {
+fn a_cron_job_starts_jobs_on_time_and_limits_its_history() {
     let mut machine = machine();
     let spec = json!({"template": template("tick")});
     let mut cron = json!({
@@ -173,22 +173,22 @@ fn a_cron_job_starts_jobs_on_time_and_keeps_only_some() {
     });
     cron["spec"]["jobTemplate"]["spec"]["template"]["spec"]["restartPolicy"] = json!("OnFailure");
     machine.post(CRON_JOBS, &cron);
-    machine.pass(9 * 60_000);
+    machine.advance(9 * 60_000);
     assert!(names(&mut machine, JOBS).is_empty());
-    machine.pass(90_000);
+    machine.advance(90_000);
     assert_eq!(names(&mut machine, JOBS), ["tick-29453770"]);
-    machine.pass(60 * 60_000);
+    machine.advance(60 * 60_000);
     assert_eq!(names(&mut machine, JOBS).len(), 3, "three that succeeded are kept");
     let live = machine.get(&format!("{CRON_JOBS}/tick")).body;
     assert_eq!(live["status"]["lastScheduleTime"], "2026-01-01T01:10:00Z");
     machine.patch(&format!("{CRON_JOBS}/tick"), MERGE, &json!({"spec": {"suspend": true}}));
     let known = names(&mut machine, JOBS);
-    machine.pass(60 * 60_000);
+    machine.advance(60 * 60_000);
     assert_eq!(names(&mut machine, JOBS), known);
 }
 
 #[test]
-fn a_cron_job_that_forbids_it_never_runs_twice_at_once() {
+fn a_cron_job_that_forbids_concurrency_never_runs_two_jobs_at_once() {
     let mut machine = machine();
     machine.server.decide_fate(machine.now, PodRule { fate: PodFate::NeverReady, ..PodRule::default() });
     let mut cron =
@@ -196,11 +196,11 @@ fn a_cron_job_that_forbids_it_never_runs_twice_at_once() {
     cron["spec"]["jobTemplate"] = json!({"spec": {"template": template("slow")}});
     cron["spec"]["jobTemplate"]["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
     machine.post(CRON_JOBS, &cron);
-    machine.pass(10 * 60_000);
+    machine.advance(10 * 60_000);
     assert_eq!(names(&mut machine, JOBS).len(), 1);
     machine.patch(&format!("{CRON_JOBS}/slow"), MERGE, &json!({"spec": {"concurrencyPolicy": "Replace"}}));
     let before = names(&mut machine, JOBS);
-    machine.pass(70_000);
+    machine.advance(70_000);
     let after = names(&mut machine, JOBS);
     assert_eq!(after.len(), 1);
     assert_ne!(before, after);

@@ -7,13 +7,13 @@ use crate::harness::*;
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 #[test]
-fn a_scale_changes_how_many_are_wanted_and_counts_as_a_generation() {
+fn a_write_to_scale_changes_the_replicas_and_the_generation() {
     let mut machine = Machine::new();
     machine.post(DEPLOYMENTS, &deployment("web"));
     let scale = format!("{DEPLOYMENTS}/web/scale");
     assert_eq!(machine.get(&scale).body["kind"], "Scale");
-    let answer = machine.patch(&scale, MERGE, &json!({"spec": {"replicas": 5}}));
-    assert_eq!((answer.status, &answer.body["spec"]["replicas"]), (200, &json!(5)));
+    let response = machine.patch(&scale, MERGE, &json!({"spec": {"replicas": 5}}));
+    assert_eq!((response.status, &response.body["spec"]["replicas"]), (200, &json!(5)));
     let live = machine.get(&format!("{DEPLOYMENTS}/web")).body;
     assert_eq!((&live["spec"]["replicas"], &live["metadata"]["generation"]), (&json!(5), &json!(2)));
     let refused = machine.patch(&scale, MERGE, &json!({"spec": {"replicas": -1}}));
@@ -21,7 +21,7 @@ fn a_scale_changes_how_many_are_wanted_and_counts_as_a_generation() {
 }
 
 #[test]
-fn a_budget_keeps_a_pod_from_being_evicted() {
+fn a_pod_disruption_budget_prevents_an_eviction() {
     let mut machine = Machine::new();
     let pod = json!({"metadata": {"name": "one", "labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     assert_eq!(machine.post(PODS, &pod).status, 201);
@@ -31,7 +31,7 @@ fn a_budget_keeps_a_pod_from_being_evicted() {
     let budget =
         json!({"metadata": {"name": "web"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
     assert_eq!(machine.post(budgets, &budget).status, 201);
-    machine.pass(1_000);
+    machine.advance(1_000);
     assert_eq!(machine.get(&format!("{budgets}/web")).body["status"]["currentHealthy"], 1);
     let eviction = json!({"metadata": {"name": "one"}});
     assert_eq!(machine.post(&format!("{PODS}/one/eviction"), &eviction).failure().0, 429);
@@ -41,7 +41,7 @@ fn a_budget_keeps_a_pod_from_being_evicted() {
 }
 
 #[test]
-fn a_quota_allows_so_many_and_no_more() {
+fn a_resource_quota_limits_the_number_of_objects() {
     let mut machine = Machine::new();
     let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"count/secrets": "1"}}});
     assert_eq!(machine.post("/api/v1/namespaces/default/resourcequotas", &quota).status, 201);
@@ -55,7 +55,7 @@ fn a_quota_allows_so_many_and_no_more() {
 }
 
 #[test]
-fn a_claim_goes_when_no_pod_uses_it() {
+fn a_volume_claim_is_removed_when_no_pod_uses_it() {
     let mut machine = Machine::new();
     let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
     let claim = json!({"metadata": {"name": "data"}, "spec": {
@@ -68,9 +68,9 @@ fn a_claim_goes_when_no_pod_uses_it() {
     }});
     assert_eq!(machine.post(PODS, &pod).status, 201);
     machine.delete(&format!("{claims}/data"));
-    machine.pass(5_000);
+    machine.advance(5_000);
     assert_eq!(machine.get(&format!("{claims}/data")).status, 200, "a pod uses it");
     machine.delete(&format!("{PODS}/one"));
-    machine.pass(5_000);
+    machine.advance(5_000);
     assert_eq!(machine.get(&format!("{claims}/data")).status, 404);
 }

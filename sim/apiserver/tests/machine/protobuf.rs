@@ -1,4 +1,4 @@
-//! Protobuf: what programs written in Go send and get.
+//! The protobuf encoding, as used by Go clients.
 
 use bytes::Bytes;
 use http::Method;
@@ -7,64 +7,64 @@ use sindri_apiserver::{Response, protobuf};
 
 use crate::harness::{GADGETS, Machine, gadget};
 
-/// As programs ask.
-const PROGRAMS: &str = "application/vnd.kubernetes.protobuf,application/json";
+/// `Accept` header of a Go client.
+const GO_CLIENT_ACCEPT: &str = "application/vnd.kubernetes.protobuf,application/json";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-fn asked(machine: &mut Machine, target: &str, accept: &str) -> (u16, String, Bytes) {
+fn get_as(machine: &mut Machine, target: &str, accept: &str) -> (u16, String, Bytes) {
     let mut request = machine.request(Method::GET, target, "", &Value::Null);
     accept.clone_into(&mut request.headers.accept);
     match machine.server.handle(machine.now, &request, None) {
-        answer @ Response::Full { .. } => {
-            let media = answer.header("content-type").unwrap_or_default().to_owned();
-            let Response::Full { status, body, .. } = answer else { unreachable!("matched above") };
+        response @ Response::Full { .. } => {
+            let media = response.header("content-type").unwrap_or_default().to_owned();
+            let Response::Full { status, body, .. } = response else { unreachable!("matched above") };
             (status, media, body)
         }
-        other => panic!("expected a complete answer, got {other:?}"),
+        other => panic!("expected a complete response, got {other:?}"),
     }
 }
 
 #[test]
-fn built_in_kinds_are_messages_and_instances_are_not() {
+fn built_in_kinds_are_served_as_protobuf_and_custom_resources_as_json() {
     let mut machine = Machine::new();
-    machine.define_gadgets();
+    machine.create_gadget_crd();
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "1"}});
-    let made = machine.post(MAPS, &object);
+    let created = machine.post(MAPS, &object);
     machine.post(GADGETS, &gadget("g", &json!({"size": 1})));
 
-    let (status, media, body) = asked(&mut machine, &format!("{MAPS}/one"), PROGRAMS);
+    let (status, media, body) = get_as(&mut machine, &format!("{MAPS}/one"), GO_CLIENT_ACCEPT);
     assert_eq!((status, media.as_str()), (200, protobuf::MEDIA));
-    assert_eq!(protobuf::read(&body), Ok(made.body));
-    let (_, media, body) = asked(&mut machine, MAPS, PROGRAMS);
+    assert_eq!(protobuf::read(&body), Ok(created.body));
+    let (_, media, body) = get_as(&mut machine, MAPS, GO_CLIENT_ACCEPT);
     let list = protobuf::read(&body).expect("a message");
     assert_eq!((media.as_str(), &list["kind"]), (protobuf::MEDIA, &json!("ConfigMapList")));
 
-    let (_, media, _) = asked(&mut machine, &format!("{GADGETS}/g"), PROGRAMS);
+    let (_, media, _) = get_as(&mut machine, &format!("{GADGETS}/g"), GO_CLIENT_ACCEPT);
     assert_eq!(media, "application/json");
-    let (status, media, _) = asked(&mut machine, &format!("{GADGETS}/g"), protobuf::MEDIA);
+    let (status, media, _) = get_as(&mut machine, &format!("{GADGETS}/g"), protobuf::MEDIA);
     assert_eq!((status, media.as_str()), (406, protobuf::MEDIA));
 }
 
 #[test]
-fn a_message_is_stored_as_json_would_be_and_a_broken_one_is_refused() {
+fn a_protobuf_body_is_stored_and_a_truncated_one_is_rejected() {
     let mut machine = Machine::new();
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "1"}});
-    let message = protobuf::write(&object).expect("a built-in kind");
+    let encoded = protobuf::write(&object).expect("a built-in kind");
     let mut request = machine.request(Method::POST, MAPS, "", &Value::Null);
-    request = request.with_body(protobuf::MEDIA, message.clone());
-    let made = machine.send(&request);
-    assert_eq!((made.status, &made.body["data"]), (201, &json!({"a": "1"})));
-    let refused = machine.send(&request.with_body(protobuf::MEDIA, message.slice(..message.len() - 6)));
-    let (status, reason, why) = refused.failure();
+    request = request.with_body(protobuf::MEDIA, encoded.clone());
+    let created = machine.send(&request);
+    assert_eq!((created.status, &created.body["data"]), (201, &json!({"a": "1"})));
+    let refused = machine.send(&request.with_body(protobuf::MEDIA, encoded.slice(..encoded.len() - 6)));
+    let (status, reason, message) = refused.failure();
     assert_eq!((status, reason), (400, "BadRequest"));
-    assert!(why.contains("unexpected EOF"), "{why}");
+    assert!(message.contains("unexpected EOF"), "{message}");
 }
 
 #[test]
-fn events_of_a_watch_are_messages_too() {
+fn watch_events_are_sent_as_protobuf() {
     let mut machine = Machine::new();
     let mut request = machine.request(Method::GET, &format!("{MAPS}?watch=true"), "", &Value::Null);
-    PROGRAMS.clone_into(&mut request.headers.accept);
+    GO_CLIENT_ACCEPT.clone_into(&mut request.headers.accept);
     let Response::Watch(watch) = machine.server.handle(machine.now, &request, None) else { panic!("no watch") };
     let headers = machine.server.watch_headers(watch);
     assert_eq!(headers, [("content-type", "application/vnd.kubernetes.protobuf;stream=watch".to_owned())]);
@@ -76,13 +76,13 @@ fn events_of_a_watch_are_messages_too() {
 }
 
 #[test]
-fn an_autoscaler_and_an_event_are_one_object_in_all_their_versions() {
+fn an_autoscaler_and_an_event_are_served_in_all_their_api_versions() {
     let mut machine = Machine::new();
-    let place = |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers");
+    let path = |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers");
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
     let spec = json!({"maxReplicas": 3, "targetCPUUtilizationPercentage": 70, "scaleTargetRef": target});
-    machine.post(&place("v1"), &json!({"metadata": {"name": "one"}, "spec": spec}));
-    let newer = machine.get(&format!("{}/one", place("v2"))).body;
+    machine.post(&path("v1"), &json!({"metadata": {"name": "one"}, "spec": spec}));
+    let newer = machine.get(&format!("{}/one", path("v2"))).body;
     assert_eq!(newer["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 70);
     assert_eq!(newer["metadata"]["managedFields"][0]["apiVersion"], "autoscaling/v1");
 

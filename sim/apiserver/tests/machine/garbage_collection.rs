@@ -1,4 +1,4 @@
-//! Owner references: dependents follow, wait, or are let go.
+//! Owner references: dependents are deleted, deleted first, or orphaned.
 
 use serde_json::{Value, json};
 
@@ -16,25 +16,25 @@ fn dependent(machine: &mut Machine, name: &str, owners: &Value) {
 }
 
 #[test]
-fn dependents_follow_their_owner_after_a_while() {
+fn dependents_are_deleted_some_time_after_their_owner() {
     let mut machine = Machine::new();
     let reference = owner(&mut machine, "owner");
     dependent(&mut machine, "child", &json!([reference]));
-    machine.pass(10_000);
+    machine.advance(10_000);
     machine.server.take_journal();
     machine.delete(&format!("{CONFIG_MAPS}/owner"));
     assert_eq!(machine.get(&format!("{CONFIG_MAPS}/child")).status, 200);
-    machine.pass(10_000);
+    machine.advance(10_000);
     assert_eq!(machine.journal(), ["-Delete configmaps/owner", "-Delete configmaps/child"]);
 }
 
 #[test]
-fn an_owner_that_never_was_is_gone() {
+fn a_reference_to_an_owner_that_never_existed_deletes_the_dependent() {
     let mut machine = Machine::new();
     let mut reference = owner(&mut machine, "owner");
     reference["uid"] = json!("00000000-0000-4000-8000-000000000000");
     dependent(&mut machine, "child", &json!([reference]));
-    machine.pass(10_000);
+    machine.advance(10_000);
     assert_eq!(machine.get(&format!("{CONFIG_MAPS}/child")).status, 404);
 }
 
@@ -44,7 +44,7 @@ fn a_second_owner_keeps_the_dependent() {
     let (one, two) = (owner(&mut machine, "one"), owner(&mut machine, "two"));
     dependent(&mut machine, "child", &json!([one, two]));
     machine.delete(&format!("{CONFIG_MAPS}/one"));
-    machine.pass(10_000);
+    machine.advance(10_000);
     let child = machine.get(&format!("{CONFIG_MAPS}/child"));
     assert_eq!(child.body["metadata"]["ownerReferences"], json!([two]));
 }
@@ -54,11 +54,11 @@ fn foreground_deletion_waits_for_dependents() {
     let mut machine = Machine::new();
     let reference = owner(&mut machine, "owner");
     dependent(&mut machine, "child", &json!([reference]));
-    machine.pass(10_000);
+    machine.advance(10_000);
     machine.server.take_journal();
     let deleted = machine.delete_with(&format!("{CONFIG_MAPS}/owner"), &json!({"propagationPolicy": "Foreground"}));
     assert_eq!((deleted.status, &deleted.body["metadata"]["finalizers"]), (200, &json!(["foregroundDeletion"])));
-    machine.pass(10_000);
+    machine.advance(10_000);
     let journal = machine.journal();
     assert_eq!(journal.first().map(String::as_str), Some("Delete configmaps/owner"));
     assert_eq!(journal.last().map(String::as_str), Some("-Delete configmaps/owner"));
@@ -66,12 +66,12 @@ fn foreground_deletion_waits_for_dependents() {
 }
 
 #[test]
-fn orphans_lose_their_owner_and_stay() {
+fn orphaning_removes_the_owner_reference_and_keeps_the_dependent() {
     let mut machine = Machine::new();
     let reference = owner(&mut machine, "owner");
     dependent(&mut machine, "child", &json!([reference]));
     machine.delete(&format!("{CONFIG_MAPS}/owner?propagationPolicy=Orphan"));
-    machine.pass(10_000);
+    machine.advance(10_000);
     assert_eq!(machine.get(&format!("{CONFIG_MAPS}/owner")).status, 404);
     let child = machine.get(&format!("{CONFIG_MAPS}/child"));
     assert_eq!((child.status, child.body["metadata"].get("ownerReferences")), (200, None));
