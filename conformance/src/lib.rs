@@ -6,16 +6,16 @@
 
 pub mod afterwards;
 pub mod api;
-pub mod bench;
 pub mod binaries;
-mod counts;
+pub mod counts;
 mod faults;
 pub mod keys;
-mod page;
+pub mod page;
 pub mod process;
+pub mod providers;
 pub mod report;
 mod rewrite;
-mod rights;
+pub mod rights;
 pub mod site;
 pub mod stage;
 pub mod suite;

@@ -153,7 +153,7 @@ fn bench(area: Option<&str>, json: Option<&str>) -> Result<u8, String> {
         return Err(format!("there are no figures for {unknown:?}; areas: {}", AREAS.join(", ")));
     }
     tools::require_compiler()?;
-    process::build(&[&["sindri-sim", "sindri-record", "sindri-bench-apiserver"], &REAL_BINARIES[..]].concat())?;
+    process::build(&[&["sindri-sim", "sindri-bench"], &REAL_BINARIES[..]].concat())?;
     figures::measure(
         &AREAS.into_iter().filter(|known| area.is_none_or(|area| area == *known)).collect::<Vec<_>>(),
         json,

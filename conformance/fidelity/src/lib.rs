@@ -6,7 +6,6 @@
 pub mod columns;
 pub mod exchange;
 pub mod expected;
-pub mod figures;
 pub mod generated;
 pub mod page;
 pub mod report;

@@ -8,7 +8,6 @@ pub mod answer;
 pub mod compare;
 pub mod connection;
 pub mod documents;
-pub mod figures;
 pub mod files;
 pub mod library;
 pub mod normalise;

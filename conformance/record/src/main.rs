@@ -1,16 +1,14 @@
-//! `sindri-record`: records what an API server says, compares it with what is kept, and measures it.
+//! `sindri-record`: records what an API server says, and compares it with what is kept.
 //!
 //! Here are the flags; the exit codes are those of [`sindri_cluster::program`].
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use sindri_cluster::program::{Ending, end, say};
 use sindri_cluster::{Home, Local, Provider, ProviderName, Signals, Stop, Version};
-use sindri_figures::Sheet;
 use sindri_record::compare::differences;
-use sindri_record::figures;
 use sindri_record::files::{self, Files};
 use sindri_record::library::scripts;
 use sindri_record::session::Session;
@@ -30,12 +28,6 @@ enum Command {
     /// Records documents and exchanges.
     #[command(bin_name = "cargo xtask record")]
     Record(RecordFlags),
-    /// Measures the real control plane.
-    Bench {
-        /// Write the figures as JSON.
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
-    },
 }
 
 #[derive(Args)]
@@ -64,7 +56,6 @@ fn main() -> ExitCode {
     };
     let done = match Cli::parse().command {
         Command::Record(flags) => record(&flags, signals.stop()),
-        Command::Bench { json } => bench(json.as_deref(), signals.stop()),
     };
     end(PROGRAM, done)
 }
@@ -103,20 +94,6 @@ fn check(kept: &Files, found: &Files) -> Result<(), Ending> {
     }
     say(format!("{} files compared, {} differ", found.len(), differences.len()));
     if differences.is_empty() { Ok(()) } else { Err(Ending::Told) }
-}
-
-fn bench(json: Option<&Path>, stop: &Stop) -> Result<(), Ending> {
-    let mut sheet = Sheet::new(figures::AREA, say);
-    figures::measure(&Local::new(Home::of_user()), stop, &mut sheet).map_err(|error| error.ending(stop))?;
-    if stop.is_set() {
-        return Err(Ending::Interrupted(stop.exit_code()));
-    }
-    let missing = sheet.missing();
-    if let Some(file) = json {
-        let unwritable = |error| Ending::Mistake(format!("{} cannot be written: {error}", file.display()));
-        std::fs::write(file, format!("{:#}\n", sheet.to_json())).map_err(unwritable)?;
-    }
-    if missing == 0 { Ok(()) } else { Err(Ending::Broken(format!("{missing} figures could not be measured"))) }
 }
 
 /// Only a cluster that is fresh and nobody else's gives the same record twice.

@@ -149,7 +149,7 @@ pub fn target_of(cluster: &dyn Cluster) -> Result<Target, TargetError> {
 }
 
 /// Ends when the end is asked for.
-pub(crate) async fn asked_to_end(stop: &Stop) {
+pub async fn asked_to_end(stop: &Stop) {
     while !stop.is_set() {
         tokio::time::sleep(LOOK_EVERY).await;
     }

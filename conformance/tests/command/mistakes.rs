@@ -18,7 +18,10 @@ fn a_cluster_that_is_unknown_or_where_the_suite_does_not_run_is_refused() {
     let words = mistake(&place.run(&["run", "--cluster", "minikube"]));
     assert_eq!(words, "--cluster takes sim, local, container, kind, kubeconfig, not \"minikube\"");
     let words = mistake(&place.run(&["run", "--cluster", "kubeconfig"]));
-    assert_eq!(words, "--cluster kubeconfig: the stories need clusters that nobody else uses");
+    assert_eq!(
+        words,
+        "--cluster kubeconfig: scenarios and benchmarks need clusters that are not used for anything else"
+    );
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! The conformance suite as a command, and a demonstration that needs nothing else installed.
 //!
-//! Here are the flags; the exit codes are those of [`sindri_cluster::program`]. Something that failed is also a case, and a figure
-//! that could not be measured for whatever reason. It has one thread.
+//! Here are the flags; the exit codes are those of [`sindri_cluster::program`]. A case that failed counts as a failure of the program.
+//! It has one thread.
 
-mod bench;
 mod command;
 mod demo;
 mod hand;
@@ -15,13 +14,8 @@ use std::rc::Rc;
 
 use clap::{Args, Parser, Subcommand};
 use sindri_cluster::program::{Ending, end};
-use sindri_conformance::bench::serve_bare;
 use sindri_conformance::binaries::Binaries;
 use sindri_conformance::waiter::Waiter;
-
-/// As the broker has it: the bare server that it is compared with is this program.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(name = "sindri-conformance", version, about = "Runs broker, agents and clusters for real.")]
@@ -36,13 +30,6 @@ enum Command {
     Run(RunFlags),
     /// Shows a broker, an agent and a simulated cluster at work.
     Demo(DemoFlags),
-    /// Measures the broker.
-    BenchBroker(BenchFlags),
-    /// Measures the agent.
-    BenchAgent(BenchAgentFlags),
-    /// Serves what the broker is compared with.
-    #[command(hide = true)]
-    BareServer,
 }
 
 #[derive(Args)]
@@ -77,39 +64,10 @@ struct DemoFlags {
     root: PathBuf,
 }
 
-#[derive(Args)]
-struct BenchFlags {
-    /// Write the figures as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// A PostgreSQL server where databases may be made and dropped, as postgres://USER@HOST:PORT/DATABASE.
-    #[arg(long, value_name = "URL")]
-    postgres_url: Option<String>,
-    /// Only the parts with this text in their name: idle broker, polls, agents that wait, accepted objects.
-    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
-    filter: String,
-}
-
-#[derive(Args)]
-struct BenchAgentFlags {
-    /// Write the figures as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Only on this kind of cluster [default: sim, then local].
-    #[arg(long)]
-    cluster: Option<String>,
-    /// Only the parts with this text in their name: idle, changed stack, first apply, reaction, memory.
-    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
-    filter: String,
-}
-
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(flags) => run::run(&flags),
         Command::Demo(flags) => demo::demo(&flags),
-        Command::BenchBroker(flags) => bench::bench(&flags),
-        Command::BenchAgent(flags) => bench::bench_agent(&flags),
-        Command::BareServer => serve_bare().map_err(|error| Ending::Broken(error.to_string())),
     };
     end("sindri-conformance", done)
 }

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use sindri_cluster::ProviderName;
 use sindri_cluster::program::{Ending, say};
-use sindri_cluster::{Container, Home, Kind, Local, Provider, ProviderName, Sim};
-use sindri_conformance::binaries::Binaries;
+use sindri_conformance::providers::{create_provider, parse_provider};
 use sindri_conformance::report;
 use sindri_conformance::suite::{self, Outcome};
 use sindri_world::scenario::{Library, Scenario};
@@ -25,7 +25,7 @@ pub fn run(flags: &RunFlags) -> Result<(), Ending> {
         return Ok(());
     }
     let (binaries, waiter) = prepare()?;
-    let provider = provider(name, &binaries)?;
+    let provider = create_provider(name, &binaries)?;
     // Opened first: a path that cannot be written is found before the suite has run.
     let (json, junit) = (Document::create(flags.json.as_deref())?, Document::create(flags.junit.as_deref())?);
     let default = if flags.cluster.is_none() { " (no --cluster was given)" } else { "" };
@@ -69,26 +69,6 @@ fn nothing_chosen(flags: &RunFlags) -> Ending {
 
 fn provider_name(wanted: Option<&str>) -> Result<ProviderName, Ending> {
     wanted.map_or(Ok(ProviderName::Sim), parse_provider)
-}
-
-/// The kind of cluster that a user names.
-pub fn parse_provider(wanted: &str) -> Result<ProviderName, Ending> {
-    let name = wanted.parse::<ProviderName>();
-    name.map_err(|unknown| Ending::Mistake(unknown.to_string()))
-}
-
-/// Where clusters of a kind come from.
-pub fn provider(name: ProviderName, binaries: &Binaries) -> Result<Box<dyn Provider>, Ending> {
-    match name {
-        ProviderName::Sim => Ok(Box::new(Sim::new(&binaries.api_server))),
-        ProviderName::Local => Ok(Box::new(Local::new(Home::of_user()))),
-        ProviderName::Container => Ok(Box::new(Container::new(Home::of_user()))),
-        ProviderName::Kind => Ok(Box::new(Kind::default())),
-        // Stories have a cluster of their own, and are not careful with it.
-        ProviderName::Kubeconfig => {
-            Err(Ending::Mistake("--cluster kubeconfig: the stories need clusters that nobody else uses".to_owned()))
-        }
-    }
 }
 
 fn read_library(root: &Path) -> Result<Library, Ending> {

@@ -1,0 +1,198 @@
+//! Benchmarks: every figure that the project claims, except those of the simulation (`sindri-sim bench`).
+//!
+//! Here are the flags; the exit codes are those of [`sindri_cluster::program`]. A figure below its bar is printed as such and is
+//! no failure; a figure that could not be measured is one.
+
+mod agent;
+mod apiserver;
+mod broker;
+mod clock;
+mod control_plane;
+mod figures;
+mod parts;
+mod process_memory;
+mod request_rate;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use clap::{Args, Parser, Subcommand};
+use sindri_cluster::program::{Ending, end, say};
+use sindri_cluster::{Home, Local, ProviderName, Signals, Sim};
+use sindri_conformance::binaries::Binaries;
+use sindri_conformance::providers::{create_provider, parse_provider};
+use sindri_conformance::waiter::Waiter;
+
+use broker::{Bench, memory_directory, serve_bare};
+use figures::Figures;
+
+const PROGRAM: &str = "sindri-bench";
+
+/// The allocator of the broker, the agent and the API server: this program contains the bare server and the bare client that
+/// they are compared with.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Parser)]
+#[command(name = "sindri-bench", version, about = "Measures every figure of one area.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measures the broker next to a bare HTTP server and to raw database transactions.
+    Broker(BrokerFlags),
+    /// Measures the agent next to a bare client of the same cluster.
+    Agent(AgentFlags),
+    /// Measures the real control plane.
+    Cluster(JsonFlag),
+    /// Measures the simulated API server next to the real one.
+    Apiserver(JsonFlag),
+    /// Runs the server that the broker is compared with.
+    #[command(hide = true)]
+    BareServer,
+}
+
+#[derive(Args)]
+struct JsonFlag {
+    /// Write the figures as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct BrokerFlags {
+    #[command(flatten)]
+    output: JsonFlag,
+    /// A PostgreSQL server where databases may be created and dropped, as postgres://USER@HOST:PORT/DATABASE.
+    #[arg(long, value_name = "URL")]
+    postgres_url: Option<String>,
+    /// Only the parts with this text in their name: idle broker, polls, agents that wait, accepted objects.
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    filter: String,
+}
+
+#[derive(Args)]
+struct AgentFlags {
+    #[command(flatten)]
+    output: JsonFlag,
+    /// Only with this provider of clusters [default: sim, then local].
+    #[arg(long)]
+    cluster: Option<String>,
+    /// Only the parts with this text in their name: idle, changed stack, first apply, reaction, memory.
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    filter: String,
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Broker(flags) => measure_broker(&flags),
+        Command::Agent(flags) => measure_agent(&flags),
+        Command::Cluster(output) => measure_control_plane(&output),
+        Command::Apiserver(output) => measure_apiserver(&output),
+        Command::BareServer => serve_bare().map_err(broken),
+    };
+    end(PROGRAM, done)
+}
+
+fn broken(error: impl std::fmt::Display) -> Ending {
+    Ending::Broken(error.to_string())
+}
+
+/// Directory of this program, where the other binaries of the same build are.
+fn own_directory() -> Result<PathBuf, Ending> {
+    let own = std::env::current_exe().map_err(broken)?;
+    Ok(own.parent().unwrap_or(Path::new(".")).to_owned())
+}
+
+fn measure_broker(flags: &BrokerFlags) -> Result<(), Ending> {
+    if !broker::has_part(&flags.filter) {
+        return Err(Ending::Mistake(format!("no part of the broker's figures has {:?} in its name", flags.filter)));
+    }
+    let directory = own_directory()?;
+    let program = directory.join("sindri-broker");
+    if !program.is_file() {
+        let build = "build it with `cargo build --release -p sindri-broker`";
+        return Err(Ending::Mistake(format!("sindri-broker is not in {}: {build}", directory.display())));
+    }
+    let (disk, memory) = (tempfile::tempdir().map_err(broken)?, memory_directory().map_err(broken)?);
+    let bench = Bench {
+        own: std::env::current_exe().map_err(broken)?,
+        broker: program,
+        disk: disk.path().to_owned(),
+        memory: memory.path().to_owned(),
+        postgres_url: flags.postgres_url.clone(),
+        waiter: Waiter::new().map_err(broken)?,
+    };
+    let mut figures = Figures::new("broker", say);
+    let measured = broker::measure(&bench, &flags.filter, &mut figures);
+    if let Some(code) = bench.waiter.interrupted() {
+        return Err(Ending::Interrupted(code));
+    }
+    measured.map_err(Ending::Broken)?;
+    finish(figures, &flags.output)
+}
+
+/// Providers with which the agent is measured by default: the simulated API server, and the real control plane that needs nothing
+/// installed but Go.
+const AGENT_PROVIDERS: [ProviderName; 2] = [ProviderName::Sim, ProviderName::Local];
+
+fn measure_agent(flags: &AgentFlags) -> Result<(), Ending> {
+    let names = match &flags.cluster {
+        Some(name) => vec![parse_provider(name)?],
+        None => AGENT_PROVIDERS.to_vec(),
+    };
+    if !agent::has_part(&flags.filter) {
+        return Err(Ending::Mistake(format!("no part of the agent's figures has {:?} in its name", flags.filter)));
+    }
+    let binaries = Binaries::find(&own_directory()?).map_err(|missing| Ending::Mistake(missing.to_string()))?;
+    let waiter = Rc::new(Waiter::new().map_err(broken)?);
+    let providers = names.into_iter().map(|name| create_provider(name, &binaries)).collect::<Result<Vec<_>, _>>()?;
+    let setup = |provider| agent::Setup { provider, binaries: &binaries, waiter: &waiter, progress };
+    let setups: Vec<_> = providers.iter().map(|provider| setup(&**provider)).collect();
+    let mut figures = Figures::new("agent", say);
+    let measured = agent::measure(&setups, &flags.filter, &mut figures);
+    if let Some(code) = waiter.interrupted() {
+        return Err(Ending::Interrupted(code));
+    }
+    measured.map_err(Ending::Broken)?;
+    finish(figures, &flags.output)
+}
+
+/// Prints progress to stderr: stdout has the table of figures.
+fn progress(line: &str) {
+    eprintln!("{line}");
+}
+
+fn measure_control_plane(output: &JsonFlag) -> Result<(), Ending> {
+    let signals = Signals::listen().map_err(|error| broken(format!("cannot start: {error}")))?;
+    let stop = signals.stop();
+    let mut figures = Figures::new("cluster", say);
+    control_plane::measure(&Local::new(Home::of_user()), stop, &mut figures).map_err(|error| error.ending(stop))?;
+    if stop.is_set() {
+        return Err(Ending::Interrupted(stop.exit_code()));
+    }
+    finish(figures, output)
+}
+
+fn measure_apiserver(output: &JsonFlag) -> Result<(), Ending> {
+    let signals = Signals::listen().map_err(|error| broken(format!("cannot start: {error}")))?;
+    let own = std::env::current_exe().map_err(broken)?;
+    let (simulated, real) = (Sim::beside(&own), Local::new(Home::of_user()));
+    let mut figures = Figures::new("apiserver", say);
+    apiserver::measure(&simulated, &real, signals.stop(), &mut figures).map_err(Ending::Broken)?;
+    finish(figures, output)
+}
+
+/// Writes the figures to the file, if one was given. A part that could not be measured is a failure.
+fn finish(figures: Figures, output: &JsonFlag) -> Result<(), Ending> {
+    let missing = figures.missing();
+    if let Some(file) = &output.json {
+        let unwritable = |error| Ending::Mistake(format!("{} cannot be written: {error}", file.display()));
+        std::fs::write(file, format!("{:#}\n", figures.to_json())).map_err(unwritable)?;
+    }
+    if missing == 0 { Ok(()) } else { Err(Ending::Broken(format!("{missing} parts could not be measured"))) }
+}
