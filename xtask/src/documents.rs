@@ -1,35 +1,38 @@
-//! Runs what README and docs tell people to type: every `sh` block, each file's as one script.
+//! Runs the commands in README.md and docs/: every `sh` block, each file's as one script.
 //!
-//! Lines that start a whole part of the test command are not run a second time.
+//! Lines that start a whole part of the test command are not run a second time, and benchmarks, which need optimised
+//! binaries, only by the nightly command.
 
 use std::path::PathBuf;
 
-use crate::process::{Run, root, target};
+use crate::counts::Counts;
+use crate::process::{Run, binaries, root};
 
-/// What `cargo xtask test` runs by itself, or is.
+/// Commands that `cargo xtask test` runs as a part, or is.
 const RUN_ELSEWHERE: [&str; 4] =
     ["cargo xtask sim", "cargo xtask sim --determinism", "cargo xtask test", "cargo xtask mutants"];
 
-/// How many files held and how many did not.
-pub fn run_all() -> Result<(u64, u64), String> {
-    let (mut held, mut failed) = (0, 0);
+/// Prefix of commands that only the nightly command runs.
+const BENCHMARK: &str = "cargo xtask bench";
+
+/// Runs the commands of each file.
+pub fn run_all(benchmarks: bool) -> Result<Counts, String> {
+    let mut counts = Counts::default();
     for file in files()? {
         let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let lines = commands(&text);
+        let lines = commands(&text, benchmarks);
         if lines.is_empty() {
             continue;
         }
         let name = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
-        let (code, said) = run(&lines)?;
-        println!("{name}: {} lines {}", lines.len(), if code == 0 { "work" } else { "DO NOT WORK" });
-        if code == 0 {
-            held += 1;
-        } else {
-            println!("{said}");
-            failed += 1;
+        let (code, output) = run(&lines)?;
+        println!("{name}: {} lines {}", lines.len(), if code == 0 { "succeed" } else { "FAIL" });
+        if code != 0 {
+            println!("{output}");
         }
+        counts = counts.and(&Counts::from_success(code == 0));
     }
-    Ok((held, failed))
+    Ok(counts)
 }
 
 fn files() -> Result<Vec<PathBuf>, String> {
@@ -42,32 +45,31 @@ fn files() -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-fn commands(text: &str) -> Vec<&str> {
+fn commands(text: &str, benchmarks: bool) -> Vec<&str> {
     let mut inside = false;
     let mut lines = Vec::new();
     for line in text.lines() {
         match line.trim_start() {
             "```sh" => inside = true,
             "```" => inside = false,
-            _ if inside && !is_run_elsewhere(line) => lines.push(line),
+            _ if inside && !is_run_elsewhere(line) && (benchmarks || !line.starts_with(BENCHMARK)) => lines.push(line),
             _ => {}
         }
     }
     lines
 }
 
-/// A comment behind the command does not make it another one.
+/// True for a command that is a part by itself; a comment behind it is ignored.
 fn is_run_elsewhere(line: &str) -> bool {
     let command = line.split(" #").next().unwrap_or_default().trim();
     command.is_empty() || RUN_ELSEWHERE.contains(&command)
 }
 
-/// One script; what it started in the background ends with it.
+/// Runs one script; processes that it started in the background end with it.
 fn run(lines: &[&str]) -> Result<(u8, String), String> {
     let guard = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n";
     let script = format!("{guard}{}\n", lines.join("\n"));
-    let path =
-        std::env::join_paths(std::iter::once(target().join("release")).chain(std::env::split_paths(&search_path())));
+    let path = std::env::join_paths(std::iter::once(binaries()).chain(std::env::split_paths(&search_path())));
     let path = path.map_err(|error| error.to_string())?;
     Run::program("bash").args(["-c", &script]).env("PATH", path).directory(root()).captured()
 }

@@ -24,9 +24,9 @@ pub fn measure(areas: &[&str], json: Option<&str>) -> Result<u8, String> {
 
 fn run(area: &str, file: &Path) -> Result<u8, String> {
     if area == "sim" {
-        return Run::built("sindri-sim").args(["bench", "--json"]).arg(file).code();
+        return Run::built_optimised("sindri-sim").args(["bench", "--json"]).arg(file).code();
     }
-    let run = Run::built("sindri-bench").args([area, "--json"]).arg(file);
+    let run = Run::built_optimised("sindri-bench").args([area, "--json"]).arg(file);
     if area != "broker" {
         return run.code();
     }

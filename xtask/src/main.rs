@@ -2,13 +2,17 @@
 //!
 //! Thin: a task builds the binary that does the work and runs it, so that this crate compiles in seconds.
 
+mod counts;
 mod documents;
+mod durations;
 mod figures;
 mod fuzz;
 mod mutants;
+mod parts;
 mod postgres;
 mod process;
 mod suite;
+mod tidy;
 mod tools;
 
 use std::process::ExitCode;
@@ -78,8 +82,18 @@ enum Task {
     },
     /// Plants each bug of sim/mutants and sees that the simulation catches it.
     Mutants,
-    /// The test command: formatting, lints, tests, simulation, planted bugs, conformance, documents.
-    Test,
+    /// The test command: formatting, lints, tests, simulation, conformance, documents.
+    Test {
+        /// The nightly command: longer explorations, planted bugs, fuzzing.
+        #[arg(long)]
+        all: bool,
+        /// Run one part only.
+        #[arg(long, value_name = "NAME")]
+        part: Option<String>,
+        /// Show the parts and how long they took the last time.
+        #[arg(long)]
+        list: bool,
+    },
 }
 
 /// Areas of figures.
@@ -98,7 +112,11 @@ fn main() -> ExitCode {
         Task::Bench { area, json } => bench(area.as_deref(), json.as_deref()),
         Task::Fuzz { seconds } => fuzz::run(seconds),
         Task::Mutants => mutants::catch_all().map(|caught| u8::from(!caught)),
-        Task::Test => suite::test(),
+        Task::Test { list: true, .. } => {
+            suite::list();
+            Ok(0)
+        }
+        Task::Test { all, part, .. } => suite::test(&suite::Selection { all, part }),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -153,7 +171,7 @@ fn bench(area: Option<&str>, json: Option<&str>) -> Result<u8, String> {
         return Err(format!("there are no figures for {unknown:?}; areas: {}", AREAS.join(", ")));
     }
     tools::require_compiler()?;
-    process::build(&[&["sindri-sim", "sindri-bench"], &REAL_BINARIES[..]].concat())?;
+    process::build_optimised(&[&["sindri-sim", "sindri-bench"], &REAL_BINARIES[..]].concat())?;
     figures::measure(
         &AREAS.into_iter().filter(|known| area.is_none_or(|area| area == *known)).collect::<Vec<_>>(),
         json,

@@ -1,12 +1,12 @@
-//! Plants each bug of `sim/mutants` into a copy of the project and sees that the simulation catches it.
+//! Plants each bug of `sim/mutants` into a copy of the project and checks that the simulation catches it.
 //!
-//! A mutant is a patch with a few lines before it: what it does, the scenario that catches it, and the first
-//! seed with the number of seeds. The copy has a target directory of its own, which starts with what was compiled of
-//! other people's crates: in a shared one cargo takes the crates of the copy for those of the project.
+//! A mutant is a patch with a few lines before it: the bug, the scenario that catches it, and the first seed with the
+//! number of seeds. The copy has a target directory of its own, which starts as a copy of the compiled dependencies:
+//! in a shared one cargo would confuse the crates of the copy with those of the project.
 
 use std::path::{Path, PathBuf};
 
-use crate::process::{BUILD, Run, root, target};
+use crate::process::{Run, binaries, root, target};
 use crate::tools;
 
 struct Mutant {
@@ -17,7 +17,7 @@ struct Mutant {
     seeds: String,
 }
 
-/// True when every planted bug was caught.
+/// True if every planted bug was caught.
 pub fn catch_all() -> Result<bool, String> {
     tools::require_patch()?;
     let mutants = read_all()?;
@@ -27,20 +27,21 @@ pub fn catch_all() -> Result<bool, String> {
     caught.map(|caught| !caught.is_empty() && caught.iter().all(|caught| *caught))
 }
 
-fn place() -> PathBuf {
+/// Directory of the copy and of its target directory.
+fn directory() -> PathBuf {
     target().join("mutants")
 }
 
-/// Crates of others are the same in the copy: compiled once is enough.
+/// Copies the compiled dependencies, which are the same in the copy of the project.
 fn seed_target() -> Result<(), String> {
-    let release = place().join("target/release");
-    if release.exists() {
+    let copy = directory().join("target/debug");
+    if copy.exists() {
         return Ok(());
     }
-    std::fs::create_dir_all(&release).map_err(|error| format!("{}: {error}", release.display()))?;
+    std::fs::create_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))?;
     for part in ["deps", "build", ".fingerprint"] {
-        let from = target().join("release").join(part);
-        if Run::program("cp").args(["-a", "--reflink=auto"]).arg(&from).arg(&release).code()? != 0 {
+        let from = binaries().join(part);
+        if Run::program("cp").args(["-a", "--reflink=auto"]).arg(&from).arg(&copy).code()? != 0 {
             return Err(format!("{} could not be copied", from.display()));
         }
     }
@@ -67,7 +68,7 @@ fn read(patch: PathBuf) -> Result<Mutant, String> {
     let text = std::fs::read_to_string(&patch).map_err(|error| format!("{}: {error}", patch.display()))?;
     let field = |name: &str| {
         let line = text.lines().take_while(|line| !line.starts_with("diff ")).find_map(|line| line.strip_prefix(name));
-        line.map(str::trim).ok_or_else(|| format!("{}: it has no line {name:?}", patch.display()))
+        line.map(str::trim).ok_or_else(|| format!("{}: the line {name:?} is missing", patch.display()))
     };
     let (first_seed, seeds) =
         field("seeds:")?.split_once(' ').ok_or_else(|| format!("{}: seeds: FIRST COUNT", patch.display()))?;
@@ -81,17 +82,17 @@ fn read(patch: PathBuf) -> Result<Mutant, String> {
     })
 }
 
-/// What git tracks or would track: nothing of earlier builds.
+/// Files that git tracks or would track: no build results.
 fn tracked_files() -> Result<Vec<String>, String> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let (_, files) = Run::program("git").directory(root()).args(list).captured()?;
     Ok(files.lines().map(str::to_owned).collect())
 }
 
-/// A copy of the project with the bug in it. A file that is the same as at the last time keeps its age, so that
-/// cargo builds only what changed.
+/// Makes a copy of the project with the bug in it. A file that did not change keeps its modification time, so that cargo
+/// builds only what changed.
 fn plant(mutant: &Mutant, files: &[String]) -> Result<PathBuf, String> {
-    let (tree, patched) = (place().join("tree"), place().join("patched"));
+    let (tree, patched) = (directory().join("tree"), directory().join("patched"));
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     if patched.exists() {
         std::fs::remove_dir_all(&patched).map_err(|error| failed(&patched, error))?;
@@ -100,11 +101,11 @@ fn plant(mutant: &Mutant, files: &[String]) -> Result<PathBuf, String> {
         copy(&root().join(file), &patched.join(file))?;
     }
     let arguments = ["--strip=1", "--silent", "--no-backup-if-mismatch", "--forward", "--input"];
-    let (code, said) = Run::program("patch").args(arguments).arg(&mutant.patch).directory(&patched).captured()?;
+    let (code, output) = Run::program("patch").args(arguments).arg(&mutant.patch).directory(&patched).captured()?;
     if code != 0 {
-        return Err(format!("{} does not fit the code any more: {said}", mutant.patch.display()));
+        return Err(format!("{} does not apply to the code any more: {output}", mutant.patch.display()));
     }
-    forget_what_is_gone(&tree, &tree)?;
+    remove_deleted_files(&tree, &tree)?;
     for file in files {
         let (changed, original) = (patched.join(file), root().join(file));
         if changed.exists() {
@@ -116,15 +117,15 @@ fn plant(mutant: &Mutant, files: &[String]) -> Result<PathBuf, String> {
     Ok(tree)
 }
 
-/// A file that the project no longer has would still be compiled.
-fn forget_what_is_gone(tree: &Path, directory: &Path) -> Result<(), String> {
+/// Deletes files that the project no longer has: they would still be compiled.
+fn remove_deleted_files(tree: &Path, directory: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
     for entry in entries {
         let path = entry.map_err(failed)?.path();
         let name = path.strip_prefix(tree).unwrap_or(&path).to_string_lossy().into_owned();
         if path.is_dir() {
-            forget_what_is_gone(tree, &path)?;
+            remove_deleted_files(tree, &path)?;
         } else if !root().join(&name).exists() && name != "Cargo.lock" {
             std::fs::remove_file(&path).map_err(failed)?;
         }
@@ -144,21 +145,21 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
 fn build_and_run(tree: &Path, mutant: &Mutant) -> Result<bool, String> {
     let build = Run::program(env!("CARGO"))
         .directory(tree)
-        .env("CARGO_TARGET_DIR", place().join("target"))
-        // The copy lies inside the project, whose settings would be added to its own: these flags count once.
+        .env("CARGO_TARGET_DIR", directory().join("target"))
+        // The copy lies inside the project, whose cargo configuration would be added to its own: a variable replaces both.
         .env("RUSTFLAGS", "--cfg tokio_unstable");
-    let (code, said) = build.args(BUILD).args(["--bin", "sindri-sim"]).captured()?;
+    let (code, output) = build.args(["build", "--quiet", "--workspace", "--bin", "sindri-sim"]).captured()?;
     if code != 0 {
-        return Err(format!("{} does not compile: {said}", mutant.name));
+        return Err(format!("{} does not compile: {output}", mutant.name));
     }
-    let run = Run::program(place().join("target/release/sindri-sim")).args(["sim", "--root"]).arg(tree);
-    let (code, said) = run
+    let run = Run::program(directory().join("target/debug/sindri-sim")).args(["sim", "--root"]).arg(tree);
+    let (code, output) = run
         .args(["--scenario", &mutant.scenario, "--seed", &mutant.first_seed, "--seeds", &mutant.seeds])
         .captured()?;
-    // One sentence and a command that replays it, as every failure has.
+    // Every failure has one sentence and a command that replays it.
     let explained =
-        said.contains(&format!("{} with seed ", mutant.scenario)) && said.contains("replay: cargo xtask sim");
-    let sentence = said.lines().find(|line| line.contains(" with seed ")).unwrap_or(&said);
+        output.contains(&format!("{} with seed ", mutant.scenario)) && output.contains("replay: cargo xtask sim");
+    let sentence = output.lines().find(|line| line.contains(" with seed ")).unwrap_or(&output);
     println!("  {sentence}");
     Ok(code == 1 && explained)
 }

@@ -1,4 +1,4 @@
-//! Running other programs: cargo, and what it built.
+//! Running other programs: cargo, and the binaries that it builds.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -11,29 +11,37 @@ pub fn root() -> PathBuf {
     here.parent().map_or_else(|| here.clone(), PathBuf::from)
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's target directory.
 pub fn target() -> PathBuf {
     #[expect(clippy::disallowed_methods, reason = "cargo's own variable says where it builds")]
     let chosen = std::env::var("CARGO_TARGET_DIR").ok().map(PathBuf::from);
     chosen.unwrap_or_else(|| root().join("target"))
 }
 
-/// Builds some binaries. The whole workspace is selected, so that the features of other people's crates, and with
-/// them what was compiled, are the same for every task.
+/// Builds binaries for tests and the simulation: quick to compile.
 pub fn build(binaries: &[&str]) -> Result<(), String> {
-    // cargo is quiet here, because it has mostly nothing to do; the first time it takes long.
-    if binaries.iter().any(|binary| !target().join("release").join(binary).exists()) {
-        eprintln!("building {}; the first time takes some minutes", binaries.join(", "));
-    }
+    cargo_build(binaries, &[])
+}
+
+/// Builds binaries for benchmarks, as they are shipped.
+pub fn build_optimised(binaries: &[&str]) -> Result<(), String> {
+    cargo_build(binaries, &["--release"])
+}
+
+/// Selects the whole workspace, so that the features of dependencies, and with them the compiled dependencies, are the
+/// same for every task. Cargo shows its progress.
+fn cargo_build(binaries: &[&str], profile: &[&str]) -> Result<(), String> {
     let binaries = binaries.iter().flat_map(|binary| ["--bin", binary]);
-    match Run::cargo().args(BUILD).args(binaries).code()? {
+    match Run::cargo().args(["build", "--workspace"]).args(profile).args(binaries).code()? {
         0 => Ok(()),
-        code => Err(format!("cargo build ended with {code}")),
+        code => Err(format!("cargo build failed (exit code {code})")),
     }
 }
 
-/// How everything is built.
-pub const BUILD: [&str; 4] = ["build", "--quiet", "--release", "--workspace"];
+/// Directory of the binaries that `build` makes.
+pub fn binaries() -> PathBuf {
+    target().join("debug")
+}
 
 /// One program to run.
 pub struct Run {
@@ -55,8 +63,13 @@ impl Run {
         run
     }
 
-    /// A binary of the project.
+    /// A binary that `build` made.
     pub fn built(name: &str) -> Self {
+        Self::program(binaries().join(name))
+    }
+
+    /// A binary that `build_optimised` made.
+    pub fn built_optimised(name: &str) -> Self {
         Self::program(target().join("release").join(name))
     }
 
@@ -80,13 +93,13 @@ impl Run {
         self
     }
 
-    /// Runs it to its end and tells its exit code.
+    /// Runs it to its end and returns its exit code.
     pub fn code(mut self) -> Result<u8, String> {
         let status = self.command.status().map_err(|error| format!("{}: {error}", self.name))?;
         Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
     }
 
-    /// Runs it, shows what it prints, and hands each line to `see`.
+    /// Runs it, prints its standard output, and passes each line to `see`.
     pub fn watched(mut self, mut see: impl FnMut(&str)) -> Result<u8, String> {
         let fail = |error: std::io::Error| format!("{}: {error}", self.name);
         let mut child = self.command.stdout(Stdio::piped()).spawn().map_err(fail)?;
@@ -101,7 +114,7 @@ impl Run {
         Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
     }
 
-    /// Runs it quietly; its exit code and everything it printed.
+    /// Runs it and returns its exit code and its output, without printing it.
     pub fn captured(mut self) -> Result<(u8, String), String> {
         let output = self.command.output().map_err(|error| format!("{}: {error}", self.name))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);

@@ -1,164 +1,152 @@
-//! `cargo xtask test`: every part with its time, and a line of counts at the end.
+//! `cargo xtask test`: named parts, each with its duration, and a line of counts at the end.
 //!
-//! A part that fails does not stop the others, except where they could not work without it.
+//! A part that fails does not stop the others, except where they could not work without it. Parts that mostly wait for
+//! a real control plane run in a second process beside those that compute. The parts themselves are in `parts.rs`.
 
-use std::time::Instant;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
-use crate::postgres::Postgres;
-use crate::process::{Run, build, root, target};
-use crate::{REAL_BINARIES, documents, fuzz, mutants, tools};
+use crate::counts::Counts;
+use crate::durations;
+use crate::parts::{self, PARTS, Part, Schedule};
+use crate::process::target;
+use crate::tools;
 
-/// Passed and failed.
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    passed: u64,
-    failed: u64,
+/// Options of the test command.
+pub struct Selection {
+    /// Runs the parts of the nightly command too.
+    pub all: bool,
+    /// Runs this part only.
+    pub part: Option<String>,
 }
 
-impl Counts {
-    fn of(held: bool) -> Self {
-        Self { passed: u64::from(held), failed: u64::from(!held) }
+/// A part that ended.
+struct Finished {
+    name: &'static str,
+    duration: Duration,
+    counts: Counts,
+}
+
+/// Runs the selected parts; the exit code is 0 only if nothing failed.
+pub fn test(selection: &Selection) -> Result<u8, String> {
+    match &selection.part {
+        Some(name) => test_one(parts::find(name)?, selection.all),
+        None => test_all(selection.all),
     }
 }
 
-/// Where tests find a PostgreSQL of their own.
-const TEST_POSTGRES: &str = "SINDRI_TEST_POSTGRES_URL";
+/// Prints every part with the duration of its last run.
+pub fn list() {
+    for part in PARTS {
+        let duration =
+            durations::last(part.name).map_or_else(|| "-".to_owned(), |last| format!("{:.0} s", last.as_secs_f64()));
+        let nightly = if part.schedule == Schedule::Nightly { " (--all)" } else { "" };
+        println!("{:<24} {duration:>8}  {}{nightly}", part.name, part.about);
+    }
+}
 
-/// How a controller's author uses the simulated API server.
-const EXAMPLE: &str = "sim/apiserver/examples/greeter";
+fn test_one(part: &'static Part, all: bool) -> Result<u8, String> {
+    require_tools()?;
+    if parts::needs_build(part) {
+        parts::build_everything()?;
+    }
+    let finished = run(part, all);
+    conclude(&[finished])
+}
 
-/// How long the fuzzer has here; `cargo xtask fuzz` takes longer.
-const FUZZ_SECONDS: u32 = 20;
-
-type Part = (&'static str, fn() -> Result<Counts, String>);
-
-/// Every part. The second of them builds what the others run.
-const PARTS: [Part; 14] = [
-    ("format", || succeeds(Run::cargo().args(["fmt", "--all", "--check"]))),
-    ("build", || build_everything().map(|()| Counts::of(true))),
-    ("lints", || {
-        let lint = ["clippy", "--quiet", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"];
-        succeeds(Run::cargo().args(lint))
-    }),
-    ("tests", || {
-        let postgres = Postgres::start()?;
-        cargo_test(release_tests(&["--workspace", "--bins", "--lib", "--tests"]).env(TEST_POSTGRES, postgres.url()))
-    }),
-    ("doc tests", || cargo_test(release_tests(&["--workspace", "--doc"]))),
-    ("example", || {
-        // A project of its own with its own features: what it builds is kept apart.
-        let cargo = Run::cargo().directory(root().join(EXAMPLE)).env("CARGO_TARGET_DIR", target().join("example"));
-        cargo_test(cargo.args(["test", "--quiet", "--locked", "--no-fail-fast"]))
-    }),
-    ("fuzz", || fuzz::run(FUZZ_SECONDS).map(|code| Counts::of(code == 0))),
-    ("fidelity", || succeeds(Run::built("sindri-fidelity").args(["--sequences", "0", "--root"]).arg(root()))),
-    ("control plane", control_plane),
-    ("simulation", || succeeds(Run::built("sindri-sim").args(["sim", "--root"]).arg(root()))),
-    ("simulation on turmoil", || {
-        succeeds(Run::built("sindri-sim").args(["sim", "--engine", "turmoil", "--seeds", "2", "--root"]).arg(root()))
-    }),
-    ("determinism", || succeeds(Run::built("sindri-sim").args(["sim", "--determinism", "--root"]).arg(root()))),
-    ("planted bugs", || mutants::catch_all().map(Counts::of)),
-    ("documents", || documents::run_all().map(|(passed, failed)| Counts { passed, failed })),
-];
-
-/// Runs every part; the exit code is 0 only if nothing failed.
-pub fn test() -> Result<u8, String> {
-    tools::require_compiler()?;
-    tools::require_kubectl()?;
-    let (start, mut total, mut times) = (now(), Counts::default(), Vec::new());
-    for (name, part) in PARTS {
-        println!("\n=== {name}");
-        let began = now();
-        let counts = part().unwrap_or_else(|error| {
-            println!("{error}");
-            Counts::of(false)
-        });
-        total.passed += counts.passed;
-        total.failed += counts.failed;
-        times.push((name, (now() - began).as_secs_f64(), counts));
-        if name == "build" && counts.failed > 0 {
+fn test_all(all: bool) -> Result<u8, String> {
+    require_tools()?;
+    let start = now();
+    let selected: Vec<&'static Part> = PARTS.iter().filter(|part| all || part.schedule != Schedule::Nightly).collect();
+    let mut finished = Vec::new();
+    let mut beside: Vec<Beside> = Vec::new();
+    for part in selected {
+        if part.schedule == Schedule::Beside {
+            beside.push(Beside::start(part, all)?);
+            continue;
+        }
+        let ended = run(part, all);
+        let is_hopeless = part.name == parts::BUILD && ended.counts.failed > 0;
+        finished.push(ended);
+        if is_hopeless {
             break;
         }
     }
+    for running in beside {
+        finished.push(running.wait()?);
+    }
     println!("\n{:<24} {:>8}  passed  failed", "part", "seconds");
-    for (name, seconds, counts) in times {
-        println!("{name:<24} {seconds:>8.1}  {:>6}  {:>6}", counts.passed, counts.failed);
+    for Finished { name, duration, counts } in &finished {
+        println!("{name:<24} {:>8.1}  {:>6}  {:>6}", duration.as_secs_f64(), counts.passed, counts.failed);
     }
     println!("{:<24} {:>8.1}\n", "all", (now() - start).as_secs_f64());
-    println!("{} passed, {} failed", total.passed, total.failed);
+    conclude(&finished)
+}
+
+/// Prints the last line: the counts, and the parts that did not run.
+fn conclude(finished: &[Finished]) -> Result<u8, String> {
+    let total = finished.iter().fold(Counts::default(), |total, part| total.and(&part.counts));
+    println!("{total}");
     Ok(u8::from(total.failed > 0))
 }
 
-fn build_everything() -> Result<(), String> {
-    let mut binaries = REAL_BINARIES.to_vec();
-    binaries.extend(["sindri-cluster", "sindri-fidelity", "sindri-record", "sindri-sim"]);
-    build(&binaries)
+fn require_tools() -> Result<(), String> {
+    tools::require_compiler()?;
+    tools::require_kubectl()
 }
 
-/// What `sindri-cluster` ends with where something that it needs is missing; it has said what.
-const EXIT_NOT_RUN: u8 = 3;
+fn run(part: &'static Part, all: bool) -> Finished {
+    println!("\n=== {}", part.name);
+    let start = now();
+    let counts = (part.run)(all).unwrap_or_else(|error| {
+        println!("{error}");
+        Counts::from_success(false)
+    });
+    let duration = now() - start;
+    durations::record(part.name, duration);
+    Finished { name: part.name, duration, counts }
+}
 
-/// How many generated sequences both API servers get here; `cargo xtask fidelity` has more.
-const GENERATED_SEQUENCES: &str = "100";
+/// A part that runs in a process of its own, with its output in a file until it ends.
+struct Beside {
+    part: &'static Part,
+    process: Child,
+    output: PathBuf,
+}
 
-/// Builds the control plane, then tests with it. A machine that cannot build it has been told so in one line.
-fn control_plane() -> Result<Counts, String> {
-    match Run::built("sindri-cluster").arg("build").code()? {
-        0 => {
-            let which = ["--workspace", "--test", "control_plane", "--test", "recorded"];
-            // Two at a time: each has a control plane. What was not run says so in its output.
-            let how = ["--", "--include-ignored", "--nocapture", "--test-threads=2"];
-            let mut counts = cargo_test(release_tests(&[which.as_slice(), &how].concat()))?;
-            // Generated sequences, to the simulated server and to a real one.
-            let sequences = ["--sequences", GENERATED_SEQUENCES, "--root"];
-            let generated = succeeds(Run::built("sindri-fidelity").args(sequences).arg(root()))?;
-            // The stories with the real broker and agent, each on a control plane of its own.
-            let stories =
-                succeeds(Run::built("sindri-conformance").args(["run", "--cluster", "local", "--root"]).arg(root()))?;
-            counts.passed += generated.passed + stories.passed;
-            counts.failed += generated.failed + stories.failed;
-            Ok(counts)
+impl Beside {
+    fn start(part: &'static Part, all: bool) -> Result<Self, String> {
+        let output = target().join(format!("xtask-{}.log", part.name.replace(' ', "-")));
+        let fail = |error: std::io::Error| format!("{}: {error}", output.display());
+        let log = File::create(&output).map_err(fail)?;
+        let program = std::env::current_exe().map_err(fail)?;
+        let mut command = Command::new(program);
+        command.args(["test", "--part", part.name]).args(all.then_some("--all"));
+        command.stdout(log.try_clone().map_err(fail)?).stderr(log);
+        let process = command.spawn().map_err(fail)?;
+        println!("\n=== {} runs beside the next parts, with its output in {}", part.name, output.display());
+        Ok(Self { part, process, output })
+    }
+
+    /// Waits for the end and prints the output.
+    fn wait(mut self) -> Result<Finished, String> {
+        let fail = |error: std::io::Error| format!("{}: {error}", self.part.name);
+        println!("\n=== {} (waiting for its end)", self.part.name);
+        let status = self.process.wait().map_err(fail)?;
+        let output = std::fs::read_to_string(&self.output).map_err(fail)?;
+        print!("{output}");
+        let mut counts = output.lines().last().and_then(Counts::parse).unwrap_or_default();
+        if !status.success() && counts.failed == 0 {
+            counts.failed = 1;
         }
-        EXIT_NOT_RUN => Ok(Counts::default()),
-        code => Err(format!("the control plane could not be built (exit code {code})")),
+        let duration = durations::last(self.part.name).unwrap_or_default();
+        Ok(Finished { name: self.part.name, duration, counts })
     }
 }
 
-fn succeeds(run: Run) -> Result<Counts, String> {
-    run.code().map(|code| Counts::of(code == 0))
-}
-
-/// The tests of the workspace.
-fn release_tests(which: &[&str]) -> Run {
-    Run::cargo().args(["test", "--quiet", "--release", "--no-fail-fast"]).args(which)
-}
-
-/// Runs tests and adds up what the test binaries say.
-fn cargo_test(tests: Run) -> Result<Counts, String> {
-    let mut counts = Counts::default();
-    let code = tests.watched(|line| {
-        if let Some(result) = line.strip_prefix("test result: ") {
-            counts.passed += number_before(result, " passed");
-            counts.failed += number_before(result, " failed");
-        }
-    })?;
-    if code != 0 && counts.failed == 0 {
-        counts.failed = 1;
-    }
-    Ok(counts)
-}
-
-fn number_before(text: &str, word: &str) -> u64 {
-    let before = text.split(word).next().unwrap_or_default();
-    before
-        .rsplit(|character: char| !character.is_ascii_digit())
-        .next()
-        .and_then(|digits| digits.parse().ok())
-        .unwrap_or(0)
-}
-
-#[expect(clippy::disallowed_methods, reason = "tells how long each part took")]
+#[expect(clippy::disallowed_methods, reason = "measures how long each part takes")]
 fn now() -> Instant {
     Instant::now()
 }

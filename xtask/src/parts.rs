@@ -1,0 +1,203 @@
+//! The parts of `cargo xtask test`, in their order.
+
+use crate::counts::Counts;
+use crate::postgres::Postgres;
+use crate::process::{Run, build, root};
+use crate::{REAL_BINARIES, documents, fuzz, mutants, tidy};
+
+/// One part of the test command.
+pub struct Part {
+    pub name: &'static str,
+    /// A few words for `--list`.
+    pub about: &'static str,
+    pub schedule: Schedule,
+    /// Runs it; the argument is true for the nightly command.
+    pub run: fn(bool) -> Result<Counts, String>,
+}
+
+/// The time at which a part runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Schedule {
+    /// In its turn.
+    InTurn,
+    /// In a process of its own, beside all parts after it: it mostly waits.
+    Beside,
+    /// With `--all` only.
+    Nightly,
+}
+
+/// The part without which the others cannot run.
+pub const BUILD: &str = "build";
+
+pub const PARTS: &[Part] = &[
+    Part {
+        name: "format",
+        about: "rustfmt",
+        schedule: Schedule::InTurn,
+        run: |_| check(Run::cargo().args(["fmt", "--all", "--check"])),
+    },
+    Part {
+        name: "tidy",
+        about: "plain words, no import cycles",
+        schedule: Schedule::InTurn,
+        run: |_| tidy::check().map(Counts::from_success),
+    },
+    Part {
+        name: BUILD,
+        about: "binaries and test binaries",
+        schedule: Schedule::InTurn,
+        run: |_| build_everything().map(|()| Counts::from_success(true)),
+    },
+    Part { name: "lints", about: "clippy", schedule: Schedule::InTurn, run: |_| check(Run::cargo().args(LINT)) },
+    Part {
+        name: "control plane",
+        about: "recordings, sequences and scenarios on a real Kubernetes",
+        schedule: Schedule::Beside,
+        run: control_plane,
+    },
+    Part { name: "tests", about: "unit and integration tests", schedule: Schedule::InTurn, run: |_| tests() },
+    Part {
+        name: "doc tests",
+        about: "examples in doc comments",
+        schedule: Schedule::InTurn,
+        run: |_| cargo_test(&["--workspace", "--doc"]),
+    },
+    Part {
+        name: "fidelity",
+        about: "the simulated API server against recordings",
+        schedule: Schedule::InTurn,
+        run: |_| check(Run::built("sindri-fidelity").args(["--sequences", "0", "--root"]).arg(root())),
+    },
+    Part {
+        name: "simulation",
+        about: "every scenario, then explored with seeds",
+        schedule: Schedule::InTurn,
+        run: |all| simulation(&[], all),
+    },
+    Part {
+        name: "simulation on turmoil",
+        about: "every scenario on the second engine",
+        schedule: Schedule::InTurn,
+        run: |all| simulation(&["--engine", "turmoil"], all),
+    },
+    Part {
+        name: "determinism",
+        about: "the same seed gives the same trace",
+        schedule: Schedule::InTurn,
+        run: |_| check(Run::built("sindri-sim").args(["sim", "--determinism", "--root"]).arg(root())),
+    },
+    Part {
+        name: "documents",
+        about: "commands in README.md and docs/",
+        schedule: Schedule::InTurn,
+        run: |all| documents::run_all(all),
+    },
+    Part {
+        name: "planted bugs",
+        about: "each bug of sim/mutants is caught",
+        schedule: Schedule::Nightly,
+        run: |_| mutants::catch_all().map(Counts::from_success),
+    },
+    Part {
+        name: "fuzz",
+        about: "server-side apply under a fuzzer",
+        schedule: Schedule::Nightly,
+        run: |_| fuzz::run(FUZZ_SECONDS).map(|code| Counts::from_success(code == 0)),
+    },
+];
+
+const LINT: [&str; 6] = ["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+/// Variable in which tests find a PostgreSQL of their own.
+const TEST_POSTGRES: &str = "SINDRI_TEST_POSTGRES_URL";
+const FUZZ_SECONDS: u32 = 120;
+
+/// The part with this name.
+pub fn find(name: &str) -> Result<&'static Part, String> {
+    let names = || PARTS.iter().map(|part| part.name).collect::<Vec<_>>().join(", ");
+    PARTS.iter().find(|part| part.name == name).ok_or_else(|| format!("there is no part {name:?}; parts: {}", names()))
+}
+
+/// True for the parts after the build.
+pub fn needs_build(part: &Part) -> bool {
+    PARTS.iter().take_while(|before| before.name != part.name).any(|before| before.name == BUILD)
+}
+
+/// Builds what the other parts run.
+pub fn build_everything() -> Result<(), String> {
+    match Run::cargo().args(["test", "--workspace", "--no-run"]).code()? {
+        0 => {}
+        code => return Err(format!("cargo test --no-run failed (exit code {code})")),
+    }
+    let mut binaries = REAL_BINARIES.to_vec();
+    binaries.extend(["sindri-cluster", "sindri-fidelity", "sindri-record", "sindri-sim"]);
+    build(&binaries)
+}
+
+fn tests() -> Result<Counts, String> {
+    let postgres = Postgres::start()?;
+    run_tests(test_command(&["--workspace", "--bins", "--lib", "--tests"]).env(TEST_POSTGRES, postgres.url()))
+}
+
+/// Seeds per scenario of the second engine, which is slower, and checks the first.
+const TURMOIL_SEEDS: &str = "2";
+
+fn simulation(engine: &[&str], all: bool) -> Result<Counts, String> {
+    let run = Run::built("sindri-sim").args(["sim", "--root"]).arg(root()).args(engine);
+    let seeds: &[&str] = match (engine.is_empty(), all) {
+        (_, true) => &["--seeds", NIGHTLY_SEEDS],
+        (true, false) => &[],
+        (false, false) => &["--seeds", TURMOIL_SEEDS],
+    };
+    check(run.args(seeds))
+}
+
+/// Seeds per scenario of the nightly command.
+const NIGHTLY_SEEDS: &str = "100";
+
+/// Exit code of `sindri-cluster` where something that it needs is missing; it has printed what.
+const EXIT_NOT_RUN: u8 = 3;
+/// Generated request sequences that both API servers get.
+const SEQUENCES: &str = "30";
+const NIGHTLY_SEQUENCES: &str = "300";
+
+/// Builds the control plane, then tests with it.
+fn control_plane(all: bool) -> Result<Counts, String> {
+    match Run::built("sindri-cluster").arg("build").code()? {
+        0 => {}
+        EXIT_NOT_RUN => return Ok(Counts::skipped("control plane (it needs Go 1.26 to be built)")),
+        code => return Err(format!("the control plane could not be built (exit code {code})")),
+    }
+    // Two at a time: each has a control plane. Tests that cannot run here print why.
+    let tests = ["--workspace", "--test", "control_plane", "--test", "recorded", "--"];
+    let how = ["--include-ignored", "--nocapture", "--test-threads=2"];
+    let counts = cargo_test(&[tests.as_slice(), &how].concat())?;
+    // Generated sequences, to the simulated server and to a real one.
+    let sequences = ["--sequences", if all { NIGHTLY_SEQUENCES } else { SEQUENCES }, "--root"];
+    let generated = check(Run::built("sindri-fidelity").args(sequences).arg(root()))?;
+    // The scenarios with the real broker and agent, each on a control plane of its own.
+    let scenarios = check(Run::built("sindri-conformance").args(["run", "--cluster", "local", "--root"]).arg(root()))?;
+    Ok(counts.and(&generated).and(&scenarios))
+}
+
+/// One check: it passes if the program succeeds.
+fn check(run: Run) -> Result<Counts, String> {
+    run.code().map(|code| Counts::from_success(code == 0))
+}
+
+fn test_command(which: &[&str]) -> Run {
+    Run::cargo().args(["test", "--quiet", "--no-fail-fast"]).args(which)
+}
+
+fn cargo_test(which: &[&str]) -> Result<Counts, String> {
+    run_tests(test_command(which))
+}
+
+/// Runs tests and adds up the results that the test binaries print.
+fn run_tests(tests: Run) -> Result<Counts, String> {
+    let mut counts = Counts::default();
+    let code = tests.watched(|line| counts.add_test_result(line))?;
+    if code != 0 && counts.failed == 0 {
+        counts.failed = 1;
+    }
+    Ok(counts)
+}

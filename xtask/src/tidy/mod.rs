@@ -1,0 +1,60 @@
+//! Checks of the sources that the compiler does not make: plain words, and modules that do not import each other in a circle.
+//!
+//! Formatting and lints are cargo's.
+
+mod allowed;
+mod cycles;
+mod imports;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use crate::process::{Run, root};
+
+/// A place that breaks a rule.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Path below the project's directory, with a line where there is one.
+    place: String,
+    message: String,
+}
+
+/// Prints every finding; true if there is none.
+pub fn check() -> Result<bool, String> {
+    let files = rust_files()?;
+    let mut findings = Vec::new();
+    for file in &files {
+        findings.extend(words::check(&file.to_string_lossy(), &read(file)?));
+    }
+    for package in packages(&files) {
+        findings.extend(cycles::check(&package, &files, read)?);
+    }
+    for Finding { place, message } in &findings {
+        println!("{place}: {message}");
+    }
+    println!("{} files, {} findings", files.len(), findings.len());
+    Ok(findings.is_empty())
+}
+
+/// Rust sources that git tracks or would track, relative to the project's directory.
+fn rust_files() -> Result<Vec<PathBuf>, String> {
+    let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"];
+    let (code, output) = Run::program("git").directory(root()).args(list).captured()?;
+    if code != 0 {
+        return Err(format!("git ls-files failed: {output}"));
+    }
+    Ok(output.lines().map(PathBuf::from).filter(|file| root().join(file).exists()).collect())
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(root().join(file)).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Directories that hold the root file of a crate: a library, a binary, or a test of several files.
+fn packages(files: &[PathBuf]) -> Vec<PathBuf> {
+    let is_root = |file: &&PathBuf| file.file_name().is_some_and(|name| name == "lib.rs" || name == "main.rs");
+    let mut packages: Vec<PathBuf> =
+        files.iter().filter(is_root).filter_map(|file| file.parent().map(Path::to_owned)).collect();
+    packages.dedup();
+    packages
+}
