@@ -39,8 +39,8 @@ pub fn grant(
     };
     let documents = yaml::parse_documents(&documented).map_err(|errors| errors[0].to_string())?;
     for document in documents {
-        let target = format!("{}?fieldManager=operator&force=true", path(&document.content.value())?);
-        let body = document.content.into_string().into_bytes();
+        let target = format!("{}?fieldManager=operator&force=true", path(&document.content)?);
+        let body = document.content.to_string().into_bytes();
         let content_type = "application/apply-patch+yaml";
         api::carry_out(waiter, access, ClusterCall { method: Method::PATCH, target, content_type, body })?;
     }

@@ -3,17 +3,15 @@
 //! Parsing says everything that can be said without a cluster. Whether a kind exists, and whether it is
 //! namespaced, only the cluster knows; that is the agent's business.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::Value;
 use thiserror::Error;
 
-use crate::json_text::{Fields, JsonText};
 use crate::yaml::{self, Document};
 
 /// Which object, in whatever version it is served: group, kind, namespace and name.
@@ -69,7 +67,7 @@ pub struct DeclaredObject {
     /// Its annotations, those that are text.
     pub annotations: BTreeMap<String, String>,
     /// The whole manifest.
-    pub manifest: JsonText,
+    pub manifest: Value,
 }
 
 /// The objects of one revision, in the order of the text, each key once.
@@ -146,60 +144,48 @@ fn list(faults: &[BundleFault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// What a document declares. A `List` stands for its items.
+/// Returns the objects that a document declares. A `List` stands for its items.
 fn declared(document: Document) -> Vec<Result<DeclaredObject, BundleFault>> {
-    let Document { index, line, content } = document;
-    let fault = |reason| BundleFault::Manifest { document: index, line, reason };
-    let fields = content.fields();
-    if fields.text("apiVersion").as_deref() == Some("v1") && fields.text("kind").as_deref() == Some("List") {
-        let items = fields.get("items").and_then(|items| serde_json::from_str::<Vec<&RawValue>>(items.get()).ok());
-        let items = items.into_iter().flatten().map(|item| JsonText::new(item.get().to_owned()));
-        let read = |item: JsonText| Ok(Head::read(&item, &item.fields()).map_err(fault)?.of(item, index));
-        return items.map(read).collect();
+    let Document { index, line, mut content } = document;
+    let read = |manifest| {
+        declared_object(manifest, index).map_err(|reason| BundleFault::Manifest { document: index, line, reason })
+    };
+    if content["apiVersion"] == "v1" && content["kind"] == "List" {
+        return match content["items"].take() {
+            Value::Array(items) => items.into_iter().map(read).collect(),
+            _ => Vec::new(),
+        };
     }
-    let head = Head::read(&content, &fields);
-    vec![head.map(|head| head.of(content, index)).map_err(fault)]
+    vec![read(content)]
 }
 
-/// What has to be known of an object.
-struct Head {
-    key: ObjectKey,
-    version: String,
-    annotations: BTreeMap<String, String>,
-}
-
-impl Head {
-    fn read(manifest: &JsonText, fields: &Fields<'_>) -> Result<Self, String> {
-        if !manifest.is_mapping() {
-            return Err("not a Kubernetes object: expected a mapping".to_owned());
+fn declared_object(manifest: Value, document: usize) -> Result<DeclaredObject, String> {
+    if !manifest.is_object() {
+        return Err("not a Kubernetes object: expected a mapping".to_owned());
+    }
+    let api_version = non_empty(&manifest["apiVersion"]).ok_or("apiVersion is missing")?;
+    let kind = non_empty(&manifest["kind"]).ok_or("kind is missing")?;
+    let metadata = &manifest["metadata"];
+    let name = match (non_empty(&metadata["name"]), metadata.get("generateName")) {
+        (Some(name), _) => name,
+        (None, Some(_)) => {
+            return Err(format!("{kind}: generateName makes a new object at every pass; give it a name"));
         }
-        let api_version = filled(fields, "apiVersion").ok_or("apiVersion is missing")?;
-        let kind = filled(fields, "kind").ok_or("kind is missing")?;
-        let metadata = fields.fields("metadata");
-        let name = match (filled(&metadata, "name"), metadata.get("generateName")) {
-            (Some(name), _) => name,
-            (None, Some(_)) => {
-                return Err(format!("{kind}: generateName makes a new object at every pass; give it a name"));
-            }
-            (None, None) => return Err(format!("{kind}: metadata.name is missing")),
-        };
-        let (group, version) = match api_version.split_once('/') {
-            Some((group, version)) => (group.to_owned(), version.to_owned()),
-            None => (String::new(), api_version),
-        };
-        let key = ObjectKey { group, kind, namespace: filled(&metadata, "namespace"), name };
-        Ok(Self { key, version, annotations: metadata.fields("annotations").texts().collect() })
-    }
-
-    fn of(self, manifest: JsonText, document: usize) -> DeclaredObject {
-        let Self { key, version, annotations } = self;
-        DeclaredObject { document, key: Arc::new(key), version, annotations, manifest }
-    }
+        (None, None) => return Err(format!("{kind}: metadata.name is missing")),
+    };
+    let (group, version) = match api_version.split_once('/') {
+        Some((group, version)) => (group.to_owned(), version.to_owned()),
+        None => (String::new(), api_version),
+    };
+    let key = Arc::new(ObjectKey { group, kind, namespace: non_empty(&metadata["namespace"]), name });
+    let annotations = metadata["annotations"].as_object().into_iter().flatten();
+    let annotations =
+        annotations.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+    Ok(DeclaredObject { document, key, version, annotations, manifest })
 }
 
-/// A text with something in it.
-fn filled(fields: &Fields<'_>, name: &str) -> Option<String> {
-    fields.text(name).filter(|text| !text.is_empty()).map(Cow::into_owned)
+fn non_empty(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 fn twice(objects: &[DeclaredObject]) -> Vec<BundleFault> {

@@ -7,7 +7,6 @@ mod bundle;
 mod checksum;
 mod handed;
 mod ids;
-mod json_text;
 mod pak;
 mod problem;
 mod sequence;
@@ -23,7 +22,7 @@ pub use ids::{
     AgentId, ApprovalId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId, StackId,
     WebhookId,
 };
-pub use json_text::{Fields, JsonText, json_value};
 pub use pak::{Pak, PakDigest, PakFormatError};
 pub use problem::Problem;
 pub use sequence::{Epoch, Sequence};
+pub use strict::json_value;

@@ -8,6 +8,14 @@ use serde::de::{
 };
 use serde_json::{Map, Number, Value};
 
+/// Reads JSON in which no key has a special meaning and none stands twice.
+///
+/// With its `raw_value` feature, serde_json's own `Value` interprets a mapping with a certain private key, which any
+/// author of a manifest could write.
+pub fn json_value(text: &[u8]) -> Result<Value, serde_json::Error> {
+    serde_json::from_slice(text).map(|Strict(value)| value)
+}
+
 /// A value without keys that stand twice.
 pub(crate) struct Strict(pub Value);
 
@@ -187,6 +195,19 @@ mod tests {
     #[test]
     fn keys_that_are_the_same_text_in_json_are_the_same_key() {
         assert_eq!(straight("1: a\n'1': b\n"), None, "the one would take the place of the other");
+    }
+
+    #[test]
+    fn a_private_key_of_the_json_library_is_a_key_like_others() {
+        let text = r#"{"data":{"$serde_json::private::RawValue":"{\"a\":1}"}}"#;
+        assert_eq!(json_value(text.as_bytes()).unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn numbers_are_read_exactly() {
+        for number in [0.1 + 0.2, f64::MAX, f64::MIN_POSITIVE, 1e23, 9_007_199_254_740_993.0] {
+            assert_eq!(json_value(Value::from(number).to_string().as_bytes()).unwrap(), Value::from(number));
+        }
     }
 
     proptest! {

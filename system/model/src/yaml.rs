@@ -11,7 +11,6 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::json_text::JsonText;
 use crate::strict::Strict;
 use crate::unfold::Budget;
 
@@ -36,7 +35,7 @@ pub struct Document {
     /// The line of the text on which it starts, counted from 1.
     pub line: usize,
     /// What it holds.
-    pub content: JsonText,
+    pub content: Value,
 }
 
 /// One document that is not YAML, or not YAML that JSON can express.
@@ -141,7 +140,7 @@ fn is_blank(text: &str) -> bool {
 }
 
 /// What a document holds, if it holds anything.
-fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<JsonText>, YamlError> {
+fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<Value>, YamlError> {
     if is_blank(chunk.text) {
         return Ok(None);
     }
@@ -153,7 +152,7 @@ fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<JsonText>, YamlError> {
     if depth(&value) > DEPTH_MAX {
         return Err(failed(format!("more than {DEPTH_MAX} levels"), true));
     }
-    Ok((!value.is_null()).then(|| JsonText::of(&value)))
+    Ok((!value.is_null()).then_some(value))
 }
 
 /// A bound on how many brackets and braces are open at once; what is beyond the limit is counted. A rough count, which takes those in quotes and comments for others:
@@ -214,7 +213,7 @@ mod tests {
     fn documents_with_comments_crlf_bom_and_empty_ones_are_read() {
         let text = "\u{feff}# first\r\n---\r\na: 1\r\n---\r\n# nothing\r\n---\r\n--- {b: 2}\r\n";
         let documents = parse_documents(text).unwrap();
-        let values: Vec<_> = documents.iter().map(|document| document.content.value()).collect();
+        let values: Vec<_> = documents.into_iter().map(|document| document.content).collect();
         assert_eq!(values, [json!({"a": 1}), json!({"b": 2})]);
     }
 
@@ -260,7 +259,7 @@ mod tests {
         let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1_000_000), "*a,".repeat(100));
         assert!(parse_documents(&long).unwrap_err()[0].is_limit);
         let modest = format!("a: &a {{k: !t [1, 2.5, null, true, -1]}}\nb: [{}]\n", "*a,".repeat(100));
-        assert_eq!(parse_documents(&modest).unwrap()[0].content.value()["b"].as_array().unwrap().len(), 100);
+        assert_eq!(parse_documents(&modest).unwrap()[0].content["b"].as_array().unwrap().len(), 100);
     }
 
     #[test]

@@ -156,7 +156,7 @@ mod tests {
         let read = Bundle::parse(&bundle(&objects)).unwrap().into_objects();
         assert_eq!(read.len(), objects.len());
         for (expected, object) in objects.iter().zip(&read) {
-            assert_eq!(expected.manifest, object.manifest.value());
+            assert_eq!(expected.manifest, object.manifest);
             assert!(expected.path.ends_with(&format!("/{}", object.key.name)), "{}", expected.path);
             assert!(expected.path.contains(&object.key.group), "{}", expected.path);
         }

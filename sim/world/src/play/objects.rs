@@ -99,11 +99,11 @@ impl Play<'_> {
     pub(super) fn create_object(&mut self, cluster: &str, text: &str) -> Result<(), Trouble> {
         let documents = yaml::parse_documents(text).map_err(|errors| Trouble::Broken(errors[0].to_string()))?;
         for document in documents {
-            let key = placed(&declared_key(&document.content.value())?);
+            let key = placed(&declared_key(&document.content)?);
             let path = self.path(cluster, &key)?;
             let path = path.ok_or_else(|| Trouble::Broken(format!("{cluster} does not serve the kind of {key}")))?;
             let collection = path.rsplit_once('/').map_or(path.as_str(), |(collection, _)| collection).to_owned();
-            let body = document.content.into_string().into_bytes();
+            let body = document.content.to_string().into_bytes();
             let (status, answer) = self.call(cluster, Method::POST, collection, JSON, body)?;
             expect_done(&format!("create {key}"), status, &answer)?;
         }
@@ -136,7 +136,7 @@ impl Play<'_> {
     pub(crate) fn is_in_place(&mut self, cluster: &str, declared: &DeclaredObject) -> Result<bool, Trouble> {
         let live = self.read_object(cluster, &placed(&declared.key))?;
         Ok(live.is_some_and(|live| {
-            let mut wanted = declared.manifest.value();
+            let mut wanted = declared.manifest.clone();
             // What it leaves to others may have any value.
             Ignored::of(&wanted["metadata"]).keep_live(&mut wanted, &live);
             crate::oracle::holds(&live, &wanted)

@@ -5,7 +5,7 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
-use sindri_model::{Checksum, Fields, JsonText, ObjectKey, StackId};
+use sindri_model::{Checksum, ObjectKey, StackId};
 
 /// The stack that declares the object.
 pub const STACK_ANNOTATION: &str = "brokkr.io/stack-id";
@@ -89,7 +89,7 @@ pub fn is_mark(section: &str, name: &str) -> bool {
 /// labels and annotations. A mark that is declared, as by an object that was read from a cluster, is not its author's to say.
 pub struct Sent<'a> {
     /// What is declared.
-    pub manifest: &'a JsonText,
+    pub manifest: &'a Value,
     /// Whose it is.
     pub owner: &'a Owner,
     /// Which object.
@@ -100,16 +100,15 @@ impl Serialize for Sent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let object = self.key.to_string();
         let (annotations, labels) = (self.owner.annotations(&object), self.owner.labels());
-        let fields = self.manifest.fields();
-        let metadata = fields.fields("metadata");
-        let annotations = With { fields: &metadata.fields("annotations"), added: &annotations };
-        let labels = With { fields: &metadata.fields("labels"), added: &labels };
+        let metadata = &self.manifest["metadata"];
+        let annotations = With { fields: &metadata["annotations"], added: &annotations };
+        let labels = With { fields: &metadata["labels"], added: &labels };
         let name = ("name", Added::Text(&self.key.name));
         let marks = [("annotations", Added::Mapping(annotations)), ("labels", Added::Mapping(labels))];
         let namespace = self.key.namespace.as_deref().map(|namespace| ("namespace", Added::Text(namespace)));
         let added: Vec<_> = marks.into_iter().chain([name]).chain(namespace).collect();
-        let metadata = With { fields: &metadata, added: &added };
-        With { fields: &fields, added: &[("metadata", Added::Mapping(metadata))] }.serialize(serializer)
+        let metadata = With { fields: metadata, added: &added };
+        With { fields: self.manifest, added: &[("metadata", Added::Mapping(metadata))] }.serialize(serializer)
     }
 }
 
@@ -128,10 +127,10 @@ impl Serialize for Added<'_> {
     }
 }
 
-/// A mapping and further fields, in place of its own of the same names. They are added while it is written out, so that nobody
-/// makes a tree of it.
+/// A mapping and further fields, which replace its own of the same names. They are added during serialization, so
+/// that the mapping is not copied. A value that is no mapping counts as an empty one.
 struct With<'a> {
-    fields: &'a Fields<'a>,
+    fields: &'a Value,
     added: &'a [(&'static str, Added<'a>)],
 }
 
@@ -139,7 +138,7 @@ impl Serialize for With<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut mapping = serializer.serialize_map(None)?;
         let is_kept = |name: &str| self.added.iter().all(|(added, _)| *added != name);
-        for (name, value) in self.fields.iter().filter(|(name, _)| is_kept(name)) {
+        for (name, value) in self.fields.as_object().into_iter().flatten().filter(|(name, _)| is_kept(name)) {
             mapping.serialize_entry(name, value)?;
         }
         for (name, value) in self.added {
@@ -168,7 +167,6 @@ mod tests {
     }
 
     fn marked(manifest: &Value) -> Value {
-        let manifest = &JsonText::of(manifest);
         serde_json::to_value(Sent { manifest, owner: &owner(), key: &key("a") }).unwrap()
     }
 
@@ -210,8 +208,7 @@ mod tests {
     #[test]
     fn what_is_written_out_says_nothing_twice() {
         let declared = json!({"metadata": {"name": "a", "namespace": "x", "labels": {STACK_LABEL: "another"}}});
-        let manifest = &JsonText::of(&declared);
-        let text = serde_json::to_string(&Sent { manifest, owner: &owner(), key: &key("a") }).unwrap();
+        let text = serde_json::to_string(&Sent { manifest: &declared, owner: &owner(), key: &key("a") }).unwrap();
         for name in ["metadata", "name", "namespace", "labels", "annotations", STACK_LABEL, STACK_ANNOTATION] {
             assert_eq!(text.matches(&format!("\"{name}\":")).count(), 1, "{name} in {text}");
         }

@@ -3,13 +3,13 @@
 //! Every failure to see is an error. Nothing is ever concluded from an answer that did not come.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 use sindri_model::wire::DeploymentObject;
-use sindri_model::{Bundle, BundleError, DeclaredObject, JsonText, ObjectKey, RevisionId, StackId};
+use sindri_model::{Bundle, BundleError, DeclaredObject, ObjectKey, RevisionId, StackId};
 use thiserror::Error;
 
 use crate::cluster::concurrency::at_once;
@@ -35,7 +35,7 @@ pub struct DesiredObject {
     /// Where it goes.
     pub resource: Arc<Resource>,
     /// What is applied; its marks, its name and its namespace are written in when it is sent.
-    pub manifest: JsonText,
+    pub manifest: Value,
     /// What the marks say.
     pub owner: Arc<Owner>,
     /// What of it is left to others once it is there.
@@ -104,12 +104,11 @@ pub async fn desired(
         return Ok(Desired { stack, revision, position, goal: Goal::Removed });
     }
     let declared = bundle.into_objects();
-    let definitions = LazyLock::new(|| definitions(&declared));
+    let definitions = definitions(&declared);
     let mut places = Vec::with_capacity(declared.len());
     for item in &declared {
         places.push(place(cluster, item, &definitions).await?);
     }
-    drop(definitions);
     let mut placed = Vec::with_capacity(declared.len());
     let owner = Arc::new(Owner::new(stack, &object.yaml_checksum));
     let mut faults = Vec::new();
@@ -143,23 +142,14 @@ fn make(
     let all = [own, ignore].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
     let ignored = Ignored::parse(&all).map_err(|error| format!("{key}: {error}"))?;
     if !ignored.is_empty() {
-        change(&mut manifest, |manifest| {
-            // A label of others is kept where there are labels: marks, which every object gets, come later.
-            entry(&mut manifest["metadata"], "labels");
-            entry(&mut manifest["metadata"], "annotations")[IGNORE_ANNOTATION] = json!(all);
-        });
+        // A label of others is kept where there are labels: marks, which every object gets, come later.
+        entry(&mut manifest["metadata"], "labels");
+        entry(&mut manifest["metadata"], "annotations")[IGNORE_ANNOTATION] = json!(all);
     }
-    if key.group.is_empty() && key.kind == "Secret" && manifest.fields().get("stringData").is_some() {
-        change(&mut manifest, encode_secret);
+    if key.group.is_empty() && key.kind == "Secret" {
+        encode_secret(&mut manifest);
     }
     Ok(DesiredObject { document, key, resource, manifest, owner, ignored, replace })
-}
-
-/// Few manifests have to be changed, and only those become trees.
-fn change(manifest: &mut JsonText, change: impl FnOnce(&mut Value)) {
-    let mut value = manifest.value();
-    change(&mut value);
-    *manifest = JsonText::of(&value);
 }
 
 /// The mapping at `field`; a manifest may write an empty one as null.
@@ -194,13 +184,12 @@ fn encode_secret(manifest: &mut Value) {
 async fn place(
     cluster: &Cluster,
     item: &DeclaredObject,
-    definitions: &LazyLock<Vec<Value>, impl FnOnce() -> Vec<Value>>,
+    definitions: &[&Value],
 ) -> Result<Result<(Arc<ObjectKey>, Arc<Resource>), String>, ClusterError> {
     let served = cluster.resource(&item.key.group, &item.version, &item.key.kind).await?;
     // A definition in the same bundle says what the cluster will serve once it is applied.
     let Some(resource) = served.or_else(|| defined_in(definitions, item).map(Arc::new)) else {
-        let fields = item.manifest.fields();
-        let api_version = fields.text("apiVersion").unwrap_or_default();
+        let api_version = item.manifest["apiVersion"].as_str().unwrap_or_default();
         return Ok(Err(format!("{}: the cluster does not serve this kind in {api_version}", item.key)));
     };
     let mut key = item.key.clone();
@@ -215,13 +204,13 @@ async fn place(
     Ok(Ok((key, resource)))
 }
 
-/// The definitions of a bundle. They are long, and asked for only if a kind is not served yet.
-fn definitions(bundle: &[DeclaredObject]) -> Vec<Value> {
+/// Returns the CustomResourceDefinitions of a bundle.
+fn definitions(bundle: &[DeclaredObject]) -> Vec<&Value> {
     let is_definition = |object: &&DeclaredObject| object.key.kind == "CustomResourceDefinition";
-    bundle.iter().filter(is_definition).map(|definition| definition.manifest.value()).collect()
+    bundle.iter().filter(is_definition).map(|definition| &definition.manifest).collect()
 }
 
-fn defined_in(definitions: &[Value], item: &DeclaredObject) -> Option<Resource> {
+fn defined_in(definitions: &[&Value], item: &DeclaredObject) -> Option<Resource> {
     definitions
         .iter()
         .filter_map(|definition| Resource::defined_by(definition, &item.version))
@@ -298,7 +287,7 @@ pub async fn keep_ignored(cluster: &Cluster, writes: &mut [Write]) -> Result<(),
     for write in writes.iter_mut().filter(|write| !write.object.ignored.is_empty()) {
         if let Some(live) = cluster.read(&write.object.resource, &write.object.key).await? {
             let DesiredObject { ignored, manifest, .. } = Arc::make_mut(&mut write.object);
-            change(manifest, |manifest| ignored.keep_live(manifest, &live));
+            ignored.keep_live(manifest, &live);
         }
     }
     Ok(())
@@ -364,7 +353,7 @@ mod tests {
     #[test]
     fn a_label_of_others_is_kept_by_an_object_that_declares_none() {
         let made = made("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "/metadata/labels/theirs");
-        let mut manifest = made.manifest.value();
+        let mut manifest = made.manifest.clone();
         made.ignored.keep_live(&mut manifest, &json!({"metadata": {"labels": {"theirs": "1", "other": "2"}}}));
         assert_eq!(manifest["metadata"]["labels"], json!({"theirs": "1"}));
     }
@@ -373,10 +362,10 @@ mod tests {
     fn only_the_clear_text_of_secrets_is_encoded() {
         let text =
             |kind: &str| format!("{{apiVersion: v1, kind: {kind}, metadata: {{name: a}}, stringData: {{a: b}}}}");
-        assert_eq!(made(&text("Secret"), "").manifest.value()["data"], json!({"a": "Yg=="}));
-        assert_eq!(made(&text("ConfigMap"), "").manifest.value()["stringData"], json!({"a": "b"}));
+        assert_eq!(made(&text("Secret"), "").manifest["data"], json!({"a": "Yg=="}));
+        assert_eq!(made(&text("ConfigMap"), "").manifest["stringData"], json!({"a": "b"}));
         let group = text("Secret").replace("v1", "example.com/v1");
-        assert_eq!(made(&group, "").manifest.value()["stringData"], json!({"a": "b"}));
+        assert_eq!(made(&group, "").manifest["stringData"], json!({"a": "b"}));
     }
 
     #[test]
@@ -385,7 +374,7 @@ mod tests {
         let text =
             format!("{{apiVersion: v1, kind: Secret, metadata: {{name: a}}, stringData: {{\"{key}\": x, b: c}}}}");
         let object = made(&text, "/data/b");
-        assert_eq!(object.manifest.value()["data"], json!({key: "eA==", "b": "Yw=="}));
+        assert_eq!(object.manifest["data"], json!({key: "eA==", "b": "Yw=="}));
         assert_eq!(object.patch().rewritten(&json!({"data": {key: "other"}})), Some(format!("data.{key}")));
     }
 

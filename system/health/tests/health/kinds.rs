@@ -7,7 +7,7 @@ use sindri_health::{assess, explain};
 fn said(text: &str) -> String {
     let documents = sindri_model::yaml::parse_documents(text).expect("the objects are YAML");
     let lines = documents.iter().map(|document| {
-        let content = document.content.value();
+        let content = &document.content;
         let case = content["case"].as_str().expect("every object has a case");
         let pods = content["pods"].as_array().cloned().unwrap_or_default();
         let object: &Value = &content["object"];

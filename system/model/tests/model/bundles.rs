@@ -45,16 +45,15 @@ fn check(text: &str) -> Result<(), TestCaseError> {
         prop_assert!(!error.faults.is_empty() && !error.to_string().is_empty());
     }
     if let Ok(documents) = parse_documents(text) {
-        let count: usize = documents.iter().map(|document| values(&document.content.value())).sum();
+        let count: usize = documents.iter().map(|document| values(&document.content)).sum();
         prop_assert!(count <= 1 + VALUES_PER_BYTE_MAX * text.len(), "{} values of {} bytes", count, text.len());
     }
     let Ok(bundle) = bundle else { return Ok(()) };
     // What was accepted means the same when it is written down and read again.
-    let written: String =
-        bundle.objects().iter().map(|object| format!("---\n{}", to_text(&object.manifest.value()))).collect();
+    let written: String = bundle.objects().iter().map(|object| format!("---\n{}", to_text(&object.manifest))).collect();
     let again = read(&written);
     let again = again.map_err(|error| TestCaseError::fail(format!("{error}\n{written}")))?;
-    let manifests = |bundle: &Bundle| bundle.objects().iter().map(|object| object.manifest.value()).collect::<Vec<_>>();
+    let manifests = |bundle: &Bundle| bundle.objects().iter().map(|object| object.manifest.clone()).collect::<Vec<_>>();
     prop_assert_eq!(manifests(&again), manifests(&bundle));
     Ok(())
 }

@@ -162,7 +162,7 @@ impl Executor<'_> {
         let mut patience = Patience::new(SERVED_WAIT_MAX);
         loop {
             let live = self.cluster.read(&object.resource, &object.key).await?.unwrap_or_default();
-            if is_established(&live) && self.is_discovered(&object.manifest.value()).await? {
+            if is_established(&live) && self.is_discovered(&object.manifest).await? {
                 return Ok(());
             }
             if !patience.pause().await {

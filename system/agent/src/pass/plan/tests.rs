@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use sindri_model::{Checksum, Epoch, JsonText, Sequence, StackId};
+use sindri_model::{Checksum, Epoch, Sequence, StackId};
 
 use super::planner::*;
 use super::*;
@@ -48,7 +48,7 @@ fn key(kind: &str, name: &str) -> Arc<ObjectKey> {
 }
 
 fn object(kind: &str, name: &str) -> DesiredObject {
-    let (manifest, ignored) = (JsonText::of(&json!({})), crate::cluster::ignore::Ignored::default());
+    let (manifest, ignored) = (json!({}), crate::cluster::ignore::Ignored::default());
     let owner = Arc::new(Owner::new(stack('1'), &Checksum::of("")));
     DesiredObject {
         document: 1,
