@@ -1,12 +1,12 @@
-//! `cargo xtask fuzz`: server-side apply under input that finds its own way.
+//! `cargo xtask fuzz`: server-side apply under a coverage-guided fuzzer.
 //!
-//! The whole target is built with the compiler's counters, which the stable compiler has as well as the nightly one.
+//! The fuzz target is built with coverage counters, which are a pass of LLVM and work with the stable compiler too.
 
 use crate::process::{Run, root, target};
 use crate::tools;
 
 const PROJECT: &str = "sim/merge/fuzz";
-/// Where each input led, and what it was compared with.
+/// Counters for the branches that an input takes and for the values that it is compared with.
 const COUNTERS: [&str; 6] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -16,9 +16,9 @@ const COUNTERS: [&str; 6] = [
     "-Ccodegen-units=1",
 ];
 const INPUT_BYTES_MAX: &str = "-max_len=512";
-const ANSWER_SECONDS_MAX: &str = "-timeout=10";
+const INPUT_SECONDS_MAX: &str = "-timeout=10";
 
-/// Builds the target and lets it run for so long. What was found is kept below `target/fuzz`, and so is what leads there.
+/// Builds the fuzz target and runs it. Inputs that crash it and the corpus are kept below `target/fuzz`.
 pub fn run(seconds: u32) -> Result<u8, String> {
     tools::require_compiler()?;
     tools::require_cpp_compiler()?;
@@ -35,11 +35,11 @@ pub fn run(seconds: u32) -> Result<u8, String> {
     std::fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
     println!("fuzzing server-side apply for {seconds} s");
     let fuzzer = Run::program(directory.join(triple).join("release/apply"));
-    let fuzzer = fuzzer.args([INPUT_BYTES_MAX, ANSWER_SECONDS_MAX, "-verbosity=0", "-print_final_stats=1"]);
+    let fuzzer = fuzzer.args([INPUT_BYTES_MAX, INPUT_SECONDS_MAX, "-verbosity=0", "-print_final_stats=1"]);
     let fuzzer = fuzzer.arg(format!("-artifact_prefix={}/", directory.display()));
-    let (code, told) = fuzzer.arg(format!("-max_total_time={seconds}")).arg(&corpus).captured()?;
-    // Of a run that found nothing only how much it tried is of interest.
-    let is_shown = |line: &&str| code != 0 || line.starts_with("stat::");
-    told.lines().filter(is_shown).for_each(|line| println!("{line}"));
+    let (code, output) = fuzzer.arg(format!("-max_total_time={seconds}")).arg(&corpus).captured()?;
+    // A run without a crash prints only its statistics.
+    let is_printed = |line: &&str| code != 0 || line.starts_with("stat::");
+    output.lines().filter(is_printed).for_each(|line| println!("{line}"));
     Ok(code)
 }

@@ -36,7 +36,7 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Runs the suite on a cluster, with the real binaries on real ports (`conformance --help` for more).
+    /// Runs the conformance suite on a cluster, with the real binaries on real ports (`conformance --help` for more).
     #[command(disable_help_flag = true)]
     Conformance {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -54,13 +54,13 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Records what a real API server says, or checks what is recorded (`record --help` for more).
+    /// Records the responses of a real API server, or checks the recordings (`record --help` for more).
     #[command(disable_help_flag = true)]
     Record {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Compares the simulated API server with what was recorded and with a real one (`fidelity --help` for more).
+    /// Compares the simulated API server with recordings and with a real one (`fidelity --help` for more).
     #[command(disable_help_flag = true)]
     Fidelity {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -74,13 +74,13 @@ enum Task {
         #[arg(long, value_name = "FILE")]
         json: Option<String>,
     },
-    /// Attacks server-side apply with input that finds its own way.
+    /// Runs a coverage-guided fuzzer on server-side apply.
     Fuzz {
-        /// For how long.
+        /// Duration in seconds.
         #[arg(long, default_value_t = 300)]
         seconds: u32,
     },
-    /// Plants each bug of sim/mutants and sees that the simulation catches it.
+    /// Plants each bug of sim/mutants and checks that the simulation catches it.
     Mutants,
     /// The test command: formatting, lints, tests, simulation, conformance, documents.
     Test {
@@ -96,9 +96,9 @@ enum Task {
     },
 }
 
-/// Areas of figures.
+/// Areas of benchmarks.
 const AREAS: [&str; 5] = ["sim", "apiserver", "broker", "agent", "cluster"];
-/// For mistakes of the user.
+/// Exit code for wrong arguments and missing programs.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -133,7 +133,7 @@ fn sim(args: &[String]) -> Result<u8, String> {
     Run::built("sindri-sim").args(["sim", "--root"]).arg(root()).args(args).code()
 }
 
-/// What the suite and the demo start.
+/// Binaries that the conformance suite and the demo start.
 const REAL_BINARIES: [&str; 5] = ["sindri-broker", "sindri-agent", "sindri", "sindri-apiserver", "sindri-conformance"];
 
 fn conformance(args: &[String]) -> Result<u8, String> {

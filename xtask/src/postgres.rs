@@ -1,7 +1,7 @@
-//! A private PostgreSQL for tests and figures: a cluster of its own in a temporary directory, on a free loopback port.
+//! A private PostgreSQL for tests and benchmarks: a database cluster in a temporary directory, on a free loopback port.
 //!
-//! Durability is what PostgreSQL does by default. The machine's own cluster and service are never touched. A small
-//! guard runs the server and ends it when its owner is gone, however that happened.
+//! Durability settings are PostgreSQL's defaults. The machine's own PostgreSQL is never touched. A small shell script, the
+//! guard, runs the server and ends it when this process ends, even by SIGKILL.
 
 use std::fs::{File, Permissions};
 use std::io::Read;
@@ -16,21 +16,21 @@ use crate::tools;
 
 /// The administrator of the private cluster.
 const USER: &str = "sindri";
-/// Tests run in parallel, each with a pool of its own.
+/// Tests run in parallel, each with its own connection pool.
 const CONNECTIONS_MAX: &str = "max_connections=200";
-/// A free port may be taken by someone else before it is used.
+/// Another process may take a free port before it is used.
 const STARTS_MAX: usize = 3;
 const READY_MAX: Duration = Duration::from_secs(30);
 const END_MAX: Duration = Duration::from_secs(15);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Lines of the server's log that are shown with a failure.
 const TAIL_LINES: usize = 5;
-/// PostgreSQL refuses to run as root; each of these is a user with nothing to lose.
+/// Users without privileges: PostgreSQL refuses to run as root.
 const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
 
-/// Makes the cluster and runs its server until its own input ends, which is when the owner closes it or dies; then
-/// removes everything. A server that has only begun to start does not hear a signal, so it is told again.
-/// The arguments are the directory, initdb, the user, and the server with its own arguments.
+/// Creates the database cluster and runs its server until standard input ends, which is when this process closes it or
+/// ends; then removes everything. A server that is just starting ignores a signal, so the signal is repeated.
+/// The arguments are the directory, initdb, the user, and the server with its arguments.
 const GUARD: &str = r#"
 directory=$1 initdb=$2 user=$3; shift 3
 "$initdb" --username "$user" --auth trust --encoding UTF8 --no-sync --pgdata data || echo "FATAL: no cluster"
@@ -48,7 +48,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Makes a cluster and starts it. PostgreSQL is installed if it is missing and that is possible.
+    /// Creates a database cluster and starts it. Installs PostgreSQL if it is missing, where that is possible.
     pub fn start() -> Result<Self, String> {
         let binaries = tools::require_postgres()?;
         let owner = unprivileged_user()?;
@@ -63,13 +63,13 @@ impl Postgres {
     }
 
     fn try_start(binaries: &Path, owner: Option<Owner>) -> Result<Self, String> {
-        let mut postgres = Self { directory: Directory::make(owner)?, guard: None, port: free_port()? };
+        let mut postgres = Self { directory: Directory::create(owner)?, guard: None, port: free_port()? };
         postgres.guard = Some(postgres.spawn(binaries, owner)?);
-        postgres.ready().map_err(|fault| format!("PostgreSQL does not start: {fault}"))?;
+        postgres.wait_until_ready().map_err(|fault| format!("PostgreSQL does not start: {fault}"))?;
         Ok(postgres)
     }
 
-    /// Where clients connect, as a superuser who needs no password.
+    /// URL for clients, as a superuser without a password.
     pub fn url(&self) -> String {
         format!("postgres://{USER}@127.0.0.1:{}/postgres", self.port)
     }
@@ -85,13 +85,13 @@ impl Postgres {
         if let Some(owner) = owner {
             guard.uid(owner.user).gid(owner.group);
         }
-        // Ctrl-C at a terminal goes to a whole group; this one ends with its owner, in order.
+        // A process group of its own: Ctrl-C at a terminal must not end it before this process does.
         guard.process_group(0).stdin(Stdio::piped());
         guard.stdout(log.try_clone().map_err(fail)?).stderr(log).spawn().map_err(fail)
     }
 
-    /// The server says in a file of its own when others may come; a failure is in its log.
-    fn ready(&self) -> Result<(), String> {
+    /// Waits until the server's status file says that it is ready; a failure is in its log.
+    fn wait_until_ready(&self) -> Result<(), String> {
         let status = self.directory.0.join("data/postmaster.pid");
         let mut waited = Duration::ZERO;
         while waited < READY_MAX {
@@ -103,9 +103,9 @@ impl Postgres {
                 return Err(tail(&log));
             }
             pause();
-            waited += LOOK_EVERY;
+            waited += CHECK_INTERVAL;
         }
-        Err(format!("it is not ready within {READY_MAX:?}\n{}", tail(&self.log_text())))
+        Err(format!("not ready within {READY_MAX:?}\n{}", tail(&self.log_text())))
     }
 
     fn log(&self) -> PathBuf {
@@ -124,20 +124,20 @@ impl Drop for Postgres {
         let mut waited = Duration::ZERO;
         while matches!(guard.try_wait(), Ok(None)) && waited < END_MAX {
             pause();
-            waited += LOOK_EVERY;
+            waited += CHECK_INTERVAL;
         }
-        // It fails only for a guard that has ended.
+        // Fails only if the guard has ended.
         let _ended = guard.kill();
         let _reaped = guard.wait();
     }
 }
 
-/// Removed when it is dropped, unless the guard has done so.
+/// Directory that is removed on drop, unless the guard has done so.
 struct Directory(PathBuf);
 
 impl Directory {
-    /// A fresh directory that only its owner can look into.
-    fn make(owner: Option<Owner>) -> Result<Self, String> {
+    /// Creates a directory that only its owner can read.
+    fn create(owner: Option<Owner>) -> Result<Self, String> {
         let path = std::env::temp_dir().join(format!("sindri-postgres-{}-{}", std::process::id(), random()?));
         let fail = |error: std::io::Error| format!("{}: {error}", path.display());
         std::fs::create_dir(&path).map_err(fail)?;
@@ -152,19 +152,19 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // It fails when the directory is gone already.
+        // Fails if the guard has removed the directory.
         let _gone = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Whose processes and files these are.
+/// Owner of the server's process and files.
 #[derive(Clone, Copy)]
 struct Owner {
     user: u32,
     group: u32,
 }
 
-/// Who runs the server: nobody else if this is not root.
+/// Returns the user that runs the server; none if this process is not root and runs it itself.
 fn unprivileged_user() -> Result<Option<Owner>, String> {
     let own = std::fs::metadata("/proc/self").map_err(|error| format!("/proc/self: {error}"))?.uid();
     if own != 0 {
@@ -185,7 +185,7 @@ fn free_port() -> Result<u16, String> {
     bound.map(|address| address.port()).map_err(|error| format!("no free port: {error}"))
 }
 
-/// In a directory that everyone writes to, a name that can be guessed could be taken beforehand.
+/// Returns an unpredictable suffix: in a world-writable directory another user could create a guessable name first.
 fn random() -> Result<String, String> {
     let mut bytes = [0; 8];
     let read = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
@@ -200,7 +200,7 @@ fn tail(log: &str) -> String {
 
 #[expect(clippy::disallowed_methods, reason = "a task waits for another process, and nothing else runs meanwhile")]
 fn pause() {
-    std::thread::sleep(LOOK_EVERY);
+    std::thread::sleep(CHECK_INTERVAL);
 }
 
 #[cfg(test)]
@@ -208,17 +208,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_server_answers_and_leaves_nothing_behind() {
+    fn a_private_server_accepts_connections_and_leaves_nothing_behind() {
         let postgres = Postgres::start().unwrap();
-        let (place, url) = (postgres.directory.0.clone(), postgres.url());
-        let asked = Command::new(tools::require_postgres().unwrap().join("psql"))
+        let (directory, url) = (postgres.directory.0.clone(), postgres.url());
+        let output = Command::new(tools::require_postgres().unwrap().join("psql"))
             .args([&url, "-At", "-c", "show fsync", "-c", "show synchronous_commit", "-c", "show listen_addresses"])
             .output()
             .unwrap();
-        assert_eq!(String::from_utf8_lossy(&asked.stdout), "on\non\n127.0.0.1\n", "{asked:?}");
-        assert!(place.join("data/postmaster.pid").exists());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "on\non\n127.0.0.1\n", "{output:?}");
+        assert!(directory.join("data/postmaster.pid").exists());
         drop(postgres);
-        assert!(!place.exists());
+        assert!(!directory.exists());
         assert!(std::net::TcpStream::connect(("127.0.0.1", url_port(&url))).is_err());
     }
 

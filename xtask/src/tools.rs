@@ -1,10 +1,10 @@
-//! Programs that the tasks need and that are not ours: found, installed, or named in one line.
+//! Programs that the tasks need: found, installed from Debian's packages, or named in a one-line error.
 
 use std::path::{Path, PathBuf};
 
 use crate::process::Run;
 
-/// Where Debian has the programs of each version of PostgreSQL.
+/// Directory of Debian's PostgreSQL programs, one subdirectory per version.
 const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 
 /// A C compiler: SQLite and the TLS library are built with it.
@@ -23,11 +23,11 @@ pub fn require_cpp_compiler() -> Result<(), String> {
     Err("a C++ compiler is missing (c++): install g++, on Debian with `apt-get install g++`".to_owned())
 }
 
-/// What this machine is called among those that can be built for.
+/// Target triple of this machine.
 pub fn host_triple() -> Result<String, String> {
-    let (_, told) = Run::program("rustc").arg("-vV").captured()?;
-    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc does not say what this machine is".to_owned())
+    let (_, output) = Run::program("rustc").arg("-vV").captured()?;
+    let host = output.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "`rustc -vV` prints no host".to_owned())
 }
 
 /// kubectl: the simulated API server is tested with it.
@@ -46,10 +46,10 @@ pub fn require_patch() -> Result<(), String> {
     Err("patch is missing: install it, on Debian with `apt-get install patch`".to_owned())
 }
 
-/// The directory of PostgreSQL's programs: some tests and figures need a server.
+/// The directory of PostgreSQL's programs: some tests and benchmarks need a server.
 pub fn require_postgres() -> Result<PathBuf, String> {
-    let found = find_postgres().or_else(|| install("postgresql").ok().and_then(|()| find_postgres()));
-    found.ok_or_else(|| {
+    let directory = find_postgres().or_else(|| install("postgresql").ok().and_then(|()| find_postgres()));
+    directory.ok_or_else(|| {
         "PostgreSQL is missing (initdb, postgres): install it, on Debian with `apt-get install postgresql`".to_owned()
     })
 }
@@ -64,7 +64,7 @@ fn find_postgres() -> Option<PathBuf> {
     std::env::split_paths(&searched).chain(packaged).find_map(|directory| with_programs(&directory))
 }
 
-/// The directory if it has the programs; links are followed, because the programs look for others beside themselves.
+/// Returns the directory with links resolved if it has the programs, which look for each other beside themselves.
 fn with_programs(directory: &Path) -> Option<PathBuf> {
     let initdb = directory.join("initdb").canonicalize().ok()?;
     let real = initdb.parent()?;
@@ -79,7 +79,7 @@ fn exists(program: &str) -> bool {
     Run::program(program).arg("--help").captured().is_ok()
 }
 
-/// Installs one of Debian's packages, where that is possible.
+/// Installs a Debian package, where that is possible.
 fn install(package: &str) -> Result<(), String> {
     eprintln!("installing {package} …");
     let apt = |args: &[&str]| match Run::program("apt-get").args(args).captured()? {
