@@ -24,7 +24,7 @@ mod storage;
 mod strategy;
 mod verbs;
 
-pub use controllers::{PodFate, PodRule};
+pub use controllers::{PodOutcome, PodRule};
 pub use encoding::protobuf;
 pub use front::admin::{Admin, FaultRule, NamedFault};
 #[cfg(feature = "client")]

@@ -1,12 +1,14 @@
-//! Cron jobs: a job at each of the times that a schedule names.
+//! The CronJob controller: creates a job at each scheduled time.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::cron_schedule::CronSchedule;
 use super::job_status::is_finished;
-use super::owned_objects::Owned;
-use super::writes::{MANAGER, controlled_by, controller_reference, holds, is_taken, key_of, words};
+use super::owned_objects::OwnedObject;
+use super::writes::{
+    MANAGER, builtin_key, controller_of, controller_reference, error_message, is_already_exists, is_condition_true,
+};
 use crate::object::fields::{is_deleting, later, list, name, stamp, text, uid};
 use crate::object::key::StoredKey;
 use crate::server::ApiServer;
@@ -14,50 +16,51 @@ use crate::state::schedule::{Task, Workload};
 
 const CONTROLLER: &str = "cronjob-controller";
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
-/// How long before now is looked at when starts were missed; what is older is not made up for.
+/// Age of the oldest missed start that is still made up for.
 const LOOK_BACK: SignedDuration = SignedDuration::from_hours(24 * 31);
 
 impl ApiServer {
     pub(super) fn reconcile_cron_job(&mut self, now: Timestamp, key: &StoredKey) {
         let Some(live) = self.stored(key).cloned() else { return };
         let jobs = self.jobs_of(&live);
-        let mut told = Value::clone(&live);
-        note_jobs(&mut told, &jobs);
+        let mut updated_object = Value::clone(&live);
+        update_active_jobs(&mut updated_object, &jobs);
         if !is_deleting(&live) && live.pointer("/spec/suspend") != Some(&json!(true)) {
-            self.start_due(now, key, &mut told);
+            self.start_due(now, key, &mut updated_object);
         }
-        self.replace_status(now, (CONTROLLER, MANAGER), key, &told);
+        self.replace_status(now, (CONTROLLER, MANAGER), key, &updated_object);
         if !is_deleting(&live) {
-            self.forget_jobs(now, &live, &jobs);
+            self.delete_old_jobs(now, &live, &jobs);
         }
     }
 
-    fn jobs_of(&self, owner: &Value) -> Vec<Owned> {
-        let here = self.store.in_namespace("batch", "jobs", text(owner, "/metadata/namespace"));
-        let own =
-            here.filter(|entry| controlled_by(&entry.object).is_some_and(|found| text(found, "/uid") == uid(owner)));
-        own.map(|entry| Owned { key: entry.key.clone(), object: entry.object.object() }).collect()
+    fn jobs_of(&self, owner: &Value) -> Vec<OwnedObject> {
+        let in_namespace = self.store.in_namespace("batch", "jobs", text(owner, "/metadata/namespace"));
+        let owned = in_namespace.filter(|entry| {
+            controller_of(&entry.object).is_some_and(|reference| text(reference, "/uid") == uid(owner))
+        });
+        owned.map(|entry| OwnedObject { key: entry.key.clone(), object: entry.object.object() }).collect()
     }
 
-    /// Starts the job that is due, and plans the next look.
+    /// Starts a due job, and schedules the next reconciliation.
     fn start_due(&mut self, now: Timestamp, key: &StoredKey, cron: &mut Value) {
         let zone = text(cron, "/spec/timeZone");
         if !matches!(zone, "" | "UTC" | "Etc/UTC") {
-            let message = format!("invalid timeZone: {zone:?}: this server knows UTC only");
-            return self.tell(now, CONTROLLER, &cron.clone(), ("Warning", "UnknownTimeZone"), &message);
+            let message = format!("invalid timeZone: {zone:?}: this server supports UTC only");
+            return self.record_event(now, CONTROLLER, &cron.clone(), ("Warning", "UnknownTimeZone"), &message);
         }
         let schedule = match CronSchedule::parse(text(cron, "/spec/schedule")) {
             Ok(schedule) => schedule,
-            Err(why) => {
-                let message = format!("unparseable schedule: {:?} : {why}", text(cron, "/spec/schedule"));
-                return self.tell(now, CONTROLLER, &cron.clone(), ("Warning", "UnparseableSchedule"), &message);
+            Err(error) => {
+                let message = format!("unparseable schedule: {:?} : {error}", text(cron, "/spec/schedule"));
+                return self.record_event(now, CONTROLLER, &cron.clone(), ("Warning", "UnparseableSchedule"), &message);
             }
         };
         let since = ["/status/lastScheduleTime", "/metadata/creationTimestamp"];
         let since = since.iter().find_map(|pointer| text(cron, pointer).parse::<Timestamp>().ok()).unwrap_or(now);
         let deadline = cron.pointer("/spec/startingDeadlineSeconds").and_then(Value::as_i64);
-        let back = deadline.map_or(LOOK_BACK, SignedDuration::from_secs).min(LOOK_BACK);
-        let first = since.max(now.checked_sub(back).unwrap_or(since));
+        let max_age = deadline.map_or(LOOK_BACK, SignedDuration::from_secs).min(LOOK_BACK);
+        let first = since.max(now.checked_sub(max_age).unwrap_or(since));
         if let Some(due) = schedule.last_until(first, now) {
             self.start_job(now, cron, due);
         }
@@ -73,24 +76,24 @@ impl ApiServer {
         match text(cron, "/spec/concurrencyPolicy") {
             "Forbid" if !active.is_empty() => {
                 let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
-                return self.tell(now, CONTROLLER, &cron.clone(), ("Normal", "JobAlreadyActive"), message);
+                return self.record_event(now, CONTROLLER, &cron.clone(), ("Normal", "JobAlreadyActive"), message);
             }
             "Replace" => {
                 for reference in &active {
-                    let job = key_of("batch", "Job", "jobs", Some(&namespace), text(reference, "/name"));
-                    self.discard(now, CONTROLLER, &job);
+                    let job = builtin_key("batch", "Job", "jobs", Some(&namespace), text(reference, "/name"));
+                    self.delete_object(now, CONTROLLER, &job);
                     let message = format!("Deleted job {}", job.name);
-                    self.tell(now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulDelete"), &message);
+                    self.record_event(now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulDelete"), &message);
                 }
                 cron["status"].as_object_mut().into_iter().for_each(|status| drop(status.remove("active")));
             }
             _ => {}
         }
-        let job = job_at(cron, due);
-        match self.make(now, CONTROLLER, ("batch", "jobs"), &namespace, job) {
+        let job = build_job(cron, due);
+        match self.create_object(now, CONTROLLER, ("batch", "jobs"), &namespace, job) {
             Ok(job) => {
                 let message = format!("Created job {}", name(&job));
-                self.tell(now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulCreate"), &message);
+                self.record_event(now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulCreate"), &message);
                 let mut active = list(cron, "/status/active").to_vec();
                 active.push(json!({
                     "apiVersion": "batch/v1", "kind": "Job", "name": name(&job), "namespace": namespace,
@@ -99,51 +102,52 @@ impl ApiServer {
                 cron["status"]["active"] = json!(active);
                 cron["status"]["lastScheduleTime"] = json!(stamp(due));
             }
-            Err(error) if is_taken(&error) => {}
+            Err(error) if is_already_exists(&error) => {}
             Err(error) => {
-                let message = format!("Error creating job: {}", words(&error));
-                self.tell(now, CONTROLLER, &cron.clone(), ("Warning", "FailedCreate"), &message);
+                let message = format!("Error creating job: {}", error_message(&error));
+                self.record_event(now, CONTROLLER, &cron.clone(), ("Warning", "FailedCreate"), &message);
             }
         }
     }
 
-    /// Deletes the oldest jobs that ended, but for as many as are kept.
-    fn forget_jobs(&mut self, now: Timestamp, cron: &Value, jobs: &[Owned]) {
+    /// Deletes the oldest finished jobs beyond the history limits.
+    fn delete_old_jobs(&mut self, now: Timestamp, cron: &Value, jobs: &[OwnedObject]) {
         let limits = [("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1)];
-        for (kind, field, otherwise) in limits {
-            let limit = cron.pointer(&format!("/spec/{field}")).and_then(Value::as_u64).unwrap_or(otherwise);
-            let mut ended: Vec<&Owned> = jobs.iter().filter(|job| holds(&job.object, kind)).collect();
+        for (condition_type, field, default) in limits {
+            let limit = cron.pointer(&format!("/spec/{field}")).and_then(Value::as_u64).unwrap_or(default);
+            let mut ended: Vec<&OwnedObject> =
+                jobs.iter().filter(|job| is_condition_true(&job.object, condition_type)).collect();
             ended.sort_by_key(|job| (text(&job.object, "/status/startTime").to_owned(), job.key.name.clone()));
             let excess = ended.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
             for job in ended.into_iter().take(excess).filter(|job| !is_deleting(&job.object)) {
-                self.discard(now, CONTROLLER, &job.key);
+                self.delete_object(now, CONTROLLER, &job.key);
                 let message = format!("Deleted job {}", job.key.name);
-                self.tell(now, CONTROLLER, cron, ("Normal", "SuccessfulDelete"), &message);
+                self.record_event(now, CONTROLLER, cron, ("Normal", "SuccessfulDelete"), &message);
             }
         }
     }
 }
 
-/// Which jobs run, and when one last succeeded.
-fn note_jobs(cron: &mut Value, jobs: &[Owned]) {
-    let runs = |reference: &&Value| {
+/// Updates the list of active jobs and the time of the last success.
+fn update_active_jobs(cron: &mut Value, jobs: &[OwnedObject]) {
+    let is_running = |reference: &&Value| {
         jobs.iter().any(|job| uid(&job.object) == text(reference, "/uid") && !is_finished(&job.object))
     };
-    let active: Vec<Value> = list(cron, "/status/active").iter().filter(runs).cloned().collect();
+    let active: Vec<Value> = list(cron, "/status/active").iter().filter(is_running).cloned().collect();
     if let (true, Some(status)) = (active.is_empty(), cron["status"].as_object_mut()) {
         status.remove("active");
     } else {
         cron["status"]["active"] = json!(active);
     }
-    let ends = jobs.iter().filter(|job| holds(&job.object, "Complete"));
-    let last = ends.map(|job| text(&job.object, "/status/completionTime")).max().unwrap_or_default();
+    let completed = jobs.iter().filter(|job| is_condition_true(&job.object, "Complete"));
+    let last = completed.map(|job| text(&job.object, "/status/completionTime")).max().unwrap_or_default();
     if last > text(cron, "/status/lastSuccessfulTime") {
         cron["status"]["lastSuccessfulTime"] = json!(last);
     }
 }
 
-/// The job for one moment; its name says which, so that there is one for each.
-fn job_at(cron: &Value, due: Timestamp) -> Value {
+/// Returns the job for a scheduled time. Its name contains the time, so that there is one job per time.
+fn build_job(cron: &Value, due: Timestamp) -> Value {
     let template = &cron["spec"]["jobTemplate"];
     let mut annotations = template.pointer("/metadata/annotations").cloned().unwrap_or_else(|| json!({}));
     annotations[SCHEDULED] = json!(stamp(due));

@@ -1,89 +1,102 @@
-//! What a deployment says about itself: counts, availability, and whether it gets on.
+//! Status of a Deployment: counts, availability and progress.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::deployment::{CONTROLLER, Rollout, wanted};
+use super::deployment::{CONTROLLER, Rollout, desired_replicas};
 use super::writes::{MANAGER, condition, number, set_count};
 use crate::object::fields::{later, list, name, stamp, text};
 use crate::server::ApiServer;
 use crate::state::schedule::{Task, Workload};
 
-/// Sets a condition as the deployment controller does: a new one goes to the end, and one that says the same stays.
-pub(super) fn set_condition(object: &mut Value, at: &str, (kind, status): (&str, &str), reason: &str, message: &str) {
-    let known = condition(object, kind).cloned();
+/// Sets a condition as the deployment controller does: a new one is appended, and one with the same status and reason stays.
+pub(super) fn set_condition(
+    object: &mut Value,
+    at: &str,
+    (condition_type, status): (&str, &str),
+    reason: &str,
+    message: &str,
+) {
+    let known = condition(object, condition_type).cloned();
     if known.as_ref().is_some_and(|known| known["status"] == status && known["reason"] == reason) {
         return;
     }
-    renew_condition(object, at, (kind, status), reason, message);
+    replace_condition(object, at, (condition_type, status), reason, message);
 }
 
-/// Sets a condition anew; the time of its change stays when its status does.
-fn renew_condition(object: &mut Value, at: &str, (kind, status): (&str, &str), reason: &str, message: &str) {
-    let known = condition(object, kind).filter(|known| known["status"] == status);
+/// Replaces a condition. Its `lastTransitionTime` changes only with its status.
+fn replace_condition(
+    object: &mut Value,
+    at: &str,
+    (condition_type, status): (&str, &str),
+    reason: &str,
+    message: &str,
+) {
+    let known = condition(object, condition_type).filter(|known| known["status"] == status);
     let since = known.map_or_else(|| json!(at), |known| known["lastTransitionTime"].clone());
-    let others = list(object, "/status/conditions").iter().filter(|condition| condition["type"] != kind);
+    let others = list(object, "/status/conditions").iter().filter(|condition| condition["type"] != condition_type);
     let mut conditions: Vec<Value> = others.cloned().collect();
     conditions.push(json!({
-        "type": kind, "status": status, "reason": reason, "message": message,
+        "type": condition_type, "status": status, "reason": reason, "message": message,
         "lastUpdateTime": at, "lastTransitionTime": since,
     }));
     object["status"]["conditions"] = json!(conditions);
 }
 
-/// Whether a deployment says how long it may be stuck.
+/// True if a deployment limits the time without progress.
 pub(super) fn has_deadline(deployment: &Value) -> bool {
     deployment.pointer("/spec/progressDeadlineSeconds").is_some_and(|seconds| *seconds != i32::MAX)
 }
 
-/// Whether everything is new and available.
+/// True if all replicas are updated and available.
 pub(super) fn is_complete(deployment: &Value, status: &Value) -> bool {
     let count = |field: &str| number(status, field);
-    let all = wanted(deployment);
+    let all = desired_replicas(deployment);
     count("/updatedReplicas") == all
         && count("/replicas") == all
         && count("/availableReplicas") == all
         && count("/observedGeneration") >= number(deployment, "/metadata/generation")
 }
 
-/// Whether more is new, or ready, than before.
-fn gets_on(before: &Value, after: &Value) -> bool {
+/// True if more replicas are updated or ready than before.
+fn has_progressed(before: &Value, after: &Value) -> bool {
     let more = |field: &str| number(after, field) > number(before, field);
     let old = |status: &Value| number(status, "/replicas") - number(status, "/updatedReplicas");
     more("/updatedReplicas") || old(after) < old(before) || more("/readyReplicas") || more("/availableReplicas")
 }
 
 impl ApiServer {
-    /// Writes the status; `judges` says whether it is also judged how the rollout gets on.
-    pub(super) fn tell_progress(&mut self, now: Timestamp, rollout: &Rollout, judges: bool) {
+    /// Writes the status; `with_progress` also updates the `Progressing` and `ReplicaFailure` conditions.
+    pub(super) fn update_deployment_status(&mut self, now: Timestamp, rollout: &Rollout, with_progress: bool) {
         let Some(live) = self.stored(&rollout.key).cloned() else { return };
-        let mut told = Value::clone(&live);
-        count(rollout, &mut told);
+        let mut updated_object = Value::clone(&live);
+        set_counts(rollout, &mut updated_object);
         let at = stamp(now);
-        let available = number(&told, "/status/availableReplicas") >= rollout.wanted() - rollout.may_miss();
+        let available = number(&updated_object, "/status/availableReplicas")
+            >= rollout.desired_replicas() - rollout.max_unavailable();
         let (status, reason, message) = if available {
             ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
         } else {
             ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
         };
-        set_condition(&mut told, &at, ("Available", status), reason, message);
-        if judges {
-            judge(rollout, &live, &mut told, now);
-            tell_failures(rollout, &mut told, &at);
+        set_condition(&mut updated_object, &at, ("Available", status), reason, message);
+        if with_progress {
+            update_progress(rollout, &live, &mut updated_object, now);
+            update_failure(rollout, &mut updated_object, &at);
         }
-        self.replace_status(now, (CONTROLLER, MANAGER), &rollout.key, &told);
-        if judges {
-            self.plan_deadline(now, rollout);
+        self.replace_status(now, (CONTROLLER, MANAGER), &rollout.key, &updated_object);
+        if with_progress {
+            self.schedule_deadline_check(now, rollout);
         }
     }
 
-    /// Looks again when a rollout that is not complete may have been stuck for too long.
-    fn plan_deadline(&mut self, now: Timestamp, rollout: &Rollout) {
+    /// Schedules a reconciliation at the progress deadline of an incomplete rollout.
+    fn schedule_deadline_check(&mut self, now: Timestamp, rollout: &Rollout) {
         let Some(live) = self.stored(&rollout.key) else { return };
         let seconds = number(live, "/spec/progressDeadlineSeconds");
         let Some(progress) = condition(live, "Progressing") else { return };
-        let over = matches!(text(progress, "/reason"), "NewReplicaSetAvailable" | "ProgressDeadlineExceeded");
-        if !has_deadline(live) || over {
+        let is_over = matches!(text(progress, "/reason"), "NewReplicaSetAvailable" | "ProgressDeadlineExceeded");
+        if !has_deadline(live) || is_over {
             return;
         }
         let since: Timestamp = text(progress, "/lastUpdateTime").parse().unwrap_or(now);
@@ -93,11 +106,11 @@ impl ApiServer {
     }
 }
 
-fn count(rollout: &Rollout, told: &mut Value) {
+fn set_counts(rollout: &Rollout, updated_object: &mut Value) {
     let available = rollout.sum("/status/availableReplicas");
     let updated = rollout.new.as_ref().map_or(0, |set| number(&set.object, "/status/replicas"));
-    let generation = told["metadata"]["generation"].clone();
-    let status = &mut told["status"];
+    let generation = updated_object["metadata"]["generation"].clone();
+    let status = &mut updated_object["status"];
     status["observedGeneration"] = generation;
     set_count(status, "replicas", rollout.sum("/status/replicas"));
     set_count(status, "updatedReplicas", updated);
@@ -107,30 +120,30 @@ fn count(rollout: &Rollout, told: &mut Value) {
     status["terminatingReplicas"] = json!(rollout.sum("/status/terminatingReplicas"));
 }
 
-/// Whether the rollout is over, gets on, or is stuck.
-fn judge(rollout: &Rollout, live: &Value, told: &mut Value, now: Timestamp) {
+/// Sets the `Progressing` condition: the rollout is complete, progresses, or has timed out.
+fn update_progress(rollout: &Rollout, live: &Value, updated_object: &mut Value, now: Timestamp) {
     let at = stamp(now);
     if !has_deadline(live) {
         return;
     }
     let known = condition(live, "Progressing").cloned();
     let done = known.as_ref().is_some_and(|known| known["reason"] == "NewReplicaSetAvailable");
-    if done && number(told, "/status/replicas") == number(told, "/status/updatedReplicas") {
+    if done && number(updated_object, "/status/replicas") == number(updated_object, "/status/updatedReplicas") {
         return;
     }
-    let what = match &rollout.new {
+    let subject = match &rollout.new {
         Some(set) => format!("ReplicaSet {:?}", set.key.name),
         None => format!("Deployment {:?}", name(live)),
     };
     let holds = ("Progressing", "True");
-    if is_complete(live, &told["status"]) {
-        let message = format!("{what} has successfully progressed.");
-        renew_condition(told, &at, holds, "NewReplicaSetAvailable", &message);
-    } else if gets_on(&live["status"], &told["status"]) {
-        renew_condition(told, &at, holds, "ReplicaSetUpdated", &format!("{what} is progressing."));
+    if is_complete(live, &updated_object["status"]) {
+        let message = format!("{subject} has successfully progressed.");
+        replace_condition(updated_object, &at, holds, "NewReplicaSetAvailable", &message);
+    } else if has_progressed(&live["status"], &updated_object["status"]) {
+        replace_condition(updated_object, &at, holds, "ReplicaSetUpdated", &format!("{subject} is progressing."));
     } else if is_stuck(live, known.as_ref(), now) {
-        let message = format!("{what} has timed out progressing.");
-        set_condition(told, &at, ("Progressing", "False"), "ProgressDeadlineExceeded", &message);
+        let message = format!("{subject} has timed out progressing.");
+        set_condition(updated_object, &at, ("Progressing", "False"), "ProgressDeadlineExceeded", &message);
     }
 }
 
@@ -146,17 +159,17 @@ fn is_stuck(deployment: &Value, known: Option<&Value>, now: Timestamp) -> bool {
     later(since, SignedDuration::from_secs(seconds)) < now
 }
 
-/// What keeps replica sets from making pods is the deployment's failure too.
-fn tell_failures(rollout: &Rollout, told: &mut Value, at: &str) {
+/// Copies the `ReplicaFailure` condition of a replica set to the deployment.
+fn update_failure(rollout: &Rollout, updated_object: &mut Value, at: &str) {
     let failures = rollout.new.iter().chain(&rollout.old);
     let failure = failures.filter_map(|set| condition(&set.object, "ReplicaFailure")).next().cloned();
     match failure {
         Some(failure) => {
             let (reason, message) = (text(&failure, "/reason"), text(&failure, "/message"));
-            set_condition(told, at, ("ReplicaFailure", "True"), reason, message);
+            set_condition(updated_object, at, ("ReplicaFailure", "True"), reason, message);
         }
         None => {
-            let conditions = told.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+            let conditions = updated_object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
             conditions.into_iter().for_each(|all| all.retain(|condition| condition["type"] != "ReplicaFailure"));
         }
     }

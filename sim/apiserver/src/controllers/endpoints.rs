@@ -1,11 +1,11 @@
-//! Endpoints and endpoint slices: the addresses of the pods behind a service, and which of them are ready.
+//! Endpoints and EndpointSlices: the addresses of the pods of a service, and their readiness.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::owned_objects::{has_ended, is_ready};
-use super::workloads::selects;
-use super::writes::{controller_reference, key_of};
+use super::workloads::is_selected_by;
+use super::writes::{builtin_key, controller_reference};
 use crate::object::fields::{at, is_deleting, list, metadata, name, stamp, text, uid};
 use crate::object::key::StoredKey;
 use crate::server::ApiServer;
@@ -16,44 +16,46 @@ const MANAGED_BY: &str = "endpointslice-controller.k8s.io";
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const HEADLESS: &str = "service.kubernetes.io/headless";
 const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
-/// How many pods one slice holds.
+/// Maximum number of endpoints in one slice.
 const SLICE_ENDPOINTS_MAX: usize = 100;
 
-/// A pod behind a service.
-struct Behind {
+/// A pod that a service selects.
+struct ServicePod {
     pod: Value,
     ready: bool,
 }
 
 impl ApiServer {
-    /// The pods behind a service that have an address, by name.
-    fn behind(&self, service: &Value) -> Vec<Behind> {
+    /// Returns the pods of a service that have an address, sorted by name.
+    fn service_pods(&self, service: &Value) -> Vec<ServicePod> {
         let namespace = text(service, "/metadata/namespace");
-        let eager = at(service, "/spec/publishNotReadyAddresses") == Some(&json!(true));
-        let here = self.store.in_namespace("", "pods", namespace).map(|entry| &***entry.object);
-        let selected =
-            here.filter(|pod| selects(service, pod) && !text(pod, "/status/podIP").is_empty() && !has_ended(pod));
-        selected.map(|pod| Behind { pod: pod.clone(), ready: eager || is_ready(pod) && !is_deleting(pod) }).collect()
+        let publishes_unready = at(service, "/spec/publishNotReadyAddresses") == Some(&json!(true));
+        let pods = self.store.in_namespace("", "pods", namespace).map(|entry| &***entry.object);
+        let selected = pods
+            .filter(|pod| is_selected_by(service, pod) && !text(pod, "/status/podIP").is_empty() && !has_ended(pod));
+        selected
+            .map(|pod| ServicePod { pod: pod.clone(), ready: publishes_unready || is_ready(pod) && !is_deleting(pod) })
+            .collect()
     }
 
     pub(super) fn reconcile_endpoints(&mut self, now: Timestamp, key: &StoredKey) {
-        let own = key_of("", "Endpoints", "endpoints", key.namespace.as_deref(), &key.name);
+        let endpoints_key = builtin_key("", "Endpoints", "endpoints", key.namespace.as_deref(), &key.name);
         let Some(service) = self.stored(key).cloned() else {
-            let managed = self.stored(&own).is_some_and(|found| {
-                found["metadata"]["labels"]["endpoints.kubernetes.io/managed-by"] == "endpoint-controller"
+            let is_managed = self.stored(&endpoints_key).is_some_and(|endpoints| {
+                endpoints["metadata"]["labels"]["endpoints.kubernetes.io/managed-by"] == "endpoint-controller"
             });
-            if managed {
-                self.discard(now, ENDPOINTS, &own);
+            if is_managed {
+                self.delete_object(now, ENDPOINTS, &endpoints_key);
             }
             return;
         };
-        if !is_selecting(&service) {
+        if !has_selector(&service) {
             return;
         }
-        let subsets = subsets(&service, &self.behind(&service));
-        let mut labels = labels_of(&service);
+        let subsets = build_subsets(&service, &self.service_pods(&service));
+        let mut labels = endpoint_labels(&service);
         labels["endpoints.kubernetes.io/managed-by"] = json!(ENDPOINTS);
-        match self.stored(&own).cloned() {
+        match self.stored(&endpoints_key).cloned() {
             None => {
                 let object = json!({
                     "metadata": {
@@ -62,8 +64,8 @@ impl ApiServer {
                     "subsets": subsets,
                 });
                 let namespace = key.namespace.as_deref().unwrap_or_default();
-                // A namespace that is being deleted takes nothing new.
-                let _refused = self.make(now, ENDPOINTS, ("", "endpoints"), namespace, object);
+                // A namespace that is being deleted rejects new objects.
+                let _rejected = self.create_object(now, ENDPOINTS, ("", "endpoints"), namespace, object);
             }
             Some(known)
                 if known.get("subsets").unwrap_or(&json!([])) != &subsets || known["metadata"]["labels"] != labels =>
@@ -71,16 +73,16 @@ impl ApiServer {
                 let mut changed = Value::clone(&known);
                 changed["subsets"] = subsets;
                 metadata(&mut changed).insert("labels".to_owned(), labels);
-                note_trigger(&mut changed, now);
-                self.replace(now, ENDPOINTS, &own, changed);
+                set_trigger_time(&mut changed, now);
+                self.replace(now, ENDPOINTS, &endpoints_key, changed);
             }
             Some(_) => {}
         }
     }
 
     pub(super) fn reconcile_endpoint_slices(&mut self, now: Timestamp, key: &StoredKey) {
-        // Slices of a service that is gone go with it, as what it owns.
-        let Some(service) = self.stored(key).filter(|service| is_selecting(service)).cloned() else { return };
+        // The slices of a deleted service are garbage collected.
+        let Some(service) = self.stored(key).filter(|service| has_selector(service)).cloned() else { return };
         let namespace = key.namespace.as_deref().unwrap_or_default();
         let known: Vec<(StoredKey, Value)> = self
             .store
@@ -88,34 +90,35 @@ impl ApiServer {
             .filter(|entry| is_slice_of(&entry.object, &key.name) && !is_deleting(&entry.object))
             .map(|entry| (StoredKey::clone(&entry.key), Value::clone(&entry.object)))
             .collect();
-        let behind = self.behind(&service);
-        let mut wanted: Vec<Value> = behind.chunks(SLICE_ENDPOINTS_MAX).map(|part| slice(&service, part)).collect();
-        if wanted.is_empty() {
-            wanted.push(slice(&service, &[]));
+        let service_pods = self.service_pods(&service);
+        let mut desired: Vec<Value> =
+            service_pods.chunks(SLICE_ENDPOINTS_MAX).map(|part| build_slice(&service, part)).collect();
+        if desired.is_empty() {
+            desired.push(build_slice(&service, &[]));
         }
-        for index in 0..wanted.len().max(known.len()) {
-            match (wanted.get(index), known.get(index)) {
-                (Some(slice), Some((key, live))) => self.renew_slice(now, key, live, slice),
+        for index in 0..desired.len().max(known.len()) {
+            match (desired.get(index), known.get(index)) {
+                (Some(slice), Some((key, live))) => self.update_slice(now, key, live, slice),
                 (Some(slice), None) => {
                     let mut slice = slice.clone();
-                    note_trigger(&mut slice, now);
+                    set_trigger_time(&mut slice, now);
                     let resource = ("discovery.k8s.io", "endpointslices");
-                    let _refused = self.make(now, SLICES, resource, namespace, slice);
+                    let _rejected = self.create_object(now, SLICES, resource, namespace, slice);
                 }
-                (None, Some((key, _))) => self.discard(now, SLICES, key),
+                (None, Some((key, _))) => self.delete_object(now, SLICES, key),
                 (None, None) => {}
             }
         }
     }
 
-    fn renew_slice(&mut self, now: Timestamp, key: &StoredKey, live: &Value, wanted: &Value) {
+    fn update_slice(&mut self, now: Timestamp, key: &StoredKey, live: &Value, desired: &Value) {
         let mut changed = live.clone();
         for field in ["endpoints", "ports"] {
-            changed[field] = wanted[field].clone();
+            changed[field] = desired[field].clone();
         }
-        metadata(&mut changed).insert("labels".to_owned(), wanted["metadata"]["labels"].clone());
+        metadata(&mut changed).insert("labels".to_owned(), desired["metadata"]["labels"].clone());
         if changed != *live {
-            note_trigger(&mut changed, now);
+            set_trigger_time(&mut changed, now);
             let generation = super::writes::number(live, "/metadata/generation") + 1;
             metadata(&mut changed).insert("generation".to_owned(), json!(generation));
             self.replace(now, SLICES, key, changed);
@@ -123,7 +126,7 @@ impl ApiServer {
     }
 }
 
-fn is_selecting(service: &Value) -> bool {
+fn has_selector(service: &Value) -> bool {
     at(service, "/spec/selector").and_then(Value::as_object).is_some_and(|selector| !selector.is_empty())
         && text(service, "/spec/type") != "ExternalName"
 }
@@ -133,13 +136,13 @@ fn is_slice_of(slice: &Value, service: &str) -> bool {
     labels[SERVICE_LABEL] == service && labels["endpointslice.kubernetes.io/managed-by"] == MANAGED_BY
 }
 
-fn note_trigger(object: &mut Value, now: Timestamp) {
+fn set_trigger_time(object: &mut Value, now: Timestamp) {
     let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
     annotations[TRIGGERED] = json!(stamp(now));
 }
 
-/// The labels of a service, with a mark on one that has no address of its own.
-fn labels_of(service: &Value) -> Value {
+/// Returns the labels for the endpoints of a service, including the label for headless services.
+fn endpoint_labels(service: &Value) -> Value {
     let mut labels = service.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
     if text(service, "/spec/clusterIP") == "None" {
         labels[HEADLESS] = json!("");
@@ -147,11 +150,11 @@ fn labels_of(service: &Value) -> Value {
     labels
 }
 
-fn reference(pod: &Value) -> Value {
+fn pod_reference(pod: &Value) -> Value {
     json!({"kind": "Pod", "namespace": pod["metadata"]["namespace"], "name": name(pod), "uid": uid(pod)})
 }
 
-/// The number of a port in a pod, which may be named there.
+/// Returns the port number in a pod, resolving a named target port.
 fn target_port(port: &Value, pod: &Value) -> Option<i64> {
     let named = match &port["targetPort"] {
         Value::String(named) => named,
@@ -159,13 +162,14 @@ fn target_port(port: &Value, pod: &Value) -> Option<i64> {
         _ => return port["port"].as_i64(),
     };
     let ports = list(pod, "/spec/containers").iter().flat_map(|container| list(container, "/ports"));
-    let mut fitting =
-        ports.filter(|found| found["name"] == json!(named) && text(found, "/protocol") == text(port, "/protocol"));
-    fitting.next()?["containerPort"].as_i64()
+    let mut matching = ports.filter(|candidate| {
+        candidate["name"] == json!(named) && text(candidate, "/protocol") == text(port, "/protocol")
+    });
+    matching.next()?["containerPort"].as_i64()
 }
 
-/// The ports as one pod has them.
-fn ports_in(service: &Value, pod: Option<&Value>, named_always: bool) -> Vec<Value> {
+/// Returns the ports of a service, with the numbers that they have in a pod.
+fn endpoint_ports(service: &Value, pod: Option<&Value>, always_named: bool) -> Vec<Value> {
     let mut ports = Vec::new();
     for port in list(service, "/spec/ports") {
         let number = match pod {
@@ -173,28 +177,28 @@ fn ports_in(service: &Value, pod: Option<&Value>, named_always: bool) -> Vec<Val
             None => port["targetPort"].as_i64().or_else(|| port["port"].as_i64()),
         };
         let Some(number) = number else { continue };
-        let own = text(port, "/name");
-        let mut told = json!({"port": number, "protocol": text(port, "/protocol")});
-        if named_always || !own.is_empty() {
-            told["name"] = json!(own);
+        let port_name = text(port, "/name");
+        let mut entry = json!({"port": number, "protocol": text(port, "/protocol")});
+        if always_named || !port_name.is_empty() {
+            entry["name"] = json!(port_name);
         }
         if let Some(protocol) = port.get("appProtocol") {
-            told["appProtocol"] = protocol.clone();
+            entry["appProtocol"] = protocol.clone();
         }
-        ports.push(told);
+        ports.push(entry);
     }
     ports
 }
 
-/// Addresses in the old form: grouped by the ports that they have.
-fn subsets(service: &Value, behind: &[Behind]) -> Value {
+/// Returns the subsets of an Endpoints object: addresses grouped by their ports.
+fn build_subsets(service: &Value, service_pods: &[ServicePod]) -> Value {
     let mut groups: std::collections::BTreeMap<String, Value> = std::collections::BTreeMap::new();
-    for Behind { pod, ready } in behind.iter().filter(|behind| !is_deleting(&behind.pod)) {
-        let ports = json!(ports_in(service, Some(pod), false));
+    for ServicePod { pod, ready } in service_pods.iter().filter(|service_pod| !is_deleting(&service_pod.pod)) {
+        let ports = json!(endpoint_ports(service, Some(pod), false));
         let group = groups.entry(ports.to_string()).or_insert_with(|| json!({ "ports": ports }));
         let field = if *ready { "addresses" } else { "notReadyAddresses" };
         let address = json!({
-            "ip": text(pod, "/status/podIP"), "nodeName": text(pod, "/spec/nodeName"), "targetRef": reference(pod),
+            "ip": text(pod, "/status/podIP"), "nodeName": text(pod, "/spec/nodeName"), "targetRef": pod_reference(pod),
         });
         if group.get(field).is_none() {
             group[field] = json!([]);
@@ -204,19 +208,19 @@ fn subsets(service: &Value, behind: &[Behind]) -> Value {
     Value::Array(groups.into_values().collect())
 }
 
-/// One slice with these pods.
-fn slice(service: &Value, behind: &[Behind]) -> Value {
-    let mut labels = labels_of(service);
+/// Returns one EndpointSlice with these pods.
+fn build_slice(service: &Value, service_pods: &[ServicePod]) -> Value {
+    let mut labels = endpoint_labels(service);
     labels[SERVICE_LABEL] = json!(name(service));
     labels["endpointslice.kubernetes.io/managed-by"] = json!(MANAGED_BY);
-    let endpoints: Vec<Value> = behind
+    let endpoints: Vec<Value> = service_pods
         .iter()
-        .map(|Behind { pod, ready }| {
-            let leaving = is_deleting(pod);
+        .map(|ServicePod { pod, ready }| {
+            let is_terminating = is_deleting(pod);
             json!({
                 "addresses": [text(pod, "/status/podIP")], "nodeName": text(pod, "/spec/nodeName"),
-                "targetRef": reference(pod),
-                "conditions": {"ready": ready, "serving": is_ready(pod) || *ready, "terminating": leaving},
+                "targetRef": pod_reference(pod),
+                "conditions": {"ready": ready, "serving": is_ready(pod) || *ready, "terminating": is_terminating},
             })
         })
         .collect();
@@ -226,6 +230,6 @@ fn slice(service: &Value, behind: &[Behind]) -> Value {
             "ownerReferences": [controller_reference(service)],
         },
         "addressType": "IPv4", "endpoints": endpoints,
-        "ports": ports_in(service, behind.first().map(|behind| &behind.pod), true),
+        "ports": endpoint_ports(service, service_pods.first().map(|service_pod| &service_pod.pod), true),
     })
 }

@@ -1,41 +1,41 @@
-//! What a job says about itself: conditions, and which of its numbered pods have succeeded.
+//! Status of a Job: conditions, and the indexes of its completed pods.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::writes::{condition, holds};
+use super::writes::{condition, is_condition_true};
 use crate::object::fields::list;
 
-/// Whether a job has ended, well or not.
+/// True if a job has completed or failed.
 pub(super) fn is_finished(job: &Value) -> bool {
-    holds(job, "Complete") || holds(job, "Failed")
+    is_condition_true(job, "Complete") || is_condition_true(job, "Failed")
 }
 
-/// Sets a condition, and says whether anything changed.
+/// Sets a condition. Returns true if it changed.
 pub(super) fn set_condition(
     job: &mut Value,
     at: &str,
-    (kind, holds): (&str, bool),
+    (condition_type, holds): (&str, bool),
     reason: &str,
     message: &str,
 ) -> bool {
     let status = if holds { "True" } else { "False" };
-    if condition(job, kind).is_some_and(|known| known["status"] == status && known["reason"] == reason) {
+    if condition(job, condition_type).is_some_and(|known| known["status"] == status && known["reason"] == reason) {
         return false;
     }
-    let others = list(job, "/status/conditions").iter().filter(|known| known["type"] != kind);
+    let others = list(job, "/status/conditions").iter().filter(|known| known["type"] != condition_type);
     let mut conditions: Vec<Value> = others.cloned().collect();
     conditions.push(json!({
-        "type": kind, "status": status, "reason": reason, "message": message,
+        "type": condition_type, "status": status, "reason": reason, "message": message,
         "lastProbeTime": at, "lastTransitionTime": at,
     }));
     job["status"]["conditions"] = json!(conditions);
     true
 }
 
-/// Ends a job: first what is decided, then what is so.
-pub(super) fn conclude(job: &mut Value, at: &str, (decided, ended): (&str, &str), reason: &str, message: &str) {
+/// Sets the two conditions of a finished job: the decision and the end.
+pub(super) fn finish(job: &mut Value, at: &str, (decided, ended): (&str, &str), reason: &str, message: &str) {
     set_condition(job, at, (decided, true), reason, message);
     set_condition(job, at, (ended, true), reason, message);
     if ended == "Complete" {
@@ -43,8 +43,8 @@ pub(super) fn conclude(job: &mut Value, at: &str, (decided, ended): (&str, &str)
     }
 }
 
-/// Numbers as a status writes them: `0-2,4`.
-pub(super) fn indexes(numbers: &BTreeSet<i64>) -> String {
+/// Formats completion indexes as in a status: `0-2,4`.
+pub(super) fn format_indexes(numbers: &BTreeSet<i64>) -> String {
     let mut runs: Vec<(i64, i64)> = Vec::new();
     for number in numbers {
         match runs.last_mut() {
@@ -52,7 +52,7 @@ pub(super) fn indexes(numbers: &BTreeSet<i64>) -> String {
             _ => runs.push((*number, *number)),
         }
     }
-    let written: Vec<String> = runs
+    let parts: Vec<String> = runs
         .into_iter()
         .map(|(first, last)| match last - first {
             0 => first.to_string(),
@@ -60,13 +60,13 @@ pub(super) fn indexes(numbers: &BTreeSet<i64>) -> String {
             _ => format!("{first}-{last}"),
         })
         .collect();
-    written.join(",")
+    parts.join(",")
 }
 
-/// The numbers that a status names. What cannot be read names none.
-pub(super) fn read_indexes(written: &str) -> BTreeSet<i64> {
+/// Parses completion indexes. Malformed parts are ignored.
+pub(super) fn parse_indexes(text: &str) -> BTreeSet<i64> {
     let mut numbers = BTreeSet::new();
-    for part in written.split(',').filter(|part| !part.is_empty()) {
+    for part in text.split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         if let (Ok(first), Ok(last)) = (first.parse::<i64>(), last.parse::<i64>()) {
             numbers.extend(first..=last.min(first.saturating_add(INDEXES_MAX)));
@@ -75,7 +75,7 @@ pub(super) fn read_indexes(written: &str) -> BTreeSet<i64> {
     numbers
 }
 
-/// The largest number of completions that a job with numbers may have.
+/// Maximum number of completions of an indexed job.
 const INDEXES_MAX: i64 = 100_000;
 
 #[cfg(test)]
@@ -83,10 +83,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indexes_are_written_in_runs_and_read_again() {
+    fn indexes_are_formatted_as_ranges_and_parsed() {
         let numbers: BTreeSet<i64> = [0, 1, 2, 4, 6, 7].into();
-        assert_eq!(indexes(&numbers), "0-2,4,6,7");
-        assert_eq!(read_indexes("0-2,4,6,7"), numbers);
-        assert_eq!(read_indexes("nonsense"), BTreeSet::new());
+        assert_eq!(format_indexes(&numbers), "0-2,4,6,7");
+        assert_eq!(parse_indexes("0-2,4,6,7"), numbers);
+        assert_eq!(parse_indexes("nonsense"), BTreeSet::new());
     }
 }

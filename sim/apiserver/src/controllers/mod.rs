@@ -1,4 +1,4 @@
-//! What the control plane does by itself. Each change is noticed here, and its consequences follow later, by `tick`.
+//! The controllers of the control plane. `react` schedules the consequences of each change; `run` executes them at a later tick.
 
 mod controller_revisions;
 mod counting;
@@ -15,7 +15,7 @@ mod job_status;
 mod kubelet;
 mod namespace;
 mod owned_objects;
-mod pod_fate;
+mod pod_outcome;
 mod replica_set;
 mod rollout;
 mod scheduler;
@@ -26,7 +26,7 @@ mod workloads;
 mod writes;
 
 pub(crate) use crd::set_condition;
-pub use pod_fate::{PodFate, PodRule};
+pub use pod_outcome::{PodOutcome, PodRule};
 pub(crate) use workloads::Workloads;
 
 use jiff::Timestamp;
@@ -40,47 +40,47 @@ use crate::state::schedule::Task;
 use crate::storage::store::Event;
 use crate::verbs::{FOREGROUND, ORPHAN};
 
-const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
+const CRDS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
 impl ApiServer {
-    /// Does one piece of work that is due.
+    /// Executes one due task.
     pub(crate) fn run(&mut self, now: Timestamp, task: Task) {
         match task {
-            Task::FurnishNamespace(name) => self.furnish_namespace(now, &name),
+            Task::FurnishNamespace(name) => self.create_default_objects(now, &name),
             Task::TerminateNamespace(name) => self.terminate_namespace(now, &name),
-            Task::EstablishDefinition(name) => self.establish_definition(now, &name),
-            Task::ServeDefinition(name) => self.serve_definition(&name),
-            Task::FinalizeDefinition(name) => self.finalize_definition(now, &name),
+            Task::EstablishDefinition(name) => self.establish_crd(now, &name),
+            Task::ServeDefinition(name) => self.serve_crd(&name),
+            Task::FinalizeDefinition(name) => self.finalize_crd(now, &name),
             Task::CollectDependents(uid) => self.collect_dependents(now, &uid),
             Task::CheckOwners(key) => self.check_owners(now, &key),
             Task::FinishDeletion(key) => self.finish_deletion(now, &key),
-            Task::Count(key) => self.count(now, &key),
+            Task::Count(key) => self.update_counts(now, &key),
             Task::Unprotect(key) => self.unprotect(now, &key),
             Task::Reconcile(workload, key) => self.reconcile(now, workload, &key),
         }
     }
 
-    /// Plans the consequences of a change.
+    /// Schedules the consequences of a change.
     pub(crate) fn react(&mut self, now: Timestamp, event: &Event) {
         let key = &event.key;
         match (key.group.as_str(), key.plural.as_str()) {
-            ("", "namespaces") => self.react_to_namespace(now, event),
-            DEFINITIONS => self.react_to_definition(now, event),
+            ("", "namespaces") => self.react_to_namespace_change(now, event),
+            CRDS => self.react_to_crd_change(now, event),
             _ => {}
         }
         if let Some(namespace) = &key.namespace {
-            self.plan_counting(now, namespace);
+            self.schedule_counting(now, namespace);
         }
-        self.plan_workloads(now, event);
+        self.schedule_workloads(now, event);
         if event.gone {
-            self.react_to_absence(now, event);
+            self.react_to_removal(now, event);
         } else {
-            self.plan_unprotecting(now, key, &event.object);
-            self.react_to_presence(now, event);
+            self.schedule_unprotecting(now, key, &event.object);
+            self.react_to_write(now, event);
         }
     }
 
-    fn react_to_namespace(&mut self, now: Timestamp, event: &Event) {
+    fn react_to_namespace_change(&mut self, now: Timestamp, event: &Event) {
         let name = event.key.name.clone();
         if event.before.is_none() {
             self.schedule_after(now, self.lags.namespace_furniture, Task::FurnishNamespace(name));
@@ -89,7 +89,7 @@ impl ApiServer {
         }
     }
 
-    fn react_to_definition(&mut self, now: Timestamp, event: &Event) {
+    fn react_to_crd_change(&mut self, now: Timestamp, event: &Event) {
         let name = event.key.name.clone();
         if event.gone {
             self.stop_serving(&event.object);
@@ -100,45 +100,45 @@ impl ApiServer {
         }
     }
 
-    fn react_to_absence(&mut self, now: Timestamp, event: &Event) {
+    fn react_to_removal(&mut self, now: Timestamp, event: &Event) {
         let key = &event.key;
-        let identity = uid(&event.object);
-        if !self.store.dependents(identity).is_empty() {
-            self.schedule_after(now, self.lags.garbage_collection, Task::CollectDependents(identity.to_owned()));
+        let removed_uid = uid(&event.object);
+        if !self.store.dependents(removed_uid).is_empty() {
+            self.schedule_after(now, self.lags.garbage_collection, Task::CollectDependents(removed_uid.to_owned()));
         }
         for owner in self.owners_of(key, &event.object).into_iter().filter_map(|owner| owner.key) {
-            let waits = self.stored(&owner).is_some_and(|owner| finalizers(owner).contains(&FOREGROUND));
-            if waits {
+            let is_waiting = self.stored(&owner).is_some_and(|owner| finalizers(owner).contains(&FOREGROUND));
+            if is_waiting {
                 self.schedule_after(now, self.lags.garbage_collection, Task::FinishDeletion(owner));
             }
         }
         if let (Some(namespace), "", "pods") = (&key.namespace, key.group.as_str(), key.plural.as_str()) {
-            self.plan_unprotecting_claims(now, namespace);
+            self.schedule_unprotecting_claims(now, namespace);
         }
         if let Some(namespace) = &key.namespace {
-            let terminating = self.get("", "namespaces", None, namespace).is_some_and(|found| is_deleting(found));
-            let furniture = [("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")];
+            let terminating = self.get("", "namespaces", None, namespace).is_some_and(|object| is_deleting(object));
+            let default_objects = [("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")];
             if terminating {
                 self.schedule_after(now, self.lags.namespace_termination, Task::TerminateNamespace(namespace.clone()));
-            } else if key.group.is_empty() && furniture.contains(&(key.plural.as_str(), key.name.as_str())) {
+            } else if key.group.is_empty() && default_objects.contains(&(key.plural.as_str(), key.name.as_str())) {
                 self.schedule_after(now, self.lags.namespace_furniture, Task::FurnishNamespace(namespace.clone()));
             }
         }
-        let definition = format!("{}.{}", key.plural, key.group);
-        if self.get(DEFINITIONS.0, DEFINITIONS.1, None, &definition).is_some_and(|found| is_deleting(found)) {
-            self.schedule_after(now, self.lags.definition_finalization, Task::FinalizeDefinition(definition));
+        let crd = format!("{}.{}", key.plural, key.group);
+        if self.get(CRDS.0, CRDS.1, None, &crd).is_some_and(|object| is_deleting(object)) {
+            self.schedule_after(now, self.lags.definition_finalization, Task::FinalizeDefinition(crd));
         }
     }
 
-    fn react_to_presence(&mut self, now: Timestamp, event: &Event) {
+    fn react_to_write(&mut self, now: Timestamp, event: &Event) {
         let pointer = "/metadata/ownerReferences";
         let owners = list(&event.object, pointer);
-        let known = event.before.as_ref().map_or(&[] as &[Value], |before| list(before, pointer));
-        if !owners.is_empty() && owners != known {
+        let previous_owners = event.before.as_ref().map_or(&[] as &[Value], |before| list(before, pointer));
+        if !owners.is_empty() && owners != previous_owners {
             self.schedule_after(now, self.lags.garbage_collection, Task::CheckOwners(StoredKey::clone(&event.key)));
         }
-        let waiting = finalizers(&event.object);
-        if is_deleting(&event.object) && (waiting.contains(&FOREGROUND) || waiting.contains(&ORPHAN)) {
+        let pending = finalizers(&event.object);
+        if is_deleting(&event.object) && (pending.contains(&FOREGROUND) || pending.contains(&ORPHAN)) {
             self.schedule_after(now, self.lags.garbage_collection, Task::FinishDeletion(StoredKey::clone(&event.key)));
         }
     }
@@ -147,7 +147,7 @@ impl ApiServer {
         self.get(&key.group, &key.plural, key.namespace.as_deref(), &key.name)
     }
 
-    /// Writes an object as a controller does: tracked under its name, and only when something changed.
+    /// Writes an object on behalf of a controller, with its managed fields, and only if something changed.
     fn write_as(&mut self, now: Timestamp, who: &Authorship, manager: &str, key: &StoredKey, object: &Value) {
         let live = self.stored(key).cloned();
         let target = self.registry.preferred(&key.group, &key.plural);
@@ -161,7 +161,7 @@ impl ApiServer {
         };
         let (api_version, at) = (text(object, "/apiVersion"), stamp(now));
         let writer = Writer { manager, api_version, subresource: who.subresource, now: &at, blank };
-        // A client cannot store managers that are not understood, so that tracking cannot fail here.
+        // Tracking cannot fail here: objects with malformed managedFields are rejected before they are stored.
         let tracked = track_update(shape, live.as_deref(), object, &writer).unwrap_or_else(|_| object.clone());
         if live.is_none_or(|live| *live != tracked) {
             self.commit(now, who, key.clone(), tracked);

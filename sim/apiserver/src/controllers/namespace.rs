@@ -1,4 +1,4 @@
-//! The life of a namespace: its furniture, and its end.
+//! Lifecycle of a namespace: the default objects in it, and its termination.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::server::{ApiServer, Authorship};
 use crate::storage::journal::Verb;
 use crate::verbs::Propagation;
 
-/// What the certificate of a namespace says about itself.
-const CERTIFICATE_IS_FOR: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
+/// Description annotation of the `kube-root-ca.crt` ConfigMap.
+const CA_DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
 fn core_key(kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> StoredKey {
     StoredKey {
@@ -26,7 +26,7 @@ fn core_key(kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> St
 }
 
 impl ApiServer {
-    /// Makes one of the namespaces that exist from the start.
+    /// Creates one of the initial namespaces.
     pub(crate) fn create_namespace(&mut self, now: Timestamp, name: &str) {
         let mut namespace = json!({
             "apiVersion": "v1", "kind": "Namespace",
@@ -41,13 +41,13 @@ impl ApiServer {
         self.write_as(now, &who, "kube-apiserver", &core_key("Namespace", "namespaces", None, name), &namespace);
     }
 
-    /// Gives a namespace what every namespace has: a service account, and the certificate of the cluster.
-    pub(super) fn furnish_namespace(&mut self, now: Timestamp, name: &str) {
-        if self.get("", "namespaces", None, name).is_none_or(|found| is_deleting(found)) {
+    /// Creates the default service account and the root certificate ConfigMap of a namespace.
+    pub(super) fn create_default_objects(&mut self, now: Timestamp, name: &str) {
+        if self.get("", "namespaces", None, name).is_none_or(|object| is_deleting(object)) {
             return;
         }
         let certificate = "-----BEGIN CERTIFICATE-----\nsimulated\n-----END CERTIFICATE-----\n";
-        let furniture = [
+        let default_objects = [
             ("service-account-controller", "ServiceAccount", "serviceaccounts", "default", json!({})),
             (
                 "root-ca-certificate-publisher",
@@ -57,7 +57,7 @@ impl ApiServer {
                 json!({"data": {"ca.crt": certificate}}),
             ),
         ];
-        for (controller, kind, plural, object_name, mut object) in furniture {
+        for (controller, kind, plural, object_name, mut object) in default_objects {
             let key = core_key(kind, plural, Some(name), object_name);
             if self.stored(&key).is_some() {
                 continue;
@@ -68,16 +68,17 @@ impl ApiServer {
                 "name": object_name, "namespace": name, "uid": self.ids.uid(), "creationTimestamp": stamp(now),
             });
             if kind == "ConfigMap" {
-                object["metadata"]["annotations"] = json!({ "kubernetes.io/description": CERTIFICATE_IS_FOR });
+                object["metadata"]["annotations"] = json!({ "kubernetes.io/description": CA_DESCRIPTION });
             }
             let who = Authorship::controller(controller, Verb::Create);
             self.write_as(now, &who, "kube-controller-manager", &key, &object);
         }
     }
 
-    /// Deletes what is in a namespace, and the namespace when nothing is left. Objects with finalizers keep it waiting.
+    /// Deletes the content of a namespace, and the namespace itself once it is empty. Objects with finalizers delay it.
     pub(super) fn terminate_namespace(&mut self, now: Timestamp, name: &str) {
-        let Some(namespace) = self.get("", "namespaces", None, name).filter(|found| is_deleting(found)).cloned() else {
+        let Some(namespace) = self.get("", "namespaces", None, name).filter(|object| is_deleting(object)).cloned()
+        else {
             return;
         };
         let who = Authorship::controller("namespace-controller", Verb::Delete);
@@ -87,7 +88,7 @@ impl ApiServer {
         }
         let key = core_key("Namespace", "namespaces", None, name);
         if !self.keys_in(name).is_empty() {
-            self.tell_what_remains(now, &key, &namespace);
+            self.report_remaining_content(now, &key, &namespace);
             return;
         }
         if finalizers(&namespace).is_empty() {
@@ -99,23 +100,24 @@ impl ApiServer {
         }
     }
 
-    /// Says in the conditions of a namespace what keeps it.
-    fn tell_what_remains(&mut self, now: Timestamp, key: &StoredKey, namespace: &Value) {
-        let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-        let mut keepers: BTreeMap<String, usize> = BTreeMap::new();
-        for left in self.keys_in(&key.name) {
-            *kinds.entry(format!("{}.{}", left.plural, left.group)).or_default() += 1;
-            for finalizer in self.stored(&left).map(|object| finalizers(object)).unwrap_or_default() {
-                *keepers.entry(finalizer.to_owned()).or_default() += 1;
+    /// Sets the conditions of a namespace that name the remaining resources and finalizers.
+    fn report_remaining_content(&mut self, now: Timestamp, key: &StoredKey, namespace: &Value) {
+        let mut resource_counts: BTreeMap<String, usize> = BTreeMap::new();
+        let mut finalizer_counts: BTreeMap<String, usize> = BTreeMap::new();
+        for remaining in self.keys_in(&key.name) {
+            *resource_counts.entry(format!("{}.{}", remaining.plural, remaining.group)).or_default() += 1;
+            for finalizer in self.stored(&remaining).map(|object| finalizers(object)).unwrap_or_default() {
+                *finalizer_counts.entry(finalizer.to_owned()).or_default() += 1;
             }
         }
-        let told = |counts: &BTreeMap<String, usize>, verb: &str| -> String {
+        let summarize = |counts: &BTreeMap<String, usize>, verb: &str| -> String {
             let parts: Vec<String> =
                 counts.iter().map(|(name, count)| format!("{name} {verb} {count} resource instances")).collect();
             parts.join(", ")
         };
-        let remaining = format!("Some resources are remaining: {}", told(&kinds, "has"));
-        let waiting = format!("Some content in the namespace has finalizers remaining: {}", told(&keepers, "in"));
+        let remaining = format!("Some resources are remaining: {}", summarize(&resource_counts, "has"));
+        let waiting =
+            format!("Some content in the namespace has finalizers remaining: {}", summarize(&finalizer_counts, "in"));
         let deleted = "All content successfully deleted, may be waiting on finalization";
         let (discovered, parsed) =
             ("All resources successfully discovered", "All legacy kube types successfully parsed");
@@ -128,8 +130,8 @@ impl ApiServer {
             ("NamespaceContentRemaining", true, "SomeResourcesRemain", remaining.as_str()),
             ("NamespaceFinalizersRemaining", true, "SomeFinalizersRemain", waiting.as_str()),
         ];
-        for (kind, holds, reason, message) in conditions {
-            super::set_condition(&mut object, &at, kind, holds, reason, message);
+        for (condition_type, holds, reason, message) in conditions {
+            super::set_condition(&mut object, &at, condition_type, holds, reason, message);
         }
         let mut who = Authorship::controller("namespace-controller", Verb::Update);
         who.subresource = "status";
@@ -137,7 +139,7 @@ impl ApiServer {
     }
 
     fn keys_in(&self, namespace: &str) -> Vec<std::sync::Arc<StoredKey>> {
-        let within = self.store.all().filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
-        within.map(|entry| entry.key.clone()).collect()
+        let content = self.store.all().filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
+        content.map(|entry| entry.key.clone()).collect()
     }
 }

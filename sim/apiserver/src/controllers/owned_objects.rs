@@ -1,4 +1,4 @@
-//! What a controller has: the objects that name it as their controller, those that it may adopt, and how its pods are.
+//! Objects of a controller: those that it controls, those that it may adopt, and the state of its pods.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -6,21 +6,21 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::writes::{condition, controlled_by, controller_reference, holds, number};
+use super::writes::{condition, controller_of, controller_reference, is_condition_true, number};
 use crate::object::fields::{is_deleting, later, list, metadata, name, text, uid};
 use crate::object::key::StoredKey;
 use crate::server::{ApiServer, Authorship};
 use crate::storage::journal::Verb;
 
-/// An object of a controller, with its place.
+/// An object that a controller owns, with its storage key.
 #[derive(Clone, Debug)]
-pub(super) struct Owned {
+pub(super) struct OwnedObject {
     pub(super) key: Arc<StoredKey>,
     pub(super) object: Arc<Value>,
 }
 
-/// Whether labels fit a selector. One that says nothing fits nothing, as controllers want it.
-pub(super) fn fits(selector: Option<&Value>, object: &Value) -> bool {
+/// True if an object's labels match a selector. As for all controllers, an empty selector matches nothing.
+pub(super) fn matches_selector(selector: Option<&Value>, object: &Value) -> bool {
     let labels = crate::object::fields::at(object, "/metadata/labels");
     let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
     let Some(selector) = selector else { return false };
@@ -31,54 +31,54 @@ pub(super) fn fits(selector: Option<&Value>, object: &Value) -> bool {
     }
     exact.into_iter().flatten().all(|(key, value)| label(key) == value.as_str())
         && expressions.iter().all(|expression| {
-            let found = label(text(expression, "/key"));
-            let among = found
-                .is_some_and(|found| list(expression, "/values").iter().any(|value| value.as_str() == Some(found)));
+            let value = label(text(expression, "/key"));
+            let is_listed = value
+                .is_some_and(|value| list(expression, "/values").iter().any(|listed| listed.as_str() == Some(value)));
             match text(expression, "/operator") {
-                "In" => among,
-                "NotIn" => !among,
-                "Exists" => found.is_some(),
-                "DoesNotExist" => found.is_none(),
+                "In" => is_listed,
+                "NotIn" => !is_listed,
+                "Exists" => value.is_some(),
+                "DoesNotExist" => value.is_none(),
                 _ => false,
             }
         })
 }
 
-/// Whether a pod has ended.
+/// True if a pod has succeeded or failed.
 pub(super) fn has_ended(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 
-/// Whether a pod counts: neither ended nor about to.
+/// True if a pod has neither ended nor is being deleted.
 pub(super) fn is_active(pod: &Value) -> bool {
     !has_ended(pod) && !is_deleting(pod)
 }
 
 pub(super) fn is_ready(pod: &Value) -> bool {
-    holds(pod, "Ready")
+    is_condition_true(pod, "Ready")
 }
 
-/// When a pod that is ready became so.
+/// Returns the time of the last change of a pod's `Ready` condition.
 fn ready_since(pod: &Value) -> Option<Timestamp> {
     condition(pod, "Ready").and_then(|ready| text(ready, "/lastTransitionTime").parse().ok())
 }
 
-/// Whether a pod has been ready for so many seconds.
+/// True if a pod has been ready for this number of seconds.
 pub(super) fn is_available(pod: &Value, seconds: i64, now: Timestamp) -> bool {
     let since = ready_since(pod).unwrap_or(now);
     is_ready(pod) && (seconds == 0 || later(since, SignedDuration::from_secs(seconds)) <= now)
 }
 
-/// Which pods go first when there are too many: those that do least.
-pub(super) fn by_worth(one: &Value, other: &Value) -> Ordering {
+/// Orders pods by the real system's preference for deletion: the least useful pods come first.
+pub(super) fn compare_deletion_order(one: &Value, other: &Value) -> Ordering {
     let phase = |pod: &Value| match text(pod, "/status/phase") {
         "Pending" => 0,
         "Unknown" => 1,
         _ => 2,
     };
     let cost = |pod: &Value| {
-        let said = pod.pointer("/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost");
-        said.and_then(Value::as_str).and_then(|text| text.parse::<i64>().ok()).unwrap_or_default()
+        let annotation = pod.pointer("/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost");
+        annotation.and_then(Value::as_str).and_then(|text| text.parse::<i64>().ok()).unwrap_or_default()
     };
     let restarts =
         |pod: &Value| list(pod, "/status/containerStatuses").iter().map(|status| number(status, "/restartCount")).max();
@@ -93,31 +93,31 @@ pub(super) fn by_worth(one: &Value, other: &Value) -> Ordering {
 }
 
 impl ApiServer {
-    /// The objects of a resource that an owner controls. Those that fit and belong to nobody are adopted; those that no
-    /// longer fit are let go.
+    /// Returns the objects of a resource that an owner controls. Adopts matching objects without a controller, and releases
+    /// controlled objects that no longer match the owner's selector.
     pub(super) fn claim(
         &mut self,
         now: Timestamp,
         controller: &'static str,
         owner: &Value,
         (group, plural): (&str, &str),
-    ) -> Vec<Owned> {
+    ) -> Vec<OwnedObject> {
         let selector = owner.pointer("/spec/selector").cloned();
         let namespace = text(owner, "/metadata/namespace");
         let mut claimed = Vec::new();
-        let here: Vec<Owned> = self
+        let candidates: Vec<OwnedObject> = self
             .store
             .in_namespace(group, plural, namespace)
-            .map(|entry| Owned { key: entry.key.clone(), object: entry.object.object() })
+            .map(|entry| OwnedObject { key: entry.key.clone(), object: entry.object.object() })
             .collect();
-        for found in here {
-            let fits = fits(selector.as_ref(), &found.object);
-            match controlled_by(&found.object) {
+        for candidate in candidates {
+            let matches = matches_selector(selector.as_ref(), &candidate.object);
+            match controller_of(&candidate.object) {
                 Some(reference) if text(reference, "/uid") != uid(owner) => {}
-                Some(_) if fits || is_deleting(owner) => claimed.push(found),
-                Some(_) => self.disown(now, controller, owner, &found),
-                None if fits && !is_deleting(owner) && !is_deleting(&found.object) => {
-                    claimed.extend(self.adopt(now, controller, owner, &found));
+                Some(_) if matches || is_deleting(owner) => claimed.push(candidate),
+                Some(_) => self.release(now, controller, owner, &candidate),
+                None if matches && !is_deleting(owner) && !is_deleting(&candidate.object) => {
+                    claimed.extend(self.adopt(now, controller, owner, &candidate));
                 }
                 None => {}
             }
@@ -125,31 +125,37 @@ impl ApiServer {
         claimed
     }
 
-    fn adopt(&mut self, now: Timestamp, controller: &'static str, owner: &Value, found: &Owned) -> Option<Owned> {
-        let mut adopted = Value::clone(&found.object);
+    fn adopt(
+        &mut self,
+        now: Timestamp,
+        controller: &'static str,
+        owner: &Value,
+        object: &OwnedObject,
+    ) -> Option<OwnedObject> {
+        let mut adopted = Value::clone(&object.object);
         let references = metadata(&mut adopted).entry("ownerReferences").or_insert_with(|| json!([]));
         references.as_array_mut()?.push(controller_reference(owner));
         let who = Authorship::controller(controller, Verb::Patch);
-        self.write_as(now, &who, super::writes::MANAGER, &found.key, &adopted);
-        Some(Owned { key: found.key.clone(), object: self.stored(&found.key)?.clone() })
+        self.write_as(now, &who, super::writes::MANAGER, &object.key, &adopted);
+        Some(OwnedObject { key: object.key.clone(), object: self.stored(&object.key)?.clone() })
     }
 
-    fn disown(&mut self, now: Timestamp, controller: &'static str, owner: &Value, found: &Owned) {
-        let mut freed = Value::clone(&found.object);
-        let left: Vec<Value> = list(&found.object, "/metadata/ownerReferences")
+    fn release(&mut self, now: Timestamp, controller: &'static str, owner: &Value, object: &OwnedObject) {
+        let mut released = Value::clone(&object.object);
+        let remaining: Vec<Value> = list(&object.object, "/metadata/ownerReferences")
             .iter()
             .filter(|reference| text(reference, "/uid") != uid(owner))
             .cloned()
             .collect();
-        metadata(&mut freed).insert("ownerReferences".to_owned(), json!(left));
-        if left.is_empty() {
-            metadata(&mut freed).remove("ownerReferences");
+        metadata(&mut released).insert("ownerReferences".to_owned(), json!(remaining));
+        if remaining.is_empty() {
+            metadata(&mut released).remove("ownerReferences");
         }
         let who = Authorship::controller(controller, Verb::Patch);
-        self.write_as(now, &who, super::writes::MANAGER, &found.key, &freed);
+        self.write_as(now, &who, super::writes::MANAGER, &object.key, &released);
     }
 
-    /// The pod that a template describes, for an owner.
+    /// Returns the pod that a template describes, controlled by an owner.
     pub(super) fn pod_from(template: &Value, owner: &Value) -> Value {
         let part = |pointer: &str| template.pointer(pointer).cloned().filter(|part| !part.is_null());
         let mut pod = json!({

@@ -1,56 +1,57 @@
-//! How a deployment gets from old replica sets to the new one: step by step, at once, or in proportion when it is resized.
+//! Rollout strategies of a Deployment: rolling update, recreate, and proportional scaling.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::deployment::{CONTROLLER, Rollout, revision, wanted};
-use super::owned_objects::{Owned, has_ended};
+use super::deployment::{CONTROLLER, Rollout, desired_replicas, revision};
+use super::owned_objects::{OwnedObject, has_ended};
 use super::writes::number;
 use crate::object::fields::text;
 use crate::server::ApiServer;
 
-fn available(set: &Owned) -> i64 {
+fn available(set: &OwnedObject) -> i64 {
     number(&set.object, "/status/availableReplicas")
 }
 
 impl ApiServer {
-    /// A rolling update: the new set grows as far as the surge allows, the old ones shrink as far as enough is available.
-    pub(super) fn roll(&mut self, now: Timestamp, rollout: &mut Rollout) {
+    /// Rolling update: the new set grows up to the surge limit, the old ones shrink while enough pods are available.
+    pub(super) fn roll_out(&mut self, now: Timestamp, rollout: &mut Rollout) {
         let Some(new) = rollout.new.clone() else { return };
-        let size = wanted(&new.object);
-        let target = if size > rollout.wanted() { rollout.wanted() } else { rollout.size_of_new() };
-        let grown = size != rollout.wanted() && self.resize(now, rollout, &new, target);
+        let size = desired_replicas(&new.object);
+        let target =
+            if size > rollout.desired_replicas() { rollout.desired_replicas() } else { rollout.new_set_size() };
+        let grown = size != rollout.desired_replicas() && self.resize(now, rollout, &new, target);
         if grown || self.shrink_old(now, rollout) {
-            return self.look_and_tell(now, rollout);
+            return self.update_status_from_store(now, rollout);
         }
-        self.conclude(now, rollout);
+        self.finish_sync(now, rollout);
     }
 
-    fn look_and_tell(&mut self, now: Timestamp, rollout: &Rollout) {
-        if let Some(rollout) = self.rollout(now, &rollout.key) {
-            self.tell_progress(now, &rollout, true);
+    fn update_status_from_store(&mut self, now: Timestamp, rollout: &Rollout) {
+        if let Some(rollout) = self.observe_rollout(now, &rollout.key) {
+            self.update_deployment_status(now, &rollout, true);
         }
     }
 
-    /// Takes replicas from old sets: first those that are not available anyway, then as many as can be spared.
+    /// Scales the old sets down: first by their unavailable replicas, then by as many available ones as the limits allow.
     fn shrink_old(&mut self, now: Timestamp, rollout: &Rollout) -> bool {
-        if rollout.old.iter().all(|set| wanted(&set.object) == 0) {
+        if rollout.old.iter().all(|set| desired_replicas(&set.object) == 0) {
             return false;
         }
-        let least = rollout.wanted() - rollout.may_miss();
-        let starting = rollout.new.as_ref().map_or(0, |set| wanted(&set.object) - available(set));
-        let most = rollout.sum("/spec/replicas") - least - starting;
-        if most <= 0 {
+        let min_available = rollout.desired_replicas() - rollout.max_unavailable();
+        let starting = rollout.new.as_ref().map_or(0, |set| desired_replicas(&set.object) - available(set));
+        let max_removed = rollout.sum("/spec/replicas") - min_available - starting;
+        if max_removed <= 0 {
             return false;
         }
-        let mut sizes: Vec<i64> = rollout.old.iter().map(|set| wanted(&set.object)).collect();
+        let mut sizes: Vec<i64> = rollout.old.iter().map(|set| desired_replicas(&set.object)).collect();
         let mut cleaned = 0;
         for (size, set) in sizes.iter_mut().zip(&rollout.old) {
-            let idle = (*size - available(set)).max(0).min(most - cleaned);
-            *size -= idle;
-            cleaned += idle;
+            let unavailable = (*size - available(set)).max(0).min(max_removed - cleaned);
+            *size -= unavailable;
+            cleaned += unavailable;
         }
-        let mut spare = rollout.sum("/status/availableReplicas") - least;
+        let mut spare = rollout.sum("/status/availableReplicas") - min_available;
         for size in &mut sizes {
             let taken = (*size).min(spare.max(0));
             *size -= taken;
@@ -58,32 +59,32 @@ impl ApiServer {
         }
         let mut shrunk = false;
         for (size, set) in sizes.into_iter().zip(&rollout.old) {
-            if size != wanted(&set.object) {
+            if size != desired_replicas(&set.object) {
                 shrunk |= self.resize(now, rollout, set, size);
             }
         }
         shrunk
     }
 
-    /// All of the old before anything of the new.
+    /// Recreate: deletes all old pods before it creates the new set.
     pub(super) fn recreate(&mut self, now: Timestamp, rollout: &mut Rollout) {
         let mut shrunk = false;
-        for set in rollout.old.iter().filter(|set| wanted(&set.object) > 0) {
+        for set in rollout.old.iter().filter(|set| desired_replicas(&set.object) > 0) {
             shrunk |= self.resize(now, rollout, set, 0);
         }
-        if shrunk || self.old_pods_run(now, rollout) {
-            return self.look_and_tell(now, rollout);
+        if shrunk || self.has_old_pods(now, rollout) {
+            return self.update_status_from_store(now, rollout);
         }
-        let current = self.rollout(now, &rollout.key);
-        let Some(current) = current.and_then(|current| self.renumber(now, current, true)) else { return };
+        let current = self.observe_rollout(now, &rollout.key);
+        let Some(current) = current.and_then(|current| self.sync_new_set(now, current, true)) else { return };
         let Some(new) = current.new.clone() else { return };
-        if self.resize(now, &current, &new, current.wanted()) {
-            return self.look_and_tell(now, &current);
+        if self.resize(now, &current, &new, current.desired_replicas()) {
+            return self.update_status_from_store(now, &current);
         }
-        self.conclude(now, &current);
+        self.finish_sync(now, &current);
     }
 
-    fn old_pods_run(&mut self, now: Timestamp, rollout: &Rollout) -> bool {
+    fn has_old_pods(&mut self, now: Timestamp, rollout: &Rollout) -> bool {
         let sets: Vec<Value> = rollout.old.iter().map(|set| Value::clone(&set.object)).collect();
         sets.iter().any(|set| {
             let pods = self.claim(now, CONTROLLER, set, ("", "pods"));
@@ -91,72 +92,75 @@ impl ApiServer {
         })
     }
 
-    /// Another size while nothing else changes: everything for the only active set, or a share for each.
-    pub(super) fn rescale(&mut self, now: Timestamp, rollout: &mut Rollout) {
-        let active: Vec<Owned> = rollout.sets().filter(|set| wanted(&set.object) > 0).cloned().collect();
+    /// Scales a deployment without a rollout: the only active set gets all replicas, several share them.
+    pub(super) fn scale_sets(&mut self, now: Timestamp, rollout: &mut Rollout) {
+        let active: Vec<OwnedObject> =
+            rollout.sets().filter(|set| desired_replicas(&set.object) > 0).cloned().collect();
         if active.len() <= 1 {
             let newest = rollout.old.iter().max_by_key(|set| revision(&set.object));
             let only = active.first().or(rollout.new.as_ref()).or(newest).cloned();
             if let Some(only) = only {
-                self.resize(now, rollout, &only, rollout.wanted());
+                self.resize(now, rollout, &only, rollout.desired_replicas());
             }
         } else if rollout.new.as_ref().is_some_and(|new| is_saturated(rollout, new)) {
-            for set in rollout.old.iter().filter(|set| wanted(&set.object) > 0) {
+            for set in rollout.old.iter().filter(|set| desired_replicas(&set.object) > 0) {
                 self.resize(now, rollout, set, 0);
             }
-        } else if rollout.rolls() {
-            for (set, size) in shares(rollout, active) {
+        } else if rollout.is_rolling_update() {
+            for (set, size) in proportional_sizes(rollout, active) {
                 self.resize(now, rollout, &set, size);
             }
         }
-        if let Some(found) = self.rollout(now, &rollout.key.clone()) {
-            *rollout = found;
+        if let Some(observed) = self.observe_rollout(now, &rollout.key.clone()) {
+            *rollout = observed;
         }
     }
 }
 
-fn is_saturated(rollout: &Rollout, new: &Owned) -> bool {
+fn is_saturated(rollout: &Rollout, new: &OwnedObject) -> bool {
     let desired = new.object.pointer("/metadata/annotations/deployment.kubernetes.io~1desired-replicas");
     let desired = desired.and_then(Value::as_str).and_then(|text| text.parse().ok());
-    wanted(&new.object) == rollout.wanted() && desired == Some(rollout.wanted()) && available(new) == rollout.wanted()
+    desired_replicas(&new.object) == rollout.desired_replicas()
+        && desired == Some(rollout.desired_replicas())
+        && available(new) == rollout.desired_replicas()
 }
 
-/// How the sets divide a new size among themselves: in proportion, the rest to the largest.
-fn shares(rollout: &Rollout, mut active: Vec<Owned>) -> Vec<(Owned, i64)> {
-    let allowed = if rollout.wanted() > 0 { rollout.wanted() + rollout.surge() } else { 0 };
-    let before: i64 = active.iter().map(|set| wanted(&set.object)).sum();
+/// Divides a new size among the sets in proportion; the largest set gets the rounding remainder.
+fn proportional_sizes(rollout: &Rollout, mut active: Vec<OwnedObject>) -> Vec<(OwnedObject, i64)> {
+    let allowed = if rollout.desired_replicas() > 0 { rollout.desired_replicas() + rollout.max_surge() } else { 0 };
+    let before: i64 = active.iter().map(|set| desired_replicas(&set.object)).sum();
     let missing = allowed - before;
-    // The largest first; of equal ones the newer first when growing, the older first when shrinking.
+    // Largest first; of equal ones the newer first when growing, the older first when shrinking.
     active.sort_by(|one, other| {
-        let created = |set: &Owned| text(&set.object, "/metadata/creationTimestamp").to_owned();
+        let created = |set: &OwnedObject| text(&set.object, "/metadata/creationTimestamp").to_owned();
         let age = if missing > 0 { created(other).cmp(&created(one)) } else { created(one).cmp(&created(other)) };
-        wanted(&other.object).cmp(&wanted(&one.object)).then(age)
+        desired_replicas(&other.object).cmp(&desired_replicas(&one.object)).then(age)
     });
-    let mut given = 0;
-    let mut sizes: Vec<(Owned, i64)> = Vec::new();
+    let mut distributed = 0;
+    let mut sizes: Vec<(OwnedObject, i64)> = Vec::new();
     for set in active {
-        let size = wanted(&set.object);
-        let part = proportion(&set, rollout, missing, given);
-        given += part;
+        let size = desired_replicas(&set.object);
+        let part = proportion(&set, rollout, missing, distributed);
+        distributed += part;
         sizes.push((set, size + part));
     }
     if let Some((_, first)) = sizes.first_mut() {
-        *first = (*first + missing - given).max(0);
+        *first = (*first + missing - distributed).max(0);
     }
     sizes
 }
 
-fn proportion(set: &Owned, rollout: &Rollout, missing: i64, given: i64) -> i64 {
-    let size = wanted(&set.object);
-    let left = missing - given;
-    if size == 0 || missing == 0 || left == 0 {
+fn proportion(set: &OwnedObject, rollout: &Rollout, missing: i64, distributed: i64) -> i64 {
+    let size = desired_replicas(&set.object);
+    let remaining = missing - distributed;
+    if size == 0 || missing == 0 || remaining == 0 {
         return 0;
     }
-    let most = set.object.pointer("/metadata/annotations/deployment.kubernetes.io~1max-replicas");
-    let most: i64 = most.and_then(Value::as_str).and_then(|text| text.parse().ok()).unwrap_or_default();
-    let of = if most > 0 { most } else { number(&rollout.deployment, "/status/replicas").max(1) };
-    // Rounded to the nearest, halves up, without floating point.
-    let scaled = 2 * size * (rollout.wanted() + rollout.surge()) + of;
-    let part = scaled.div_euclid(2 * of) - size;
-    if missing > 0 { part.min(left) } else { part.max(left) }
+    let annotated = set.object.pointer("/metadata/annotations/deployment.kubernetes.io~1max-replicas");
+    let annotated: i64 = annotated.and_then(Value::as_str).and_then(|text| text.parse().ok()).unwrap_or_default();
+    let base = if annotated > 0 { annotated } else { number(&rollout.deployment, "/status/replicas").max(1) };
+    // Rounded half up, without floating point.
+    let scaled = 2 * size * (rollout.desired_replicas() + rollout.max_surge()) + base;
+    let part = scaled.div_euclid(2 * base) - size;
+    if missing > 0 { part.min(remaining) } else { part.max(remaining) }
 }

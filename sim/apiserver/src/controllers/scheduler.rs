@@ -1,10 +1,10 @@
-//! Nodes, and which of them a pod gets: one that it fits, with the fewest pods on it.
+//! Nodes, and the scheduler: a pod gets the eligible node with the fewest pods.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::owned_objects::has_ended;
-use super::writes::{condition, key_of};
+use super::writes::{builtin_key, condition};
 use crate::object::fields::{at, is_deleting, list, name, stamp, text};
 use crate::object::key::StoredKey;
 use crate::server::{ApiServer, Authorship};
@@ -12,11 +12,11 @@ use crate::storage::journal::Verb;
 use crate::verbs::Maker;
 
 const SCHEDULER: &str = "default-scheduler";
-/// How many pods a node has room for.
+/// Maximum number of pods on a node.
 const PODS_MAX: usize = 110;
 
 impl ApiServer {
-    /// The same server with nodes, a scheduler that gives pods one, and kubelets that run them there.
+    /// Adds nodes, a scheduler, and kubelets that run the pods.
     #[must_use]
     pub fn with_kubelet(mut self, now: Timestamp, nodes: &[&str]) -> Self {
         self.workloads.kubelet = true;
@@ -40,20 +40,21 @@ impl ApiServer {
         if self.create_inside(now, maker, ("", "nodes"), None, object).is_err() {
             return;
         }
-        let key = key_of("", "Node", "nodes", None, node);
+        let key = builtin_key("", "Node", "nodes", None, node);
         let Some(live) = self.stored(&key).cloned() else { return };
         let mut ready = Value::clone(&live);
         if let Some(spec) = ready["spec"].as_object_mut() {
             spec.remove("taints");
         }
-        let room = json!({"cpu": "8", "memory": "32Gi", "pods": PODS_MAX.to_string(), "ephemeral-storage": "100Gi"});
+        let capacity =
+            json!({"cpu": "8", "memory": "32Gi", "pods": PODS_MAX.to_string(), "ephemeral-storage": "100Gi"});
         ready["status"] = json!({
-            "capacity": room, "allocatable": room,
+            "capacity": capacity, "allocatable": capacity,
             "addresses": [
                 {"type": "InternalIP", "address": format!("10.0.0.{}", index + 1)},
                 {"type": "Hostname", "address": node},
             ],
-            "conditions": conditions(&stamp(now)),
+            "conditions": node_conditions(&stamp(now)),
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
             "nodeInfo": {
                 "architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "v1.35.4",
@@ -66,12 +67,12 @@ impl ApiServer {
         self.write_as(now, &who, "kubelet", &key, &ready);
     }
 
-    /// Gives a pod a node, or says why none will do.
+    /// Binds a pod to a node, or records why no node is eligible.
     pub(super) fn schedule_pod(&mut self, now: Timestamp, key: &StoredKey) {
         let Some(pod) = self.stored(key).cloned() else { return };
-        let waits = text(&pod, "/spec/nodeName").is_empty() && !is_deleting(&pod) && !has_ended(&pod);
-        let gated = !list(&pod, "/spec/schedulingGates").is_empty();
-        if !waits || gated || text(&pod, "/spec/schedulerName") != SCHEDULER {
+        let is_unscheduled = text(&pod, "/spec/nodeName").is_empty() && !is_deleting(&pod) && !has_ended(&pod);
+        let is_gated = !list(&pod, "/spec/schedulingGates").is_empty();
+        if !is_unscheduled || is_gated || text(&pod, "/spec/schedulerName") != SCHEDULER {
             return;
         }
         let mut bound = Value::clone(&pod);
@@ -81,15 +82,15 @@ impl ApiServer {
                 bound["spec"]["nodeName"] = json!(node);
                 set_scheduled(&mut bound, &stamp(now), None);
                 self.commit(now, &who, key.clone(), bound);
-                let place = format!("{}/{}", text(&pod, "/metadata/namespace"), name(&pod));
-                let message = format!("Successfully assigned {place} to {node}");
-                self.tell(now, SCHEDULER, &pod, ("Normal", "Scheduled"), &message);
+                let pod_name = format!("{}/{}", text(&pod, "/metadata/namespace"), name(&pod));
+                let message = format!("Successfully assigned {pod_name} to {node}");
+                self.record_event(now, SCHEDULER, &pod, ("Normal", "Scheduled"), &message);
             }
-            Err(why) => {
-                set_scheduled(&mut bound, &stamp(now), Some(&why));
-                if condition(&pod, "PodScheduled").is_none_or(|known| known["message"] != json!(why)) {
+            Err(reason) => {
+                set_scheduled(&mut bound, &stamp(now), Some(&reason));
+                if condition(&pod, "PodScheduled").is_none_or(|known| known["message"] != json!(reason)) {
                     self.replace_status(now, (SCHEDULER, "kube-scheduler"), key, &bound);
-                    self.tell(now, SCHEDULER, &pod, ("Warning", "FailedScheduling"), &why);
+                    self.record_event(now, SCHEDULER, &pod, ("Warning", "FailedScheduling"), &reason);
                 }
             }
         }
@@ -101,7 +102,7 @@ impl ApiServer {
         let mut best: Option<(usize, &str)> = None;
         for node in &nodes {
             let load = self.pods_on(name(node));
-            match unfit(pod, node).or_else(|| (load >= PODS_MAX).then(|| "Too many pods".to_owned())) {
+            match ineligibility(pod, node).or_else(|| (load >= PODS_MAX).then(|| "Too many pods".to_owned())) {
                 Some(reason) => *reasons.entry(reason).or_default() += 1,
                 None if best.is_none_or(|(least, _)| load < least) => best = Some((load, name(node))),
                 None => {}
@@ -110,11 +111,11 @@ impl ApiServer {
         if let Some((_, node)) = best {
             return Ok(node.to_owned());
         }
-        let told: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        let counted: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         Err(if nodes.is_empty() {
             "no nodes available to schedule pods".to_owned()
         } else {
-            format!("0/{} nodes are available: {}.", nodes.len(), told.join(", "))
+            format!("0/{} nodes are available: {}.", nodes.len(), counted.join(", "))
         })
     }
 
@@ -129,10 +130,10 @@ impl ApiServer {
     }
 }
 
-fn conditions(at: &str) -> Value {
-    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+fn node_conditions(at: &str) -> Value {
+    let condition = |condition_type: &str, status: &str, reason: &str, message: &str| {
         json!({
-            "type": kind, "status": status, "reason": reason, "message": message,
+            "type": condition_type, "status": status, "reason": reason, "message": message,
             "lastHeartbeatTime": at, "lastTransitionTime": at,
         })
     };
@@ -144,37 +145,37 @@ fn conditions(at: &str) -> Value {
     ])
 }
 
-/// Sets the condition that says whether a pod has a node.
-fn set_scheduled(pod: &mut Value, at: &str, why_not: Option<&str>) {
+/// Sets the `PodScheduled` condition.
+fn set_scheduled(pod: &mut Value, at: &str, failure: Option<&str>) {
     let others = list(pod, "/status/conditions").iter().filter(|known| known["type"] != "PodScheduled");
     let mut conditions: Vec<Value> = others.cloned().collect();
     let mut scheduled = json!({
         "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": at,
         "observedGeneration": pod["metadata"]["generation"],
     });
-    if let Some(why) = why_not {
+    if let Some(message) = failure {
         scheduled["status"] = json!("False");
         scheduled["reason"] = json!("Unschedulable");
-        scheduled["message"] = json!(why);
+        scheduled["message"] = json!(message);
     }
     conditions.push(scheduled);
     pod["status"]["conditions"] = json!(conditions);
 }
 
-/// Why a pod does not fit a node.
-pub(super) fn unfit(pod: &Value, node: &Value) -> Option<String> {
+/// Returns the reason for which a pod cannot run on a node, in the words of the real scheduler.
+pub(super) fn ineligibility(pod: &Value, node: &Value) -> Option<String> {
     if at(node, "/spec/unschedulable") == Some(&json!(true)) {
         return Some("node(s) were unschedulable".to_owned());
     }
-    if let Some(taint) = intolerable(pod, node, &["NoSchedule", "NoExecute"]) {
+    if let Some(taint) = untolerated_taint(pod, node, &["NoSchedule", "NoExecute"]) {
         let (key, value) = (text(taint, "/key"), text(taint, "/value"));
         return Some(format!("node(s) had untolerated taint {{{key}: {value}}}"));
     }
-    (!wants(pod, node)).then(|| "node(s) didn't match Pod's node affinity/selector".to_owned())
+    (!matches_node_affinity(pod, node)).then(|| "node(s) didn't match Pod's node affinity/selector".to_owned())
 }
 
-/// A taint of these effects that a pod does not tolerate.
-pub(super) fn intolerable<'a>(pod: &Value, node: &'a Value, effects: &[&str]) -> Option<&'a Value> {
+/// Returns a taint with one of these effects that a pod does not tolerate.
+pub(super) fn untolerated_taint<'a>(pod: &Value, node: &'a Value, effects: &[&str]) -> Option<&'a Value> {
     let tolerates = |taint: &Value| {
         list(pod, "/spec/tolerations").iter().any(|toleration| {
             let (key, effect) = (text(toleration, "/key"), text(toleration, "/effect"));
@@ -188,36 +189,36 @@ pub(super) fn intolerable<'a>(pod: &Value, node: &'a Value, effects: &[&str]) ->
     taints.find(|taint| effects.contains(&text(taint, "/effect")) && !tolerates(taint))
 }
 
-/// Whether a node has what a pod asks for.
-pub(super) fn wants(pod: &Value, node: &Value) -> bool {
+/// True if a node matches a pod's node selector and required node affinity.
+pub(super) fn matches_node_affinity(pod: &Value, node: &Value) -> bool {
     let labels = at(node, "/metadata/labels");
     let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
     let selector = at(pod, "/spec/nodeSelector").and_then(Value::as_object);
-    let selected = selector.into_iter().flatten().all(|(key, value)| label(key) == value.as_str());
+    let is_selected = selector.into_iter().flatten().all(|(key, value)| label(key) == value.as_str());
     let terms =
         list(pod, "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
-    let term_fits = |term: &Value| {
+    let term_matches = |term: &Value| {
         let expressions = list(term, "/matchExpressions");
         let fields = list(term, "/matchFields");
         !(expressions.is_empty() && fields.is_empty())
-            && expressions.iter().all(|expression| requirement_holds(expression, label(text(expression, "/key"))))
-            && fields.iter().all(|field| requirement_holds(field, Some(name(node))))
+            && expressions.iter().all(|expression| meets_requirement(expression, label(text(expression, "/key"))))
+            && fields.iter().all(|field| meets_requirement(field, Some(name(node))))
     };
-    selected && (terms.is_empty() || terms.iter().any(term_fits))
+    is_selected && (terms.is_empty() || terms.iter().any(term_matches))
 }
 
-fn requirement_holds(requirement: &Value, found: Option<&str>) -> bool {
+fn meets_requirement(requirement: &Value, actual: Option<&str>) -> bool {
     let values = list(requirement, "/values");
-    let among = found.is_some_and(|found| values.iter().any(|value| value.as_str() == Some(found)));
+    let is_listed = actual.is_some_and(|actual| values.iter().any(|value| value.as_str() == Some(actual)));
     let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());
     let bound = number(values.first().and_then(Value::as_str));
     match text(requirement, "/operator") {
-        "In" => among,
-        "NotIn" => !among,
-        "Exists" => found.is_some(),
-        "DoesNotExist" => found.is_none(),
-        "Gt" => number(found).zip(bound).is_some_and(|(found, bound)| found > bound),
-        "Lt" => number(found).zip(bound).is_some_and(|(found, bound)| found < bound),
+        "In" => is_listed,
+        "NotIn" => !is_listed,
+        "Exists" => actual.is_some(),
+        "DoesNotExist" => actual.is_none(),
+        "Gt" => number(actual).zip(bound).is_some_and(|(actual, bound)| actual > bound),
+        "Lt" => number(actual).zip(bound).is_some_and(|(actual, bound)| actual < bound),
         _ => false,
     }
 }

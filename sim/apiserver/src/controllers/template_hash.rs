@@ -1,7 +1,7 @@
-//! The hash of a pod template, by which replica sets and the pods of daemon sets are named.
+//! The hash of a pod template, which is part of the names of replica sets and of the labels of DaemonSet pods.
 //!
-//! The real system takes it over a printout of the Go structs: every field in the order of its declaration, with its type,
-//! whether it is set or not. `pod-template/types.json` says what that order is (`pod-template/main.go` wrote it).
+//! The real system hashes a printout of the Go structs: every field in the order of its declaration, with its type,
+//! set or not. `pod-template/types.json` holds that order (written by `pod-template/main.go`).
 
 use std::sync::OnceLock;
 
@@ -13,11 +13,11 @@ use crate::storage::ids::safe_encode;
 const TYPES: &str = include_str!("../../pod-template/types.json");
 
 fn types() -> &'static Value {
-    static READ: OnceLock<Value> = OnceLock::new();
-    READ.get_or_init(|| serde_json::from_str(TYPES).expect("the table is part of the program"))
+    static PARSED: OnceLock<Value> = OnceLock::new();
+    PARSED.get_or_init(|| serde_json::from_str(TYPES).expect("the table is part of the program"))
 }
 
-/// The hash of a template. A deployment that found its name taken counts collisions into it.
+/// Returns the hash of a template. A deployment whose replica set name was taken includes its number of collisions.
 pub(super) fn template_hash(template: &Value, collisions: Option<u32>) -> String {
     let mut printed = String::from("(v1.PodTemplateSpec)");
     print(&mut printed, "v1.PodTemplateSpec", Some(template));
@@ -28,52 +28,52 @@ pub(super) fn template_hash(template: &Value, collisions: Option<u32>) -> String
     safe_encode(&fnv32a(&bytes).to_string())
 }
 
-/// FNV-1a in 32 bits, as the real system hashes.
+/// FNV-1a with 32 bits.
 pub(super) fn fnv32a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// FNV-1 in 32 bits, as revisions are hashed.
+/// FNV-1 with 32 bits, used for ControllerRevisions.
 pub(super) fn fnv32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash: u32, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte))
 }
 
-/// A type as it is printed: names of kinds, which the table has behind a colon, are left out.
-fn printed_type(of: &str) -> String {
-    if let Some(element) = of.strip_prefix("[]") {
+/// Formats a type as Go prints it: without the underlying type, which the table gives after a colon.
+fn printed_type(go_type: &str) -> String {
+    if let Some(element) = go_type.strip_prefix("[]") {
         return format!("[]{}", printed_type(element));
     }
-    if let Some(target) = of.strip_prefix('*') {
+    if let Some(target) = go_type.strip_prefix('*') {
         return format!("*{}", printed_type(target));
     }
-    if of.starts_with("map[") {
-        return of.to_owned();
+    if go_type.starts_with("map[") {
+        return go_type.to_owned();
     }
-    of.split_once(':').map_or(of, |(name, _)| name).to_owned()
+    go_type.split_once(':').map_or(go_type, |(name, _)| name).to_owned()
 }
 
-fn print(out: &mut String, of: &str, value: Option<&Value>) {
+fn print(out: &mut String, go_type: &str, value: Option<&Value>) {
     let value = value.filter(|value| !value.is_null());
-    if let Some(target) = of.strip_prefix('*') {
+    if let Some(target) = go_type.strip_prefix('*') {
         return if value.is_some() { print(out, target, value) } else { out.push_str("<nil>") };
     }
-    if let Some(element) = of.strip_prefix("[]") {
+    if let Some(element) = go_type.strip_prefix("[]") {
         return print_list(out, element, value);
     }
-    let is_map = |of: &str| of.starts_with("map[");
-    if is_map(of) || of.split_once(':').is_some_and(|(_, under)| is_map(under)) {
-        return print_map(out, of, value);
+    let is_map = |go_type: &str| go_type.starts_with("map[");
+    if is_map(go_type) || go_type.split_once(':').is_some_and(|(_, under)| is_map(under)) {
+        return print_map(out, go_type, value);
     }
-    match of {
+    match go_type {
         "resource.Quantity" => return print_quantity(out, value.and_then(Value::as_str).unwrap_or_default()),
-        "intstr.IntOrString" => return print_either(out, value),
+        "intstr.IntOrString" => return print_int_or_string(out, value),
         "time.Time" => return out.push_str("{wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}"),
         _ => {}
     }
-    if types().get(of).is_some() {
-        return print_struct(out, of, value);
+    if types().get(go_type).is_some() {
+        return print_struct(out, go_type, value);
     }
-    let kind = of.split_once(':').map_or(of, |(_, kind)| kind);
+    let kind = go_type.split_once(':').map_or(go_type, |(_, kind)| kind);
     match value {
         Some(Value::String(text)) => out.push_str(text),
         Some(other) => out.push_str(&other.to_string()),
@@ -85,16 +85,16 @@ fn print(out: &mut String, of: &str, value: Option<&Value>) {
     }
 }
 
-fn print_struct(out: &mut String, of: &str, value: Option<&Value>) {
+fn print_struct(out: &mut String, go_type: &str, value: Option<&Value>) {
     out.push('{');
-    for (index, field) in list(types(), &format!("/{of}")).iter().enumerate() {
+    for (index, field) in list(types(), &format!("/{go_type}")).iter().enumerate() {
         let part = |at: usize| field.get(at).and_then(Value::as_str).unwrap_or_default();
         let (name, in_json, kind) = (part(0), part(1), part(2));
         if index > 0 {
             out.push(' ');
         }
         out.push_str(&format!("{name}:({})", printed_type(kind)));
-        // A field without a name in JSON is spread into what holds it.
+        // A field without a JSON name is embedded in its parent.
         let inner = if in_json.is_empty() { value } else { value.and_then(|value| value.get(in_json)) };
         print(out, kind, inner);
     }
@@ -115,11 +115,11 @@ fn print_list(out: &mut String, element: &str, value: Option<&Value>) {
     out.push(']');
 }
 
-fn print_map(out: &mut String, of: &str, value: Option<&Value>) {
+fn print_map(out: &mut String, go_type: &str, value: Option<&Value>) {
     let Some(entries) = value.and_then(Value::as_object).filter(|entries| !entries.is_empty()) else {
         return out.push_str("<nil>");
     };
-    let element = of.rsplit_once(']').map_or("string", |(_, element)| element);
+    let element = go_type.rsplit_once(']').map_or("string", |(_, element)| element);
     out.push_str("map[");
     for (index, (key, value)) in entries.iter().enumerate() {
         if index > 0 {
@@ -131,8 +131,8 @@ fn print_map(out: &mut String, of: &str, value: Option<&Value>) {
     out.push(']');
 }
 
-/// A number or a text.
-fn print_either(out: &mut String, value: Option<&Value>) {
+/// Prints an `IntOrString`.
+fn print_int_or_string(out: &mut String, value: Option<&Value>) {
     let (kind, number, text) = match value {
         Some(Value::String(text)) => (1, 0, text.as_str()),
         other => (0, other.and_then(Value::as_i64).unwrap_or_default(), ""),
@@ -140,7 +140,7 @@ fn print_either(out: &mut String, value: Option<&Value>) {
     out.push_str(&format!("{{Type:(intstr.Type){kind} IntVal:(int32){number} StrVal:(string){text}}}"));
 }
 
-/// An amount in its canonical form, as objects are stored with it.
+/// Prints a quantity in its canonical form, in which objects are stored.
 fn print_quantity(out: &mut String, text: &str) {
     let end = text.find(|character: char| character.is_ascii_alphabetic()).unwrap_or(text.len());
     let (digits, suffix) = text.split_at(end);
@@ -155,7 +155,7 @@ fn print_quantity(out: &mut String, text: &str) {
         (false, Some(_)) => "BinarySI",
         (false, None) => "DecimalSI",
     };
-    // The text itself is kept only where it is recognised as canonical at a glance.
+    // Go's parser keeps the text only if its fast path recognises it as canonical.
     let kept = match binary {
         Some(_) => number % 8 != 0,
         None => !digits.ends_with("000") && !digits.starts_with('0'),
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_template_has_the_hash_that_was_recorded() {
+    fn a_small_template_has_the_recorded_hash() {
         let template = json!({
             "metadata": {"labels": {"app": "web"}},
             "spec": {
@@ -190,11 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn a_large_template_has_the_hash_that_the_real_code_computes() {
+    fn a_large_template_has_the_hash_of_the_real_code() {
         let template: Value = serde_json::from_str(include_str!("../../pod-template/large.json")).expect("valid");
-        assert_eq!(template_hash(&template, None), LARGE);
-        assert_ne!(template_hash(&template, Some(1)), LARGE, "collisions count");
+        assert_eq!(template_hash(&template, None), LARGE_HASH);
+        assert_ne!(template_hash(&template, Some(1)), LARGE_HASH, "collisions change the hash");
     }
 
-    const LARGE: &str = "7bb8b8db4";
+    const LARGE_HASH: &str = "7bb8b8db4";
 }

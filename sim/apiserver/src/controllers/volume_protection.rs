@@ -1,4 +1,4 @@
-//! Claims and volumes are protected while something uses them.
+//! Removes the protection finalizers of claims and volumes that are being deleted, once nothing uses them.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,19 +9,19 @@ use crate::server::{ApiServer, Authorship};
 use crate::state::schedule::Task;
 use crate::storage::journal::Verb;
 
-/// What keeps an object of these resources.
+/// Protected resources and their finalizers.
 const PROTECTED: [(&str, &str); 2] =
     [("persistentvolumeclaims", "kubernetes.io/pvc-protection"), ("persistentvolumes", "kubernetes.io/pv-protection")];
 
-fn protection(key: &StoredKey) -> Option<&'static str> {
-    let found = PROTECTED.iter().find(|(plural, _)| key.group.is_empty() && key.plural == *plural);
-    found.map(|(_, finalizer)| *finalizer)
+fn protection_finalizer(key: &StoredKey) -> Option<&'static str> {
+    let entry = PROTECTED.iter().find(|(plural, _)| key.group.is_empty() && key.plural == *plural);
+    entry.map(|(_, finalizer)| *finalizer)
 }
 
 impl ApiServer {
-    /// Plans to let an object go that is being deleted and only protected.
-    pub(super) fn plan_unprotecting(&mut self, now: Timestamp, key: &StoredKey, object: &Value) {
-        if let Some(finalizer) = protection(key)
+    /// Schedules the removal of the protection finalizer of an object that is being deleted.
+    pub(super) fn schedule_unprotecting(&mut self, now: Timestamp, key: &StoredKey, object: &Value) {
+        if let Some(finalizer) = protection_finalizer(key)
             && is_deleting(object)
             && finalizers(object).contains(&finalizer)
         {
@@ -29,8 +29,8 @@ impl ApiServer {
         }
     }
 
-    /// A pod is gone: claims that waited for it may go.
-    pub(super) fn plan_unprotecting_claims(&mut self, now: Timestamp, namespace: &str) {
+    /// Schedules a check of the claims that are being deleted, after a pod was removed.
+    pub(super) fn schedule_unprotecting_claims(&mut self, now: Timestamp, namespace: &str) {
         let shelf = self.store.shelf("", "persistentvolumeclaims").into_iter().flat_map(|shelf| shelf.values());
         let waiting =
             shelf.filter(|entry| entry.key.namespace.as_deref() == Some(namespace) && is_deleting(&entry.object));
@@ -40,20 +40,20 @@ impl ApiServer {
         }
     }
 
-    /// Lets an object go unless something uses it.
+    /// Removes the protection finalizer of an object that is no longer used.
     pub(super) fn unprotect(&mut self, now: Timestamp, key: &StoredKey) {
         let Some(live) = self.stored(key).filter(|object| is_deleting(object)).cloned() else { return };
-        let Some(finalizer) = protection(key) else { return };
+        let Some(finalizer) = protection_finalizer(key) else { return };
         if !finalizers(&live).contains(&finalizer) || self.is_used(key, &live) {
             return;
         }
-        let left: Vec<&str> = finalizers(&live).into_iter().filter(|other| *other != finalizer).collect();
+        let remaining: Vec<&str> = finalizers(&live).into_iter().filter(|other| *other != finalizer).collect();
         let who = Authorship::controller("protection-controller", Verb::Delete);
-        if left.is_empty() {
+        if remaining.is_empty() {
             self.expunge(now, &who, key);
         } else {
             let mut released = Value::clone(&live);
-            set_finalizers(&mut released, &left);
+            set_finalizers(&mut released, &remaining);
             self.write_as(now, &who, "kube-controller-manager", key, &released);
         }
     }

@@ -1,4 +1,4 @@
-//! How the controllers of workloads write: objects, statuses, conditions, and events about what they did.
+//! Writes of the controllers: objects, statuses, conditions, and Kubernetes events.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::server::{ApiServer, Authorship};
 use crate::storage::journal::Verb;
 use crate::verbs::{Maker, Propagation};
 
-/// The manager of everything that the controllers of the control plane write.
+/// Field manager of the control plane's controllers.
 pub(super) const MANAGER: &str = "kube-controller-manager";
 
-/// Where an object of a built-in kind is stored.
-pub(super) fn key_of(group: &str, kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> StoredKey {
+/// Returns the storage key of an object of a built-in kind.
+pub(super) fn builtin_key(group: &str, kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> StoredKey {
     StoredKey {
         group: group.to_owned(),
         version: "v1".to_owned(),
@@ -28,12 +28,12 @@ pub(super) fn key_of(group: &str, kind: &str, plural: &str, namespace: Option<&s
     }
 }
 
-/// The number at a pointer, 0 when there is none.
+/// Returns the number at a pointer, 0 if there is none.
 pub(super) fn number(object: &Value, pointer: &str) -> i64 {
     crate::object::fields::at(object, pointer).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// Sets a count of a status; none is left out, as Go leaves it out.
+/// Sets a count of a status; 0 is omitted, as Go omits it.
 pub(super) fn set_count(status: &mut Value, field: &str, count: i64) {
     match status.as_object_mut() {
         Some(fields) if count == 0 => drop(fields.remove(field)),
@@ -41,7 +41,7 @@ pub(super) fn set_count(status: &mut Value, field: &str, count: i64) {
     }
 }
 
-/// The reference by which something is owned and controlled.
+/// Returns the owner reference of an object that `owner` controls.
 pub(super) fn controller_reference(owner: &Value) -> Value {
     json!({
         "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": name(owner), "uid": uid(owner),
@@ -49,34 +49,34 @@ pub(super) fn controller_reference(owner: &Value) -> Value {
     })
 }
 
-/// The reference to whoever controls an object.
-pub(super) fn controlled_by(object: &Value) -> Option<&Value> {
+/// Returns the owner reference of an object's controller.
+pub(super) fn controller_of(object: &Value) -> Option<&Value> {
     list(object, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == true)
 }
 
-/// One condition of an object.
-pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    list(object, "/status/conditions").iter().find(|condition| condition["type"] == kind)
+/// Returns one condition of an object.
+pub(super) fn condition<'a>(object: &'a Value, condition_type: &str) -> Option<&'a Value> {
+    list(object, "/status/conditions").iter().find(|condition| condition["type"] == condition_type)
 }
 
-/// Whether a condition holds.
-pub(super) fn holds(object: &Value, kind: &str) -> bool {
-    condition(object, kind).is_some_and(|condition| condition["status"] == "True")
+/// True if an object has this condition with status `True`.
+pub(super) fn is_condition_true(object: &Value, condition_type: &str) -> bool {
+    condition(object, condition_type).is_some_and(|condition| condition["status"] == "True")
 }
 
-/// What an error says.
-pub(super) fn words(error: &ApiError) -> String {
+/// Returns the message of an error.
+pub(super) fn error_message(error: &ApiError) -> String {
     text(&error.to_value(), "/message").to_owned()
 }
 
-/// Whether an error says that something of this name is there already.
-pub(super) fn is_taken(error: &ApiError) -> bool {
+/// True if an error means that an object of this name already exists.
+pub(super) fn is_already_exists(error: &ApiError) -> bool {
     error.to_value()["reason"] == "AlreadyExists"
 }
 
 impl ApiServer {
     /// Creates an object in a namespace for a controller of the control plane.
-    pub(super) fn make(
+    pub(super) fn create_object(
         &mut self,
         now: Timestamp,
         controller: &'static str,
@@ -87,7 +87,7 @@ impl ApiServer {
         self.create_inside(now, Maker { controller, manager: MANAGER }, resource, Some(namespace), object)
     }
 
-    /// Replaces an object; a change of what is wanted counts as a generation.
+    /// Replaces an object; a change of its spec increments the generation.
     pub(super) fn replace(&mut self, now: Timestamp, controller: &'static str, key: &StoredKey, mut object: Value) {
         let Some(live) = self.stored(key).cloned() else { return };
         if live.get("spec") != object.get("spec") && live.pointer("/metadata/generation").is_some() {
@@ -112,31 +112,32 @@ impl ApiServer {
         self.write_as(now, &who, manager, key, object);
     }
 
-    /// Deletes an object in the background.
-    pub(super) fn discard(&mut self, now: Timestamp, controller: &'static str, key: &StoredKey) {
+    /// Deletes an object with background propagation.
+    pub(super) fn delete_object(&mut self, now: Timestamp, controller: &'static str, key: &StoredKey) {
         self.delete_key(now, &Authorship::controller(controller, Verb::Delete), key, Propagation::Background);
     }
 
-    /// Tells what was done to an object, or counts that it was done again.
-    pub(super) fn tell(
+    /// Records a Kubernetes event about an object, or increments the count of the same event.
+    pub(super) fn record_event(
         &mut self,
         now: Timestamp,
         component: &'static str,
         about: &Value,
-        (kind, reason): (&str, &str),
+        (event_type, reason): (&str, &str),
         message: &str,
     ) {
-        let namespace = Some(text(about, "/metadata/namespace")).filter(|found| !found.is_empty()).unwrap_or("default");
+        let namespace =
+            Some(text(about, "/metadata/namespace")).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
         let unique = fnv32a(format!("{}/{component}/{reason}/{message}", uid(about)).as_bytes());
         let event_name = format!("{}.{unique:08x}", name(about));
-        let key = key_of("", "Event", "events", Some(namespace), &event_name);
+        let key = builtin_key("", "Event", "events", Some(namespace), &event_name);
         let maker = Maker { controller: component, manager: component };
-        if let Some(known) = self.stored(&key).cloned() {
-            let mut again = Value::clone(&known);
-            again["count"] = json!(number(&known, "/count") + 1);
-            again["lastTimestamp"] = json!(stamp(now));
+        if let Some(existing) = self.stored(&key).cloned() {
+            let mut repeated = Value::clone(&existing);
+            repeated["count"] = json!(number(&existing, "/count") + 1);
+            repeated["lastTimestamp"] = json!(stamp(now));
             let who = Authorship::controller(component, Verb::Patch);
-            return self.write_as(now, &who, component, &key, &again);
+            return self.write_as(now, &who, component, &key, &repeated);
         }
         let event = json!({
             "metadata": {"name": event_name},
@@ -145,11 +146,11 @@ impl ApiServer {
                 "namespace": about["metadata"].get("namespace"),
                 "resourceVersion": about["metadata"].get("resourceVersion"),
             },
-            "type": kind, "reason": reason, "message": message, "count": 1,
+            "type": event_type, "reason": reason, "message": message, "count": 1,
             "source": {"component": component}, "reportingComponent": component, "reportingInstance": "",
             "firstTimestamp": stamp(now), "lastTimestamp": stamp(now), "eventTime": null,
         });
-        // In a namespace that is being deleted nothing is told any more.
-        let _refused = self.create_inside(now, maker, ("", "events"), Some(namespace), event);
+        // A namespace that is being deleted rejects new events; they are lost.
+        let _rejected = self.create_inside(now, maker, ("", "events"), Some(namespace), event);
     }
 }

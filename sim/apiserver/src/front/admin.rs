@@ -299,14 +299,14 @@ impl Admin {
         let now = self.now();
         match request.method {
             Method::GET => {}
-            Method::DELETE => server.with(|machine| machine.forget_fates(now)),
+            Method::DELETE => server.with(|machine| machine.clear_pod_rules(now)),
             Method::POST => {
                 let rule: PodRule = read(request)?;
-                server.with(|machine| machine.decide_fate(now, rule));
+                server.with(|machine| machine.add_pod_rule(now, rule));
             }
             _ => return Err(ApiError::method_not_allowed()),
         }
-        Ok(server.with(|machine| json!({ "rules": machine.fates() })))
+        Ok(server.with(|machine| json!({ "rules": machine.pod_rules() })))
     }
 }
 

@@ -106,7 +106,7 @@ impl ApiServer {
         if let Some(why) = self.over_limits(namespace, resource, &mut object) {
             return Err(refused(why));
         }
-        if let Some(why) = self.over_quota(namespace, &resource.group, &resource.plural, &object) {
+        if let Some(why) = self.quota_violation(namespace, &resource.group, &resource.plural, &object) {
             return Err(refused(why));
         }
         self.check_allocation(call, &object)?;

@@ -91,7 +91,7 @@ impl ApiServer {
         path: Objects,
     ) -> Result<Response, ApiError> {
         if request.method == Method::POST {
-            self.await_definition(&path);
+            self.await_crd(&path);
         }
         if !self.registry.has_group(&path.group) {
             return Err(ApiError::NoSuchPath);

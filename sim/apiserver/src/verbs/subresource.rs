@@ -66,7 +66,7 @@ impl ApiServer {
         }
         let live = self.live(call).cloned().ok_or_else(|| call.not_found())?;
         let namespace = call.namespace.as_deref().unwrap_or_default();
-        if let Some((budget, spare)) = self.budget_against(namespace, &live) {
+        if let Some((budget, spare)) = self.blocking_budget(namespace, &live) {
             let why = format!(
                 "The disruption budget {budget} needs {} healthy pods and has {} currently",
                 spare.desired, spare.healthy

@@ -1,7 +1,7 @@
 //! StatefulSets, DaemonSets, Jobs and CronJobs.
 
 use serde_json::{Value, json};
-use sindri_apiserver::{PodFate, PodRule};
+use sindri_apiserver::{PodOutcome, PodRule};
 
 use crate::harness::{MERGE, Machine};
 
@@ -140,7 +140,7 @@ fn a_job_completes_after_the_requested_number_of_pods() {
 #[test]
 fn a_job_fails_after_its_backoff_limit() {
     let mut machine = machine();
-    machine.server.decide_fate(machine.now, PodRule { fate: PodFate::CrashLoop, ..PodRule::default() });
+    machine.server.add_pod_rule(machine.now, PodRule { outcome: PodOutcome::CrashLoop, ..PodRule::default() });
     machine.post(JOBS, &job("bad", &json!({"backoffLimit": 2})));
     machine.advance(5_000);
     assert_eq!(machine.get(&format!("{JOBS}/bad")).body["status"]["failed"], 1, "the next try waits");
@@ -190,7 +190,7 @@ fn a_cron_job_starts_jobs_on_time_and_limits_its_history() {
 #[test]
 fn a_cron_job_that_forbids_concurrency_never_runs_two_jobs_at_once() {
     let mut machine = machine();
-    machine.server.decide_fate(machine.now, PodRule { fate: PodFate::NeverReady, ..PodRule::default() });
+    machine.server.add_pod_rule(machine.now, PodRule { outcome: PodOutcome::NeverReady, ..PodRule::default() });
     let mut cron =
         json!({"metadata": {"name": "slow"}, "spec": {"schedule": "* * * * *", "concurrencyPolicy": "Forbid"}});
     cron["spec"]["jobTemplate"] = json!({"spec": {"template": template("slow")}});

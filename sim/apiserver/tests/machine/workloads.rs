@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use sindri_apiserver::{ApiServer, Lags, PodFate, PodRule};
+use sindri_apiserver::{ApiServer, Lags, PodOutcome, PodRule};
 
 use crate::harness::{DEPLOYMENTS, MERGE, Machine, STRATEGIC, deployment, namespace};
 
@@ -127,8 +127,8 @@ fn an_image_pull_error_stops_a_rollout_until_its_rule_is_removed() {
     web["spec"]["progressDeadlineSeconds"] = json!(60);
     machine.post(DEPLOYMENTS, &web);
     machine.advance(5_000);
-    let rule = PodRule { image: Some("broken".to_owned()), fate: PodFate::ImagePullError, ..PodRule::default() };
-    machine.server.decide_fate(machine.now, rule);
+    let rule = PodRule { image: Some("broken".to_owned()), outcome: PodOutcome::ImagePullError, ..PodRule::default() };
+    machine.server.add_pod_rule(machine.now, rule);
     let broken = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "broken:1"}]}}}});
     machine.patch(WEB, MERGE, &broken);
     machine.advance(120_000);
@@ -139,7 +139,7 @@ fn an_image_pull_error_stops_a_rollout_until_its_rule_is_removed() {
     let reasons: Vec<&Value> =
         pods.iter().map(|pod| &pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"]).collect();
     assert!(reasons.iter().any(|reason| **reason == "ImagePullBackOff"), "{reasons:?}");
-    machine.server.forget_fates(machine.now);
+    machine.server.clear_pod_rules(machine.now);
     machine.advance(10_000);
     assert_eq!(condition(&machine.get(WEB).body, "Progressing")["reason"], "NewReplicaSetAvailable");
 }
@@ -242,8 +242,8 @@ fn scaling_during_a_rollout_scales_the_replica_sets_in_proportion() {
     web["spec"]["strategy"] = json!({"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}});
     machine.post(DEPLOYMENTS, &web);
     machine.advance(5_000);
-    let rule = PodRule { image: Some("broken".to_owned()), fate: PodFate::ImagePullError, ..PodRule::default() };
-    machine.server.decide_fate(machine.now, rule);
+    let rule = PodRule { image: Some("broken".to_owned()), outcome: PodOutcome::ImagePullError, ..PodRule::default() };
+    machine.server.add_pod_rule(machine.now, rule);
     let broken = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "broken:1"}]}}}});
     machine.patch(WEB, STRATEGIC, &broken);
     machine.advance(5_000);
