@@ -9,7 +9,7 @@ use sindri_model::{Clock, Entropy, Pak};
 use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
-use crate::store::{KeyRecord, Stamp, Store, StoreError};
+use crate::store::{KeyRecord, Store, StoreError, WriteContext};
 use crate::throttle::Throttle;
 use crate::webhooks::{Unopened, WebhookSettings};
 
@@ -66,8 +66,8 @@ impl Broker {
     /// A broker over a store that nothing else in this process writes to.
     pub async fn start(store: impl Store + 'static, clock: Clock, entropy: Entropy) -> Result<Self, StoreError> {
         let memory = Arc::new(Memory::default());
-        store.attach(memory.watcher());
-        let secret = store.secret(Stamp::system(clock.now(), entropy.clone())).await?;
+        store.set_observer(memory.watcher());
+        let secret = store.get_or_create_secret(WriteContext::system(clock.now(), entropy.clone())).await?;
         Ok(Self(Arc::new(Parts {
             request_ids: RequestIds::new(&entropy),
             store: Arc::new(store),
@@ -111,19 +111,19 @@ impl Broker {
 
     /// Whether the store has an administrator's key: false only before the first start is complete.
     pub async fn has_admin(&self) -> Result<bool, StoreError> {
-        self.store.has_admin().await
+        self.store.has_admin_key().await
     }
 
     /// Makes `pak` the administrator's key, unless there is one; says whether it did.
     pub async fn initialise(&self, pak: &Pak) -> Result<bool, StoreError> {
-        self.store.create_admin(self.stamp(), KeyRecord::from(pak)).await
+        self.store.create_admin_key(self.stamp(), KeyRecord::from(pak)).await
     }
 
     /// Whether the key opens what is stored under it: to be asked before the broker serves. An error names the
     /// subscription that it does not open; without a key, any.
     pub async fn check_sealing_key(&self) -> Result<Result<(), Unopened>, StoreError> {
-        let Some(sample) = self.store.sealed_sample().await? else { return Ok(Ok(())) };
-        let id = sample.shown.id;
+        let Some(sample) = self.store.get_any_webhook().await? else { return Ok(Ok(())) };
+        let id = sample.public.id;
         Ok(match &self.webhooks {
             Some(settings) => settings.open_all(id, &sample.sealed).map(drop),
             None => Err(Unopened(id)),
@@ -131,7 +131,7 @@ impl Broker {
     }
 
     /// For what the broker does by itself.
-    pub(crate) fn stamp(&self) -> Stamp {
-        Stamp::system(self.clock.now(), self.entropy.clone())
+    pub(crate) fn stamp(&self) -> WriteContext {
+        WriteContext::system(self.clock.now(), self.entropy.clone())
     }
 }

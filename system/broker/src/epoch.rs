@@ -4,14 +4,14 @@
 use sindri_model::{AgentId, Epoch};
 
 use crate::broker::Broker;
-use crate::store::{DesiredSet, StoreError};
+use crate::store::{StoreError, TargetState};
 
 impl Broker {
     /// Whether the database turned out to be behind what an agent has seen. It has a new epoch then.
     pub(crate) async fn is_behind(
         &self,
         agent: AgentId,
-        desired: &DesiredSet,
+        desired: &TargetState,
         if_none_match: &[u8],
     ) -> Result<bool, StoreError> {
         let header = std::str::from_utf8(if_none_match).unwrap_or_default();
@@ -20,7 +20,7 @@ impl Broker {
             return Ok(false);
         }
         // Another broker may have moved on meanwhile; only the counter says what was ever given out.
-        let era = self.store.era().await?;
+        let era = self.store.get_position().await?;
         if seen <= (era.epoch, era.latest) {
             return Ok(false);
         }
@@ -30,7 +30,7 @@ impl Broker {
 
     /// Starts a new epoch if the database lives elsewhere than before: it was restored there, or promoted.
     pub async fn settle_origin(&self, origin: String) -> Result<(), StoreError> {
-        if self.store.settle_origin(origin.clone()).await? {
+        if self.store.record_origin(origin.clone()).await? {
             self.restored(format!("the database now lives at {origin}")).await?;
         }
         Ok(())
@@ -38,7 +38,7 @@ impl Broker {
 
     /// Starts a new epoch: the database was restored.
     pub async fn restored(&self, why: String) -> Result<Epoch, StoreError> {
-        let era = self.store.era().await?;
+        let era = self.store.get_position().await?;
         self.begin_epoch(era.epoch, why).await
     }
 

@@ -26,10 +26,11 @@ pub use metrics::{Delivery, Metrics};
 pub use request_id::with_request_id;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
-    AgentReport, AuditFilter, Change, Claim, Claimed, ClaimedDelivery, DeliveryFilter, DesiredObject, DesiredSet, Era,
-    FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord, NewRevision, NewestRevision, News, NextStep, Noun, OpenError,
-    Page, PostgresError, PostgresStore, RevisionRecord, SealedParts, Settlement, SqliteStore, StackReports, Stamp,
-    Store, StoreError, Stored, Submitter, Watcher, WebhookRecord, Whose, Worker,
+    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
+    ChangesSince, DeliveryAttempt, DeliveryFilter, FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord, ListScope,
+    NewRevision, NewestRevision, Page, PostgresError, PostgresStore, RecordKind, SealedParts, SqliteError, SqliteStore,
+    SqliteWorker, StackReports, Store, StoreChange, StoreError, StoreFuture, StorePosition, StoredRevision, Submitter,
+    TargetRevision, TargetState, WebhookRecord, WriteContext,
 };
 pub use tls::{Tls, TlsError};
 pub use webhooks::{

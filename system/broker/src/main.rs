@@ -13,9 +13,9 @@ use std::time::Duration;
 use axum::serve::ListenerExt;
 use jiff::Timestamp;
 use sindri_broker::{
-    Bounds, Broker, Limits, OpenError, PostgresError, PostgresStore, SealingKey, SealingKeyError, Sender, ServeOptions,
-    SqliteStore, StoreError, Submitter, TargetPolicy, Unopened, WebhookSettings, serve_with, system_connector,
-    with_request_id,
+    Bounds, Broker, Limits, PostgresError, PostgresStore, SealingKey, SealingKeyError, Sender, ServeOptions,
+    SqliteError, SqliteStore, StoreError, Submitter, TargetPolicy, Unopened, WebhookSettings, serve_with,
+    system_connector, with_request_id,
 };
 use sindri_model::{Clock, Entropy};
 use sindri_process::{Begun, Config, ConfigError, Signals, begin, logs};
@@ -42,7 +42,7 @@ enum StartError {
     #[error("there is no store for {0} in this broker")]
     NoStore(String),
     #[error("{path}: {source}")]
-    Database { path: String, source: OpenError },
+    Database { path: String, source: SqliteError },
     #[error("{database}: {source}")]
     Postgres { database: String, source: PostgresError },
     #[error("{database}: {source}")]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::broker::Broker;
-use crate::store::Change;
+use crate::store::StoreChange;
 
 /// How long a heartbeat may wait before it is written.
 const HEARTBEATS_EVERY: Duration = Duration::from_secs(5);
@@ -59,7 +59,7 @@ impl Broker {
         }
         let now = self.clock.now();
         let Ok(silent_since) = now.checked_sub(after) else { return };
-        while let Ok(noted) = self.store.note_offline(self.stamp(), silent_since, SILENT_MAX).await
+        while let Ok(noted) = self.store.mark_agents_offline(self.stamp(), silent_since, SILENT_MAX).await
             && i64::try_from(noted).is_ok_and(|noted| noted >= SILENT_MAX)
         {}
     }
@@ -70,7 +70,7 @@ impl Broker {
             return;
         }
         let mut latest = loop {
-            match self.store.era().await {
+            match self.store.get_position().await {
                 Ok(era) => break era.latest,
                 Err(_) => sleep(AGAIN_AFTER).await,
             }
@@ -79,14 +79,14 @@ impl Broker {
         self.memory.keys.forget();
         loop {
             // A store that cannot even listen is asked at a pace that does it no harm.
-            if self.store.heard().await.is_err() {
+            if self.store.await_remote_change().await.is_err() {
                 sleep(AGAIN_AFTER).await;
             }
-            match self.store.news(latest).await {
+            match self.store.list_changes_since(latest).await {
                 Ok(news) => {
                     // A counter that went back is another database: a backup was put in its place.
                     if news.latest < latest {
-                        self.memory.note(&[Change::Epoch, Change::Keys]);
+                        self.memory.note(&[StoreChange::Epoch, StoreChange::Keys]);
                     }
                     latest = news.latest;
                     self.memory.note(&news.changes);
@@ -152,7 +152,7 @@ mod tests {
         second.fetch_add(seconds, Ordering::SeqCst);
         broker.note_silence(AFTER).await;
         let filter = AuditFilter { action: Some("agent.offline".to_owned()), ..AuditFilter::default() };
-        broker.store.audit_logs(filter).await.unwrap().1
+        broker.store.list_audit_log(filter).await.unwrap().1
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::broker::Broker;
 use crate::metrics::Delivery as Counted;
-use crate::store::{Claim, ClaimedDelivery, NextStep, Settlement, StoreError};
+use crate::store::{AcquireDeliveries, AcquiredDelivery, AttemptOutcome, DeliveryAttempt, StoreError};
 use crate::webhooks::WebhookSettings;
 use crate::webhooks::schedule::{Next, after_failure};
 use crate::webhooks::send::{Attempt, Delivery as Message, timeout_of};
@@ -42,8 +42,8 @@ impl Broker {
 
     async fn deliver_what_is_due(&self, settings: &WebhookSettings, name: &str) -> Result<Looked, StoreError> {
         let at = self.clock.now();
-        let claim = Claim { by: name.to_owned(), at, until: at + HOLD, limit: BATCH_MAX };
-        let claimed = self.store.claim_deliveries(claim).await?;
+        let claim = AcquireDeliveries { by: name.to_owned(), at, until: at + HOLD, limit: BATCH_MAX };
+        let claimed = self.store.acquire_deliveries(claim).await?;
         if claimed.deliveries.is_empty() {
             return Ok(Looked::NothingUntil(claimed.next_at));
         }
@@ -63,9 +63,9 @@ impl Broker {
         &self,
         settings: &WebhookSettings,
         name: &str,
-        ClaimedDelivery { delivery, webhook }: ClaimedDelivery,
+        AcquiredDelivery { delivery, webhook }: AcquiredDelivery,
     ) -> Result<(), StoreError> {
-        let shown = &webhook.shown;
+        let shown = &webhook.public;
         let open = settings.open_all(shown.id, &webhook.sealed).map_err(|error| error.to_string());
         let error = match open.and_then(|open| open.route(settings.policy)) {
             Err(error) => Some(error),
@@ -86,25 +86,25 @@ impl Broker {
         };
         let at = self.clock.now();
         let next = self.next_step(at, error.is_none(), delivery.attempts + 1, shown.max_retries);
-        let settlement = Settlement { delivery: delivery.id, by: name.to_owned(), at, next, error };
-        self.store.settle_delivery(settlement).await.map(drop)
+        let settlement = DeliveryAttempt { delivery: delivery.id, by: name.to_owned(), at, outcome: next, error };
+        self.store.record_delivery_attempt(settlement).await.map(drop)
     }
 
     /// What follows an attempt.
-    pub(crate) fn next_step(&self, at: Timestamp, succeeded: bool, attempt: i64, max_retries: i64) -> NextStep {
+    pub(crate) fn next_step(&self, at: Timestamp, succeeded: bool, attempt: i64, max_retries: i64) -> AttemptOutcome {
         if succeeded {
             self.metrics.webhook_delivery(Counted::Delivered);
-            return NextStep::Done;
+            return AttemptOutcome::Delivered;
         }
         let number = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
         match after_failure(number(attempt), number(max_retries), &self.entropy) {
             Next::Retry(pause) => {
                 self.metrics.webhook_delivery(Counted::Retried);
-                NextStep::RetryAt(at + pause)
+                AttemptOutcome::RetryAt(at + pause)
             }
             Next::Dead => {
                 self.metrics.webhook_delivery(Counted::GivenUp);
-                NextStep::Dead
+                AttemptOutcome::Abandoned
             }
         }
     }

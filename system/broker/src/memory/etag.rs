@@ -7,7 +7,7 @@ use http::HeaderValue;
 use ring::{digest, hmac};
 use sindri_model::{AgentId, Epoch, Sequence};
 
-use crate::store::DesiredSet;
+use crate::store::TargetState;
 
 /// How much of a signature or a digest is kept.
 const KEPT_BYTES: usize = 8;
@@ -22,7 +22,7 @@ impl EtagKey {
     }
 
     /// As the header has it, quotes included.
-    pub(crate) fn etag(&self, agent: AgentId, desired: &DesiredSet) -> HeaderValue {
+    pub(crate) fn etag(&self, agent: AgentId, desired: &TargetState) -> HeaderValue {
         let (epoch, version) = (desired.epoch, desired.version);
         let text = format!("\"{epoch}.{version}.{}.{}\"", self.signature(agent, epoch, version), content(desired));
         HeaderValue::from_str(&text).expect("digits and hex digits are fit for a header")
@@ -44,13 +44,13 @@ impl EtagKey {
 }
 
 /// The same for the same objects in the same order, until the agent is to look again.
-fn content(desired: &DesiredSet) -> String {
+fn content(desired: &TargetState) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
-    for desired in &desired.objects {
-        context.update(desired.object.id.to_string().as_bytes());
+    for desired in &desired.revisions {
+        context.update(desired.revision.id.to_string().as_bytes());
     }
-    if desired.nudged > Sequence::default() {
-        context.update(format!(" {}", desired.nudged).as_bytes());
+    if desired.recheck_version > Sequence::default() {
+        context.update(format!(" {}", desired.recheck_version).as_bytes());
     }
     short_hex(context.finish().as_ref())
 }
@@ -89,13 +89,13 @@ mod tests {
         AgentId::mint(&Entropy::new(move |bytes| bytes.fill(byte)))
     }
 
-    fn desired(epoch: i64, version: i64) -> DesiredSet {
-        DesiredSet {
+    fn desired(epoch: i64, version: i64) -> TargetState {
+        TargetState {
             epoch: Epoch(epoch),
             version: Sequence(version),
-            nudged: Sequence(0),
+            recheck_version: Sequence(0),
             status: AgentStatus::Active,
-            objects: Vec::new(),
+            revisions: Vec::new(),
         }
     }
 
@@ -112,7 +112,9 @@ mod tests {
     #[test]
     fn an_agent_that_is_to_look_again_gets_another_answer() {
         let key = EtagKey::new(b"secret");
-        let etag = |nudged| key.etag(agent(1), &DesiredSet { nudged: Sequence(nudged), ..desired(1, 7) });
+        let etag = |recheck_version| {
+            key.etag(agent(1), &TargetState { recheck_version: Sequence(recheck_version), ..desired(1, 7) })
+        };
         assert!(!is_named(&etag(7), etag(0).as_bytes()));
         assert!(!is_named(&etag(7), etag(6).as_bytes()));
         assert!(is_named(&etag(7), etag(7).as_bytes()));

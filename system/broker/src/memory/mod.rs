@@ -15,7 +15,7 @@ pub(crate) use keys::Keyring;
 pub(crate) use target_states::{Answer, Answers};
 use tokio::sync::Notify;
 
-use crate::store::{Change, Watcher};
+use crate::store::{ChangeObserver, StoreChange};
 
 /// What a broker remembers.
 #[derive(Default)]
@@ -29,18 +29,18 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Forgets what has changed, and wakes who waits for it.
-    pub(crate) fn note(&self, changes: &[Change]) {
+    pub(crate) fn note(&self, changes: &[StoreChange]) {
         for change in changes {
             match change {
-                Change::DesiredSet(agent, _) => self.answers.forget(*agent),
-                Change::Keys => self.keys.forget(),
-                Change::Deliveries => self.deliveries.notify_one(),
-                Change::Epoch => self.answers.forget_all(),
+                StoreChange::TargetState(agent, _) => self.answers.forget(*agent),
+                StoreChange::Keys => self.keys.forget(),
+                StoreChange::Deliveries => self.deliveries.notify_one(),
+                StoreChange::Epoch => self.answers.forget_all(),
             }
         }
     }
 
-    pub(crate) fn watcher(self: &Arc<Self>) -> Watcher {
+    pub(crate) fn watcher(self: &Arc<Self>) -> ChangeObserver {
         let memory = self.clone();
         Arc::new(move |changes| memory.note(changes))
     }

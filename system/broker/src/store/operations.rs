@@ -1,4 +1,4 @@
-//! Every verb of the store: its name, its arguments, its result, and the function in `sql/` that carries it out.
+//! Every operation of the store: its name, arguments and result, and the function in `sql/` that executes it.
 
 use jiff::Timestamp;
 use sindri_model::wire::{
@@ -12,276 +12,285 @@ use sindri_model::{
 };
 
 use super::records::{
-    AuditFilter, Claim, Claimed, DeliveryFilter, DesiredSet, Era, FleetEntry, Heartbeat, KeyHolder, KeyRecord,
-    NewRevision, News, Page, RevisionRecord, Settlement, StackReports, Stamp, Stored, Watcher, WebhookRecord, Whose,
+    AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DeliveryAttempt, DeliveryFilter,
+    FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, StackReports, StoreFuture,
+    StorePosition, StoredRevision, TargetState, WebhookRecord, WriteContext,
 };
-use super::sql::assignments::labels;
-use super::sql::assignments::policies;
-use super::sql::assignments::target_state;
-use super::sql::assignments::targets;
-use super::sql::database::{Database, Sql, Weight};
-use super::sql::fleet::agents;
-use super::sql::fleet::generators;
-use super::sql::fleet::offline;
-use super::sql::fleet::overview as fleet;
-use super::sql::reports::approvals;
-use super::sql::reports::events;
-use super::sql::reports::health;
-use super::sql::reports::outcomes;
-use super::sql::reports::status;
-use super::sql::shared::audit;
-use super::sql::shared::epoch;
-use super::sql::stacks::lifecycle as stacks;
+use super::sql::database::{Access, Database, SqlStore};
 use super::sql::stacks::submissions::Submission;
-use super::sql::tables::keys;
-use super::sql::tables::revisions;
-use super::sql::webhooks::deliveries;
-use super::sql::webhooks::subscriptions as webhooks;
+use super::sql::{assignments, fleet, reports, shared, stacks, tables, webhooks};
 
-/// A change takes a stamp first; the weight tells a database how it may be carried out.
-macro_rules! verbs {
-    ($($(#[$doc:meta])* $weight:ident $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $function:path;)*) => {
-        /// What the broker must remember. Each implementation passes the same contract suite.
+/// Declares the trait and its implementation from one table of operations. Each line has the access that the
+/// operation needs, its signature, and the function that executes it.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $access:ident $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $function:path;)*) => {
+        /// The durable state of a broker. Each implementation passes the same contract tests.
         pub trait Store: Send + Sync {
-            /// From now on `watcher` is told of what this store commits for its own broker.
-            fn attach(&self, watcher: Watcher);
-            /// Whether others write to the same database.
+            /// Sets the observer of the changes that this store commits for its own broker.
+            fn set_observer(&self, observer: ChangeObserver);
+            /// Returns true if other brokers write to the same database.
             fn is_shared(&self) -> bool;
-            /// Ends when somebody else may have committed something, or after a while.
-            fn heard(&self) -> Stored<'_, ()>;
+            /// Completes when another broker may have committed a change, and after a bounded time in any case.
+            fn await_remote_change(&self) -> StoreFuture<'_, ()>;
             /// Appends a revision and returns it with its sequence. Sequences never repeat or go back, and become
             /// visible in their order.
-            fn append_revision(&self, stamp: Stamp, revision: NewRevision) -> Stored<'_, DeploymentObject>;
-            $($(#[$doc])* fn $name(&self, $($arg: $type),*) -> Stored<'_, $result>;)*
+            fn append_revision(&self, context: WriteContext, revision: NewRevision)
+                -> StoreFuture<'_, DeploymentObject>;
+            $($(#[$doc])* fn $name(&self, $($arg: $type),*) -> StoreFuture<'_, $result>;)*
         }
 
-        impl<D: Database> Store for Sql<D> {
-            fn attach(&self, watcher: Watcher) {
-                self.0.attach(watcher);
+        impl<D: Database> Store for SqlStore<D> {
+            fn set_observer(&self, observer: ChangeObserver) {
+                self.0.set_observer(observer);
             }
 
             fn is_shared(&self) -> bool {
                 self.0.is_shared()
             }
 
-            fn heard(&self) -> Stored<'_, ()> {
-                self.0.heard()
+            fn await_remote_change(&self) -> StoreFuture<'_, ()> {
+                self.0.await_remote_change()
             }
 
-            fn append_revision(&self, stamp: Stamp, revision: NewRevision) -> Stored<'_, DeploymentObject> {
-                self.0.submit(Submission { stamp, revision })
+            fn append_revision(
+                &self,
+                context: WriteContext,
+                revision: NewRevision,
+            ) -> StoreFuture<'_, DeploymentObject> {
+                self.0.submit(Submission { context, revision })
             }
 
-            $(fn $name(&self, $($arg: $type),*) -> Stored<'_, $result> {
-                self.0.transact(Weight::$weight, Box::new(move |session| Box::pin($function(session, $($arg),*))))
+            $(fn $name(&self, $($arg: $type),*) -> StoreFuture<'_, $result> {
+                self.0.transact(Access::$access, Box::new(move |session| Box::pin($function(session, $($arg),*))))
             })*
         }
     };
 }
 
-verbs! {
-    /// Whether the store answers.
-    Read ping() -> () = epoch::ping;
-    /// Where the database is in its life.
-    Read era() -> Era = epoch::era;
-    /// Starts a new epoch above a given one: the database was restored from a backup. Does nothing if it is there.
-    Write begin_epoch(stamp: Stamp, above: Epoch, why: String) -> Era = epoch::begin;
-    /// Remembers where the database lives; says whether it lived elsewhere before.
-    Write settle_origin(origin: String) -> bool = epoch::settle_origin;
-    /// A secret of this database, made at its first start.
-    Write secret(stamp: Stamp) -> Vec<u8> = epoch::secret;
-    /// What changed after `latest`.
-    Read news(latest: Sequence) -> News = epoch::news;
+operations! {
+    /// Checks that the database responds.
+    Read ping() -> () = shared::epoch::ping;
+    /// Returns the epoch and the last number of the counter.
+    Read get_position() -> StorePosition = shared::epoch::position;
+    /// Starts a new epoch above a given one, because the database was restored from a backup. Does nothing if the
+    /// current epoch is higher already.
+    Write begin_epoch(context: WriteContext, above: Epoch, reason: String) -> StorePosition = shared::epoch::begin;
+    /// Records the server on which the database is; returns true if it was another one before.
+    Write record_origin(origin: String) -> bool = shared::epoch::record_origin;
+    /// Returns the secret of this database, which is created at its first start.
+    Write get_or_create_secret(context: WriteContext) -> Vec<u8> = shared::epoch::get_or_create_secret;
+    /// Returns the changes after a position of the counter.
+    Read list_changes_since(latest: Sequence) -> ChangesSince = shared::changes::list_since;
 
-    /// Whether there is an administrator's key.
-    Read has_admin() -> bool = keys::has_admin;
-    /// Records the administrator's key, unless there is one; says whether it did.
-    Write create_admin(stamp: Stamp, key: KeyRecord) -> bool = keys::create_admin;
-    /// The keys with this short token, usually one or none.
-    Read keys(short: String) -> Vec<(PakDigest, KeyHolder)> = keys::by_short;
-    /// Every key, without anything secret.
-    Read paks(page: Page) -> Vec<PakSummary> = keys::list;
+    /// Returns true if the administrator has a key.
+    Read has_admin_key() -> bool = tables::keys::has_admin;
+    /// Records the administrator's key, unless there is one already; returns true if it was recorded.
+    Write create_admin_key(context: WriteContext, key: KeyRecord) -> bool = fleet::keys::create_admin;
+    /// Returns the keys with this short token, usually one or none.
+    Read find_keys(short: String) -> Vec<(PakDigest, KeyHolder)> = tables::keys::find_by_short;
+    /// Lists every key, without secrets.
+    Read list_keys(page: Page) -> Vec<PakSummary> = tables::keys::list;
     /// Replaces the key of an agent.
-    Write rotate_agent_key(stamp: Stamp, agent: AgentId, key: KeyRecord) -> Agent = keys::rotate_of_agent;
+    Write rotate_agent_key(context: WriteContext, agent: AgentId, key: KeyRecord) -> Agent
+        = fleet::keys::rotate_for_agent;
     /// Replaces the key of a generator.
-    Write rotate_generator_key(stamp: Stamp, generator: GeneratorId, key: KeyRecord) -> Generator
-        = keys::rotate_of_generator;
+    Write rotate_generator_key(context: WriteContext, generator: GeneratorId, key: KeyRecord) -> Generator
+        = fleet::keys::rotate_for_generator;
 
-    /// Records a new agent with its key and its first registrations.
-    Write create_agent(stamp: Stamp, agent: Agent, key: KeyRecord, generators: Vec<GeneratorId>) -> () = agents::create;
-    /// Every agent, by name.
-    Read agents(page: Page) -> Vec<Agent> = agents::list;
-    /// One agent.
-    Read agent(agent: AgentId) -> Agent = agents::get;
-    /// The agent of that name in that cluster.
-    Read find_agent(name: String, cluster_name: String) -> Agent = agents::find;
-    /// Changes what is given and leaves the rest.
-    Write update_agent(stamp: Stamp, agent: AgentId, changes: UpdateAgentRequest) -> Agent = agents::update;
-    /// Deletes an agent, its key, its targets and its registrations. What it owes stays on record.
-    Write delete_agent(stamp: Stamp, agent: AgentId) -> () = agents::delete;
-    /// Notes that agents live.
-    Write record_heartbeats(beats: Vec<(AgentId, Heartbeat)>) -> () = agents::heartbeats;
+    /// Creates an agent with its key and its first registrations.
+    Write create_agent(context: WriteContext, agent: Agent, key: KeyRecord, generators: Vec<GeneratorId>) -> ()
+        = fleet::agents::create;
+    /// Lists every agent, by name.
+    Read list_agents(page: Page) -> Vec<Agent> = tables::agents::list;
+    /// Returns one agent.
+    Read get_agent(agent: AgentId) -> Agent = tables::agents::get;
+    /// Returns the agent with this name in this cluster.
+    Read find_agent(name: String, cluster_name: String) -> Agent = tables::agents::find;
+    /// Changes the fields that are set.
+    Write update_agent(context: WriteContext, agent: AgentId, changes: UpdateAgentRequest) -> Agent
+        = fleet::agents::update;
+    /// Deletes an agent, its key, its targets and its registrations. Its unconfirmed removals stay on record.
+    Write delete_agent(context: WriteContext, agent: AgentId) -> () = fleet::agents::delete;
+    /// Records heartbeats.
+    Write record_heartbeats(heartbeats: Vec<(AgentId, Heartbeat)>) -> () = fleet::heartbeats::record;
+    /// Marks agents offline that have sent no heartbeat since a time, and queues a webhook message about each. An agent
+    /// is marked once until its next heartbeat. Marks at most `limit` agents, and returns their number.
+    Write mark_agents_offline(context: WriteContext, silent_since: Timestamp, limit: i64) -> usize
+        = fleet::heartbeats::mark_offline;
 
-    /// Notes which agents have sent no heartbeat since then, and tells subscribers, once until an agent is back. As many
-    /// at most as the limit says; returns how many.
-    Write note_offline(stamp: Stamp, silent_since: Timestamp, limit: i64) -> usize = offline::note;
+    /// Lists the labels of an agent.
+    Read list_agent_labels(agent: AgentId, page: Page) -> Vec<AgentLabel> = assignments::labels::list_of_agent;
+    /// Adds a label to an agent.
+    Write add_agent_label(context: WriteContext, label: AgentLabel) -> AgentLabel = assignments::labels::add_to_agent;
+    /// Removes a label from an agent.
+    Write remove_agent_label(context: WriteContext, agent: AgentId, label: String) -> ()
+        = assignments::labels::remove_from_agent;
+    /// Lists the annotations of an agent.
+    Read list_agent_annotations(agent: AgentId, page: Page) -> Vec<AgentAnnotation>
+        = assignments::labels::list_annotations_of_agent;
+    /// Adds an annotation to an agent.
+    Write add_agent_annotation(context: WriteContext, annotation: AgentAnnotation) -> AgentAnnotation
+        = assignments::labels::annotate_agent;
+    /// Removes an annotation from an agent.
+    Write remove_agent_annotation(context: WriteContext, agent: AgentId, key: String) -> ()
+        = assignments::labels::remove_annotation_from_agent;
+    /// Lists the labels of a stack.
+    Read list_stack_labels(stack: StackId, page: Page) -> Vec<StackLabel> = assignments::labels::list_of_stack;
+    /// Adds a label to a stack.
+    Write add_stack_label(context: WriteContext, label: StackLabel) -> StackLabel = assignments::labels::add_to_stack;
+    /// Removes a label from a stack.
+    Write remove_stack_label(context: WriteContext, stack: StackId, label: String) -> ()
+        = assignments::labels::remove_from_stack;
+    /// Lists the annotations of a stack.
+    Read list_stack_annotations(stack: StackId, page: Page) -> Vec<StackAnnotation>
+        = assignments::labels::list_annotations_of_stack;
+    /// Adds an annotation to a stack.
+    Write add_stack_annotation(context: WriteContext, annotation: StackAnnotation) -> StackAnnotation
+        = assignments::labels::annotate_stack;
+    /// Removes an annotation from a stack.
+    Write remove_stack_annotation(context: WriteContext, stack: StackId, key: String) -> ()
+        = assignments::labels::remove_annotation_from_stack;
 
-    /// The labels of an agent.
-    Read agent_labels(agent: AgentId, page: Page) -> Vec<AgentLabel> = labels::of_agent;
-    /// Labels an agent.
-    Write add_agent_label(stamp: Stamp, label: AgentLabel) -> AgentLabel = labels::add_to_agent;
-    /// Takes a label from an agent.
-    Write remove_agent_label(stamp: Stamp, agent: AgentId, label: String) -> () = labels::remove_from_agent;
-    /// The annotations of an agent.
-    Read agent_annotations(agent: AgentId, page: Page) -> Vec<AgentAnnotation> = labels::annotations_of_agent;
-    /// Annotates an agent.
-    Write add_agent_annotation(stamp: Stamp, annotation: AgentAnnotation) -> AgentAnnotation = labels::annotate_agent;
-    /// Takes an annotation from an agent.
-    Write remove_agent_annotation(stamp: Stamp, agent: AgentId, key: String) -> ()
-        = labels::remove_annotation_from_agent;
-    /// The labels of a stack that lives.
-    Read stack_labels(stack: StackId, page: Page) -> Vec<StackLabel> = labels::of_stack;
-    /// Labels a stack.
-    Write add_stack_label(stamp: Stamp, label: StackLabel) -> StackLabel = labels::add_to_stack;
-    /// Takes a label from a stack.
-    Write remove_stack_label(stamp: Stamp, stack: StackId, label: String) -> () = labels::remove_from_stack;
-    /// The annotations of a stack that lives.
-    Read stack_annotations(stack: StackId, page: Page) -> Vec<StackAnnotation> = labels::annotations_of_stack;
-    /// Annotates a stack.
-    Write add_stack_annotation(stamp: Stamp, annotation: StackAnnotation) -> StackAnnotation = labels::annotate_stack;
-    /// Takes an annotation from a stack.
-    Write remove_stack_annotation(stamp: Stamp, stack: StackId, key: String) -> ()
-        = labels::remove_annotation_from_stack;
-
-    /// Records a new generator with its key.
-    Write create_generator(stamp: Stamp, generator: Generator, key: KeyRecord) -> () = generators::create;
-    /// Every generator, by name.
-    Read generators(page: Page) -> Vec<Generator> = generators::list;
-    /// One generator.
-    Read generator(generator: GeneratorId) -> Generator = generators::get;
-    /// Changes what is given and leaves the rest.
-    Write update_generator(stamp: Stamp, generator: GeneratorId, changes: UpdateGeneratorRequest) -> Generator
-        = generators::update;
+    /// Creates a generator with its key.
+    Write create_generator(context: WriteContext, generator: Generator, key: KeyRecord) -> ()
+        = fleet::generators::create;
+    /// Lists every generator, by name.
+    Read list_generators(page: Page) -> Vec<Generator> = tables::generators::list;
+    /// Returns one generator.
+    Read get_generator(generator: GeneratorId) -> Generator = tables::generators::get;
+    /// Changes the fields that are set.
+    Write update_generator(context: WriteContext, generator: GeneratorId, changes: UpdateGeneratorRequest) -> Generator
+        = fleet::generators::update;
     /// Deletes a generator, its key, its registrations and its stacks, each as if it were deleted alone.
-    Write delete_generator(stamp: Stamp, generator: GeneratorId) -> () = generators::delete;
+    Write delete_generator(context: WriteContext, generator: GeneratorId) -> () = fleet::generators::delete;
     /// Registers an agent with a generator.
-    Write register(stamp: Stamp, generator: GeneratorId, agent: AgentId) -> AgentGeneratorRegistration
-        = generators::register;
-    /// Ends a registration: what the agent got by labels and annotations is taken away, explicit targets stay.
-    Write unregister(stamp: Stamp, generator: GeneratorId, agent: AgentId) -> () = generators::unregister;
-    /// The registrations of an agent.
-    Read registrations_of_agent(agent: AgentId, page: Page) -> Vec<AgentGeneratorRegistration>
-        = generators::registrations_of_agent;
-    /// The registrations with a generator.
-    Read registrations_with(generator: GeneratorId, page: Page) -> Vec<AgentGeneratorRegistration>
-        = generators::registrations_with;
+    Write register_agent(context: WriteContext, generator: GeneratorId, agent: AgentId) -> AgentGeneratorRegistration
+        = fleet::registrations::register;
+    /// Ends a registration. Stacks that the agent has because of labels and annotations are taken from it; explicit
+    /// targets stay.
+    Write unregister_agent(context: WriteContext, generator: GeneratorId, agent: AgentId) -> ()
+        = fleet::registrations::unregister;
+    /// Lists the registrations of an agent.
+    Read list_registrations_of_agent(agent: AgentId, page: Page) -> Vec<AgentGeneratorRegistration>
+        = tables::registrations::list_of_agent;
+    /// Lists the registrations with a generator.
+    Read list_registrations_of_generator(generator: GeneratorId, page: Page) -> Vec<AgentGeneratorRegistration>
+        = tables::registrations::list_of_generator;
 
-    /// Records a new stack.
-    Write create_stack(stamp: Stamp, stack: Stack) -> Stack = stacks::create;
-    /// The stacks that live, by name.
-    Read stacks(whose: Whose, page: Page) -> Vec<Stack> = stacks::list;
-    /// A stack that lives.
-    Read stack(stack: StackId) -> Stack = stacks::get;
-    /// Changes what is given and leaves the rest.
-    Write update_stack(stamp: Stamp, stack: StackId, changes: UpdateStackRequest) -> Stack = stacks::update;
-    /// Deletes a stack: its targets go, and one marker tells every agent that ever received it to remove it.
-    Write delete_stack(stamp: Stamp, stack: StackId) -> () = stacks::delete;
-    /// The stacks that are wanted of an agent.
-    Read stacks_of_agent(agent: AgentId, page: Page) -> Vec<Stack> = stacks::of_agent;
+    /// Creates a stack.
+    Write create_stack(context: WriteContext, stack: Stack) -> Stack = stacks::lifecycle::create;
+    /// Lists the stacks that are not deleted, by name.
+    Read list_stacks(scope: ListScope, page: Page) -> Vec<Stack> = tables::stacks::list;
+    /// Returns a stack that is not deleted.
+    Read get_stack(stack: StackId) -> Stack = tables::stacks::get;
+    /// Changes the fields that are set.
+    Write update_stack(context: WriteContext, stack: StackId, changes: UpdateStackRequest) -> Stack
+        = stacks::lifecycle::update;
+    /// Deletes a stack and its targets. One deletion marker instructs every agent that ever received the stack to
+    /// remove it.
+    Write delete_stack(context: WriteContext, stack: StackId) -> () = stacks::lifecycle::delete;
+    /// Lists the stacks that an agent should have.
+    Read list_stacks_of_agent(agent: AgentId, page: Page) -> Vec<Stack> = tables::stacks::list_of_agent;
 
-    /// The revisions of a stack that lives, ascending; without what was meant for one agent only.
-    Read revisions(stack: StackId, page: Page) -> Vec<DeploymentObject> = revisions::list;
-    /// One revision or removal, of whatever stack.
-    Read revision(revision: RevisionId) -> RevisionRecord = revisions::get;
+    /// Lists the revisions of a stack that is not deleted, ascending, without removals for a single agent.
+    Read list_revisions(stack: StackId, page: Page) -> Vec<DeploymentObject> = tables::revisions::list;
+    /// Returns one revision or removal of any stack, deleted ones included.
+    Read get_revision(revision: RevisionId) -> StoredRevision = tables::revisions::get;
 
     /// Targets a stack at an agent that is registered with the stack's generator.
-    Write add_target(stamp: Stamp, target: AgentTarget) -> AgentTarget = targets::add;
-    /// Takes a stack away from an agent, which is told to remove it if it has received it.
-    Write remove_target(stamp: Stamp, agent: AgentId, stack: StackId) -> () = targets::remove;
-    /// The explicit targets of an agent.
-    Read targets(agent: AgentId, page: Page) -> Vec<AgentTarget> = targets::list;
+    Write add_target(context: WriteContext, target: AgentTarget) -> AgentTarget = assignments::targets::add;
+    /// Takes a stack from an agent. An agent that has received the stack gets a removal.
+    Write remove_target(context: WriteContext, agent: AgentId, stack: StackId) -> () = assignments::targets::remove;
+    /// Lists the explicit targets of an agent.
+    Read list_targets(agent: AgentId, page: Page) -> Vec<AgentTarget> = assignments::targets::list;
 
-    /// The full desired set of one agent: wanted stacks at their newest revision, and the removals that it has
-    /// not confirmed, ascending. Never an increment: absence means nothing.
-    Read desired_set(agent: AgentId) -> DesiredSet = target_state::desired_set;
-    /// The same, for the agent itself: notes, durably, what it receives with it.
-    Write hand_out(agent: AgentId) -> DesiredSet = target_state::hand_out;
-    /// The version of an agent's desired set, without the set.
-    Read version_of(agent: AgentId) -> Sequence = target_state::version_of;
-    /// The annotations for agents of each stack in an agent's target state that has any.
-    Read policies(agent: AgentId) -> Vec<StackPolicy> = policies::of_agent;
-    /// What an agent last said about each thing in its target state.
-    Read outcomes(agent: AgentId) -> Vec<AgentEvent> = outcomes::of_agent;
-    /// Whether a stack is, or ever was, the agent's business.
-    Read concerns(agent: AgentId, stack: StackId) -> bool = target_state::concerns;
+    /// Returns the full target state of an agent: its stacks at their newest revisions, and the removals that it has
+    /// not confirmed, ascending. It is never an increment: the absence of a stack means nothing.
+    Read get_target_state(agent: AgentId) -> TargetState = assignments::target_state::get;
+    /// Returns the target state to the agent itself, after recording durably which stacks the agent receives with it.
+    Write deliver_target_state(agent: AgentId) -> TargetState = assignments::target_state::deliver;
+    /// Returns the version of an agent's target state.
+    Read get_target_version(agent: AgentId) -> Sequence = assignments::target_state::get_version;
+    /// Lists the policy annotations of each stack in an agent's target state that has any.
+    Read list_policies(agent: AgentId) -> Vec<StackPolicy> = assignments::policies::list_of_agent;
+    /// Returns true if a stack is, or once was, assigned to the agent.
+    Read is_assigned(agent: AgentId, stack: StackId) -> bool = assignments::assigned::is_assigned;
 
-    /// Records an outcome. With a key that this agent has used before, nothing is recorded and the first
-    /// event returned. A success of a removal confirms it.
-    Write record_event(stamp: Stamp, event: AgentEvent) -> AgentEvent = events::record;
-    /// What an agent reported, oldest first.
-    Read events_of_agent(agent: AgentId, page: Page) -> Vec<AgentEvent> = events::of_agent;
-    /// The last things that an agent reported, newest first.
-    Read recent_events(agent: AgentId, limit: i64) -> Vec<AgentEvent> = events::recent;
-    /// What agents reported, oldest first.
-    Read events(whose: Whose, page: Page) -> Vec<AgentEvent> = events::list;
-    /// One event.
-    Read event(event: EventId) -> AgentEvent = events::get;
+    /// Records an event. If the agent has used its idempotency key before, nothing is recorded and the first event is
+    /// returned. The success of a removal confirms it.
+    Write record_event(context: WriteContext, event: AgentEvent) -> AgentEvent = reports::events::record;
+    /// Lists the events of an agent, oldest first.
+    Read list_events_of_agent(agent: AgentId, page: Page) -> Vec<AgentEvent> = reports::events::list_of_agent;
+    /// Lists the last events of an agent, newest first.
+    Read list_recent_events(agent: AgentId, limit: i64) -> Vec<AgentEvent> = reports::events::list_recent;
+    /// Lists events, oldest first.
+    Read list_events(scope: ListScope, page: Page) -> Vec<AgentEvent> = reports::events::list;
+    /// Returns one event.
+    Read get_event(event: EventId) -> AgentEvent = reports::events::get;
+    /// Lists the last event of an agent about each revision and removal of its target state.
+    Read list_outcomes(agent: AgentId) -> Vec<AgentEvent> = reports::outcomes::list_of_agent;
 
-    /// Notes what an agent says about the health of revisions.
-    Write record_health(stamp: Stamp, agent: AgentId, update: HealthStatusUpdate) -> () = health::record;
-    /// What agents say about a revision.
-    Read health_of_revision(revision: RevisionId) -> Vec<DeploymentHealth> = health::of_revision;
-    /// What agents say about the newest revision of a stack that each of them has spoken about.
-    Read health_of_stack(stack: StackId) -> Vec<DeploymentHealth> = health::of_stack;
+    /// Records the health of revisions as an agent reports it.
+    Write record_health(context: WriteContext, agent: AgentId, update: HealthStatusUpdate) -> ()
+        = reports::health::record;
+    /// Lists the health of a revision on each cluster.
+    Read list_health_of_revision(revision: RevisionId) -> Vec<DeploymentHealth> = reports::health::list_of_revision;
+    /// Lists the health of a stack on each cluster: of the newest revision that the agent there has reported about.
+    Read list_health_of_stack(stack: StackId) -> Vec<DeploymentHealth> = reports::health::list_of_stack;
 
-    /// Notes how a stack is on an agent's cluster, in place of what it said before. What it has said already, and what
-    /// it says about an older revision than before or about a stack that it has removed, changes nothing.
-    Write report_status(stamp: Stamp, agent: AgentId, stack: StackId, report: StackStatusReport) -> () = status::report;
-    /// What agents say about a stack; of a deleted one only while some agent has to remove it.
-    Read reports_of_stack(stack: StackId) -> StackReports = status::of_stack;
+    /// Records the status of a stack on an agent's cluster, in place of the previous one. A repeated report, one about
+    /// an older revision, and one about a stack that the agent has removed change nothing.
+    Write record_stack_status(context: WriteContext, agent: AgentId, stack: StackId, report: StackStatusReport) -> ()
+        = reports::status::record;
+    /// Returns the reports of all agents about a stack; about a deleted stack only while an agent has to remove it.
+    Read get_stack_reports(stack: StackId) -> StackReports = reports::status::get_of_stack;
 
-    /// An agent asks whether it may carry a plan out. Asking again changes nothing.
-    Write propose(stamp: Stamp, agent: AgentId, stack: StackId, request: ApprovalRequest) -> Approval
-        = approvals::propose;
-    /// What agents hold or held back, oldest first; of the stacks of a generator, or of all.
-    Read approvals(owner: Option<GeneratorId>, state: Option<ApprovalState>, page: Page) -> Vec<Approval>
-        = approvals::list;
-    /// One of them, if it is about a stack of this generator.
-    Read approval(approval: ApprovalId, owner: Option<GeneratorId>) -> Approval = approvals::get;
-    /// Approves or rejects what is pending, and makes its agent look again. The same decision again changes nothing.
-    Write decide(stamp: Stamp, approval: ApprovalId, owner: Option<GeneratorId>, decision: ApprovalState) -> Approval
-        = approvals::decide;
+    /// Records the request of an agent for the approval of a plan. A repeated request changes nothing.
+    Write request_approval(context: WriteContext, agent: AgentId, stack: StackId, request: ApprovalRequest) -> Approval
+        = reports::approvals::request;
+    /// Lists approvals, oldest first: of the stacks of a generator, or of all stacks.
+    Read list_approvals(owner: Option<GeneratorId>, state: Option<ApprovalState>, page: Page) -> Vec<Approval>
+        = reports::approvals::list;
+    /// Returns an approval, if its stack belongs to the given generator.
+    Read get_approval(approval: ApprovalId, owner: Option<GeneratorId>) -> Approval = reports::approvals::get;
+    /// Approves or rejects a pending plan, and makes the agent run a new pass. The same decision again changes nothing.
+    Write decide_approval(
+        context: WriteContext, approval: ApprovalId, owner: Option<GeneratorId>, decision: ApprovalState
+    ) -> Approval = reports::approvals::decide;
 
-    /// How every agent is doing; deleted ones while they owe something.
-    Read fleet(whose: Whose, page: Page) -> Vec<FleetEntry> = fleet::list;
-    /// How one agent is doing.
-    Read fleet_entry(agent: AgentId) -> FleetEntry = fleet::get;
+    /// Lists the state of every agent, including deleted ones with unconfirmed removals.
+    Read list_fleet(scope: ListScope, page: Page) -> Vec<FleetEntry> = fleet::overview::list;
+    /// Returns the state of one agent.
+    Read get_fleet_entry(agent: AgentId) -> FleetEntry = fleet::overview::get;
 
-    /// A part of the audit log, newest first, and how many entries match in all.
-    Read audit_logs(filter: AuditFilter) -> (Vec<AuditLog>, i64) = audit::list;
+    /// Lists entries of the audit log, newest first, with the number of all matching entries.
+    Read list_audit_log(filter: AuditFilter) -> (Vec<AuditLog>, i64) = shared::audit::list;
 
-    /// Records a subscription.
-    Write create_webhook(stamp: Stamp, webhook: WebhookRecord) -> () = webhooks::create;
-    /// Every subscription, by name.
-    Read webhooks(page: Page) -> Vec<WebhookResponse> = webhooks::list;
-    /// One subscription.
-    Read webhook(webhook: WebhookId) -> WebhookRecord = webhooks::get;
+    /// Creates a webhook subscription.
+    Write create_webhook(context: WriteContext, webhook: WebhookRecord) -> () = webhooks::subscriptions::create;
+    /// Lists every subscription, by name.
+    Read list_webhooks(page: Page) -> Vec<WebhookResponse> = webhooks::subscriptions::list;
+    /// Returns one subscription.
+    Read get_webhook(webhook: WebhookId) -> WebhookRecord = webhooks::subscriptions::get;
     /// Replaces a subscription.
-    Write replace_webhook(stamp: Stamp, webhook: WebhookRecord) -> () = webhooks::replace;
+    Write replace_webhook(context: WriteContext, webhook: WebhookRecord) -> () = webhooks::subscriptions::replace;
     /// Deletes a subscription and its messages.
-    Write delete_webhook(stamp: Stamp, webhook: WebhookId) -> () = webhooks::delete;
-    /// One sealed subscription, if there is any: to see whether the key opens it.
-    Read sealed_sample() -> Option<WebhookRecord> = webhooks::sample;
-    /// The messages of a subscription, newest first.
-    Read deliveries(filter: DeliveryFilter) -> Vec<WebhookDelivery> = deliveries::list;
-    /// Queues one message to one subscription, to see whether it arrives.
-    Write test_webhook(stamp: Stamp, webhook: WebhookId) -> DeliveryId = deliveries::queue_test;
-    /// Takes messages that are due and that the broker sends.
-    Write claim_deliveries(claim: Claim) -> Claimed = deliveries::claim;
-    /// Takes messages that are due and that this agent sends.
-    Write claim_deliveries_of_agent(agent: AgentId, claim: Claim) -> Claimed = deliveries::claim_for_agent;
-    /// One message that an agent has taken.
-    Read claimed_delivery(agent: AgentId, delivery: DeliveryId) -> WebhookDelivery = deliveries::held_by_agent;
-    /// Notes how an attempt went. Says whether the message was still the caller's.
-    Write settle_delivery(settlement: Settlement) -> bool = deliveries::settle;
+    Write delete_webhook(context: WriteContext, webhook: WebhookId) -> () = webhooks::subscriptions::delete;
+    /// Returns any one subscription, to check that the sealing key opens it.
+    Read get_any_webhook() -> Option<WebhookRecord> = webhooks::subscriptions::get_any;
+    /// Lists the messages of a subscription, newest first.
+    Read list_deliveries(filter: DeliveryFilter) -> Vec<WebhookDelivery> = webhooks::deliveries::list;
+    /// Queues a test message to one subscription.
+    Write queue_test_delivery(context: WriteContext, webhook: WebhookId) -> DeliveryId
+        = webhooks::deliveries::queue_test;
+    /// Acquires messages that are due and that the broker sends.
+    Write acquire_deliveries(request: AcquireDeliveries) -> AcquiredDeliveries = webhooks::deliveries::acquire;
+    /// Acquires messages that are due and that this agent sends.
+    Write acquire_deliveries_for_agent(agent: AgentId, request: AcquireDeliveries) -> AcquiredDeliveries
+        = webhooks::deliveries::acquire_for_agent;
+    /// Returns a message that an agent has acquired.
+    Read get_acquired_delivery(agent: AgentId, delivery: DeliveryId) -> WebhookDelivery
+        = webhooks::deliveries::get_acquired;
+    /// Records an attempt to send a message. Returns false, and records nothing, if the sender had lost the message.
+    Write record_delivery_attempt(attempt: DeliveryAttempt) -> bool = webhooks::deliveries::record_attempt;
 }

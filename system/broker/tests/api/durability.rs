@@ -1,7 +1,7 @@
 //! What survives a restart, and which files are refused.
 
 use rusqlite::Connection;
-use sindri_broker::{OpenError, SqliteStore};
+use sindri_broker::{SqliteError, SqliteStore};
 
 use crate::support::{Api, counting_entropy};
 
@@ -51,13 +51,13 @@ fn a_file_of_a_newer_broker_or_of_something_else_is_refused() {
     let path = |name: &str| directory.path().join(name).display().to_string();
     drop(SqliteStore::open(&path("newer"), None).unwrap());
     Connection::open(path("newer")).unwrap().pragma_update(None, "user_version", 999).unwrap();
-    assert!(matches!(SqliteStore::open(&path("newer"), None), Err(OpenError::Newer { found: 999, .. })));
+    assert!(matches!(SqliteStore::open(&path("newer"), None), Err(SqliteError::Newer { found: 999, .. })));
 
     Connection::open(path("foreign")).unwrap().execute_batch("CREATE TABLE theirs (a)").unwrap();
-    assert!(matches!(SqliteStore::open(&path("foreign"), None), Err(OpenError::Foreign)));
+    assert!(matches!(SqliteStore::open(&path("foreign"), None), Err(SqliteError::Foreign)));
 
     std::fs::write(path("text"), "this is no database, it is a text that is long enough to be looked at").unwrap();
-    assert!(matches!(SqliteStore::open(&path("text"), None), Err(OpenError::Sqlite(_))));
+    assert!(matches!(SqliteStore::open(&path("text"), None), Err(SqliteError::Sqlite(_))));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_file_that_a_broker_has_open_is_refused_to_a_second_one() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sindri.db").display().to_string();
     let first = SqliteStore::open(&path, None).unwrap();
-    assert!(matches!(SqliteStore::open(&path, None), Err(OpenError::InUse)));
+    assert!(matches!(SqliteStore::open(&path, None), Err(SqliteError::InUse)));
     drop(first);
     SqliteStore::open(&path, None).unwrap();
 }

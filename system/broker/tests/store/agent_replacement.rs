@@ -1,25 +1,25 @@
-//! An agent that is deleted and made again: what the first left in its cluster is the business of the second.
+//! Replacement of a deleted agent: the next agent with its name takes over the stacks that it left in the cluster.
 
-use sindri_broker::{AuditFilter, Whose};
+use sindri_broker::{AuditFilter, ListScope};
 use sindri_model::wire::EventStatus::Success;
 use sindri_model::{AgentId, RevisionId, StackId};
 
-use crate::support::{ALL, World, contracts, stamp};
+use crate::support::{ALL, World, contracts, write_context};
 
 contracts!(
-    what_was_to_be_removed_is_said_to_the_successor,
-    a_stack_that_was_deleted_meanwhile_or_later_is_removed_by_the_successor,
-    a_marker_that_is_submitted_reaches_the_successor,
-    silence_removes_nothing_and_the_operator_decides,
-    what_is_targeted_again_goes_on,
-    what_was_confirmed_or_never_received_is_not_taken_over,
-    another_name_takes_nothing_over,
-    the_third_takes_over_from_the_second,
+    an_unconfirmed_removal_passes_to_the_successor,
+    a_stack_deleted_before_or_after_the_replacement_is_removed_by_the_successor,
+    a_submitted_deletion_marker_reaches_the_successor,
+    a_left_over_stack_stays_until_its_target_is_removed,
+    a_stack_that_is_targeted_again_continues,
+    a_confirmed_or_never_received_stack_is_not_taken_over,
+    an_agent_with_another_name_takes_nothing_over,
+    a_second_replacement_takes_over_from_the_first,
 );
 
 /// An agent that has received stacks of these names.
 async fn received<const N: usize>(world: &World, names: [&str; N]) -> (AgentId, [StackId; N]) {
-    let [agent] = world.with_agents().await;
+    let [agent] = world.add_agents().await;
     let mut stacks = Vec::new();
     for name in names {
         let stack = world.add_stack(name).await;
@@ -32,8 +32,8 @@ async fn received<const N: usize>(world: &World, names: [&str; N]) -> (AgentId, 
 }
 
 async fn replace(world: &World, agent: AgentId) -> AgentId {
-    let name = world.store.agent(agent).await.unwrap().name;
-    world.store.delete_agent(stamp(), agent).await.unwrap();
+    let name = world.store.get_agent(agent).await.unwrap().name;
+    world.store.delete_agent(write_context(), agent).await.unwrap();
     world.add_agent(&name, &[world.generator]).await.unwrap()
 }
 
@@ -43,76 +43,76 @@ async fn confirm(world: &World, agent: AgentId, removal: RevisionId) {
 }
 
 async fn pending(world: &World, agent: AgentId) -> i64 {
-    world.store.fleet_entry(agent).await.unwrap().pending
+    world.store.get_fleet_entry(agent).await.unwrap().pending
 }
 
-async fn what_was_to_be_removed_is_said_to_the_successor(world: World) {
+async fn an_unconfirmed_removal_passes_to_the_successor(world: World) {
     let (first, [stack]) = received(&world, ["web"]).await;
-    world.store.remove_target(stamp(), first, stack).await.unwrap();
+    world.store.remove_target(write_context(), first, stack).await.unwrap();
     let to_the_first = world.only_removal(first).await;
     let second = replace(&world, first).await;
     let removal = world.only_removal(second).await;
-    assert!(removal != to_the_first, "that one was for the first alone");
+    assert!(removal != to_the_first, "the first removal was for the first agent alone");
     assert!(world.report(second, to_the_first, Success).await.is_err());
-    let fleet = world.store.fleet(Whose::All, ALL).await.unwrap();
+    let fleet = world.store.list_fleet(ListScope::All, ALL).await.unwrap();
     assert_eq!(fleet.iter().map(|entry| (entry.agent.id, entry.pending)).collect::<Vec<_>>(), [(second, 1)]);
     confirm(&world, second, removal).await;
     assert_eq!(pending(&world, second).await, 0);
 }
 
-async fn a_stack_that_was_deleted_meanwhile_or_later_is_removed_by_the_successor(world: World) {
+async fn a_stack_deleted_before_or_after_the_replacement_is_removed_by_the_successor(world: World) {
     let (first, [meanwhile, later]) = received(&world, ["meanwhile", "later"]).await;
-    let name = world.store.agent(first).await.unwrap().name;
-    world.store.delete_agent(stamp(), first).await.unwrap();
-    world.store.delete_stack(stamp(), meanwhile).await.unwrap();
+    let name = world.store.get_agent(first).await.unwrap().name;
+    world.store.delete_agent(write_context(), first).await.unwrap();
+    world.store.delete_stack(write_context(), meanwhile).await.unwrap();
     let second = world.add_agent(&name, &[]).await.unwrap();
     let removal = world.only_removal(second).await;
     confirm(&world, second, removal).await;
-    world.store.delete_stack(stamp(), later).await.unwrap();
+    world.store.delete_stack(write_context(), later).await.unwrap();
     let removal = world.only_removal(second).await;
     confirm(&world, second, removal).await;
 }
 
-async fn a_marker_that_is_submitted_reaches_the_successor(world: World) {
+async fn a_submitted_deletion_marker_reaches_the_successor(world: World) {
     let (first, [stack]) = received(&world, ["web"]).await;
     let second = replace(&world, first).await;
-    let before = world.store.version_of(second).await.unwrap();
+    let before = world.store.get_target_version(second).await.unwrap();
     let marker = world.submit_marker(stack).await;
-    assert!(world.store.version_of(second).await.unwrap() > before, "a poll that waits is told");
+    assert!(world.store.get_target_version(second).await.unwrap() > before, "a waiting poll ends");
     assert_eq!(world.only_removal(second).await, marker.id);
     confirm(&world, second, marker.id).await;
 }
 
-async fn silence_removes_nothing_and_the_operator_decides(world: World) {
+async fn a_left_over_stack_stays_until_its_target_is_removed(world: World) {
     let (first, [stack]) = received(&world, ["web"]).await;
     let second = replace(&world, first).await;
-    assert_eq!(world.poll(second).await, [], "nobody asked for its removal");
-    assert_eq!(pending(&world, second).await, 1, "and it is in view");
+    assert_eq!(world.poll(second).await, [], "its removal was not requested");
+    assert_eq!(pending(&world, second).await, 1, "and it is counted");
     world.submit(stack).await;
-    assert_eq!(world.poll(second).await, [], "nor is it wanted there");
-    world.store.remove_target(stamp(), second, stack).await.unwrap();
+    assert_eq!(world.poll(second).await, [], "nor should the agent have it");
+    world.store.remove_target(write_context(), second, stack).await.unwrap();
     let removal = world.only_removal(second).await;
-    assert!(world.store.remove_target(stamp(), second, stack).await.is_err(), "it was said once");
+    assert!(world.store.remove_target(write_context(), second, stack).await.is_err(), "there is one removal");
     confirm(&world, second, removal).await;
     assert_eq!(pending(&world, second).await, 0);
 }
 
-async fn what_is_targeted_again_goes_on(world: World) {
+async fn a_stack_that_is_targeted_again_continues(world: World) {
     let (first, [kept, removed]) = received(&world, ["kept", "removed"]).await;
-    world.store.remove_target(stamp(), first, removed).await.unwrap();
+    world.store.remove_target(write_context(), first, removed).await.unwrap();
     let second = replace(&world, first).await;
     for stack in [kept, removed] {
         world.target(second, stack).await.unwrap();
     }
-    let told = world.poll(second).await;
-    assert!(told.len() == 2 && told.iter().all(|(_, is_removal)| !is_removal), "{told:?}");
-    world.store.remove_target(stamp(), second, kept).await.unwrap();
+    let polled = world.poll(second).await;
+    assert!(polled.len() == 2 && polled.iter().all(|(_, is_removal)| !is_removal), "{polled:?}");
+    world.store.remove_target(write_context(), second, kept).await.unwrap();
     assert!(world.poll(second).await.iter().any(|(_, is_removal)| *is_removal));
 }
 
-async fn what_was_confirmed_or_never_received_is_not_taken_over(world: World) {
+async fn a_confirmed_or_never_received_stack_is_not_taken_over(world: World) {
     let (first, [confirmed]) = received(&world, ["confirmed"]).await;
-    world.store.remove_target(stamp(), first, confirmed).await.unwrap();
+    world.store.remove_target(write_context(), first, confirmed).await.unwrap();
     let removal = world.only_removal(first).await;
     confirm(&world, first, removal).await;
     let fresh = world.add_stack("fresh").await;
@@ -120,29 +120,29 @@ async fn what_was_confirmed_or_never_received_is_not_taken_over(world: World) {
     world.submit(fresh).await;
     let second = replace(&world, first).await;
     for stack in [confirmed, fresh] {
-        world.store.delete_stack(stamp(), stack).await.unwrap();
+        world.store.delete_stack(write_context(), stack).await.unwrap();
     }
     assert_eq!(world.poll(second).await, []);
     assert_eq!(pending(&world, second).await, 0);
 }
 
-async fn another_name_takes_nothing_over(world: World) {
+async fn an_agent_with_another_name_takes_nothing_over(world: World) {
     let (first, [stack]) = received(&world, ["web"]).await;
-    world.store.delete_agent(stamp(), first).await.unwrap();
-    let stranger = world.add_agent("stranger", &[world.generator]).await.unwrap();
-    world.store.delete_stack(stamp(), stack).await.unwrap();
-    assert_eq!(world.poll(stranger).await, []);
-    assert_eq!(pending(&world, first).await, 1, "still owed by the one that is gone");
+    world.store.delete_agent(write_context(), first).await.unwrap();
+    let unregistered = world.add_agent("other-name", &[world.generator]).await.unwrap();
+    world.store.delete_stack(write_context(), stack).await.unwrap();
+    assert_eq!(world.poll(unregistered).await, []);
+    assert_eq!(pending(&world, first).await, 1, "still unconfirmed by the deleted agent");
 }
 
-async fn the_third_takes_over_from_the_second(world: World) {
+async fn a_second_replacement_takes_over_from_the_first(world: World) {
     let (first, [stack]) = received(&world, ["web"]).await;
     let second = replace(&world, first).await;
     let third = replace(&world, second).await;
-    world.store.delete_stack(stamp(), stack).await.unwrap();
+    world.store.delete_stack(write_context(), stack).await.unwrap();
     let removal = world.only_removal(third).await;
     confirm(&world, third, removal).await;
-    let made = AuditFilter { action: Some("agent.created".to_owned()), limit: 100, ..AuditFilter::default() };
-    let logged = format!("{:?}", world.store.audit_logs(made).await.unwrap());
-    assert!(logged.contains("took_over") && logged.contains(&first.to_string()), "{logged}");
+    let filter = AuditFilter { action: Some("agent.created".to_owned()), limit: 100, ..AuditFilter::default() };
+    let log = format!("{:?}", world.store.list_audit_log(filter).await.unwrap());
+    assert!(log.contains("took_over") && log.contains(&first.to_string()), "{log}");
 }

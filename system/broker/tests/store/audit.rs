@@ -1,28 +1,28 @@
-//! The audit log: written with what it tells of, or not at all.
+//! The audit log: an entry is written in the transaction of its change, or not at all.
 
-use sindri_broker::{AuditFilter, Noun, Stamp, StoreError};
+use sindri_broker::{AuditFilter, RecordKind, StoreError, WriteContext};
 use sindri_model::wire::AuditLog;
 
-use crate::support::{World, at, contracts, stack, stamp};
+use crate::support::{World, at, contracts, stack, write_context};
 
 contracts!(
-    every_change_leaves_an_entry_that_says_who_and_what,
-    what_failed_leaves_no_entry,
-    entries_are_found_by_what_they_say,
+    every_change_writes_an_entry_with_actor_and_resource,
+    a_failed_change_writes_no_entry,
+    entries_are_found_by_each_field_of_the_filter,
 );
 
 async fn entries(world: &World, filter: AuditFilter) -> Vec<AuditLog> {
-    let (logs, total) = world.store.audit_logs(AuditFilter { limit: 100, ..filter }).await.unwrap();
+    let (logs, total) = world.store.list_audit_log(AuditFilter { limit: 100, ..filter }).await.unwrap();
     assert_eq!(logs.len() as i64, total);
     logs
 }
 
-async fn every_change_leaves_an_entry_that_says_who_and_what(world: World) {
-    let [agent] = world.with_agents().await;
+async fn every_change_writes_an_entry_with_actor_and_resource(world: World) {
+    let [agent] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     world.target(agent, stack).await.unwrap();
     world.submit(stack).await;
-    world.store.delete_stack(stamp(), stack).await.unwrap();
+    world.store.delete_stack(write_context(), stack).await.unwrap();
     let actions: Vec<_> =
         entries(&world, AuditFilter::default()).await.into_iter().rev().map(|log| log.action).collect();
     let expected = [
@@ -39,22 +39,22 @@ async fn every_change_leaves_an_entry_that_says_who_and_what(world: World) {
     assert_eq!((newest.actor_type.as_str(), newest.resource_id.clone()), ("admin", Some(stack.to_string())));
 }
 
-async fn what_failed_leaves_no_entry(world: World) {
-    let [_] = world.with_agents().await;
+async fn a_failed_change_writes_no_entry(world: World) {
+    let [_] = world.add_agents().await;
     world.add_stack("web").await;
     let before = entries(&world, AuditFilter::default()).await;
-    let again = world.store.create_stack(stamp(), stack("web", world.generator)).await;
-    assert!(matches!(again, Err(StoreError::Duplicate { noun: Noun::Stack, .. })));
+    let again = world.store.create_stack(write_context(), stack("web", world.generator)).await;
+    assert!(matches!(again, Err(StoreError::AlreadyExists { kind: RecordKind::Stack, .. })));
     assert_eq!(entries(&world, AuditFilter::default()).await, before);
 }
 
-async fn entries_are_found_by_what_they_say(world: World) {
-    let [_] = world.with_agents().await;
-    let late = Stamp { at: at(100), ..stamp() };
-    let made = world.store.create_stack(late, stack("web", world.generator)).await.unwrap();
+async fn entries_are_found_by_each_field_of_the_filter(world: World) {
+    let [_] = world.add_agents().await;
+    let late = WriteContext { at: at(100), ..write_context() };
+    let created = world.store.create_stack(late, stack("web", world.generator)).await.unwrap();
     let by = |change: fn(&mut AuditFilter, String)| {
         let mut filter = AuditFilter::default();
-        change(&mut filter, made.id.to_string());
+        change(&mut filter, created.id.to_string());
         filter
     };
     for filter in [
@@ -66,7 +66,7 @@ async fn entries_are_found_by_what_they_say(world: World) {
     ] {
         let found = entries(&world, filter.clone()).await;
         assert_eq!(found.len(), 1, "{filter:?}");
-        assert_eq!(found[0].resource_id, Some(made.id.to_string()));
+        assert_eq!(found[0].resource_id, Some(created.id.to_string()));
     }
     assert_eq!(entries(&world, by(|filter, _| filter.actor_type = Some("agent".to_owned()))).await, []);
     assert_eq!(entries(&world, by(|filter, _| filter.to = Some(at(50)))).await.len(), 3);

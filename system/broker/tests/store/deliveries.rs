@@ -1,24 +1,26 @@
-//! Messages to subscribers: queued with what they tell of, sent by one at a time.
+//! Webhook messages: queued in the transaction of their event, sent by one sender at a time.
 
 use jiff::Timestamp;
-use sindri_broker::{Claim, Claimed, DeliveryFilter, NextStep, SealedParts, Settlement, WebhookRecord};
+use sindri_broker::{
+    AcquireDeliveries, AcquiredDeliveries, AttemptOutcome, DeliveryAttempt, DeliveryFilter, SealedParts, WebhookRecord,
+};
 use sindri_model::wire::{AgentStatus, EventStatus, UpdateAgentRequest, WebhookFilters, WebhookResponse};
 use sindri_model::{AgentId, DeliveryId, WebhookId};
 
-use crate::support::{ALL, World, at, contracts, entropy, seconds, stamp};
+use crate::support::{ALL, World, at, contracts, entropy, seconds, write_context};
 
 contracts!(
-    what_is_wanted_is_queued_with_what_it_tells_of,
-    filters_and_switches_narrow_what_is_queued,
-    a_message_is_taken_by_one_sender_at_a_time,
-    a_sender_that_vanishes_loses_its_hold,
-    a_message_ends_as_success_or_dead_and_history_says_so,
-    agents_send_what_is_for_their_labels,
-    an_agent_that_falls_silent_is_announced_once_until_it_is_back,
+    a_message_is_queued_in_the_transaction_of_its_event,
+    filters_and_disabled_subscriptions_limit_the_queued_messages,
+    a_message_is_acquired_by_one_sender_at_a_time,
+    a_sender_that_does_not_respond_loses_its_messages,
+    the_history_shows_retries_and_abandoned_messages,
+    agents_acquire_messages_for_their_labels,
+    a_silent_agent_is_marked_offline_once_until_its_next_heartbeat,
 );
 
 pub fn webhook(name: &str, events: &[&str]) -> WebhookRecord {
-    let shown = WebhookResponse {
+    let public = WebhookResponse {
         id: WebhookId::mint(&entropy()),
         name: name.to_owned(),
         has_url: true,
@@ -33,30 +35,30 @@ pub fn webhook(name: &str, events: &[&str]) -> WebhookRecord {
         created_at: at(0),
         updated_at: at(0),
     };
-    WebhookRecord { shown, sealed: SealedParts { url: vec![1], auth_header: None, signing_secret: vec![2] } }
+    WebhookRecord { public, sealed: SealedParts { url: vec![1], auth_header: None, signing_secret: vec![2] } }
 }
 
-pub fn claim(by: &str, at: Timestamp) -> Claim {
-    Claim { by: by.to_owned(), at, until: at + seconds(60), limit: 10 }
+pub fn acquire(by: &str, at: Timestamp) -> AcquireDeliveries {
+    AcquireDeliveries { by: by.to_owned(), at, until: at + seconds(60), limit: 10 }
 }
 
 pub async fn add(world: &World, webhook: WebhookRecord) -> WebhookId {
-    let id = webhook.shown.id;
-    world.store.create_webhook(stamp(), webhook).await.unwrap();
+    let id = webhook.public.id;
+    world.store.create_webhook(write_context(), webhook).await.unwrap();
     id
 }
 
 pub async fn queued(world: &World, webhook: WebhookId) -> Vec<String> {
     let filter = DeliveryFilter { webhook, status: None, offset: 0, page: ALL };
-    world.store.deliveries(filter).await.unwrap().into_iter().rev().map(|delivery| delivery.event_type).collect()
+    world.store.list_deliveries(filter).await.unwrap().into_iter().rev().map(|delivery| delivery.event_type).collect()
 }
 
-fn ids(claimed: &Claimed) -> Vec<DeliveryId> {
-    claimed.deliveries.iter().map(|claimed| claimed.delivery.id).collect()
+fn ids(acquired: &AcquiredDeliveries) -> Vec<DeliveryId> {
+    acquired.deliveries.iter().map(|acquired| acquired.delivery.id).collect()
 }
 
-async fn what_is_wanted_is_queued_with_what_it_tells_of(world: World) {
-    let [agent] = world.with_agents().await;
+async fn a_message_is_queued_in_the_transaction_of_its_event(world: World) {
+    let [agent] = world.add_agents().await;
     let all = add(&world, webhook("all", &["*"])).await;
     let some = add(&world, webhook("some", &["deployment.*"])).await;
     let stack = world.add_stack("web").await;
@@ -65,7 +67,7 @@ async fn what_is_wanted_is_queued_with_what_it_tells_of(world: World) {
     world.poll(agent).await;
     world.report(agent, revision.id, EventStatus::Success).await.unwrap();
     world.report(agent, revision.id, EventStatus::Failure).await.unwrap();
-    world.store.delete_stack(stamp(), stack).await.unwrap();
+    world.store.delete_stack(write_context(), stack).await.unwrap();
     let marker = world.only_removal(agent).await;
     world.report(agent, marker, EventStatus::Success).await.unwrap();
     let deployments = ["deployment.created", "deployment.applied", "deployment.failed", "deployment.deleted"];
@@ -74,20 +76,20 @@ async fn what_is_wanted_is_queued_with_what_it_tells_of(world: World) {
     everything.insert(0, "stack.created");
     everything.insert(4, "stack.deleted");
     assert_eq!(queued(&world, all).await, everything);
-    let failed = world.store.create_stack(stamp(), crate::support::stack("", world.generator)).await;
+    let failed = world.store.create_stack(write_context(), crate::support::stack("", world.generator)).await;
     assert!(failed.is_ok());
     let before = queued(&world, all).await.len();
-    assert!(world.store.create_stack(stamp(), crate::support::stack("", world.generator)).await.is_err());
-    assert_eq!(queued(&world, all).await.len(), before, "nothing is announced that was not committed");
+    assert!(world.store.create_stack(write_context(), crate::support::stack("", world.generator)).await.is_err());
+    assert_eq!(queued(&world, all).await.len(), before, "only committed changes are published");
 }
 
-async fn filters_and_switches_narrow_what_is_queued(world: World) {
-    let [one, two] = world.with_agents().await;
+async fn filters_and_disabled_subscriptions_limit_the_queued_messages(world: World) {
+    let [one, two] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     let mut of_one = webhook("one", &["deployment.applied"]);
-    of_one.shown.filters = Some(WebhookFilters { agent_id: Some(one), stack_id: Some(stack) });
+    of_one.public.filters = Some(WebhookFilters { agent_id: Some(one), stack_id: Some(stack) });
     let mut off = webhook("off", &["*"]);
-    off.shown.enabled = false;
+    off.public.enabled = false;
     let (of_one, off) = (add(&world, of_one).await, add(&world, off).await);
     let revision = world.submit(stack).await;
     for agent in [one, two] {
@@ -99,112 +101,112 @@ async fn filters_and_switches_narrow_what_is_queued(world: World) {
     assert_eq!(queued(&world, off).await.len(), 0);
 }
 
-async fn a_message_is_taken_by_one_sender_at_a_time(world: World) {
-    let [_] = world.with_agents().await;
+async fn a_message_is_acquired_by_one_sender_at_a_time(world: World) {
+    let [_] = world.add_agents().await;
     add(&world, webhook("all", &["stack.created"])).await;
     for name in ["a", "b", "c"] {
         world.add_stack(name).await;
     }
-    let first = world.store.claim_deliveries(Claim { limit: 2, ..claim("one", at(1)) }).await.unwrap();
-    let second = world.store.claim_deliveries(claim("two", at(1))).await.unwrap();
+    let first = world.store.acquire_deliveries(AcquireDeliveries { limit: 2, ..acquire("one", at(1)) }).await.unwrap();
+    let second = world.store.acquire_deliveries(acquire("two", at(1))).await.unwrap();
     assert_eq!((first.deliveries.len(), second.deliveries.len()), (2, 1));
     assert!(ids(&second).iter().all(|id| !ids(&first).contains(id)));
-    assert_eq!(second.next_at, Some(at(61)), "when the first hold ends");
+    assert_eq!(second.next_at, Some(at(61)), "the time at which the first sender loses its messages");
     assert_eq!(first.deliveries[0].webhook.sealed.url, [1]);
-    assert_eq!(ids(&world.store.claim_deliveries(claim("three", at(2))).await.unwrap()), []);
+    assert_eq!(ids(&world.store.acquire_deliveries(acquire("three", at(2))).await.unwrap()), []);
 }
 
-async fn a_sender_that_vanishes_loses_its_hold(world: World) {
-    let [_] = world.with_agents().await;
+async fn a_sender_that_does_not_respond_loses_its_messages(world: World) {
+    let [_] = world.add_agents().await;
     add(&world, webhook("all", &["stack.created"])).await;
     world.add_stack("a").await;
-    let first = world.store.claim_deliveries(claim("one", at(1))).await.unwrap();
-    let second = world.store.claim_deliveries(claim("two", at(62))).await.unwrap();
+    let first = world.store.acquire_deliveries(acquire("one", at(1))).await.unwrap();
+    let second = world.store.acquire_deliveries(acquire("two", at(62))).await.unwrap();
     assert_eq!(ids(&first), ids(&second));
-    let late = settlement(&first, "one", NextStep::Done);
-    assert!(!world.store.settle_delivery(late).await.unwrap(), "it is no longer its to settle");
-    assert!(world.store.settle_delivery(settlement(&second, "two", NextStep::Done)).await.unwrap());
+    let late = attempt(&first, "one", AttemptOutcome::Delivered);
+    assert!(!world.store.record_delivery_attempt(late).await.unwrap(), "the sender has lost the message");
+    assert!(world.store.record_delivery_attempt(attempt(&second, "two", AttemptOutcome::Delivered)).await.unwrap());
 }
 
-fn settlement(claimed: &Claimed, by: &str, next: NextStep) -> Settlement {
-    let delivery = claimed.deliveries[0].delivery.id;
-    let error = (next != NextStep::Done).then(|| "refused".to_owned());
-    Settlement { delivery, by: by.to_owned(), at: at(70), next, error }
+fn attempt(acquired: &AcquiredDeliveries, by: &str, outcome: AttemptOutcome) -> DeliveryAttempt {
+    let delivery = acquired.deliveries[0].delivery.id;
+    let error = (outcome != AttemptOutcome::Delivered).then(|| "refused".to_owned());
+    DeliveryAttempt { delivery, by: by.to_owned(), at: at(70), outcome, error }
 }
 
-async fn a_message_ends_as_success_or_dead_and_history_says_so(world: World) {
-    let [_] = world.with_agents().await;
+async fn the_history_shows_retries_and_abandoned_messages(world: World) {
+    let [_] = world.add_agents().await;
     let hook = add(&world, webhook("all", &["stack.created"])).await;
     world.add_stack("a").await;
-    let claimed = world.store.claim_deliveries(claim("one", at(1))).await.unwrap();
-    let again = settlement(&claimed, "one", NextStep::RetryAt(at(100)));
-    world.store.settle_delivery(again).await.unwrap();
-    let history = || world.store.deliveries(DeliveryFilter { webhook: hook, status: None, offset: 0, page: ALL });
+    let acquired = world.store.acquire_deliveries(acquire("one", at(1))).await.unwrap();
+    let again = attempt(&acquired, "one", AttemptOutcome::RetryAt(at(100)));
+    world.store.record_delivery_attempt(again).await.unwrap();
+    let history = || world.store.list_deliveries(DeliveryFilter { webhook: hook, status: None, offset: 0, page: ALL });
     let waiting = history().await.unwrap().remove(0);
     assert_eq!((waiting.status.as_str(), waiting.attempts, waiting.next_retry_at), ("failed", 1, Some(at(100))));
     assert_eq!(waiting.last_error.as_deref(), Some("refused"));
-    assert_eq!(ids(&world.store.claim_deliveries(claim("one", at(99))).await.unwrap()), []);
-    let claimed = world.store.claim_deliveries(claim("one", at(100))).await.unwrap();
-    world.store.settle_delivery(settlement(&claimed, "one", NextStep::Dead)).await.unwrap();
+    assert_eq!(ids(&world.store.acquire_deliveries(acquire("one", at(99))).await.unwrap()), []);
+    let acquired = world.store.acquire_deliveries(acquire("one", at(100))).await.unwrap();
+    world.store.record_delivery_attempt(attempt(&acquired, "one", AttemptOutcome::Abandoned)).await.unwrap();
     let dead = history().await.unwrap().remove(0);
     assert_eq!((dead.status.as_str(), dead.attempts, dead.completed_at), ("dead", 2, Some(at(70))));
-    let rest = world.store.claim_deliveries(claim("one", at(9_999))).await.unwrap();
+    let rest = world.store.acquire_deliveries(acquire("one", at(9_999))).await.unwrap();
     assert_eq!((ids(&rest), rest.next_at), (vec![], None));
-    world.store.test_webhook(stamp(), hook).await.unwrap();
-    assert_eq!(world.store.claim_deliveries(claim("one", at(1))).await.unwrap().deliveries.len(), 1);
-    world.store.delete_webhook(stamp(), hook).await.unwrap();
+    world.store.queue_test_delivery(write_context(), hook).await.unwrap();
+    assert_eq!(world.store.acquire_deliveries(acquire("one", at(1))).await.unwrap().deliveries.len(), 1);
+    world.store.delete_webhook(write_context(), hook).await.unwrap();
     assert!(history().await.is_err());
 }
 
-async fn agents_send_what_is_for_their_labels(world: World) {
-    let [north, south] = world.with_agents().await;
+async fn agents_acquire_messages_for_their_labels(world: World) {
+    let [north, south] = world.add_agents().await;
     world.label_agent(north, "north").await;
     let mut for_north = webhook("north", &["stack.created"]);
-    for_north.shown.target_labels = Some(vec!["north".to_owned()]);
+    for_north.public.target_labels = Some(vec!["north".to_owned()]);
     add(&world, for_north).await;
     world.add_stack("a").await;
-    assert_eq!(ids(&world.store.claim_deliveries(claim("broker", at(1))).await.unwrap()), []);
-    let claimed = |agent: AgentId| world.store.claim_deliveries_of_agent(agent, claim(&agent.to_string(), at(1)));
-    assert_eq!(ids(&claimed(south).await.unwrap()), []);
-    let taken = claimed(north).await.unwrap();
+    assert_eq!(ids(&world.store.acquire_deliveries(acquire("broker", at(1))).await.unwrap()), []);
+    let acquired = |agent: AgentId| world.store.acquire_deliveries_for_agent(agent, acquire(&agent.to_string(), at(1)));
+    assert_eq!(ids(&acquired(south).await.unwrap()), []);
+    let taken = acquired(north).await.unwrap();
     assert_eq!(taken.deliveries.len(), 1);
     let id = ids(&taken)[0];
-    assert!(world.store.claimed_delivery(south, id).await.is_err());
-    assert_eq!(world.store.claimed_delivery(north, id).await.unwrap().id, id);
+    assert!(world.store.get_acquired_delivery(south, id).await.is_err());
+    assert_eq!(world.store.get_acquired_delivery(north, id).await.unwrap().id, id);
 }
 
-async fn an_agent_that_falls_silent_is_announced_once_until_it_is_back(world: World) {
-    let [silent, well, resting, never] = world.with_agents().await;
+async fn a_silent_agent_is_marked_offline_once_until_its_next_heartbeat(world: World) {
+    let [silent, healthy, inactive, never] = world.add_agents().await;
     for (agent, status) in [
         (silent, AgentStatus::Active),
-        (well, AgentStatus::Active),
-        (resting, AgentStatus::Inactive),
+        (healthy, AgentStatus::Active),
+        (inactive, AgentStatus::Inactive),
         (never, AgentStatus::Active),
     ] {
         let changes = UpdateAgentRequest { status: Some(status), ..Default::default() };
-        world.store.update_agent(stamp(), agent, changes).await.unwrap();
+        world.store.update_agent(write_context(), agent, changes).await.unwrap();
     }
     let hook = add(&world, webhook("all", &["agent.offline"])).await;
-    for (agent, second) in [(silent, 10), (well, 50), (resting, 10)] {
-        world.beat(agent, second).await;
+    for (agent, second) in [(silent, 10), (healthy, 50), (inactive, 10)] {
+        world.send_heartbeat(agent, second).await;
     }
-    let look = async |second| world.store.note_offline(stamp(), at(second), 10).await.unwrap();
-    assert_eq!(look(10).await, 0, "not longer than that");
-    assert_eq!(look(20).await, 1);
-    let claimed = world.store.claim_deliveries(claim("one", at(1))).await.unwrap();
-    let data = &claimed.deliveries[0].delivery.payload["data"];
+    let mark = async |second| world.store.mark_agents_offline(write_context(), at(second), 10).await.unwrap();
+    assert_eq!(mark(10).await, 0, "its last heartbeat is exactly that old");
+    assert_eq!(mark(20).await, 1);
+    let acquired = world.store.acquire_deliveries(acquire("one", at(1))).await.unwrap();
+    let data = &acquired.deliveries[0].delivery.payload["data"];
     assert_eq!((&data["agent_id"], &data["name"]), (&serde_json::json!(silent), &serde_json::json!("agent-0")));
-    assert_eq!(look(20).await, 0, "it was told");
-    world.beat(silent, 5).await;
-    assert_eq!(look(20).await, 0, "an older heartbeat brings nobody back");
-    world.beat(silent, 30).await;
-    assert_eq!(look(20).await, 0);
-    assert_eq!(look(40).await, 1);
-    world.beat(silent, 41).await;
-    assert_eq!(world.store.note_offline(stamp(), at(100), 1).await.unwrap(), 1, "as many as may be");
-    assert_eq!(look(100).await, 1);
+    assert_eq!(mark(20).await, 0, "it is marked already");
+    world.send_heartbeat(silent, 5).await;
+    assert_eq!(mark(20).await, 0, "an older heartbeat does not reset the mark");
+    world.send_heartbeat(silent, 30).await;
+    assert_eq!(mark(20).await, 0);
+    assert_eq!(mark(40).await, 1);
+    world.send_heartbeat(silent, 41).await;
+    assert_eq!(world.store.mark_agents_offline(write_context(), at(100), 1).await.unwrap(), 1, "at most the limit");
+    assert_eq!(mark(100).await, 1);
     assert_eq!(queued(&world, hook).await, ["agent.offline"; 4]);
-    world.beat(silent, 200).await;
-    world.store.delete_agent(stamp(), silent).await.unwrap();
-    assert_eq!(look(300).await, 0);
+    world.send_heartbeat(silent, 200).await;
+    world.store.delete_agent(write_context(), silent).await.unwrap();
+    assert_eq!(mark(300).await, 0);
 }

@@ -1,62 +1,62 @@
-//! How agents are doing: heartbeats, health, what is pending, what the departed owe.
+//! The fleet overview: heartbeats, health, pending revisions, and removals of deleted agents.
 
-use sindri_broker::{Page, Whose};
+use sindri_broker::{ListScope, Page};
 use sindri_model::wire::EventStatus::Success;
 use sindri_model::wire::{
     AgentStatus, DeploymentObjectHealthUpdate, HealthStatus, HealthStatusUpdate, UpdateAgentRequest,
 };
 use sindri_model::{AgentId, RevisionId};
 
-use crate::support::{ALL, World, at, contracts, stamp};
+use crate::support::{ALL, World, at, contracts, write_context};
 
 contracts!(
-    a_deleted_agent_stays_in_view_while_it_owes_something,
-    pending_is_what_is_wanted_and_not_confirmed,
-    the_newest_heartbeat_counts,
-    health_is_the_last_word_of_each_agent,
+    a_deleted_agent_is_listed_while_a_removal_is_unconfirmed,
+    pending_counts_unconfirmed_revisions_and_removals,
+    an_older_heartbeat_does_not_replace_a_newer_one,
+    health_is_the_last_report_of_each_agent,
     agents_are_listed_by_name_and_by_page,
-    another_status_is_told_to_whoever_polls,
+    a_change_of_the_status_changes_the_target_version,
 );
 
-async fn another_status_is_told_to_whoever_polls(world: World) {
-    let [agent, other] = world.with_agents().await;
-    let change = async |changes| world.store.update_agent(stamp(), agent, changes).await.unwrap();
-    let before = world.store.hand_out(agent).await.unwrap();
+async fn a_change_of_the_status_changes_the_target_version(world: World) {
+    let [agent, other] = world.add_agents().await;
+    let change = async |changes| world.store.update_agent(write_context(), agent, changes).await.unwrap();
+    let before = world.store.deliver_target_state(agent).await.unwrap();
     assert_eq!(before.status, AgentStatus::Inactive);
     change(UpdateAgentRequest { name: Some("new".to_owned()), ..Default::default() }).await;
     change(UpdateAgentRequest { status: Some(AgentStatus::Inactive), ..Default::default() }).await;
-    assert_eq!(world.store.version_of(agent).await.unwrap(), before.version, "it is the same");
+    assert_eq!(world.store.get_target_version(agent).await.unwrap(), before.version, "the status is the same");
     change(UpdateAgentRequest { status: Some(AgentStatus::Active), ..Default::default() }).await;
-    let after = world.store.hand_out(agent).await.unwrap();
-    assert_eq!((after.status, after.nudged), (AgentStatus::Active, before.nudged));
+    let after = world.store.deliver_target_state(agent).await.unwrap();
+    assert_eq!((after.status, after.recheck_version), (AgentStatus::Active, before.recheck_version));
     assert!(after.version > before.version);
-    assert_eq!(world.store.version_of(other).await.unwrap(), Default::default());
+    assert_eq!(world.store.get_target_version(other).await.unwrap(), Default::default());
 }
 
-async fn a_deleted_agent_stays_in_view_while_it_owes_something(world: World) {
-    let [debtor, clean] = world.with_agents().await;
+async fn a_deleted_agent_is_listed_while_a_removal_is_unconfirmed(world: World) {
+    let [owing, clean] = world.add_agents().await;
     let (kept, removed) = (world.add_stack("kept").await, world.add_stack("removed").await);
     for stack in [kept, removed] {
-        world.target(debtor, stack).await.unwrap();
+        world.target(owing, stack).await.unwrap();
         world.submit(stack).await;
     }
-    world.poll(debtor).await;
-    world.store.remove_target(stamp(), debtor, removed).await.unwrap();
-    let removal = world.poll(debtor).await.into_iter().find(|(_, is_removal)| *is_removal).unwrap().0;
-    world.report(debtor, removal, Success).await.unwrap();
-    world.store.delete_agent(stamp(), debtor).await.unwrap();
-    world.store.delete_agent(stamp(), clean).await.unwrap();
-    let fleet = world.store.fleet(Whose::All, ALL).await.unwrap();
+    world.poll(owing).await;
+    world.store.remove_target(write_context(), owing, removed).await.unwrap();
+    let removal = world.poll(owing).await.into_iter().find(|(_, is_removal)| *is_removal).unwrap().0;
+    world.report(owing, removal, Success).await.unwrap();
+    world.store.delete_agent(write_context(), owing).await.unwrap();
+    world.store.delete_agent(write_context(), clean).await.unwrap();
+    let fleet = world.store.list_fleet(ListScope::All, ALL).await.unwrap();
     assert_eq!(fleet.len(), 1, "{fleet:?}");
-    assert_eq!((fleet[0].agent.id, fleet[0].pending), (debtor, 1));
+    assert_eq!((fleet[0].agent.id, fleet[0].pending), (owing, 1));
     assert!(fleet[0].agent.deleted_at.is_some());
-    assert_eq!(world.store.fleet_entry(debtor).await.unwrap().pending, 1);
-    assert!(world.store.agent(debtor).await.is_err());
-    assert!(world.store.hand_out(debtor).await.is_err());
+    assert_eq!(world.store.get_fleet_entry(owing).await.unwrap().pending, 1);
+    assert!(world.store.get_agent(owing).await.is_err());
+    assert!(world.store.deliver_target_state(owing).await.is_err());
 }
 
-async fn pending_is_what_is_wanted_and_not_confirmed(world: World) {
-    let [agent] = world.with_agents().await;
+async fn pending_counts_unconfirmed_revisions_and_removals(world: World) {
+    let [agent] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     world.target(agent, stack).await.unwrap();
     assert_eq!(pending(&world, agent).await, 0, "there is no revision yet");
@@ -65,27 +65,27 @@ async fn pending_is_what_is_wanted_and_not_confirmed(world: World) {
     world.poll(agent).await;
     world.report(agent, revision.id, Success).await.unwrap();
     assert_eq!(pending(&world, agent).await, 0);
-    world.store.remove_target(stamp(), agent, stack).await.unwrap();
+    world.store.remove_target(write_context(), agent, stack).await.unwrap();
     assert_eq!(pending(&world, agent).await, 1);
     let removal = world.only_removal(agent).await;
     world.report(agent, removal, Success).await.unwrap();
     assert_eq!(pending(&world, agent).await, 0);
-    assert_eq!(world.store.fleet_entry(agent).await.unwrap().last_event_at, Some(at(1)));
+    assert_eq!(world.store.get_fleet_entry(agent).await.unwrap().last_event_at, Some(at(1)));
 }
 
 async fn pending(world: &World, agent: AgentId) -> i64 {
-    world.store.fleet_entry(agent).await.unwrap().pending
+    world.store.get_fleet_entry(agent).await.unwrap().pending
 }
 
-async fn the_newest_heartbeat_counts(world: World) {
-    let [agent] = world.with_agents().await;
-    world.beat(agent, 20).await;
-    world.beat(agent, 10).await;
-    assert_eq!(world.store.agent(agent).await.unwrap().last_heartbeat, Some(at(20)));
+async fn an_older_heartbeat_does_not_replace_a_newer_one(world: World) {
+    let [agent] = world.add_agents().await;
+    world.send_heartbeat(agent, 20).await;
+    world.send_heartbeat(agent, 10).await;
+    assert_eq!(world.store.get_agent(agent).await.unwrap().last_heartbeat, Some(at(20)));
 }
 
-async fn health_is_the_last_word_of_each_agent(world: World) {
-    let [one, two] = world.with_agents().await;
+async fn health_is_the_last_report_of_each_agent(world: World) {
+    let [one, two] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     let revision = world.submit(stack).await;
     for agent in [one, two] {
@@ -93,32 +93,33 @@ async fn health_is_the_last_word_of_each_agent(world: World) {
         world.poll(agent).await;
     }
     for (agent, status) in [(one, HealthStatus::Failing), (one, HealthStatus::Degraded), (two, HealthStatus::Healthy)] {
-        world.store.record_health(stamp(), agent, update(revision.id, status)).await.unwrap();
+        world.store.record_health(write_context(), agent, update(revision.id, status)).await.unwrap();
     }
-    let said = world.store.health_of_revision(revision.id).await.unwrap();
-    assert_eq!(said.len(), 2);
-    assert_eq!(HealthStatus::worst(said.iter().map(|health| health.status)), HealthStatus::Degraded);
-    assert_eq!(world.store.health_of_stack(stack).await.unwrap(), said);
-    let fleet = world.store.fleet(Whose::All, ALL).await.unwrap();
+    let reported = world.store.list_health_of_revision(revision.id).await.unwrap();
+    assert_eq!(reported.len(), 2);
+    assert_eq!(HealthStatus::worst(reported.iter().map(|health| health.status)), HealthStatus::Degraded);
+    assert_eq!(world.store.list_health_of_stack(stack).await.unwrap(), reported);
+    let fleet = world.store.list_fleet(ListScope::All, ALL).await.unwrap();
     assert_eq!(fleet.iter().map(|entry| (entry.degraded, entry.failing)).collect::<Vec<_>>(), [(1, 0), (0, 0)]);
-    let stranger = world.add_agent("stranger", &[]).await.unwrap();
-    let refused = world.store.record_health(stamp(), stranger, update(revision.id, HealthStatus::Healthy)).await;
-    assert!(refused.is_err());
+    let unregistered = world.add_agent("unregistered", &[]).await.unwrap();
+    let rejected =
+        world.store.record_health(write_context(), unregistered, update(revision.id, HealthStatus::Healthy)).await;
+    assert!(rejected.is_err());
 }
 
 fn update(id: RevisionId, status: HealthStatus) -> HealthStatusUpdate {
-    let said = DeploymentObjectHealthUpdate { id, status, summary: None, checked_at: at(5) };
-    HealthStatusUpdate { deployment_objects: vec![said] }
+    let reported = DeploymentObjectHealthUpdate { id, status, summary: None, checked_at: at(5) };
+    HealthStatusUpdate { deployment_objects: vec![reported] }
 }
 
 async fn agents_are_listed_by_name_and_by_page(world: World) {
-    let [zero, one, two] = world.with_agents().await;
+    let [zero, one, two] = world.add_agents().await;
     let changes =
         UpdateAgentRequest { name: Some("first".to_owned()), status: Some(AgentStatus::Active), ..Default::default() };
-    world.store.update_agent(stamp(), two, changes.clone()).await.unwrap();
+    world.store.update_agent(write_context(), two, changes.clone()).await.unwrap();
     let ids = |agents: Vec<sindri_model::wire::Agent>| agents.into_iter().map(|agent| agent.id).collect::<Vec<_>>();
-    assert_eq!(ids(world.store.agents(ALL).await.unwrap()), [zero, one, two], "agent-0, agent-1, first");
+    assert_eq!(ids(world.store.list_agents(ALL).await.unwrap()), [zero, one, two], "agent-0, agent-1, first");
     let page = Page { after: Some(zero.to_string()), limit: 1 };
-    assert_eq!(ids(world.store.agents(page).await.unwrap()), [one]);
-    assert!(world.store.update_agent(stamp(), one, changes).await.is_err(), "the name is taken");
+    assert_eq!(ids(world.store.list_agents(page).await.unwrap()), [one]);
+    assert!(world.store.update_agent(write_context(), one, changes).await.is_err(), "the name is in use");
 }

@@ -1,17 +1,17 @@
-//! Random lives of stacks, labels, targets, registrations and polls against a model of a few lines.
+//! Random sequences of changes and polls, compared with a small model of the target state.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sindri_model::wire::EventStatus;
 use sindri_model::{AgentId, RevisionId, StackId};
 
-use crate::support::{World, stamp, told};
+use crate::support::{World, revision_ids, write_context};
 
 const AGENTS: usize = 2;
 const STACKS: usize = 3;
 const LABELS: [&str; 2] = ["a", "b"];
-/// PostgreSQL is slower by an order of magnitude.
 const CASES_SQLITE: u32 = 200;
+/// Fewer, because PostgreSQL is slower by an order of magnitude.
 const CASES_POSTGRES: u32 = 12;
 
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ enum Step {
     Marker(usize),
     Delete(usize),
     Poll(usize),
-    /// Reports success of the n-th thing that the agent was told last.
+    /// Reports success of the n-th revision or removal of the last poll.
     Confirm(usize, usize),
 }
 
@@ -44,12 +44,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..60)
 }
 
-/// What an agent owes of a stack.
+/// Removal of a stack on an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Removal {
     #[default]
     None,
-    /// With its id, once the agent was told.
+    /// With its id, after the agent has received it.
     Outstanding(Option<RevisionId>),
     Confirmed,
 }
@@ -60,12 +60,12 @@ struct Model {
     stack_labels: [[bool; LABELS.len()]; STACKS],
     is_registered: [bool; AGENTS],
     targets: [[bool; STACKS]; AGENTS],
-    /// The newest revision of each stack, and whether it is a marker.
+    /// The newest revision of each stack, with true for a deletion marker.
     newest: [Option<(RevisionId, bool)>; STACKS],
     is_deleted: [bool; STACKS],
     received: [[bool; STACKS]; AGENTS],
     removal: [[Removal; STACKS]; AGENTS],
-    told: [Vec<(RevisionId, usize, bool)>; AGENTS],
+    polled: [Vec<(RevisionId, usize, bool)>; AGENTS],
 }
 
 impl Model {
@@ -83,7 +83,7 @@ impl Model {
         (0..AGENTS).flat_map(|agent| (0..STACKS).map(move |stack| (agent, stack)))
     }
 
-    /// Changes what is wanted: what was received and no longer is must be removed.
+    /// Changes assignments: a received stack that is no longer wanted must be removed.
     fn change(&mut self, change: impl FnOnce(&mut Self)) {
         let before: Vec<_> = Self::pairs().filter(|(agent, stack)| self.is_wanted(*agent, *stack)).collect();
         change(self);
@@ -101,8 +101,8 @@ impl Model {
         }
     }
 
-    /// A marker, or the end of the stack: to be confirmed anew.
-    fn mark(&mut self, stack: usize, also_unwanted: bool) {
+    /// Requires a new confirmation after a deletion marker or the deletion of the stack.
+    fn require_removal(&mut self, stack: usize, also_unwanted: bool) {
         for agent in 0..AGENTS {
             if self.received[agent][stack] && (also_unwanted || self.is_wanted(agent, stack)) {
                 self.removal[agent][stack] = Removal::Outstanding(None);
@@ -118,17 +118,17 @@ impl Model {
     }
 }
 
-/// The store and the model, side by side.
-struct Both {
+/// A store and the model, which receive the same steps.
+struct Comparison {
     world: World,
     agents: [AgentId; AGENTS],
     stacks: Vec<StackId>,
     model: Model,
 }
 
-impl Both {
+impl Comparison {
     async fn new(world: World) -> Self {
-        let agents = world.with_agents().await;
+        let agents = world.add_agents().await;
         let mut stacks = Vec::new();
         for index in 0..STACKS {
             stacks.push(world.add_stack(&format!("stack-{index}")).await);
@@ -137,14 +137,14 @@ impl Both {
         Self { world, agents, stacks, model }
     }
 
-    async fn take(&mut self, step: Step) {
+    async fn run(&mut self, step: Step) {
         let (store, model) = (&self.world.store, &mut self.model);
         match step {
             Step::Target(a, s, on) if !model.is_deleted[s] => {
                 let done = if on {
                     self.world.target(self.agents[a], self.stacks[s]).await.is_ok()
                 } else {
-                    store.remove_target(stamp(), self.agents[a], self.stacks[s]).await.is_ok()
+                    store.remove_target(write_context(), self.agents[a], self.stacks[s]).await.is_ok()
                 };
                 let is_possible = model.targets[a][s] != on && (!on || model.is_registered[a]);
                 assert_eq!(done, is_possible, "{step:?}");
@@ -156,7 +156,7 @@ impl Both {
                 if on {
                     self.world.label_agent(self.agents[a], LABELS[l]).await;
                 } else {
-                    store.remove_agent_label(stamp(), self.agents[a], LABELS[l].to_owned()).await.unwrap();
+                    store.remove_agent_label(write_context(), self.agents[a], LABELS[l].to_owned()).await.unwrap();
                 }
                 model.change(|model| model.agent_labels[a][l] = on);
             }
@@ -164,15 +164,15 @@ impl Both {
                 if on {
                     self.world.label_stack(self.stacks[s], LABELS[l]).await;
                 } else {
-                    store.remove_stack_label(stamp(), self.stacks[s], LABELS[l].to_owned()).await.unwrap();
+                    store.remove_stack_label(write_context(), self.stacks[s], LABELS[l].to_owned()).await.unwrap();
                 }
                 model.change(|model| model.stack_labels[s][l] = on);
             }
             Step::Register(a, on) if model.is_registered[a] != on => {
                 if on {
-                    store.register(stamp(), self.world.generator, self.agents[a]).await.unwrap();
+                    store.register_agent(write_context(), self.world.generator, self.agents[a]).await.unwrap();
                 } else {
-                    store.unregister(stamp(), self.world.generator, self.agents[a]).await.unwrap();
+                    store.unregister_agent(write_context(), self.world.generator, self.agents[a]).await.unwrap();
                 }
                 model.change(|model| model.is_registered[a] = on);
             }
@@ -183,18 +183,18 @@ impl Both {
             Step::Marker(s) if !model.is_deleted[s] => {
                 let id = self.world.submit_marker(self.stacks[s]).await.id;
                 model.change(|model| model.newest[s] = Some((id, true)));
-                model.mark(s, false);
+                model.require_removal(s, false);
             }
             Step::Delete(s) if !model.is_deleted[s] => {
-                store.delete_stack(stamp(), self.stacks[s]).await.unwrap();
+                store.delete_stack(write_context(), self.stacks[s]).await.unwrap();
                 model.is_deleted[s] = true;
-                model.mark(s, true);
+                model.require_removal(s, true);
             }
             Step::Poll(a) => self.poll(a).await,
             Step::Confirm(a, n) => {
-                if let Some(said) = model.told[a].get(n).copied() {
-                    self.world.report(self.agents[a], said.0, EventStatus::Success).await.unwrap();
-                    model.confirm(a, said);
+                if let Some(reported) = model.polled[a].get(n).copied() {
+                    self.world.report(self.agents[a], reported.0, EventStatus::Success).await.unwrap();
+                    model.confirm(a, reported);
                 }
             }
             Step::Target(..)
@@ -209,46 +209,50 @@ impl Both {
     }
 
     async fn poll(&mut self, agent: usize) {
-        let version = self.world.store.version_of(self.agents[agent]).await.unwrap();
-        let desired = self.world.store.hand_out(self.agents[agent]).await.unwrap();
-        assert_eq!(desired.version, version, "a poll changes nothing");
+        let version = self.world.store.get_target_version(self.agents[agent]).await.unwrap();
+        let state = self.world.store.deliver_target_state(self.agents[agent]).await.unwrap();
+        assert_eq!(state.version, version, "a poll changes nothing");
         let model = &mut self.model;
-        model.told[agent].clear();
+        model.polled[agent].clear();
         for stack in 0..STACKS {
             model.received[agent][stack] |= model.is_present(agent, stack);
         }
-        for desired in &desired.objects {
-            let stack = self.stacks.iter().position(|stack| *stack == desired.object.stack_id).unwrap();
-            let is_removal = desired.object.is_deletion_marker;
-            model.told[agent].push((desired.object.id, stack, is_removal));
+        for target in &state.revisions {
+            let stack = self.stacks.iter().position(|stack| *stack == target.revision.stack_id).unwrap();
+            let is_removal = target.revision.is_deletion_marker;
+            model.polled[agent].push((target.revision.id, stack, is_removal));
             if let (Removal::Outstanding(known @ None), true) = (&mut model.removal[agent][stack], is_removal) {
-                *known = Some(desired.object.id);
+                *known = Some(target.revision.id);
             }
         }
     }
 
-    /// What the store would say to each agent is what the model says.
+    /// Checks that the target state of each agent is that of the model.
     async fn compare(&self) {
         for agent in 0..AGENTS {
-            let desired = self.world.store.desired_set(self.agents[agent]).await.unwrap();
-            assert!(desired.objects.is_sorted_by_key(|desired| desired.object.sequence_id));
-            let mut said: Vec<_> = desired.objects.iter().map(|desired| &desired.object).collect();
+            let state = self.world.store.get_target_state(self.agents[agent]).await.unwrap();
+            assert!(state.revisions.is_sorted_by_key(|target| target.revision.sequence_id));
+            let mut reported: Vec<_> = state.revisions.iter().map(|target| &target.revision).collect();
             for stack in 0..STACKS {
-                let here = said.iter().position(|object| object.stack_id == self.stacks[stack]);
-                let here = here.map(|index| said.remove(index)).map(|object| (object.id, object.is_deletion_marker));
+                let here = reported.iter().position(|revision| revision.stack_id == self.stacks[stack]);
+                let here =
+                    here.map(|index| reported.remove(index)).map(|revision| (revision.id, revision.is_deletion_marker));
                 let expected = match (self.model.is_present(agent, stack), self.model.removal[agent][stack]) {
                     (true, _) => self.model.newest[stack],
                     (false, Removal::Outstanding(Some(id))) => Some((id, true)),
                     (false, Removal::Outstanding(None)) => {
-                        assert!(here.is_some_and(|(_, is_removal)| is_removal), "agent {agent} owes stack {stack}");
+                        assert!(
+                            here.is_some_and(|(_, is_removal)| is_removal),
+                            "agent {agent} has no removal of stack {stack}"
+                        );
                         here
                     }
                     (false, Removal::None | Removal::Confirmed) => None,
                 };
                 assert_eq!(here, expected, "agent {agent}, stack {stack}");
             }
-            assert!(said.is_empty());
-            assert_eq!(told(&desired).len(), desired.objects.len());
+            assert!(reported.is_empty());
+            assert_eq!(revision_ids(&state).len(), state.revisions.len());
         }
     }
 }
@@ -258,9 +262,9 @@ fn check(cases: u32, runtime: &tokio::runtime::Runtime, world: impl Fn() -> Opti
     let outcome = runner.run(&steps(), |steps| {
         let Some(world) = world() else { return Ok(()) };
         runtime.block_on(async {
-            let mut both = Both::new(world).await;
+            let mut comparison = Comparison::new(world).await;
             for step in steps {
-                both.take(step).await;
+                comparison.run(step).await;
             }
         });
         Ok(())
@@ -273,12 +277,12 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 #[test]
-fn sqlite_tells_every_agent_what_the_model_says() {
+fn target_states_in_sqlite_match_the_model() {
     check(CASES_SQLITE, &runtime(), || Some(World::sqlite()));
 }
 
 #[test]
-fn postgres_tells_every_agent_what_the_model_says() {
+fn target_states_in_postgres_match_the_model() {
     let runtime = runtime();
     check(CASES_POSTGRES, &runtime, || runtime.block_on(World::postgres()));
 }

@@ -1,23 +1,23 @@
-//! Numbers, epochs and requests that are sent again.
+//! Sequences, epochs, changes since a position, and idempotency keys.
 
-use sindri_broker::{Change, Noun, Page, StoreError};
+use sindri_broker::{Page, RecordKind, StoreChange, StoreError};
 use sindri_model::wire::EventStatus;
 use sindri_model::{Epoch, GeneratorId};
 
-use crate::support::{ALL, World, contracts, entropy, event, revision, stack, stamp, stamp_with_key};
+use crate::support::{ALL, World, contracts, entropy, event, revision, stack, write_context, write_context_with_key};
 
 contracts!(
     sequences_increase_and_lists_are_in_their_order,
     a_new_epoch_is_above_everything_before_it,
-    a_request_sent_again_makes_nothing_new,
-    a_key_that_made_something_else_is_refused,
-    a_database_that_moved_is_noticed_once,
-    news_names_what_changed_and_nothing_else,
-    what_is_missing_or_there_already_is_named,
+    a_repeated_request_creates_nothing,
+    an_idempotency_key_used_for_another_record_is_rejected,
+    another_origin_of_the_database_is_reported_once,
+    changes_since_a_position_are_complete_and_exact,
+    errors_name_the_missing_or_existing_record,
 );
 
 async fn sequences_increase_and_lists_are_in_their_order(world: World) {
-    let [_] = world.with_agents().await;
+    let [_] = world.add_agents().await;
     let (one, two) = (world.add_stack("one").await, world.add_stack("two").await);
     let mut submitted = Vec::new();
     for stack in [one, two, one, one, two] {
@@ -25,89 +25,95 @@ async fn sequences_increase_and_lists_are_in_their_order(world: World) {
     }
     assert!(submitted.windows(2).all(|pair| pair[0].sequence_id < pair[1].sequence_id));
     let of_one: Vec<_> = submitted.iter().filter(|object| object.stack_id == one).cloned().collect();
-    assert_eq!(world.store.revisions(one, ALL).await.unwrap(), of_one);
+    assert_eq!(world.store.list_revisions(one, ALL).await.unwrap(), of_one);
     let page = Page { after: Some(of_one[0].id.to_string()), limit: 1 };
-    assert_eq!(world.store.revisions(one, page).await.unwrap(), of_one[1..2]);
-    assert_eq!(world.store.revision(of_one[2].id).await.unwrap().object, of_one[2]);
+    assert_eq!(world.store.list_revisions(one, page).await.unwrap(), of_one[1..2]);
+    assert_eq!(world.store.get_revision(of_one[2].id).await.unwrap().revision, of_one[2]);
 }
 
 async fn a_new_epoch_is_above_everything_before_it(world: World) {
-    let [agent] = world.with_agents().await;
+    let [agent] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     world.target(agent, stack).await.unwrap();
     let old = world.submit(stack).await;
-    let before = world.store.hand_out(agent).await.unwrap();
-    let era = world.store.begin_epoch(stamp(), Epoch(1), "a test".to_owned()).await.unwrap();
-    assert_eq!(era.epoch, Epoch(2));
-    let again = world.store.begin_epoch(stamp(), Epoch(1), "the same".to_owned()).await.unwrap();
-    assert_eq!(again.epoch, Epoch(2), "a second broker noticed the same");
-    let after = world.store.hand_out(agent).await.unwrap();
+    let before = world.store.deliver_target_state(agent).await.unwrap();
+    let position = world.store.begin_epoch(write_context(), Epoch(1), "a test".to_owned()).await.unwrap();
+    assert_eq!(position.epoch, Epoch(2));
+    let again = world.store.begin_epoch(write_context(), Epoch(1), "a repetition".to_owned()).await.unwrap();
+    assert_eq!(again.epoch, Epoch(2), "a second broker has detected the same restore");
+    let after = world.store.deliver_target_state(agent).await.unwrap();
     assert!(after.version > before.version);
-    assert_eq!((after.epoch, after.objects[0].object.id), (Epoch(2), old.id));
+    assert_eq!((after.epoch, after.revisions[0].revision.id), (Epoch(2), old.id));
     let new = world.submit(stack).await;
     assert_eq!((old.sequence_id.epoch(), new.sequence_id.epoch()), (Epoch(1), Epoch(2)));
-    assert_eq!(world.store.era().await.unwrap().epoch, Epoch(2));
+    assert_eq!(world.store.get_position().await.unwrap().epoch, Epoch(2));
 }
 
-async fn a_request_sent_again_makes_nothing_new(world: World) {
-    let [agent] = world.with_agents().await;
-    let first = world.store.create_stack(stamp_with_key("s"), stack("web", world.generator)).await.unwrap();
-    let second = world.store.create_stack(stamp_with_key("s"), stack("web", world.generator)).await.unwrap();
+async fn a_repeated_request_creates_nothing(world: World) {
+    let [agent] = world.add_agents().await;
+    let first = world.store.create_stack(write_context_with_key("s"), stack("web", world.generator)).await.unwrap();
+    let second = world.store.create_stack(write_context_with_key("s"), stack("web", world.generator)).await.unwrap();
     assert_eq!(first.id, second.id);
     world.target(agent, first.id).await.unwrap();
-    let one = world.store.append_revision(stamp_with_key("r"), revision(first.id, "a: 1")).await.unwrap();
-    let two = world.store.append_revision(stamp_with_key("r"), revision(first.id, "a: 2")).await.unwrap();
+    let one = world.store.append_revision(write_context_with_key("r"), revision(first.id, "a: 1")).await.unwrap();
+    let two = world.store.append_revision(write_context_with_key("r"), revision(first.id, "a: 2")).await.unwrap();
     assert_eq!(one, two);
     world.poll(agent).await;
-    let report = || world.store.record_event(stamp_with_key("e"), event(agent, one.id, EventStatus::Failure));
+    let report = || world.store.record_event(write_context_with_key("e"), event(agent, one.id, EventStatus::Failure));
     assert_eq!(report().await.unwrap().id, report().await.unwrap().id);
-    assert_eq!(world.store.events_of_agent(agent, ALL).await.unwrap().len(), 1);
+    assert_eq!(world.store.list_events_of_agent(agent, ALL).await.unwrap().len(), 1);
 }
 
-async fn a_key_that_made_something_else_is_refused(world: World) {
-    let [_] = world.with_agents().await;
-    let made = world.store.create_stack(stamp_with_key("k"), stack("web", world.generator)).await.unwrap();
-    let other = world.store.append_revision(stamp_with_key("k"), revision(made.id, "a: 1")).await;
-    assert!(matches!(other, Err(StoreError::KeyReused(_))), "{other:?}");
-    assert_eq!(world.store.revisions(made.id, ALL).await.unwrap(), []);
+async fn an_idempotency_key_used_for_another_record_is_rejected(world: World) {
+    let [_] = world.add_agents().await;
+    let created = world.store.create_stack(write_context_with_key("k"), stack("web", world.generator)).await.unwrap();
+    let other = world.store.append_revision(write_context_with_key("k"), revision(created.id, "a: 1")).await;
+    assert!(matches!(other, Err(StoreError::IdempotencyKeyReused(_))), "{other:?}");
+    assert_eq!(world.store.list_revisions(created.id, ALL).await.unwrap(), []);
 }
 
-async fn a_database_that_moved_is_noticed_once(world: World) {
+async fn another_origin_of_the_database_is_reported_once(world: World) {
     let mut moved = Vec::new();
     for origin in ["a/1", "a/1", "a/2", "a/2"] {
-        moved.push(world.store.settle_origin(origin.to_owned()).await.unwrap());
+        moved.push(world.store.record_origin(origin.to_owned()).await.unwrap());
     }
     assert_eq!(moved, [false, false, true, false]);
 }
 
-async fn news_names_what_changed_and_nothing_else(world: World) {
-    let [one, two] = world.with_agents().await;
+async fn changes_since_a_position_are_complete_and_exact(world: World) {
+    let [one, two] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     world.target(one, stack).await.unwrap();
     world.submit(stack).await;
-    let latest = world.store.era().await.unwrap().latest;
-    assert_eq!(world.store.news(latest).await.unwrap().changes, []);
+    let latest = world.store.get_position().await.unwrap().latest;
+    assert_eq!(world.store.list_changes_since(latest).await.unwrap().changes, []);
     let submitted = world.submit(stack).await;
-    let news = world.store.news(latest).await.unwrap();
-    assert_eq!(news.changes, [Change::DesiredSet(one, submitted.sequence_id)]);
-    assert_eq!(world.store.news(news.latest).await.unwrap().changes, []);
-    world.store.rotate_agent_key(stamp(), two, crate::support::key()).await.unwrap();
-    assert_eq!(world.store.news(news.latest).await.unwrap().changes, [Change::Keys]);
+    let since = world.store.list_changes_since(latest).await.unwrap();
+    assert_eq!(since.changes, [StoreChange::TargetState(one, submitted.sequence_id)]);
+    assert_eq!(world.store.list_changes_since(since.latest).await.unwrap().changes, []);
+    world.store.rotate_agent_key(write_context(), two, crate::support::key()).await.unwrap();
+    assert_eq!(world.store.list_changes_since(since.latest).await.unwrap().changes, [StoreChange::Keys]);
 }
 
-async fn what_is_missing_or_there_already_is_named(world: World) {
-    let [agent] = world.with_agents().await;
-    let there = world.add_agent("agent-0", &[]).await.unwrap_err();
-    assert_eq!(there.to_string(), "agent agent-0 of cluster cluster exists already");
-    let nobody = GeneratorId::mint(&entropy());
-    let missing = world.add_agent("new", &[nobody]).await.unwrap_err();
-    assert_eq!(missing, StoreError::MissingReference { noun: Noun::Generator, name: nobody.to_string() });
-    assert_eq!(world.store.agents(ALL).await.unwrap().len(), 1, "what failed left nothing");
-    let stack_of_nobody = world.store.create_stack(stamp(), stack("web", nobody)).await.unwrap_err();
-    assert!(matches!(stack_of_nobody, StoreError::MissingReference { noun: Noun::Generator, .. }));
+async fn errors_name_the_missing_or_existing_record(world: World) {
+    let [agent] = world.add_agents().await;
+    let existing = world.add_agent("agent-0", &[]).await.unwrap_err();
+    assert_eq!(existing.to_string(), "agent agent-0 of cluster cluster exists already");
+    let missing_generator = GeneratorId::mint(&entropy());
+    let error = world.add_agent("new", &[missing_generator]).await.unwrap_err();
+    assert_eq!(
+        error,
+        StoreError::MissingReference { kind: RecordKind::Generator, name: missing_generator.to_string() }
+    );
+    assert_eq!(world.store.list_agents(ALL).await.unwrap().len(), 1, "the failed call has left nothing");
+    let orphan = world.store.create_stack(write_context(), stack("web", missing_generator)).await.unwrap_err();
+    assert!(matches!(orphan, StoreError::MissingReference { kind: RecordKind::Generator, .. }));
     let stack = world.add_stack("web").await;
     world.target(agent, stack).await.unwrap();
-    assert!(matches!(world.target(agent, stack).await, Err(StoreError::Duplicate { noun: Noun::Target, .. })));
-    let stranger = world.add_agent("stranger", &[]).await.unwrap();
-    assert!(matches!(world.target(stranger, stack).await, Err(StoreError::NotRegistered { .. })));
+    assert!(matches!(
+        world.target(agent, stack).await,
+        Err(StoreError::AlreadyExists { kind: RecordKind::Target, .. })
+    ));
+    let unregistered = world.add_agent("unregistered", &[]).await.unwrap();
+    assert!(matches!(world.target(unregistered, stack).await, Err(StoreError::NotRegistered { .. })));
 }

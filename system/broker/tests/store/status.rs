@@ -1,22 +1,22 @@
-//! How stacks are on clusters: levels, since when, and what follows when one of them flips.
+//! Status of stacks: conditions, their transition times, and the messages that they cause.
 
 use jiff::Timestamp;
-use sindri_broker::{AgentReport, AuditFilter, Noun, Stamp, StoreError};
+use sindri_broker::{AgentReport, AuditFilter, RecordKind, StoreError, WriteContext};
 use sindri_model::wire::ConditionStatus::{False, True};
 use sindri_model::wire::{ConditionStatus, EventStatus, ReportedCondition, StackStatusReport};
 use sindri_model::{AgentId, RevisionId, StackId};
 
 use crate::deliveries::{add, queued, webhook};
-use crate::support::{World, at, contracts, stamp};
+use crate::support::{World, at, contracts, write_context};
 
 contracts!(
-    the_time_of_a_condition_moves_when_its_status_flips_and_not_otherwise,
-    the_same_again_writes_nothing,
-    drift_and_blocks_are_announced_when_they_begin,
-    a_late_word_about_an_older_revision_changes_nothing,
-    what_is_not_the_agents_business_is_refused,
-    a_stack_that_was_removed_is_in_no_state,
-    agents_that_should_have_it_or_must_remove_it_are_listed,
+    the_transition_time_of_a_condition_changes_with_its_status_only,
+    a_repeated_status_writes_nothing,
+    drift_and_blocks_are_published_when_they_begin,
+    a_late_status_of_an_older_revision_changes_nothing,
+    a_status_of_an_unassigned_stack_or_revision_is_rejected,
+    a_removed_stack_has_no_status,
+    agents_that_should_have_or_must_remove_the_stack_are_listed,
 );
 
 pub fn report(revision: RevisionId, conditions: &[(&str, ConditionStatus, &str)]) -> StackStatusReport {
@@ -29,28 +29,28 @@ pub fn report(revision: RevisionId, conditions: &[(&str, ConditionStatus, &str)]
     StackStatusReport { deployment_object_id: revision, conditions: conditions.collect() }
 }
 
-async fn say(world: &World, second: i64, pair: (AgentId, StackId), report: StackStatusReport) {
-    let stamp = Stamp { at: at(second), ..stamp() };
-    world.store.report_status(stamp, pair.0, pair.1, report).await.unwrap();
+async fn record(world: &World, second: i64, pair: (AgentId, StackId), report: StackStatusReport) {
+    let context = WriteContext { at: at(second), ..write_context() };
+    world.store.record_stack_status(context, pair.0, pair.1, report).await.unwrap();
 }
 
 async fn agents(world: &World, stack: StackId) -> Vec<AgentReport> {
-    world.store.reports_of_stack(stack).await.unwrap().agents
+    world.store.get_stack_reports(stack).await.unwrap().agents
 }
 
 async fn times(world: &World, stack: StackId) -> Vec<(String, Timestamp)> {
     let reports = agents(world, stack).await;
-    let conditions = reports[0].said.conditions.iter();
+    let conditions = reports[0].status.conditions.iter();
     conditions.map(|condition| (condition.kind.clone(), condition.last_transition_time)).collect()
 }
 
 async fn entries(world: &World) -> i64 {
-    world.store.audit_logs(AuditFilter::default()).await.unwrap().1
+    world.store.list_audit_log(AuditFilter::default()).await.unwrap().1
 }
 
 /// An agent, a stack that it has received, and the stack's revision.
 async fn received(world: &World) -> (AgentId, StackId, RevisionId) {
-    let [agent] = world.with_agents().await;
+    let [agent] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     world.target(agent, stack).await.unwrap();
     let revision = world.submit(stack).await;
@@ -58,55 +58,55 @@ async fn received(world: &World) -> (AgentId, StackId, RevisionId) {
     (agent, stack, revision.id)
 }
 
-async fn the_time_of_a_condition_moves_when_its_status_flips_and_not_otherwise(world: World) {
+async fn the_transition_time_of_a_condition_changes_with_its_status_only(world: World) {
     let (agent, stack, revision) = received(&world).await;
     let pair = (agent, stack);
     let moved = |ready, applied| vec![("Applied".to_owned(), at(applied)), ("Ready".to_owned(), at(ready))];
-    say(&world, 1, pair, report(revision, &[("Ready", False, "0 of 3"), ("Applied", True, "")])).await;
+    record(&world, 1, pair, report(revision, &[("Ready", False, "0 of 3"), ("Applied", True, "")])).await;
     assert_eq!(times(&world, stack).await, moved(1, 1));
-    say(&world, 2, pair, report(revision, &[("Applied", True, ""), ("Ready", False, "2 of 3")])).await;
-    assert_eq!(times(&world, stack).await, moved(1, 1), "another message is no transition");
-    assert_eq!(agents(&world, stack).await[0].said.conditions[1].message, "2 of 3");
-    say(&world, 3, pair, report(revision, &[("Applied", True, ""), ("Ready", True, "")])).await;
+    record(&world, 2, pair, report(revision, &[("Applied", True, ""), ("Ready", False, "2 of 3")])).await;
+    assert_eq!(times(&world, stack).await, moved(1, 1), "another message is not a transition");
+    assert_eq!(agents(&world, stack).await[0].status.conditions[1].message, "2 of 3");
+    record(&world, 3, pair, report(revision, &[("Applied", True, ""), ("Ready", True, "")])).await;
     assert_eq!(times(&world, stack).await, moved(3, 1));
     let next = world.submit(stack).await.id;
-    say(&world, 4, pair, report(next, &[("Applied", True, ""), ("Ready", False, "")])).await;
-    assert_eq!(times(&world, stack).await, moved(4, 1), "another revision is no transition");
-    say(&world, 5, pair, report(next, &[("Ready", False, "")])).await;
-    say(&world, 6, pair, report(next, &[("Ready", False, ""), ("Applied", True, "")])).await;
-    assert_eq!(times(&world, stack).await, moved(4, 6), "it was not said meanwhile");
+    record(&world, 4, pair, report(next, &[("Applied", True, ""), ("Ready", False, "")])).await;
+    assert_eq!(times(&world, stack).await, moved(4, 1), "another revision is not a transition");
+    record(&world, 5, pair, report(next, &[("Ready", False, "")])).await;
+    record(&world, 6, pair, report(next, &[("Ready", False, ""), ("Applied", True, "")])).await;
+    assert_eq!(times(&world, stack).await, moved(4, 6), "the condition was missing meanwhile");
 }
 
-async fn the_same_again_writes_nothing(world: World) {
+async fn a_repeated_status_writes_nothing(world: World) {
     let (agent, stack, revision) = received(&world).await;
-    let said = report(revision, &[("Ready", True, ""), ("Drifted", True, "x")]);
+    let reported = report(revision, &[("Ready", True, ""), ("Drifted", True, "x")]);
     let before = entries(&world).await;
-    say(&world, 1, (agent, stack), said.clone()).await;
-    let (noted, known) = (entries(&world).await, agents(&world, stack).await);
-    assert_eq!(noted, before + 1);
-    let mut turned = said.clone();
-    turned.conditions.reverse();
-    for again in [said, turned] {
-        say(&world, 2, (agent, stack), again).await;
+    record(&world, 1, (agent, stack), reported.clone()).await;
+    let (entry_count, known) = (entries(&world).await, agents(&world, stack).await);
+    assert_eq!(entry_count, before + 1);
+    let mut reversed = reported.clone();
+    reversed.conditions.reverse();
+    for again in [reported, reversed] {
+        record(&world, 2, (agent, stack), again).await;
     }
-    assert_eq!((entries(&world).await, agents(&world, stack).await), (noted, known));
+    assert_eq!((entries(&world).await, agents(&world, stack).await), (entry_count, known));
 }
 
-async fn drift_and_blocks_are_announced_when_they_begin(world: World) {
+async fn drift_and_blocks_are_published_when_they_begin(world: World) {
     let (agent, stack, revision) = received(&world).await;
     let hook = add(&world, webhook("all", &["deployment.drifted", "deployment.blocked"])).await;
-    for said in [
+    for reported in [
         &[("Drifted", False, ""), ("Blocked", False, "")][..],
         &[("Drifted", True, "replicas"), ("Blocked", False, "")],
         &[("Drifted", True, "replicas and image"), ("Blocked", False, "")],
         &[("Drifted", False, ""), ("Blocked", True, "12 objects")],
         &[("Drifted", True, "again")],
     ] {
-        say(&world, 1, (agent, stack), report(revision, said)).await;
+        record(&world, 1, (agent, stack), report(revision, reported)).await;
     }
     assert_eq!(queued(&world, hook).await, ["deployment.drifted", "deployment.blocked", "deployment.drifted"]);
-    let claim = crate::deliveries::claim("one", at(1));
-    let payload = world.store.claim_deliveries(claim).await.unwrap().deliveries[1].delivery.payload.clone();
+    let request = crate::deliveries::acquire("one", at(1));
+    let payload = world.store.acquire_deliveries(request).await.unwrap().deliveries[1].delivery.payload.clone();
     let expected = serde_json::json!({
         "agent_id": agent, "stack_id": stack, "deployment_object_id": revision, "reason": "Because",
         "message": "12 objects",
@@ -114,47 +114,47 @@ async fn drift_and_blocks_are_announced_when_they_begin(world: World) {
     assert_eq!(payload["data"], expected);
 }
 
-async fn a_late_word_about_an_older_revision_changes_nothing(world: World) {
+async fn a_late_status_of_an_older_revision_changes_nothing(world: World) {
     let (agent, stack, first) = received(&world).await;
     let second = world.submit(stack).await.id;
-    say(&world, 1, (agent, stack), report(second, &[("Applied", False, "")])).await;
+    record(&world, 1, (agent, stack), report(second, &[("Applied", False, "")])).await;
     let before = (entries(&world).await, agents(&world, stack).await);
-    say(&world, 2, (agent, stack), report(first, &[("Applied", True, "")])).await;
+    record(&world, 2, (agent, stack), report(first, &[("Applied", True, "")])).await;
     assert_eq!((entries(&world).await, agents(&world, stack).await), before);
 }
 
-async fn what_is_not_the_agents_business_is_refused(world: World) {
+async fn a_status_of_an_unassigned_stack_or_revision_is_rejected(world: World) {
     let (agent, stack, revision) = received(&world).await;
-    let (stranger, other) = (world.add_agent("stranger", &[]).await.unwrap(), world.add_stack("other").await);
+    let (unregistered, other) = (world.add_agent("unregistered", &[]).await.unwrap(), world.add_stack("other").await);
     let elsewhere = world.submit(other).await.id;
-    let said = |revision| report(revision, &[("Applied", True, "")]);
-    let refused = world.store.report_status(stamp(), stranger, stack, said(revision)).await;
-    assert!(matches!(refused, Err(StoreError::NotFound { noun: Noun::Stack, .. })), "{refused:?}");
-    let refused = world.store.report_status(stamp(), agent, other, said(elsewhere)).await;
-    assert!(matches!(refused, Err(StoreError::NotFound { noun: Noun::Stack, .. })), "{refused:?}");
-    let refused = world.store.report_status(stamp(), agent, stack, said(elsewhere)).await;
-    assert!(matches!(refused, Err(StoreError::MissingReference { noun: Noun::Revision, .. })), "{refused:?}");
-    assert_eq!(agents(&world, stack).await[0].said.conditions, []);
+    let reported = |revision| report(revision, &[("Applied", True, "")]);
+    let rejected = world.store.record_stack_status(write_context(), unregistered, stack, reported(revision)).await;
+    assert!(matches!(rejected, Err(StoreError::NotFound { kind: RecordKind::Stack, .. })), "{rejected:?}");
+    let rejected = world.store.record_stack_status(write_context(), agent, other, reported(elsewhere)).await;
+    assert!(matches!(rejected, Err(StoreError::NotFound { kind: RecordKind::Stack, .. })), "{rejected:?}");
+    let rejected = world.store.record_stack_status(write_context(), agent, stack, reported(elsewhere)).await;
+    assert!(matches!(rejected, Err(StoreError::MissingReference { kind: RecordKind::Revision, .. })), "{rejected:?}");
+    assert_eq!(agents(&world, stack).await[0].status.conditions, []);
 }
 
-async fn a_stack_that_was_removed_is_in_no_state(world: World) {
+async fn a_removed_stack_has_no_status(world: World) {
     let (agent, stack, revision) = received(&world).await;
-    say(&world, 1, (agent, stack), report(revision, &[("Ready", True, "")])).await;
-    world.store.remove_target(stamp(), agent, stack).await.unwrap();
+    record(&world, 1, (agent, stack), report(revision, &[("Ready", True, "")])).await;
+    world.store.remove_target(write_context(), agent, stack).await.unwrap();
     let removal = world.only_removal(agent).await;
-    say(&world, 2, (agent, stack), report(removal, &[("Deleting", True, "")])).await;
-    assert_eq!(agents(&world, stack).await[0].said.deployment_object_id, Some(removal));
+    record(&world, 2, (agent, stack), report(removal, &[("Deleting", True, "")])).await;
+    assert_eq!(agents(&world, stack).await[0].status.deployment_object_id, Some(removal));
     world.report(agent, removal, EventStatus::Success).await.unwrap();
-    // It had the stack: what it says is taken, and there is nothing to note.
-    say(&world, 3, (agent, stack), report(removal, &[("Deleting", True, "")])).await;
+    // The agent had the stack: its report is accepted, and changes nothing.
+    record(&world, 3, (agent, stack), report(removal, &[("Deleting", True, "")])).await;
     assert_eq!(agents(&world, stack).await, []);
     world.target(agent, stack).await.unwrap();
     let now = agents(&world, stack).await;
-    assert_eq!((now.len(), now[0].said.conditions.len(), now[0].said.sequence_id), (1, 0, None));
+    assert_eq!((now.len(), now[0].status.conditions.len(), now[0].status.sequence_id), (1, 0, None));
 }
 
-async fn agents_that_should_have_it_or_must_remove_it_are_listed(world: World) {
-    let [has, owes, never, gone] = world.with_agents().await;
+async fn agents_that_should_have_or_must_remove_the_stack_are_listed(world: World) {
+    let [has, owes, never, gone] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     for agent in [has, owes, never, gone] {
         world.target(agent, stack).await.unwrap();
@@ -163,20 +163,24 @@ async fn agents_that_should_have_it_or_must_remove_it_are_listed(world: World) {
     for agent in [has, owes, gone] {
         world.poll(agent).await;
     }
-    world.store.remove_target(stamp(), owes, stack).await.unwrap();
-    world.store.remove_target(stamp(), never, stack).await.unwrap();
-    world.store.delete_agent(stamp(), gone).await.unwrap();
-    let reports = world.store.reports_of_stack(stack).await.unwrap();
+    world.store.remove_target(write_context(), owes, stack).await.unwrap();
+    world.store.remove_target(write_context(), never, stack).await.unwrap();
+    world.store.delete_agent(write_context(), gone).await.unwrap();
+    let reports = world.store.get_stack_reports(stack).await.unwrap();
     assert_eq!(reports.newest.map(|newest| newest.id), Some(newest.id));
-    let listed: Vec<_> = reports.agents.iter().map(|report| (report.said.agent_id, report.owes.is_some())).collect();
+    let listed: Vec<_> =
+        reports.agents.iter().map(|report| (report.status.agent_id, report.pending_removal.is_some())).collect();
     assert_eq!(listed, [(has, false), (owes, true)]);
-    world.store.delete_stack(stamp(), stack).await.unwrap();
-    let reports = world.store.reports_of_stack(stack).await.unwrap();
+    world.store.delete_stack(write_context(), stack).await.unwrap();
+    let reports = world.store.get_stack_reports(stack).await.unwrap();
     assert!(reports.newest.unwrap().is_deletion_marker);
-    assert!(reports.agents.len() == 2 && reports.agents.iter().all(|report| report.owes.is_some()));
+    assert!(reports.agents.len() == 2 && reports.agents.iter().all(|report| report.pending_removal.is_some()));
     for agent in [has, owes] {
         let removal = world.only_removal(agent).await;
         world.report(agent, removal, EventStatus::Success).await.unwrap();
     }
-    assert!(matches!(world.store.reports_of_stack(stack).await, Err(StoreError::NotFound { noun: Noun::Stack, .. })));
+    assert!(matches!(
+        world.store.get_stack_reports(stack).await,
+        Err(StoreError::NotFound { kind: RecordKind::Stack, .. })
+    ));
 }

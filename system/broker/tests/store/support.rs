@@ -1,12 +1,12 @@
-//! A fresh store of each kind, and short words for what is put into it.
+//! A fresh store of each kind, and builders for the records in it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::{SignedDuration, Timestamp};
 use sindri_broker::{
-    DesiredSet, Heartbeat, KeyHolder, KeyRecord, NewRevision, Page, PostgresStore, SqliteStore, Stamp, Store,
-    StoreError,
+    Heartbeat, KeyHolder, KeyRecord, NewRevision, Page, PostgresStore, SqliteStore, Store, StoreError, TargetState,
+    WriteContext,
 };
 use sindri_model::wire::{
     Agent, AgentAnnotation, AgentEvent, AgentLabel, AgentStatus, AgentTarget, DeploymentObject, EventStatus, Generator,
@@ -14,7 +14,7 @@ use sindri_model::wire::{
 };
 use sindri_model::{AgentId, Entropy, EventId, GeneratorId, LinkId, Pak, RevisionId, StackId};
 
-/// Each contract holds on each kind of store.
+/// Declares each contract as a test of each kind of store.
 macro_rules! contracts {
     ($($name:ident),* $(,)?) => {
         mod sqlite {
@@ -43,10 +43,10 @@ macro_rules! contracts {
 }
 pub(crate) use contracts;
 
-/// Where tests find PostgreSQL; without it what needs it is skipped.
+/// Environment variable with the URL of PostgreSQL. Without it the tests that need PostgreSQL are skipped.
 const POSTGRES_URL: &str = "SINDRI_TEST_POSTGRES_URL";
 
-/// Different bytes at each call.
+/// Returns entropy with different bytes at each call.
 pub fn entropy() -> Entropy {
     static CALLS: AtomicU64 = AtomicU64::new(1);
     Entropy::new(|bytes| {
@@ -62,50 +62,50 @@ pub fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-pub fn stamp() -> Stamp {
-    Stamp { actor: Some(KeyHolder::Admin), ..Stamp::system(at(0), entropy()) }
+pub fn write_context() -> WriteContext {
+    WriteContext { actor: Some(KeyHolder::Admin), ..WriteContext::system(at(0), entropy()) }
 }
 
-pub fn stamp_with_key(key: &str) -> Stamp {
-    Stamp { idempotency_key: Some(key.to_owned()), ..stamp() }
+pub fn write_context_with_key(key: &str) -> WriteContext {
+    WriteContext { idempotency_key: Some(key.to_owned()), ..write_context() }
 }
 
 /// A store with a generator in it.
 pub struct World {
     pub store: Arc<dyn Store>,
     pub generator: GeneratorId,
-    /// How to reach the same database again, where that is possible.
+    /// URL of the database, if it can be opened again.
     pub url: Option<String>,
     _directory: Option<tempfile::TempDir>,
 }
 
 impl World {
     pub fn sqlite() -> Self {
-        Self::over(Arc::new(SqliteStore::open(":memory:", None).unwrap()), None, None)
+        Self::new(Arc::new(SqliteStore::open(":memory:", None).unwrap()), None, None)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "as the process does")]
+    #[expect(clippy::disallowed_methods, reason = "the process runs the worker on a thread too")]
     pub fn sqlite_on_a_thread() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("sindri.db").display().to_string();
         let (store, worker) = SqliteStore::open_with_worker(&path).unwrap();
         std::thread::spawn(move || worker.run());
-        Self::over(Arc::new(store), None, Some(directory))
+        Self::new(Arc::new(store), None, Some(directory))
     }
 
-    /// In a schema of its own.
+    /// Opens a store in a PostgreSQL schema of its own.
     pub async fn postgres() -> Option<Self> {
         let url = fresh_schema().await?;
         let store = PostgresStore::open(&url, 8).await.unwrap();
-        Some(Self::over(Arc::new(store), Some(url), None))
+        Some(Self::new(Arc::new(store), Some(url), None))
     }
 
-    fn over(store: Arc<dyn Store>, url: Option<String>, directory: Option<tempfile::TempDir>) -> Self {
+    fn new(store: Arc<dyn Store>, url: Option<String>, directory: Option<tempfile::TempDir>) -> Self {
         Self { store, generator: GeneratorId::mint(&entropy()), url, _directory: directory }
     }
 
-    /// With its generator, and so many agents registered with it.
-    pub async fn with_agents<const N: usize>(&self) -> [AgentId; N] {
+    /// Adds the generator and agents registered with it.
+    pub async fn add_agents<const N: usize>(&self) -> [AgentId; N] {
         self.add_generator(self.generator, "shop").await;
         let mut agents = Vec::new();
         for index in 0..N {
@@ -126,59 +126,65 @@ impl World {
             is_system: false,
             last_active_at: None,
         };
-        self.store.create_generator(stamp(), generator, key()).await.unwrap();
+        self.store.create_generator(write_context(), generator, key()).await.unwrap();
     }
 
     pub async fn add_agent(&self, name: &str, generators: &[GeneratorId]) -> Result<AgentId, StoreError> {
         let agent = agent(name);
         let id = agent.id;
-        self.store.create_agent(stamp(), agent, key(), generators.to_vec()).await.map(|()| id)
+        self.store.create_agent(write_context(), agent, key(), generators.to_vec()).await.map(|()| id)
     }
 
     pub async fn add_stack(&self, name: &str) -> StackId {
-        self.store.create_stack(stamp(), stack(name, self.generator)).await.unwrap().id
+        self.store.create_stack(write_context(), stack(name, self.generator)).await.unwrap().id
     }
 
     pub async fn submit(&self, stack: StackId) -> DeploymentObject {
-        self.store.append_revision(stamp(), revision(stack, "a: 1")).await.unwrap()
+        self.store.append_revision(write_context(), revision(stack, "a: 1")).await.unwrap()
     }
 
     pub async fn submit_marker(&self, stack: StackId) -> DeploymentObject {
         let marker = NewRevision { is_deletion_marker: true, ..revision(stack, "") };
-        self.store.append_revision(stamp(), marker).await.unwrap()
+        self.store.append_revision(write_context(), marker).await.unwrap()
     }
 
     pub async fn target(&self, agent_id: AgentId, stack_id: StackId) -> Result<AgentTarget, StoreError> {
         let id = LinkId::mint(&entropy());
-        self.store.add_target(stamp(), AgentTarget { id, agent_id, stack_id }).await
+        self.store.add_target(write_context(), AgentTarget { id, agent_id, stack_id }).await
     }
 
     pub async fn label_agent(&self, agent_id: AgentId, label: &str) {
         let id = LinkId::mint(&entropy());
-        self.store.add_agent_label(stamp(), AgentLabel { id, agent_id, label: label.to_owned() }).await.unwrap();
+        self.store
+            .add_agent_label(write_context(), AgentLabel { id, agent_id, label: label.to_owned() })
+            .await
+            .unwrap();
     }
 
     pub async fn label_stack(&self, stack_id: StackId, label: &str) {
         let id = LinkId::mint(&entropy());
-        self.store.add_stack_label(stamp(), StackLabel { id, stack_id, label: label.to_owned() }).await.unwrap();
+        self.store
+            .add_stack_label(write_context(), StackLabel { id, stack_id, label: label.to_owned() })
+            .await
+            .unwrap();
     }
 
     pub async fn annotate_agent(&self, agent_id: AgentId, key: &str, value: &str) {
         let (id, key, value) = (LinkId::mint(&entropy()), key.to_owned(), value.to_owned());
-        self.store.add_agent_annotation(stamp(), AgentAnnotation { id, agent_id, key, value }).await.unwrap();
+        self.store.add_agent_annotation(write_context(), AgentAnnotation { id, agent_id, key, value }).await.unwrap();
     }
 
     pub async fn annotate_stack(&self, stack_id: StackId, key: &str, value: &str) {
         let (id, key, value) = (LinkId::mint(&entropy()), key.to_owned(), value.to_owned());
-        self.store.add_stack_annotation(stamp(), StackAnnotation { id, stack_id, key, value }).await.unwrap();
+        self.store.add_stack_annotation(write_context(), StackAnnotation { id, stack_id, key, value }).await.unwrap();
     }
 
-    /// What the agent gets when it polls: ids, and whether each is a removal.
+    /// Polls like the agent; returns each revision with true for a removal.
     pub async fn poll(&self, agent: AgentId) -> Vec<(RevisionId, bool)> {
-        told(&self.store.hand_out(agent).await.unwrap())
+        revision_ids(&self.store.deliver_target_state(agent).await.unwrap())
     }
 
-    /// The one removal that the agent is told of.
+    /// Polls like the agent, and returns the removal that is its whole target state.
     pub async fn only_removal(&self, agent: AgentId) -> RevisionId {
         match self.poll(agent).await[..] {
             [(id, true)] => id,
@@ -187,17 +193,18 @@ impl World {
     }
 
     pub async fn report(&self, agent: AgentId, revision: RevisionId, status: EventStatus) -> Result<(), StoreError> {
-        self.store.record_event(stamp(), event(agent, revision, status)).await.map(drop)
+        self.store.record_event(write_context(), event(agent, revision, status)).await.map(drop)
     }
 
-    pub async fn beat(&self, agent: AgentId, second: i64) {
-        let beat = Heartbeat { at: at(second), report: Default::default() };
-        self.store.record_heartbeats(vec![(agent, beat)]).await.unwrap();
+    pub async fn send_heartbeat(&self, agent: AgentId, second: i64) {
+        let heartbeat = Heartbeat { at: at(second), report: Default::default() };
+        self.store.record_heartbeats(vec![(agent, heartbeat)]).await.unwrap();
     }
 }
 
-pub fn told(desired: &DesiredSet) -> Vec<(RevisionId, bool)> {
-    desired.objects.iter().map(|desired| (desired.object.id, desired.object.is_deletion_marker)).collect()
+/// Returns each revision of a target state with true for a removal.
+pub fn revision_ids(target: &TargetState) -> Vec<(RevisionId, bool)> {
+    target.revisions.iter().map(|target| (target.revision.id, target.revision.is_deletion_marker)).collect()
 }
 
 pub fn key() -> KeyRecord {
@@ -256,8 +263,8 @@ pub fn seconds(count: i64) -> SignedDuration {
 
 pub const ALL: Page = Page::FIRST;
 
-/// The address of an empty schema of the server that the tests were given.
-#[expect(clippy::disallowed_methods, reason = "the test command says where PostgreSQL is")]
+/// Returns the URL of an empty schema, if a PostgreSQL server is configured.
+#[expect(clippy::disallowed_methods, reason = "the test command passes the URL in the environment")]
 pub async fn fresh_schema() -> Option<String> {
     let Ok(url) = std::env::var(POSTGRES_URL) else {
         eprintln!("skipped: {POSTGRES_URL} is not set; `cargo xtask test` sets it");
@@ -271,7 +278,7 @@ pub async fn fresh_schema() -> Option<String> {
     Some(format!("{url}{separator}options=-csearch_path%3D{name}"))
 }
 
-/// Carries statements out, past the store.
+/// Executes statements without the store.
 pub async fn run_sql(url: &str, sql: &str) {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     let mut tasks = tokio::task::JoinSet::new();

@@ -1,24 +1,24 @@
-//! Which stacks go to which agents, and how they are taken away again.
+//! Assignment of stacks to agents by targets, labels and annotations, and its end.
 
 use sindri_model::wire::EventStatus::{Failure, Success};
 
-use crate::support::{ALL, World, contracts, stamp};
+use crate::support::{ALL, World, contracts, write_context};
 
 contracts!(
-    a_shared_label_gives_a_stack_and_its_loss_takes_it_away,
-    a_shared_annotation_gives_a_stack_and_its_loss_takes_it_away,
-    labels_need_a_registration_and_targets_outlive_it,
-    an_agent_that_never_received_a_stack_is_not_bothered,
-    two_ways_to_a_stack_must_both_go,
-    a_marker_waits_for_everyone_who_ever_received_the_stack,
-    a_stack_that_comes_back_is_wanted_again,
-    an_outcome_of_someone_else_says_nothing,
-    incremental_leaves_out_what_is_done_and_never_what_failed,
+    a_shared_label_assigns_a_stack_and_its_removal_unassigns_it,
+    a_shared_annotation_assigns_a_stack_and_its_removal_unassigns_it,
+    labels_need_a_registration_and_targets_survive_its_end,
+    an_agent_that_never_received_a_stack_gets_no_removal,
+    a_stack_assigned_twice_is_removed_after_both_assignments_end,
+    a_deletion_marker_reaches_every_agent_that_ever_received_the_stack,
+    a_stack_that_is_targeted_again_cancels_its_removal,
+    an_outcome_of_another_agent_is_rejected,
+    only_a_revision_with_a_success_is_applied,
     deleting_a_generator_removes_its_stacks_everywhere,
 );
 
-async fn a_shared_label_gives_a_stack_and_its_loss_takes_it_away(world: World) {
-    let [agent, other] = world.with_agents().await;
+async fn a_shared_label_assigns_a_stack_and_its_removal_unassigns_it(world: World) {
+    let [agent, other] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     let revision = world.submit(stack).await;
     world.label_stack(stack, "edge").await;
@@ -26,7 +26,7 @@ async fn a_shared_label_gives_a_stack_and_its_loss_takes_it_away(world: World) {
     world.label_agent(agent, "edge").await;
     assert_eq!(world.poll(agent).await, [(revision.id, false)]);
     assert_eq!(world.poll(other).await, []);
-    world.store.remove_agent_label(stamp(), agent, "edge".to_owned()).await.unwrap();
+    world.store.remove_agent_label(write_context(), agent, "edge".to_owned()).await.unwrap();
     let removal = world.only_removal(agent).await;
     world.report(agent, removal, Failure).await.unwrap();
     assert_eq!(world.only_removal(agent).await, removal, "a failure confirms nothing");
@@ -34,26 +34,26 @@ async fn a_shared_label_gives_a_stack_and_its_loss_takes_it_away(world: World) {
     assert_eq!(world.poll(agent).await, []);
     world.label_agent(agent, "edge").await;
     world.poll(agent).await;
-    world.store.remove_stack_label(stamp(), stack, "edge".to_owned()).await.unwrap();
+    world.store.remove_stack_label(write_context(), stack, "edge".to_owned()).await.unwrap();
     world.only_removal(agent).await;
 }
 
-async fn a_shared_annotation_gives_a_stack_and_its_loss_takes_it_away(world: World) {
-    let [agent] = world.with_agents().await;
+async fn a_shared_annotation_assigns_a_stack_and_its_removal_unassigns_it(world: World) {
+    let [agent] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     let revision = world.submit(stack).await;
     world.annotate_stack(stack, "zone", "north").await;
     world.annotate_agent(agent, "zone", "south").await;
-    assert_eq!(world.poll(agent).await, [], "the value counts too");
-    world.store.remove_agent_annotation(stamp(), agent, "zone".to_owned()).await.unwrap();
+    assert_eq!(world.poll(agent).await, [], "the value is compared too");
+    world.store.remove_agent_annotation(write_context(), agent, "zone".to_owned()).await.unwrap();
     world.annotate_agent(agent, "zone", "north").await;
     assert_eq!(world.poll(agent).await, [(revision.id, false)]);
-    world.store.remove_stack_annotation(stamp(), stack, "zone".to_owned()).await.unwrap();
+    world.store.remove_stack_annotation(write_context(), stack, "zone".to_owned()).await.unwrap();
     world.only_removal(agent).await;
 }
 
-async fn labels_need_a_registration_and_targets_outlive_it(world: World) {
-    let [agent] = world.with_agents().await;
+async fn labels_need_a_registration_and_targets_survive_its_end(world: World) {
+    let [agent] = world.add_agents().await;
     let (labelled, targeted) = (world.add_stack("labelled").await, world.add_stack("targeted").await);
     world.label_agent(agent, "a").await;
     world.label_stack(labelled, "a").await;
@@ -61,45 +61,45 @@ async fn labels_need_a_registration_and_targets_outlive_it(world: World) {
     world.submit(labelled).await;
     let kept = world.submit(targeted).await;
     assert_eq!(world.poll(agent).await.len(), 2);
-    world.store.unregister(stamp(), world.generator, agent).await.unwrap();
-    let told = world.poll(agent).await;
-    assert_eq!(told[0], (kept.id, false));
-    assert!(told[1].1 && told.len() == 2, "{told:?}");
-    world.store.register(stamp(), world.generator, agent).await.unwrap();
+    world.store.unregister_agent(write_context(), world.generator, agent).await.unwrap();
+    let polled = world.poll(agent).await;
+    assert_eq!(polled[0], (kept.id, false));
+    assert!(polled[1].1 && polled.len() == 2, "{polled:?}");
+    world.store.register_agent(write_context(), world.generator, agent).await.unwrap();
     assert!(world.poll(agent).await.iter().all(|(_, is_removal)| !is_removal));
 }
 
-async fn an_agent_that_never_received_a_stack_is_not_bothered(world: World) {
-    let [agent, other] = world.with_agents().await;
+async fn an_agent_that_never_received_a_stack_gets_no_removal(world: World) {
+    let [agent, other] = world.add_agents().await;
     let (taken, deleted) = (world.add_stack("taken").await, world.add_stack("deleted").await);
     for stack in [taken, deleted] {
         world.target(agent, stack).await.unwrap();
         world.submit(stack).await;
     }
-    world.store.desired_set(agent).await.unwrap();
-    world.store.remove_target(stamp(), agent, taken).await.unwrap();
-    world.store.delete_stack(stamp(), deleted).await.unwrap();
+    world.store.get_target_state(agent).await.unwrap();
+    world.store.remove_target(write_context(), agent, taken).await.unwrap();
+    world.store.delete_stack(write_context(), deleted).await.unwrap();
     assert_eq!(world.poll(agent).await, []);
     assert_eq!(world.poll(other).await, []);
-    assert!(!world.store.concerns(agent, taken).await.unwrap());
+    assert!(!world.store.is_assigned(agent, taken).await.unwrap());
 }
 
-async fn two_ways_to_a_stack_must_both_go(world: World) {
-    let [agent] = world.with_agents().await;
+async fn a_stack_assigned_twice_is_removed_after_both_assignments_end(world: World) {
+    let [agent] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     let revision = world.submit(stack).await;
     world.target(agent, stack).await.unwrap();
     world.label_agent(agent, "a").await;
     world.label_stack(stack, "a").await;
     world.poll(agent).await;
-    world.store.remove_target(stamp(), agent, stack).await.unwrap();
+    world.store.remove_target(write_context(), agent, stack).await.unwrap();
     assert_eq!(world.poll(agent).await, [(revision.id, false)]);
-    world.store.remove_agent_label(stamp(), agent, "a".to_owned()).await.unwrap();
+    world.store.remove_agent_label(write_context(), agent, "a".to_owned()).await.unwrap();
     world.only_removal(agent).await;
 }
 
-async fn a_marker_waits_for_everyone_who_ever_received_the_stack(world: World) {
-    let [one, two, three] = world.with_agents().await;
+async fn a_deletion_marker_reaches_every_agent_that_ever_received_the_stack(world: World) {
+    let [one, two, three] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     world.submit(stack).await;
     for agent in [one, two, three] {
@@ -107,56 +107,56 @@ async fn a_marker_waits_for_everyone_who_ever_received_the_stack(world: World) {
     }
     world.poll(one).await;
     world.poll(two).await;
-    // It was taken away from the second, which has confirmed that.
-    world.store.remove_target(stamp(), two, stack).await.unwrap();
+    // The second agent has removed the stack, and has confirmed that.
+    world.store.remove_target(write_context(), two, stack).await.unwrap();
     let removal = world.only_removal(two).await;
     world.report(two, removal, Success).await.unwrap();
-    world.store.delete_stack(stamp(), stack).await.unwrap();
+    world.store.delete_stack(write_context(), stack).await.unwrap();
     let marker = world.only_removal(one).await;
-    assert_eq!(world.only_removal(two).await, marker, "it has received the stack, ever");
-    assert_eq!(world.poll(three).await, [], "it never has");
-    assert!(world.store.stack(stack).await.is_err());
+    assert_eq!(world.only_removal(two).await, marker, "it has received the stack once");
+    assert_eq!(world.poll(three).await, [], "it has never received the stack");
+    assert!(world.store.get_stack(stack).await.is_err());
     world.report(one, marker, Success).await.unwrap();
     assert_eq!(world.poll(one).await, []);
-    assert_eq!(world.only_removal(two).await, marker, "each confirms for itself");
+    assert_eq!(world.only_removal(two).await, marker, "each agent confirms for itself");
 }
 
-async fn a_stack_that_comes_back_is_wanted_again(world: World) {
-    let [agent] = world.with_agents().await;
+async fn a_stack_that_is_targeted_again_cancels_its_removal(world: World) {
+    let [agent] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     world.target(agent, stack).await.unwrap();
     let revision = world.submit(stack).await;
     world.poll(agent).await;
-    world.store.remove_target(stamp(), agent, stack).await.unwrap();
+    world.store.remove_target(write_context(), agent, stack).await.unwrap();
     let old = world.only_removal(agent).await;
     world.target(agent, stack).await.unwrap();
     assert_eq!(world.poll(agent).await, [(revision.id, false)]);
     world.report(agent, old, Success).await.unwrap();
-    assert_eq!(world.poll(agent).await, [(revision.id, false)], "a late word changes nothing");
+    assert_eq!(world.poll(agent).await, [(revision.id, false)], "a late confirmation changes nothing");
     let marker = world.submit_marker(stack).await;
     assert_eq!(world.only_removal(agent).await, marker.id);
     let fresh = world.submit(stack).await;
     assert_eq!(world.poll(agent).await, [(fresh.id, false)]);
 }
 
-async fn an_outcome_of_someone_else_says_nothing(world: World) {
-    let [one, two, stranger] = world.with_agents().await;
+async fn an_outcome_of_another_agent_is_rejected(world: World) {
+    let [one, two, unregistered] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     let revision = world.submit(stack).await;
     for agent in [one, two] {
         world.target(agent, stack).await.unwrap();
         world.poll(agent).await;
     }
-    assert!(world.report(stranger, revision.id, Success).await.is_err(), "the stack never concerned it");
-    world.store.remove_target(stamp(), one, stack).await.unwrap();
+    assert!(world.report(unregistered, revision.id, Success).await.is_err(), "the stack was never assigned to it");
+    world.store.remove_target(write_context(), one, stack).await.unwrap();
     let removal = world.only_removal(one).await;
-    assert!(world.report(two, removal, Success).await.is_err(), "it was for the other one only");
+    assert!(world.report(two, removal, Success).await.is_err(), "the removal was for the other agent only");
     assert_eq!(world.only_removal(one).await, removal);
-    assert_eq!(world.store.events(sindri_broker::Whose::All, ALL).await.unwrap(), []);
+    assert_eq!(world.store.list_events(sindri_broker::ListScope::All, ALL).await.unwrap(), []);
 }
 
-async fn incremental_leaves_out_what_is_done_and_never_what_failed(world: World) {
-    let [agent] = world.with_agents().await;
+async fn only_a_revision_with_a_success_is_applied(world: World) {
+    let [agent] = world.add_agents().await;
     let (good, bad) = (world.add_stack("good").await, world.add_stack("bad").await);
     for stack in [good, bad] {
         world.target(agent, stack).await.unwrap();
@@ -165,21 +165,28 @@ async fn incremental_leaves_out_what_is_done_and_never_what_failed(world: World)
     world.poll(agent).await;
     world.report(agent, first.id, Success).await.unwrap();
     world.report(agent, second.id, Failure).await.unwrap();
-    let done: Vec<bool> =
-        world.store.hand_out(agent).await.unwrap().objects.iter().map(|desired| desired.is_done).collect();
+    let done: Vec<bool> = world
+        .store
+        .deliver_target_state(agent)
+        .await
+        .unwrap()
+        .revisions
+        .iter()
+        .map(|target| target.is_applied)
+        .collect();
     assert_eq!(done, [true, false]);
     world.submit(good).await;
-    assert!(world.store.hand_out(agent).await.unwrap().objects.iter().all(|desired| !desired.is_done));
+    assert!(world.store.deliver_target_state(agent).await.unwrap().revisions.iter().all(|target| !target.is_applied));
 }
 
 async fn deleting_a_generator_removes_its_stacks_everywhere(world: World) {
-    let [agent] = world.with_agents().await;
+    let [agent] = world.add_agents().await;
     let stack = world.add_stack("web").await;
     world.target(agent, stack).await.unwrap();
     world.submit(stack).await;
     world.poll(agent).await;
-    world.store.delete_generator(stamp(), world.generator).await.unwrap();
+    world.store.delete_generator(write_context(), world.generator).await.unwrap();
     world.only_removal(agent).await;
-    assert!(world.store.generator(world.generator).await.is_err());
-    assert_eq!(world.store.registrations_of_agent(agent, ALL).await.unwrap(), []);
+    assert!(world.store.get_generator(world.generator).await.is_err());
+    assert_eq!(world.store.list_registrations_of_agent(agent, ALL).await.unwrap(), []);
 }

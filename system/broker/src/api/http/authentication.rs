@@ -83,7 +83,7 @@ async fn look_up(broker: &Broker, pak: &Pak, source: Option<Source>) -> Result<K
         return Err(too_many_failures(broker, wait));
     }
     let asked = broker.memory.keys.asked();
-    let known = broker.store.keys(pak.short().to_owned()).await?;
+    let known = broker.store.find_keys(pak.short().to_owned()).await?;
     let Some(holder) = broker.memory.keys.learn(pak, known, asked) else { return Err(wrong_key(broker, source)) };
     if source.is_some() {
         broker.throttle.succeeded(pak.short());

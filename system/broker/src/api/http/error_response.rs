@@ -54,19 +54,19 @@ impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         let message = error.to_string();
         match error {
-            StoreError::NotFound { noun, .. } => {
-                Self::new(StatusCode::NOT_FOUND, &format!("{}_not_found", noun.code()), message)
+            StoreError::NotFound { kind, .. } => {
+                Self::new(StatusCode::NOT_FOUND, &format!("{}_not_found", kind.code()), message)
             }
-            StoreError::Duplicate { noun, .. } => {
-                Self::new(StatusCode::CONFLICT, &format!("{}_exists", noun.code()), message)
+            StoreError::AlreadyExists { kind, .. } => {
+                Self::new(StatusCode::CONFLICT, &format!("{}_exists", kind.code()), message)
             }
-            StoreError::MissingReference { noun, .. } => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, &format!("{}_not_found", noun.code()), message)
+            StoreError::MissingReference { kind, .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, &format!("{}_not_found", kind.code()), message)
             }
             StoreError::NotRegistered { .. } => Self::new(StatusCode::FORBIDDEN, "agent_not_registered", message),
-            StoreError::Decided { .. } => Self::new(StatusCode::CONFLICT, "approval_decided", message),
-            StoreError::NotTheirs => Self::forbidden(),
-            StoreError::KeyReused(_) => Self::new(StatusCode::CONFLICT, "idempotency_key_reused", message),
+            StoreError::AlreadyDecided { .. } => Self::new(StatusCode::CONFLICT, "approval_decided", message),
+            StoreError::NotOwner => Self::forbidden(),
+            StoreError::IdempotencyKeyReused(_) => Self::new(StatusCode::CONFLICT, "idempotency_key_reused", message),
             StoreError::Unavailable => Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message),
             StoreError::Failed(_) => {
                 // What failed inside is for the operator of the broker, not for its clients.

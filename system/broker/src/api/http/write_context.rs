@@ -11,14 +11,14 @@ use super::connection_info::PeerAddress;
 use super::describe::{Operation, Part, parameter};
 use super::error_response::Refusal;
 use crate::broker::Broker;
-use crate::store::Stamp;
+use crate::store::WriteContext;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 const USER_AGENT_CHARS_MAX: usize = 200;
 
 /// The stamp of a request.
-pub(crate) struct By(pub Stamp);
+pub(crate) struct By(pub WriteContext);
 
 impl FromRequestParts<Broker> for By {
     type Rejection = Refusal;
@@ -26,7 +26,7 @@ impl FromRequestParts<Broker> for By {
     async fn from_request_parts(parts: &mut Parts, broker: &Broker) -> Result<Self, Refusal> {
         let Actor(holder) = Actor::from_request_parts(parts, broker).await?;
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-        Ok(Self(Stamp {
+        Ok(Self(WriteContext {
             actor: Some(holder),
             peer: parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0),
             user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),

@@ -59,7 +59,7 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn list(State(broker): State<Broker>, paged: Paged) -> Result<Listed<Vec<Agent>>, Refusal> {
-    let agents = broker.store.agents(paged.page()).await?;
+    let agents = broker.store.list_agents(paged.page()).await?;
     let agents = agents.into_iter().map(|agent| broker.memory.heartbeats.applied_to(agent)).collect();
     Ok(paged.listed(agents, |agent: &Agent| agent.id))
 }
@@ -87,7 +87,7 @@ pub(crate) async fn read(
     Ids(agent): Ids<AgentId>,
 ) -> Result<Json<Agent>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    Ok(Json(broker.memory.heartbeats.applied_to(broker.store.agent(agent).await?)))
+    Ok(Json(broker.memory.heartbeats.applied_to(broker.store.get_agent(agent).await?)))
 }
 
 pub(crate) async fn update(
@@ -134,7 +134,7 @@ async fn status(broker: &Broker, agent: AgentId) -> Option<AgentStatus> {
         return Some(status);
     }
     let asked = answers.asked(agent);
-    let status = timeout(STATUS_TIME_MAX, broker.store.agent(agent)).await.ok()?.ok()?.status;
+    let status = timeout(STATUS_TIME_MAX, broker.store.get_agent(agent)).await.ok()?.ok()?.status;
     answers.remember_status(agent, status, asked);
     Some(status)
 }
@@ -146,7 +146,7 @@ pub(crate) async fn registrations(
     paged: Paged,
 ) -> Result<Listed<Vec<AgentGeneratorRegistration>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    let registrations = broker.store.registrations_of_agent(agent, paged.page()).await?;
+    let registrations = broker.store.list_registrations_of_agent(agent, paged.page()).await?;
     Ok(paged.listed(registrations, |registration| registration.id))
 }
 
@@ -157,6 +157,6 @@ pub(crate) async fn stacks(
     paged: Paged,
 ) -> Result<Listed<Vec<Stack>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    let stacks = broker.store.stacks_of_agent(agent, paged.page()).await?;
+    let stacks = broker.store.list_stacks_of_agent(agent, paged.page()).await?;
     Ok(paged.listed(stacks, |stack| stack.id))
 }

@@ -13,7 +13,7 @@ use crate::api::http::extract::{Asked, Body, Ids};
 use crate::api::http::pagination::{Listed, Paged};
 use crate::api::http::write_context::By;
 use crate::broker::Broker;
-use crate::store::{KeyHolder, Stamp};
+use crate::store::{KeyHolder, WriteContext};
 
 const DIGEST_CHARS: usize = 64;
 const REASONS_MAX: usize = 32;
@@ -32,7 +32,7 @@ pub(crate) async fn propose(
 ) -> Result<Json<Approval>, Refusal> {
     actor.this_agent(agent)?;
     check(&request)?;
-    Ok(Json(broker.store.propose(stamp, agent, stack, request).await?))
+    Ok(Json(broker.store.request_approval(stamp, agent, stack, request).await?))
 }
 
 fn check(request: &ApprovalRequest) -> Result<(), Refusal> {
@@ -64,7 +64,7 @@ pub(crate) async fn list(
     Asked(which): Asked<Which>,
     paged: Paged<LIMIT_DEFAULT, LIMIT_MAX>,
 ) -> Result<Listed<Vec<Approval>>, Refusal> {
-    let approvals = broker.store.approvals(owner(actor)?, which.state, paged.page()).await?;
+    let approvals = broker.store.list_approvals(owner(actor)?, which.state, paged.page()).await?;
     Ok(paged.listed(approvals, |approval| approval.id))
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn read(
     actor: Actor,
     Ids(approval): Ids<ApprovalId>,
 ) -> Result<Json<Approval>, Refusal> {
-    Ok(Json(broker.store.approval(approval, owner(actor)?).await?))
+    Ok(Json(broker.store.get_approval(approval, owner(actor)?).await?))
 }
 
 pub(crate) async fn approve(
@@ -97,11 +97,11 @@ pub(crate) async fn reject(
 async fn decide(
     broker: &Broker,
     actor: Actor,
-    stamp: Stamp,
+    stamp: WriteContext,
     approval: ApprovalId,
     decision: ApprovalState,
 ) -> Result<Json<Approval>, Refusal> {
-    Ok(Json(broker.store.decide(stamp, approval, owner(actor)?, decision).await?))
+    Ok(Json(broker.store.decide_approval(stamp, approval, owner(actor)?, decision).await?))
 }
 
 /// Whose stacks the actor decides about; nobody in particular means all of them. What belongs to others does not exist.

@@ -56,7 +56,7 @@ pub(crate) async fn list(
         offset,
         after: page.after.and_then(|after| after.parse().ok()),
     };
-    let (logs, total) = broker.store.audit_logs(filter).await?;
+    let (logs, total) = broker.store.list_audit_log(filter).await?;
     let listed = paged.listed(logs, |log: &AuditLog| log.id);
     Ok(listed.map(|logs| AuditLogListResponse { count: logs.len(), logs, total, limit: page.limit, offset }))
 }

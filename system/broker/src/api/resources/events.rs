@@ -57,7 +57,7 @@ pub(crate) async fn of_agent(
     paged: Paged,
 ) -> Result<Listed<Vec<AgentEvent>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    let events = broker.store.events_of_agent(agent, paged.page()).await?;
+    let events = broker.store.list_events_of_agent(agent, paged.page()).await?;
     Ok(paged.listed(events, |event| event.id))
 }
 
@@ -68,7 +68,7 @@ pub(crate) async fn outcomes(
     Ids(agent): Ids<AgentId>,
 ) -> Result<Json<Vec<AgentEvent>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    Ok(Json(broker.store.outcomes(agent).await?))
+    Ok(Json(broker.store.list_outcomes(agent).await?))
 }
 
 pub(crate) async fn list(
@@ -76,10 +76,10 @@ pub(crate) async fn list(
     Asked(by_key): Asked<ByKey>,
     paged: Paged,
 ) -> Result<Listed<Vec<AgentEvent>>, Refusal> {
-    let events = broker.store.events(by_key.whose(), paged.page()).await?;
+    let events = broker.store.list_events(by_key.whose(), paged.page()).await?;
     Ok(paged.listed(events, |event| event.id))
 }
 
 pub(crate) async fn read(State(broker): State<Broker>, Ids(event): Ids<EventId>) -> Result<Json<AgentEvent>, Refusal> {
-    Ok(Json(broker.store.event(event).await?))
+    Ok(Json(broker.store.get_event(event).await?))
 }

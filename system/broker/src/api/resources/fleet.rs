@@ -20,7 +20,7 @@ pub(crate) async fn list(
     Asked(by_key): Asked<ByKey>,
     paged: Paged,
 ) -> Result<Listed<Vec<FleetAgentRecord>>, Refusal> {
-    let entries = broker.store.fleet(by_key.whose(), paged.page()).await?;
+    let entries = broker.store.list_fleet(by_key.whose(), paged.page()).await?;
     let now = broker.clock.now();
     let records = entries.into_iter().map(|entry| record(&broker, entry, now)).collect();
     Ok(paged.listed(records, |record: &FleetAgentRecord| record.agent_id))
@@ -30,8 +30,8 @@ pub(crate) async fn read(
     State(broker): State<Broker>,
     Ids(agent): Ids<AgentId>,
 ) -> Result<Json<AgentFleetStatusResponse>, Refusal> {
-    let entry = broker.store.fleet_entry(agent).await?;
-    let recent_events = broker.store.recent_events(agent, RECENT_EVENTS_MAX).await?;
+    let entry = broker.store.get_fleet_entry(agent).await?;
+    let recent_events = broker.store.list_recent_events(agent, RECENT_EVENTS_MAX).await?;
     Ok(Json(AgentFleetStatusResponse { record: record(&broker, entry, broker.clock.now()), recent_events }))
 }
 

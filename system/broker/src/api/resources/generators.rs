@@ -41,7 +41,7 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn list(State(broker): State<Broker>, paged: Paged) -> Result<Listed<Vec<Generator>>, Refusal> {
-    let generators = broker.store.generators(paged.page()).await?;
+    let generators = broker.store.list_generators(paged.page()).await?;
     Ok(paged.listed(generators, |generator| generator.id))
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn read(
     Ids(generator): Ids<GeneratorId>,
 ) -> Result<Json<Generator>, Refusal> {
     actor.admin_or_this_generator(generator)?;
-    Ok(Json(broker.store.generator(generator).await?))
+    Ok(Json(broker.store.get_generator(generator).await?))
 }
 
 pub(crate) async fn update(
@@ -85,7 +85,7 @@ pub(crate) async fn register(
     Body(body): Body<AgentRegistrationBody>,
 ) -> Result<Created<AgentGeneratorRegistration>, Refusal> {
     let agent = which_agent(actor, &body)?;
-    Ok(Created(broker.store.register(stamp, generator, agent).await?))
+    Ok(Created(broker.store.register_agent(stamp, generator, agent).await?))
 }
 
 pub(crate) async fn unregister(
@@ -96,7 +96,7 @@ pub(crate) async fn unregister(
     Body(body): Body<AgentRegistrationBody>,
 ) -> Result<NoContent, Refusal> {
     let agent = which_agent(actor, &body)?;
-    broker.store.unregister(stamp, generator, agent).await?;
+    broker.store.unregister_agent(stamp, generator, agent).await?;
     Ok(NoContent)
 }
 
@@ -118,6 +118,6 @@ pub(crate) async fn registered_agents(
     paged: Paged,
 ) -> Result<Listed<Vec<AgentGeneratorRegistration>>, Refusal> {
     actor.admin_or_this_generator(generator)?;
-    let registrations = broker.store.registrations_with(generator, paged.page()).await?;
+    let registrations = broker.store.list_registrations_of_generator(generator, paged.page()).await?;
     Ok(paged.listed(registrations, |registration| registration.id))
 }

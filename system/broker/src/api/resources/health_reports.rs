@@ -37,14 +37,14 @@ pub(crate) async fn of_revision(
     State(broker): State<Broker>,
     Ids(revision): Ids<RevisionId>,
 ) -> Result<Json<DeploymentHealthResponse>, Refusal> {
-    Ok(Json(summary(revision, broker.store.health_of_revision(revision).await?)))
+    Ok(Json(summary(revision, broker.store.list_health_of_revision(revision).await?)))
 }
 
 pub(crate) async fn of_stack(
     State(broker): State<Broker>,
     Ids(stack): Ids<StackId>,
 ) -> Result<Json<StackHealthResponse>, Refusal> {
-    let records = broker.store.health_of_stack(stack).await?;
+    let records = broker.store.list_health_of_stack(stack).await?;
     let overall_status = worst(&records);
     let by_revision = records.chunk_by(|one, other| one.deployment_object_id == other.deployment_object_id);
     let deployment_objects = by_revision.map(|of| summary(of[0].deployment_object_id, of.to_vec())).collect();

@@ -15,7 +15,7 @@ use crate::broker::Broker;
 use crate::store::KeyRecord;
 
 pub(crate) async fn list(State(broker): State<Broker>, paged: Paged) -> Result<Listed<Vec<PakSummary>>, Refusal> {
-    let paks = broker.store.paks(paged.page()).await?;
+    let paks = broker.store.list_keys(paged.page()).await?;
     Ok(paged.listed(paks, |pak| pak.id))
 }
 

@@ -23,7 +23,7 @@ pub(crate) async fn of_agent(
     paged: Paged,
 ) -> Result<Listed<Vec<AgentLabel>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    let labels = broker.store.agent_labels(agent, paged.page()).await?;
+    let labels = broker.store.list_agent_labels(agent, paged.page()).await?;
     Ok(paged.listed(labels, |label| label.id))
 }
 
@@ -57,7 +57,7 @@ pub(crate) async fn annotations_of_agent(
     paged: Paged,
 ) -> Result<Listed<Vec<AgentAnnotation>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    let annotations = broker.store.agent_annotations(agent, paged.page()).await?;
+    let annotations = broker.store.list_agent_annotations(agent, paged.page()).await?;
     Ok(paged.listed(annotations, |annotation| annotation.id))
 }
 
@@ -92,7 +92,7 @@ pub(crate) async fn of_stack(
     paged: Paged,
 ) -> Result<Listed<Vec<StackLabel>>, Refusal> {
     readable(&broker, actor, stack).await?;
-    let labels = broker.store.stack_labels(stack, paged.page()).await?;
+    let labels = broker.store.list_stack_labels(stack, paged.page()).await?;
     Ok(paged.listed(labels, |label| label.id))
 }
 
@@ -128,7 +128,7 @@ pub(crate) async fn annotations_of_stack(
     paged: Paged,
 ) -> Result<Listed<Vec<StackAnnotation>>, Refusal> {
     readable(&broker, actor, stack).await?;
-    let annotations = broker.store.stack_annotations(stack, paged.page()).await?;
+    let annotations = broker.store.list_stack_annotations(stack, paged.page()).await?;
     Ok(paged.listed(annotations, |annotation| annotation.id))
 }
 

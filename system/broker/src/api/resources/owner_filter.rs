@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use sindri_model::PakId;
 
-use crate::store::Whose;
+use crate::store::ListScope;
 
 /// Whose to list.
 #[derive(Deserialize, JsonSchema)]
@@ -14,7 +14,7 @@ pub(crate) struct ByKey {
 }
 
 impl ByKey {
-    pub(crate) fn whose(&self) -> Whose {
-        self.pak_id.map_or(Whose::All, Whose::Key)
+    pub(crate) fn whose(&self) -> ListScope {
+        self.pak_id.map_or(ListScope::All, ListScope::Key)
     }
 }

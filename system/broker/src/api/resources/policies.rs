@@ -16,5 +16,5 @@ pub(crate) async fn of_agent(
     Ids(agent): Ids<AgentId>,
 ) -> Result<Json<Vec<StackPolicy>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    Ok(Json(broker.store.policies(agent).await?))
+    Ok(Json(broker.store.list_policies(agent).await?))
 }

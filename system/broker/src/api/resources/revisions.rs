@@ -105,7 +105,7 @@ pub(crate) async fn list(
     paged: Paged,
 ) -> Result<Listed<Vec<DeploymentObject>>, Refusal> {
     owned(&broker, actor, stack).await?;
-    let revisions = broker.store.revisions(stack, paged.page()).await?;
+    let revisions = broker.store.list_revisions(stack, paged.page()).await?;
     Ok(paged.listed(revisions, |revision| revision.id))
 }
 
@@ -115,14 +115,14 @@ pub(crate) async fn read(
     actor: Actor,
     Ids(revision): Ids<RevisionId>,
 ) -> Result<Json<DeploymentObject>, Refusal> {
-    let record = broker.store.revision(revision).await?;
+    let record = broker.store.get_revision(revision).await?;
     let allowed = match actor.0 {
         KeyHolder::Admin => true,
         KeyHolder::Generator(generator) => generator == record.generator,
         KeyHolder::Agent(agent) => {
             record.only_for.is_none_or(|only| only == agent)
-                && broker.store.concerns(agent, record.object.stack_id).await?
+                && broker.store.is_assigned(agent, record.revision.stack_id).await?
         }
     };
-    if allowed { Ok(Json(record.object)) } else { Err(Refusal::forbidden()) }
+    if allowed { Ok(Json(record.revision)) } else { Err(Refusal::forbidden()) }
 }

@@ -13,7 +13,7 @@ pub(crate) async fn owned(broker: &Broker, actor: Actor, stack: StackId) -> Resu
     if let KeyHolder::Agent(_) = actor.0 {
         return Err(Refusal::forbidden());
     }
-    let stack = broker.store.stack(stack).await?;
+    let stack = broker.store.get_stack(stack).await?;
     actor.admin_or_this_generator(stack.generator_id)?;
     Ok(stack)
 }
@@ -21,7 +21,7 @@ pub(crate) async fn owned(broker: &Broker, actor: Actor, stack: StackId) -> Resu
 /// Sees that the actor may read what belongs to a stack. An agent may if the stack is, or ever was, its business.
 pub(crate) async fn readable(broker: &Broker, actor: Actor, stack: StackId) -> Result<(), Refusal> {
     match actor.0 {
-        KeyHolder::Agent(agent) if broker.store.concerns(agent, stack).await? => Ok(()),
+        KeyHolder::Agent(agent) if broker.store.is_assigned(agent, stack).await? => Ok(()),
         KeyHolder::Agent(_) => Err(Refusal::forbidden()),
         KeyHolder::Admin | KeyHolder::Generator(_) => owned(broker, actor, stack).await.map(drop),
     }

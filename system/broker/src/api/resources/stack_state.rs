@@ -43,7 +43,7 @@ pub(crate) fn state(reports: &StackReports) -> StackState {
 }
 
 fn wanted(reports: &StackReports, report: &AgentReport) -> Wanted {
-    match (report.owes, reports.newest) {
+    match (report.pending_removal, reports.newest) {
         (Some(removal), _) => Wanted::Remove(removal),
         (None, Some(newest)) if newest.is_deletion_marker => Wanted::Nothing,
         (None, newest) => Wanted::Have(newest.map(|newest| newest.sequence)),
@@ -66,14 +66,14 @@ fn has_failed(wanted: Wanted, report: &AgentReport) -> bool {
 
 fn is_about(wanted: Wanted, report: &AgentReport) -> bool {
     match wanted {
-        Wanted::Have(newest) => newest.is_some() && report.said.sequence_id == newest,
-        Wanted::Remove(removal) => report.said.sequence_id == Some(removal),
+        Wanted::Have(newest) => newest.is_some() && report.status.sequence_id == newest,
+        Wanted::Remove(removal) => report.status.sequence_id == Some(removal),
         Wanted::Nothing => false,
     }
 }
 
 fn is(report: &AgentReport, kind: &str, status: ConditionStatus) -> bool {
-    report.said.conditions.iter().any(|condition| condition.kind == kind && condition.status == status)
+    report.status.conditions.iter().any(|condition| condition.kind == kind && condition.status == status)
 }
 
 #[cfg(test)]
@@ -106,11 +106,11 @@ mod tests {
             sequence_id: Some(Sequence(sequence)),
             conditions: said.iter().map(condition).collect(),
         };
-        AgentReport { said, owes: None }
+        AgentReport { status: said, pending_removal: None }
     }
 
     fn owing(removal: i64, report: AgentReport) -> AgentReport {
-        AgentReport { owes: Some(Sequence(removal)), ..report }
+        AgentReport { pending_removal: Some(Sequence(removal)), ..report }
     }
 
     /// With 7 as the newest revision.
@@ -122,7 +122,7 @@ mod tests {
 
     fn silent() -> AgentReport {
         let mut report = agent(0, &[]);
-        report.said.sequence_id = None;
+        report.status.sequence_id = None;
         report
     }
 

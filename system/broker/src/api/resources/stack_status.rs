@@ -29,7 +29,7 @@ pub(crate) async fn report(
 ) -> Result<NoContent, Refusal> {
     actor.this_agent(agent)?;
     check(&report.conditions)?;
-    broker.store.report_status(stamp, agent, stack, report).await?;
+    broker.store.record_stack_status(stamp, agent, stack, report).await?;
     Ok(NoContent)
 }
 
@@ -68,13 +68,13 @@ pub(crate) async fn of_stack(
     actor: Actor,
     Ids(stack): Ids<StackId>,
 ) -> Result<Json<StackStatus>, Refusal> {
-    let reports = broker.store.reports_of_stack(stack).await?;
+    let reports = broker.store.get_stack_reports(stack).await?;
     actor.admin_or_this_generator(reports.generator)?;
     Ok(Json(StackStatus {
         stack_id: stack,
         deployment_object_id: reports.newest.map(|newest| newest.id),
         sequence_id: reports.newest.map(|newest| newest.sequence),
         state: state(&reports),
-        agents: reports.agents.into_iter().map(|report| report.said).collect(),
+        agents: reports.agents.into_iter().map(|report| report.status).collect(),
     }))
 }

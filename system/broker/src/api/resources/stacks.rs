@@ -15,7 +15,7 @@ use crate::api::http::pagination::{Listed, Paged};
 use crate::api::http::response::{Created, NoContent};
 use crate::api::http::write_context::By;
 use crate::broker::Broker;
-use crate::store::{KeyHolder, Whose};
+use crate::store::{KeyHolder, ListScope};
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
@@ -46,10 +46,10 @@ pub(crate) async fn list(
 ) -> Result<Listed<Vec<Stack>>, Refusal> {
     let whose = match actor.0 {
         KeyHolder::Admin => by_key.whose(),
-        KeyHolder::Generator(generator) => Whose::Generator(generator),
+        KeyHolder::Generator(generator) => ListScope::Generator(generator),
         KeyHolder::Agent(_) => return Err(Refusal::forbidden()),
     };
-    let stacks = broker.store.stacks(whose, paged.page()).await?;
+    let stacks = broker.store.list_stacks(whose, paged.page()).await?;
     Ok(paged.listed(stacks, |stack| stack.id))
 }
 

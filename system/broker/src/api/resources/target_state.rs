@@ -23,7 +23,7 @@ use crate::api::http::error_response::Refusal;
 use crate::api::http::extract::{Asked, Ids};
 use crate::broker::Broker;
 use crate::memory::{Answer, is_named};
-use crate::store::{DesiredSet, KeyHolder};
+use crate::store::{KeyHolder, TargetState};
 
 /// What a deployment object is beside its bundle.
 const ENVELOPE_BYTES: usize = 512;
@@ -149,9 +149,9 @@ async fn current(broker: &Broker, agent: AgentId, known: &[u8]) -> Result<Answer
 
 async fn ask(broker: &Broker, agent: AgentId, known: &[u8]) -> Result<Answer, Refusal> {
     let asked = broker.memory.answers.asked(agent);
-    let mut desired = broker.store.hand_out(agent).await?;
+    let mut desired = broker.store.deliver_target_state(agent).await?;
     if broker.is_behind(agent, &desired, known).await? {
-        desired = broker.store.hand_out(agent).await?;
+        desired = broker.store.deliver_target_state(agent).await?;
     }
     let answer = Answer {
         etag: broker.etag_key.etag(agent, &desired),
@@ -163,9 +163,9 @@ async fn ask(broker: &Broker, agent: AgentId, known: &[u8]) -> Result<Answer, Re
     Ok(answer)
 }
 
-fn json(desired: &DesiredSet, mode: Mode) -> Bytes {
-    let wanted = desired.objects.iter().filter(|desired| mode == Mode::Full || !desired.is_done);
-    let objects: Vec<_> = wanted.map(|desired| &desired.object).collect();
+fn json(desired: &TargetState, mode: Mode) -> Bytes {
+    let wanted = desired.revisions.iter().filter(|desired| mode == Mode::Full || !desired.is_applied);
+    let objects: Vec<_> = wanted.map(|desired| &desired.revision).collect();
     // Ends of lines become two characters. Bundles are long, and one that grows while it is written is copied again and again.
     let room = objects.iter().map(|object| ENVELOPE_BYTES + object.yaml_content.len() * 9 / 8).sum();
     let mut text = Vec::with_capacity(room);
@@ -209,8 +209,8 @@ fn identify(mut response: Response, answer: &Answer) -> Response {
 
 async fn uncached(broker: &Broker, actor: Actor, agent: AgentId, mode: Mode) -> Result<Response, Refusal> {
     let desired = match actor.0 {
-        KeyHolder::Agent(_) => broker.store.hand_out(agent).await?,
-        KeyHolder::Admin | KeyHolder::Generator(_) => broker.store.desired_set(agent).await?,
+        KeyHolder::Agent(_) => broker.store.deliver_target_state(agent).await?,
+        KeyHolder::Admin | KeyHolder::Generator(_) => broker.store.get_target_state(agent).await?,
     };
     let mut response = Response::new(Body::from(json(&desired, mode)));
     let headers = response.headers_mut();

@@ -21,7 +21,7 @@ pub(crate) async fn list(
     paged: Paged,
 ) -> Result<Listed<Vec<AgentTarget>>, Refusal> {
     actor.admin_or_this_agent(agent)?;
-    let targets = broker.store.targets(agent, paged.page()).await?;
+    let targets = broker.store.list_targets(agent, paged.page()).await?;
     Ok(paged.listed(targets, |target| target.id))
 }
 

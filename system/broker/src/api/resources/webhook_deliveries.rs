@@ -17,7 +17,9 @@ use crate::api::http::extract::{Asked, Body, Ids};
 use crate::api::http::pagination::{Listed, Paged};
 use crate::api::http::response::Done;
 use crate::broker::Broker;
-use crate::store::{Claim, ClaimedDelivery, DeliveryFilter, KeyHolder, Noun, Settlement, StoreError};
+use crate::store::{
+    AcquireDeliveries, AcquiredDelivery, DeliveryAttempt, DeliveryFilter, KeyHolder, RecordKind, StoreError,
+};
 use crate::webhooks::sealed_parts::SealedPart;
 use crate::webhooks::{Unopened, WebhookSettings};
 
@@ -70,7 +72,7 @@ pub(crate) async fn list(
 ) -> Result<Listed<Vec<WebhookDelivery>>, Refusal> {
     let status = which.status.map(|status| status.as_str().to_owned());
     let filter = DeliveryFilter { webhook, status, offset: check_offset(which.offset)?, page: paged.page() };
-    let deliveries = broker.store.deliveries(filter).await?;
+    let deliveries = broker.store.list_deliveries(filter).await?;
     Ok(paged.listed(deliveries, |delivery| delivery.id))
 }
 
@@ -83,8 +85,8 @@ pub(crate) async fn pending(
     actor.admin_or_this_agent(agent)?;
     let (settings, at) = (settings(&broker)?, broker.clock.now());
     let until = at.saturating_add(CLAIMED_FOR).unwrap_or(at);
-    let claim = Claim { by: agent.to_string(), at, until, limit: CLAIMED_MAX };
-    let claimed = broker.store.claim_deliveries_of_agent(agent, claim).await?;
+    let claim = AcquireDeliveries { by: agent.to_string(), at, until, limit: CLAIMED_MAX };
+    let claimed = broker.store.acquire_deliveries_for_agent(agent, claim).await?;
     let opened = claimed.deliveries.into_iter().filter_map(|claimed| {
         let id = claimed.delivery.id;
         // One that does not open must not keep the others back; it is taken again later.
@@ -93,8 +95,8 @@ pub(crate) async fn pending(
     Ok(Json(opened.collect()))
 }
 
-fn opened(settings: &WebhookSettings, claimed: ClaimedDelivery) -> Result<PendingWebhookDelivery, Unopened> {
-    let ClaimedDelivery { delivery, webhook } = claimed;
+fn opened(settings: &WebhookSettings, claimed: AcquiredDelivery) -> Result<PendingWebhookDelivery, Unopened> {
+    let AcquiredDelivery { delivery, webhook } = claimed;
     let open = |part, sealed: &[u8]| settings.open(delivery.subscription_id, part, sealed);
     let auth_header = webhook.sealed.auth_header.as_deref();
     Ok(PendingWebhookDelivery {
@@ -104,8 +106,8 @@ fn opened(settings: &WebhookSettings, claimed: ClaimedDelivery) -> Result<Pendin
         auth_header: auth_header.map(|sealed| open(SealedPart::AuthHeader, sealed)).transpose()?,
         event_type: delivery.event_type,
         payload: delivery.payload.to_string(),
-        timeout_seconds: webhook.shown.timeout_seconds,
-        max_retries: webhook.shown.max_retries,
+        timeout_seconds: webhook.public.timeout_seconds,
+        max_retries: webhook.public.max_retries,
         attempts: delivery.attempts,
     })
 }
@@ -118,15 +120,15 @@ pub(crate) async fn result(
     Body(result): Body<DeliveryResultRequest>,
 ) -> Result<Json<Done>, Refusal> {
     let KeyHolder::Agent(agent) = actor.0 else { return Err(Refusal::forbidden()) };
-    let held = broker.store.claimed_delivery(agent, delivery).await?;
-    let (webhook, at) = (broker.store.webhook(held.subscription_id).await?.shown, broker.clock.now());
+    let held = broker.store.get_acquired_delivery(agent, delivery).await?;
+    let (webhook, at) = (broker.store.get_webhook(held.subscription_id).await?.public, broker.clock.now());
     let next = broker.next_step(at, result.success, held.attempts + 1, webhook.max_retries);
     let error = (!result.success).then(|| words(&result));
-    let settlement = Settlement { delivery, by: agent.to_string(), at, next, error };
-    if broker.store.settle_delivery(settlement).await? {
+    let settlement = DeliveryAttempt { delivery, by: agent.to_string(), at, outcome: next, error };
+    if broker.store.record_delivery_attempt(settlement).await? {
         return Ok(Json(Done {}));
     }
-    Err(StoreError::NotFound { noun: Noun::Delivery, name: delivery.to_string() }.into())
+    Err(StoreError::NotFound { kind: RecordKind::Delivery, name: delivery.to_string() }.into())
 }
 
 fn words(result: &DeliveryResultRequest) -> String {

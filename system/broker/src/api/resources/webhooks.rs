@@ -23,7 +23,7 @@ use crate::api::http::response::{Created, NoContent};
 use crate::api::http::write_context::By;
 use crate::broker::Broker;
 use crate::event_types::EventType;
-use crate::store::{SealedParts, Stamp, StoreError, WebhookRecord};
+use crate::store::{SealedParts, StoreError, WebhookRecord, WriteContext};
 use crate::webhooks::WebhookSettings;
 use crate::webhooks::schedule::RETRIES_DEFAULT;
 use crate::webhooks::sealed_parts::SealedPart;
@@ -81,7 +81,7 @@ pub(crate) async fn create(
         signing_secret: seal(SealedPart::SigningSecret, &secret.reveal()),
     };
     let webhook = shown(id, request, &stamp);
-    broker.store.create_webhook(stamp, WebhookRecord { shown: webhook.clone(), sealed }).await?;
+    broker.store.create_webhook(stamp, WebhookRecord { public: webhook.clone(), sealed }).await?;
     Ok(CreatedWebhook { webhook, minted: is_minted.then_some(secret) })
 }
 
@@ -103,7 +103,7 @@ async fn checked(
     Ok(request)
 }
 
-fn shown(id: WebhookId, request: CreateWebhookRequest, stamp: &Stamp) -> WebhookResponse {
+fn shown(id: WebhookId, request: CreateWebhookRequest, stamp: &WriteContext) -> WebhookResponse {
     WebhookResponse {
         id,
         name: request.name,
@@ -125,10 +125,10 @@ fn shown(id: WebhookId, request: CreateWebhookRequest, stamp: &Stamp) -> Webhook
 async fn check_filters(broker: &Broker, filters: Option<&WebhookFilters>) -> Result<(), Refusal> {
     let Some(filters) = filters else { return Ok(()) };
     if let Some(agent) = filters.agent_id {
-        broker.store.agent(agent).await.map_err(as_reference)?;
+        broker.store.get_agent(agent).await.map_err(as_reference)?;
     }
     if let Some(stack) = filters.stack_id {
-        broker.store.stack(stack).await.map_err(as_reference)?;
+        broker.store.get_stack(stack).await.map_err(as_reference)?;
     }
     Ok(())
 }
@@ -136,7 +136,7 @@ async fn check_filters(broker: &Broker, filters: Option<&WebhookFilters>) -> Res
 /// What a body names is no part of the address.
 fn as_reference(error: StoreError) -> StoreError {
     match error {
-        StoreError::NotFound { noun, name } => StoreError::MissingReference { noun, name },
+        StoreError::NotFound { kind, name } => StoreError::MissingReference { kind, name },
         other => other,
     }
 }
@@ -150,7 +150,7 @@ pub(crate) fn settings(broker: &Broker) -> Result<&WebhookSettings, Refusal> {
 }
 
 pub(crate) async fn list(State(broker): State<Broker>, paged: Paged) -> Result<Listed<Vec<WebhookResponse>>, Refusal> {
-    let webhooks = broker.store.webhooks(paged.page()).await?;
+    let webhooks = broker.store.list_webhooks(paged.page()).await?;
     Ok(paged.listed(webhooks, |webhook| webhook.id))
 }
 
@@ -162,7 +162,7 @@ pub(crate) async fn read(
     State(broker): State<Broker>,
     Ids(webhook): Ids<WebhookId>,
 ) -> Result<Json<WebhookResponse>, Refusal> {
-    Ok(Json(broker.store.webhook(webhook).await?.shown))
+    Ok(Json(broker.store.get_webhook(webhook).await?.public))
 }
 
 pub(crate) async fn update(
@@ -173,12 +173,12 @@ pub(crate) async fn update(
 ) -> Result<Json<WebhookResponse>, Refusal> {
     let settings = settings(&broker)?;
     check_filters(&broker, changes.filters.as_ref()).await?;
-    let mut record = broker.store.webhook(webhook).await?;
+    let mut record = broker.store.get_webhook(webhook).await?;
     change_sealed(&broker, settings, &mut record, &changes)?;
-    change_shown(&mut record.shown, changes)?;
-    record.shown.updated_at = stamp.at;
+    change_shown(&mut record.public, changes)?;
+    record.public.updated_at = stamp.at;
     broker.store.replace_webhook(stamp, record.clone()).await?;
-    Ok(Json(record.shown))
+    Ok(Json(record.public))
 }
 
 fn change_sealed(
@@ -187,7 +187,7 @@ fn change_sealed(
     record: &mut WebhookRecord,
     changes: &UpdateWebhookRequest,
 ) -> Result<(), Refusal> {
-    let seal = |part, plain: &str| settings.seal(&broker.entropy, record.shown.id, part, plain);
+    let seal = |part, plain: &str| settings.seal(&broker.entropy, record.public.id, part, plain);
     if let Some(url) = &changes.url {
         check_url(url, settings.policy)?;
         record.sealed.url = seal(SealedPart::Url, url);
@@ -200,7 +200,7 @@ fn change_sealed(
             record.sealed.auth_header = Some(seal(SealedPart::AuthHeader, header));
         }
     }
-    record.shown.has_auth_header = record.sealed.auth_header.is_some();
+    record.public.has_auth_header = record.sealed.auth_header.is_some();
     Ok(())
 }
 
@@ -242,5 +242,5 @@ pub(crate) async fn test(
     Ids(webhook): Ids<WebhookId>,
     By(stamp): By,
 ) -> Result<Json<TestWebhookResponse>, Refusal> {
-    Ok(Json(TestWebhookResponse { delivery_id: broker.store.test_webhook(stamp, webhook).await? }))
+    Ok(Json(TestWebhookResponse { delivery_id: broker.store.queue_test_delivery(stamp, webhook).await? }))
 }

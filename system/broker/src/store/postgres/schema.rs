@@ -1,22 +1,22 @@
-//! How an older database becomes a newer one. A migration is never edited once it was released.
+//! Migrations of the schema. The SQL of a released migration never changes.
 
 use deadpool_postgres::Client;
 
-use super::{PostgresError, root};
+use super::error::{PostgresError, root_cause};
 
-/// In order; the table `sindri_schema` says how many of them a database has.
+/// Migrations in their order. The table `sindri_schema` has the number of migrations that a database has.
 const MIGRATIONS: &[&str] = &[
     include_str!("schema.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
 ];
-/// One broker migrates, the others wait: any number that nothing else locks.
+/// Key of the advisory lock with which one broker migrates while others wait: an arbitrary number.
 const LOCK: i64 = 0x51_4d_52_49;
 
-/// Brings the database to the newest schema, all in one transaction.
+/// Migrates the database to the newest schema, all in one transaction.
 pub(super) async fn migrate(client: &mut Client) -> Result<(), PostgresError> {
-    let failed = |error: tokio_postgres::Error| PostgresError::Migration(root(&error));
+    let failed = |error: tokio_postgres::Error| PostgresError::Migration(root_cause(&error));
     let known = MIGRATIONS.len();
     let transaction = client.transaction().await.map_err(failed)?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map_err(failed)?;

@@ -20,10 +20,10 @@ CREATE TABLE agents (
 );
 CREATE UNIQUE INDEX agents_by_name ON agents (name, cluster_name) WHERE deleted_at IS NULL;
 
--- The version of each agent's desired set; missing means 0.
+-- The version of each agent's target state; missing means 0.
 CREATE TABLE versions (agent_id TEXT COLLATE "C" PRIMARY KEY REFERENCES agents (id), version BIGINT NOT NULL);
 CREATE INDEX versions_by_version ON versions (version);
--- When something else that brokers remember last changed.
+-- The number of the last change of other data that brokers cache.
 CREATE TABLE changes (subject TEXT COLLATE "C" PRIMARY KEY, version BIGINT NOT NULL);
 
 CREATE TABLE generators (
@@ -75,7 +75,7 @@ CREATE TABLE stacks (
 );
 CREATE UNIQUE INDEX stacks_by_name ON stacks (generator_id, name) WHERE deleted_at IS NULL;
 
--- A revision with an agent is for that agent only: the instruction to remove a stack that is no longer wanted there.
+-- A revision with an agent is for that agent only: the removal of a stack that it should no longer have.
 CREATE TABLE revisions (
     sequence           BIGINT PRIMARY KEY,
     id                 TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -96,7 +96,8 @@ CREATE TABLE targets (
 );
 CREATE INDEX targets_by_stack ON targets (stack_id);
 
--- Which stacks are wanted of an agent, what it has ever received, the removal that it must confirm, and its last word.
+-- Assignments: the stacks that an agent should have (`wanted`) or has ever received, the removal that it must
+-- confirm, and its last reported outcome.
 CREATE TABLE assignments (
     agent_id    TEXT COLLATE "C" NOT NULL REFERENCES agents (id),
     stack_id    TEXT COLLATE "C" NOT NULL REFERENCES stacks (id),
@@ -142,7 +143,7 @@ CREATE TABLE stack_annotations (
 );
 CREATE INDEX stack_annotations_by_pair ON stack_annotations (key, value);
 
--- What a request with an Idempotency-Key made.
+-- The record that a request with an Idempotency-Key created.
 CREATE TABLE requests (
     actor           TEXT COLLATE "C" NOT NULL,
     idempotency_key TEXT COLLATE "C" NOT NULL,
@@ -176,7 +177,7 @@ CREATE TABLE health (
 );
 CREATE INDEX health_by_revision ON health (revision_id);
 
--- The last three columns are sealed.
+-- The last three columns are encrypted.
 CREATE TABLE webhooks (
     id              TEXT COLLATE "C" PRIMARY KEY,
     name            TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -194,7 +195,7 @@ CREATE TABLE webhooks (
     signing_secret  BYTEA NOT NULL
 );
 
--- `due_at` is when somebody may next take it.
+-- `due_at` is the time from which a sender may acquire the message.
 CREATE TABLE deliveries (
     position        BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id              TEXT COLLATE "C" NOT NULL UNIQUE,

@@ -1,6 +1,6 @@
--- What agents say about stacks, approvals, what else an agent has to look at, and which agents are offline.
+-- Status of stacks, approvals, versions that request a new pass, and offline agents.
 
--- How a stack is on a cluster, as its agent last said; `conditions` is JSON.
+-- The status of a stack on a cluster, as its agent last reported it; `conditions` is JSON.
 CREATE TABLE stack_status (
     agent_id    TEXT COLLATE "C" NOT NULL,
     stack_id    TEXT COLLATE "C" NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE stack_status (
     FOREIGN KEY (agent_id, stack_id) REFERENCES assignments (agent_id, stack_id) ON DELETE CASCADE
 );
 
--- What agents hold back until somebody decides; of a stack on an agent at most one waits.
+-- Plans that agents execute only after an approval; at most one per stack and agent is pending.
 CREATE TABLE approvals (
     id          TEXT COLLATE "C" PRIMARY KEY,
     created_at  BIGINT NOT NULL,
@@ -29,13 +29,13 @@ CREATE TABLE approvals (
 CREATE UNIQUE INDEX approvals_pending ON approvals (agent_id, stack_id) WHERE state = 'pending';
 CREATE INDEX approvals_by_state ON approvals (state, id);
 
--- The version at which something changed that an agent has to look at and that is no part of its desired set.
+-- The version of the last change that needs a new pass but is not part of the target state.
 ALTER TABLE versions ADD COLUMN nudged BIGINT NOT NULL DEFAULT 0;
 
--- By a sum: for the newest by `position` alone PostgreSQL may read the table backwards until it finds one.
+-- An expression index: for the newest event by `position` alone PostgreSQL may scan the table backwards.
 CREATE INDEX events_by_revision ON events (agent_id, revision_id, (position + 0));
 
--- Whether subscribers were told that it is silent; its next heartbeat ends that.
+-- 1 after subscribers were notified that its heartbeats have stopped; its next heartbeat resets it.
 ALTER TABLE agents ADD COLUMN is_offline BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX agents_by_heartbeat ON agents (last_heartbeat)
   WHERE active = 1 AND is_offline = 0 AND deleted_at IS NULL AND last_heartbeat IS NOT NULL;

@@ -1,3 +1,3 @@
--- Stacks are never taken out of their table, and whoever appends a revision has read its stack in the same transaction: that
--- the server looks for it once more, row by row, is an eighth of the time of a submission.
+-- Rows of `stacks` are never deleted, and a transaction that appends a revision has read its stack: the check of the
+-- foreign key, row by row, takes an eighth of the time of a submission.
 ALTER TABLE revisions DROP CONSTRAINT IF EXISTS revisions_stack_id_fkey;

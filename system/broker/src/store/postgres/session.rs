@@ -1,7 +1,7 @@
-//! A transaction of PostgreSQL, or a connection outside of one for verbs that only read.
+//! A transaction of PostgreSQL, or a connection without one for operations that only read.
 //!
-//! Each answer of the server takes a while to come, so nobody waits for one that is not needed at once: the server carries
-//! out what it is sent in order, and a transaction in which anything failed is not committed.
+//! Each response of the server costs a round trip, so a response that is not needed at once is not awaited: the server
+//! executes statements in the order in which it receives them, and does not commit a transaction in which one failed.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -14,29 +14,30 @@ use futures_util::future::{BoxFuture, try_join_all};
 use tokio_postgres::Statement;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-use super::failed;
-use crate::store::records::{Change, StoreError, Stored};
-use crate::store::sql::shared::session::{Question, Row, Session, Value, around_rows};
+use super::error::to_store_error;
+use crate::store::records::{StoreChange, StoreError, StoreFuture};
+use crate::store::sql::shared::session::{PipelinedQuery, Session, split_batch};
+use crate::store::sql::shared::values::{Row, Value};
 
-/// Who listens hears that something changed; what it is they read.
+/// Channel of the notifications that a broker has committed a change.
 pub(super) const CHANNEL: &str = "sindri_changes";
 
 pub(super) struct PostgresSession<'c> {
     client: &'c Client,
-    /// Statements whose answers nobody has waited for yet. The server carries them out in their order.
-    sent: Vec<Sent<'c>>,
-    changes: Vec<Change>,
+    /// Statements that were sent and whose responses are not awaited yet.
+    sent: Vec<SentStatement<'c>>,
+    changes: Vec<StoreChange>,
 }
 
-type Sent<'c> = BoxFuture<'c, Result<(), tokio_postgres::Error>>;
+type SentStatement<'c> = BoxFuture<'c, Result<(), tokio_postgres::Error>>;
 
-/// A statement with many rows.
-struct Each {
+/// A prepared statement with a batch, as one array per column.
+struct BatchStatement {
     statement: Statement,
     columns: Vec<Vec<Value>>,
 }
 
-impl Each {
+impl BatchStatement {
     async fn run(self, client: &Client) -> Result<Vec<tokio_postgres::Row>, tokio_postgres::Error> {
         let columns: Vec<&(dyn ToSql + Sync)> = self.columns.iter().map(|column| column as _).collect();
         client.query(&self.statement, &columns).await
@@ -44,154 +45,162 @@ impl Each {
 }
 
 impl<'c> PostgresSession<'c> {
-    /// For verbs that only read.
-    pub(super) fn reading(client: &'c Client) -> Self {
+    /// Session without a transaction, for operations that only read.
+    pub(super) fn without_transaction(client: &'c Client) -> Self {
         Self { client, sent: Vec::new(), changes: Vec::new() }
     }
 
-    /// A transaction. Whoever does not end it must not use the connection again.
+    /// Begins a transaction. If it is neither committed nor rolled back, the connection must not be used again.
     pub(super) async fn begin(client: &'c Client) -> Result<Self, StoreError> {
-        let mut session = Self::reading(client);
-        session.send(Box::pin(client.batch_execute("BEGIN"))).await.map_err(|error| failed(&error))?;
+        let mut session = Self::without_transaction(client);
+        session.send(Box::pin(client.batch_execute("BEGIN"))).await.map_err(|error| to_store_error(&error))?;
         Ok(session)
     }
 
-    /// Makes it durable, and tells the other brokers if it concerns them. Says what changed.
-    pub(super) async fn commit(mut self) -> Result<Vec<Change>, StoreError> {
+    /// Commits the transaction, notifies other brokers if it changed what they cache, and returns those changes.
+    pub(super) async fn commit(mut self) -> Result<Vec<StoreChange>, StoreError> {
         if !self.changes.is_empty() {
             let client = self.client;
-            let told = async move {
+            let notify = async move {
                 let statement = client.prepare_cached("SELECT pg_notify($1, '')").await?;
                 client.query(&statement, &[&CHANNEL]).await.map(drop)
             };
-            self.send(Box::pin(told)).await.map_err(|error| failed(&error))?;
+            self.send(Box::pin(notify)).await.map_err(|error| to_store_error(&error))?;
         }
         let committed = self.client.batch_execute("COMMIT").await;
-        // If one of these failed, the server has taken everything back instead.
-        self.settle().await?;
-        committed.map_err(|error| failed(&error))?;
+        // If one of these statements failed, the server has rolled back instead.
+        self.await_sent().await?;
+        committed.map_err(|error| to_store_error(&error))?;
         Ok(self.changes)
     }
 
-    /// Takes everything back.
+    /// Rolls the transaction back.
     pub(super) async fn roll_back(self) -> Result<(), StoreError> {
-        self.client.batch_execute("ROLLBACK").await.map_err(|error| failed(&error))
+        self.client.batch_execute("ROLLBACK").await.map_err(|error| to_store_error(&error))
     }
 
-    async fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let statement = self.client.prepare_cached(&numbered(sql)).await?;
+    async fn fetch(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let statement = self.client.prepare_cached(&to_postgres(sql)).await?;
         let found = self.client.query(&statement, &references(values)).await?;
-        found.iter().map(owned).collect()
+        found.iter().map(to_row).collect()
     }
 
-    /// The rows travel as one array for each column, and the statement is carried out once.
-    async fn prepare_each(&mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Result<Each, tokio_postgres::Error> {
-        let (before, kinds, after) = around_rows(sql);
-        let arrays: Vec<String> = (1..).zip(&kinds).map(|(number, kind)| format!("${number}::{kind}[]")).collect();
+    /// Prepares a statement that receives a batch as one array per column and is executed once.
+    async fn prepare_batch(
+        &mut self,
+        sql: &'static str,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<BatchStatement, tokio_postgres::Error> {
+        let (before, types, after) = split_batch(sql);
+        let arrays: Vec<String> = (1..).zip(&types).map(|(number, name)| format!("${number}::{name}[]")).collect();
         let sql = format!("{before}SELECT * FROM unnest({}){after}", arrays.join(", "));
-        let mut columns: Vec<Vec<Value>> = kinds.iter().map(|_| Vec::with_capacity(rows.len())).collect();
+        let mut columns: Vec<Vec<Value>> = types.iter().map(|_| Vec::with_capacity(rows.len())).collect();
         for row in rows {
             columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
         }
-        Ok(Each { statement: self.client.prepare_cached(&sql).await?, columns })
+        Ok(BatchStatement { statement: self.client.prepare_cached(&sql).await?, columns })
     }
 
-    /// Sends something and leaves its answer for later.
-    async fn send(&mut self, mut asked: Sent<'c>) -> Result<(), tokio_postgres::Error> {
-        // The first look at it sends it.
-        if let Poll::Ready(answer) = poll_fn(|context| Poll::Ready(asked.as_mut().poll(context))).await {
-            return answer;
+    /// Sends a statement without awaiting its response.
+    async fn send(&mut self, mut statement: SentStatement<'c>) -> Result<(), tokio_postgres::Error> {
+        // The first poll sends the statement.
+        if let Poll::Ready(response) = poll_fn(|context| Poll::Ready(statement.as_mut().poll(context))).await {
+            return response;
         }
-        self.sent.push(asked);
+        self.sent.push(statement);
         Ok(())
     }
 
-    /// Waits for the answers to everything that was sent; fails if anything failed.
-    async fn settle(&mut self) -> Result<(), StoreError> {
+    /// Awaits the responses to all sent statements; fails if one of them failed.
+    async fn await_sent(&mut self) -> Result<(), StoreError> {
         for sent in std::mem::take(&mut self.sent) {
-            sent.await.map_err(|error| failed(&error))?;
+            sent.await.map_err(|error| to_store_error(&error))?;
         }
         Ok(())
     }
 
-    /// The reason why a statement failed: perhaps that one which was sent before it did.
-    async fn reason(&mut self, error: tokio_postgres::Error) -> StoreError {
-        self.settle().await.err().unwrap_or_else(|| failed(&error))
+    /// Returns the reason for which a statement failed: possibly the failure of one that was sent before it.
+    async fn failure_reason(&mut self, error: tokio_postgres::Error) -> StoreError {
+        self.await_sent().await.err().unwrap_or_else(|| to_store_error(&error))
     }
 
-    async fn rows_together(&mut self, questions: Vec<Question>) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
+    async fn fetch_pipelined(&mut self, queries: Vec<PipelinedQuery>) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
         let client = self.client;
-        let mut asking: Vec<BoxFuture<'_, Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>>> = Vec::new();
-        for question in questions {
-            match question {
-                Question::Each(_, rows) if rows.is_empty() => asking.push(Box::pin(std::future::ready(Ok(Vec::new())))),
-                Question::Each(sql, rows) => asking.push(Box::pin(self.prepare_each(sql, rows).await?.run(client))),
-                Question::Once(sql, values) => {
-                    let statement = client.prepare_cached(&numbered(sql)).await?;
-                    asking.push(Box::pin(async move { client.query(&statement, &references(&values)).await }));
+        let mut running: Vec<BoxFuture<'_, Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>>> = Vec::new();
+        for query in queries {
+            match query {
+                PipelinedQuery::Batch(_, rows) if rows.is_empty() => {
+                    running.push(Box::pin(std::future::ready(Ok(Vec::new()))))
+                }
+                PipelinedQuery::Batch(sql, rows) => {
+                    running.push(Box::pin(self.prepare_batch(sql, rows).await?.run(client)))
+                }
+                PipelinedQuery::Single(sql, values) => {
+                    let statement = client.prepare_cached(&to_postgres(sql)).await?;
+                    running.push(Box::pin(async move { client.query(&statement, &references(&values)).await }));
                 }
             }
         }
-        // Each is sent at the first look at it, which is in this order.
-        let answers = try_join_all(asking).await?;
-        answers.iter().map(|rows| rows.iter().map(owned).collect()).collect()
+        // The first poll sends a query, and the first polls happen in this order.
+        let responses = try_join_all(running).await?;
+        responses.iter().map(|rows| rows.iter().map(to_row).collect()).collect()
     }
 
-    async fn send_each(&mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Result<(), tokio_postgres::Error> {
-        let each = self.prepare_each(sql, rows).await?;
-        self.send(Box::pin(each.run(self.client).map_ok(drop))).await
+    async fn send_batch(&mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Result<(), tokio_postgres::Error> {
+        let batch = self.prepare_batch(sql, rows).await?;
+        self.send(Box::pin(batch.run(self.client).map_ok(drop))).await
     }
 
-    async fn changed(&mut self, sql: &'static str, values: &[Value]) -> Result<u64, tokio_postgres::Error> {
-        let statement = self.client.prepare_cached(&numbered(sql)).await?;
+    async fn run(&mut self, sql: &'static str, values: &[Value]) -> Result<u64, tokio_postgres::Error> {
+        let statement = self.client.prepare_cached(&to_postgres(sql)).await?;
         self.client.execute(&statement, &references(values)).await
     }
 }
 
 impl Session for PostgresSession<'_> {
-    fn query<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, Vec<Row>> {
+    fn query<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> StoreFuture<'a, Vec<Row>> {
         Box::pin(async move {
-            match self.rows(sql, values).await {
+            match self.fetch(sql, values).await {
                 Ok(rows) => Ok(rows),
-                Err(error) => Err(self.reason(error).await),
+                Err(error) => Err(self.failure_reason(error).await),
             }
         })
     }
 
-    fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, u64> {
+    fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> StoreFuture<'a, u64> {
         Box::pin(async move {
-            match self.changed(sql, values).await {
+            match self.run(sql, values).await {
                 Ok(changed) => Ok(changed),
-                Err(error) => Err(self.reason(error).await),
+                Err(error) => Err(self.failure_reason(error).await),
             }
         })
     }
 
-    fn query_together<'a>(&'a mut self, questions: Vec<Question>) -> Stored<'a, Vec<Vec<Row>>> {
+    fn query_pipelined<'a>(&'a mut self, queries: Vec<PipelinedQuery>) -> StoreFuture<'a, Vec<Vec<Row>>> {
         Box::pin(async move {
-            match self.rows_together(questions).await {
+            match self.fetch_pipelined(queries).await {
                 Ok(rows) => Ok(rows),
-                Err(error) => Err(self.reason(error).await),
+                Err(error) => Err(self.failure_reason(error).await),
             }
         })
     }
 
-    fn execute_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, ()> {
+    fn execute_batch<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            match self.send_each(sql, rows).await {
+            match self.send_batch(sql, rows).await {
                 Ok(()) => Ok(()),
-                Err(error) => Err(self.reason(error).await),
+                Err(error) => Err(self.failure_reason(error).await),
             }
         })
     }
 
-    fn changes(&mut self) -> &mut Vec<Change> {
+    fn changes(&mut self) -> &mut Vec<StoreChange> {
         &mut self.changes
     }
 }
 
-/// `?1` as PostgreSQL writes it. No statement of ours has a question mark anywhere else.
-fn numbered(sql: &str) -> String {
+/// Replaces parameters `?1` by `$1`. No statement of the store has a question mark elsewhere.
+fn to_postgres(sql: &str) -> String {
     sql.replace('?', "$")
 }
 
@@ -199,7 +208,7 @@ fn references(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
     values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
-fn owned(row: &tokio_postgres::Row) -> Result<Row, tokio_postgres::Error> {
+fn to_row(row: &tokio_postgres::Row) -> Result<Row, tokio_postgres::Error> {
     (0..row.len()).map(|column| row.try_get(column)).collect::<Result<_, _>>().map(Row::new)
 }
 

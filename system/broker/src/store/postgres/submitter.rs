@@ -1,36 +1,34 @@
-//! Submissions: those that wait together share a transaction and its statements.
+//! Runs submissions: those that wait together share a transaction and its statements.
 //!
-//! One transaction after another: two at once would wait for the one counter anyway, and cost more (measured).
-
-use std::sync::{Arc, OnceLock};
+//! One transaction after another: two at once would wait for the one counter anyway, and are measured to cost more.
 
 use deadpool_postgres::Pool;
 use tokio::sync::mpsc;
 
-use super::transact;
-use crate::store::records::Watcher;
-use crate::store::sql::stacks::submissions::{Waiting, answer, append_all};
+use super::transaction::transact;
+use crate::store::sql::observer_slot::ObserverSlot;
+use crate::store::sql::stacks::submissions::{PendingSubmission, append_all, send_results};
 
-/// The most submissions that share a transaction.
+/// Largest number of submissions that share a transaction.
 const BATCH_MAX: usize = 64;
 
-/// Carries out the submissions of a store.
+/// Executes the submissions of a store.
 pub struct Submitter {
     pub(super) pool: Pool,
-    pub(super) waiting: mpsc::Receiver<Waiting>,
-    pub(super) watcher: Arc<OnceLock<Watcher>>,
+    pub(super) pending: mpsc::Receiver<PendingSubmission>,
+    pub(super) observer: ObserverSlot,
 }
 
 impl Submitter {
-    /// Until the store is dropped.
+    /// Runs until the store is dropped.
     pub async fn run(mut self) {
         let mut batch = Vec::new();
-        while self.waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        while self.pending.recv_many(&mut batch, BATCH_MAX).await > 0 {
             let (submissions, callers): (Vec<_>, Vec<_>) =
-                batch.drain(..).map(|waiting| (waiting.submission, waiting.caller)).unzip();
+                batch.drain(..).map(|pending| (pending.submission, pending.caller)).unzip();
             let done =
-                transact(&self.pool, &self.watcher, Box::new(|session| Box::pin(append_all(session, submissions))));
-            answer(callers, done.await);
+                transact(&self.pool, &self.observer, Box::new(|session| Box::pin(append_all(session, submissions))));
+            send_results(callers, done.await);
         }
     }
 }

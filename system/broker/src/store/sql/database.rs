@@ -1,38 +1,38 @@
-//! A database as the verbs need it: something that carries out transactions.
+//! The interface between the operations and a database.
 
 use sindri_model::wire::DeploymentObject;
 
 use super::shared::session::Session;
 use super::stacks::submissions::Submission;
-use crate::store::records::{Stored, Watcher};
+use crate::store::records::{ChangeObserver, StoreFuture};
 
-/// A verb with its arguments, to be carried out in a transaction.
-pub(crate) type Deed<T> = Box<dyn for<'s> FnOnce(&'s mut dyn Session) -> Stored<'s, T> + Send>;
+/// An operation with its arguments, ready to run in a transaction.
+pub(crate) type Operation<T> = Box<dyn for<'s> FnOnce(&'s mut dyn Session) -> StoreFuture<'s, T> + Send>;
 
-/// How a verb may be carried out.
+/// Access that an operation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weight {
-    /// It changes nothing.
+pub enum Access {
+    /// The operation only reads.
     Read,
-    /// It may change anything.
+    /// The operation may write.
     Write,
 }
 
-/// Carries out transactions.
+/// A database that runs transactions.
 pub(crate) trait Database: Send + Sync + 'static {
-    /// Carries a verb out in one transaction: all of it, or nothing. When it returns, it is durable, and the watcher
-    /// was told what it changed, even if the caller has gone away meanwhile.
-    fn transact<T: Send + 'static>(&self, weight: Weight, deed: Deed<T>) -> Stored<'_, T>;
-    /// Carries a submission out, together with others that wait just then.
-    fn submit(&self, submission: Submission) -> Stored<'_, DeploymentObject>;
-    /// From now on `watcher` is told what is committed here.
-    fn attach(&self, watcher: Watcher);
-    /// Whether others write to the same database.
+    /// Runs an operation in one transaction. When the future completes, the transaction is durable and the observer
+    /// has received its changes, even if the caller has dropped the future meanwhile.
+    fn transact<T: Send + 'static>(&self, access: Access, operation: Operation<T>) -> StoreFuture<'_, T>;
+    /// Runs a submission, in one transaction with others that wait at the same time.
+    fn submit(&self, submission: Submission) -> StoreFuture<'_, DeploymentObject>;
+    /// Sets the observer of the changes that are committed here.
+    fn set_observer(&self, observer: ChangeObserver);
+    /// Returns true if other brokers write to the same database.
     fn is_shared(&self) -> bool;
-    /// Ends when somebody else may have committed something, or after a while.
-    fn heard(&self) -> Stored<'_, ()>;
+    /// Completes when another broker may have committed a change, and after a bounded time in any case.
+    fn await_remote_change(&self) -> StoreFuture<'_, ()>;
 }
 
-/// A store over an SQL database.
+/// A store in an SQL database.
 #[derive(Debug)]
-pub struct Sql<D>(pub(crate) D);
+pub struct SqlStore<D>(pub(crate) D);

@@ -1,12 +1,16 @@
-//! The verbs, once for both databases: a file per subject.
+//! The operations of the store, written once for both databases.
 //!
-//! Every verb that changes what is wanted of some agent first takes the next number of the one counter ([`shared::epoch::tick`]),
-//! and so waits for every other that does: such changes happen one after another, and their numbers become visible in
-//! their order.
+//! The folders import in one direction: `shared`, `tables`, `assignments`, `reports`, `stacks`, `fleet`; `webhooks`
+//! needs the first two only.
+//!
+//! Every operation that changes a target state first takes the next number of the one counter
+//! ([`shared::counter::next_number`]), which locks the counter. So such operations run one after another, and their
+//! numbers become visible in their order.
 
 pub(super) mod assignments;
 pub(super) mod database;
 pub(super) mod fleet;
+pub(super) mod observer_slot;
 pub(super) mod reports;
 pub(super) mod shared;
 pub(super) mod stacks;

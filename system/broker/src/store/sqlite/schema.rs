@@ -1,12 +1,12 @@
-//! The tables, and how an older database becomes a newer one.
+//! The schema and its migrations.
 //!
-//! A migration is never edited once it was released: the next change is the next entry.
+//! The SQL of a released migration never changes: the next change of the schema is a new entry.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::OpenError;
+use super::error::SqliteError;
 
-/// In order; the database's `user_version` is how many of them it has.
+/// Migrations in their order. The database's `user_version` is the number of migrations that it has.
 const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD];
 
 const FIRST: &str = "
@@ -77,8 +77,8 @@ CREATE TABLE stacks (
 ) STRICT;
 CREATE UNIQUE INDEX stacks_by_name ON stacks (generator_id, name) WHERE deleted_at IS NULL;
 
--- AUTOINCREMENT: a sequence is never given out twice, not even after the last row is gone.
--- A revision with an agent is for that agent only: the instruction to remove a stack that is no longer targeted.
+-- AUTOINCREMENT: a sequence is never issued twice, not even after the last row was deleted.
+-- A revision with an agent is for that agent only: the removal of a stack that is no longer targeted at it.
 CREATE TABLE revisions (
     sequence           INTEGER PRIMARY KEY AUTOINCREMENT,
     id                 TEXT NOT NULL UNIQUE,
@@ -99,7 +99,7 @@ CREATE TABLE targets (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX targets_by_stack ON targets (stack_id);
 
--- What an agent has received, ever. `removal` is the instruction that it must confirm, while there is one.
+-- Every stack that an agent has ever received. `removal` is the removal that the agent must confirm, if there is one.
 CREATE TABLE receipts (
     agent_id  TEXT NOT NULL REFERENCES agents (id),
     stack_id  TEXT NOT NULL REFERENCES stacks (id),
@@ -125,17 +125,17 @@ CREATE INDEX events_by_agent ON events (agent_id, position);
 CREATE UNIQUE INDEX events_by_key ON events (agent_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
 ";
 
-/// Labels and annotations, assignments in place of receipts, health, webhooks, the audit log, one counter.
+/// Labels and annotations, assignments in place of receipts, health, webhooks, the audit log, and the counter.
 const SECOND: &str = "
 INSERT INTO meta (name, value) SELECT 'tick', coalesce(max(sequence), 0) FROM revisions;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 
--- The version of each agent's desired set; missing means 0.
+-- The version of each agent's target state; missing means 0.
 CREATE TABLE versions (agent_id TEXT PRIMARY KEY REFERENCES agents (id), version INTEGER NOT NULL) STRICT;
 CREATE INDEX versions_by_version ON versions (version);
 INSERT INTO versions (agent_id, version) SELECT id, (SELECT value FROM meta WHERE name = 'tick') FROM agents;
--- When something else that brokers remember last changed.
+-- The number of the last change of other data that brokers cache.
 CREATE TABLE changes (subject TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
 
 ALTER TABLE stacks ADD COLUMN newest INTEGER REFERENCES revisions (sequence);
@@ -145,7 +145,8 @@ UPDATE stacks SET newest = (
 UPDATE stacks SET newest_is_marker = (SELECT is_deletion_marker FROM revisions WHERE sequence = newest)
   WHERE newest IS NOT NULL;
 
--- Which stacks are wanted of an agent, what it has ever received, the removal that it must confirm, and its last word.
+-- Assignments: the stacks that an agent should have (`wanted`) or has ever received, the removal that it must
+-- confirm, and its last reported outcome.
 CREATE TABLE assignments (
     agent_id    TEXT NOT NULL REFERENCES agents (id),
     stack_id    TEXT NOT NULL REFERENCES stacks (id),
@@ -224,7 +225,7 @@ CREATE TABLE stack_annotations (
 ) STRICT;
 CREATE INDEX stack_annotations_by_pair ON stack_annotations (key, value);
 
--- What a request with an Idempotency-Key made.
+-- The record that a request with an Idempotency-Key created.
 CREATE TABLE requests (
     actor           TEXT NOT NULL,
     idempotency_key TEXT NOT NULL,
@@ -265,7 +266,7 @@ CREATE TABLE health (
 ) STRICT;
 CREATE INDEX health_by_revision ON health (revision_id);
 
--- The last three columns are sealed.
+-- The last three columns are encrypted.
 CREATE TABLE webhooks (
     id              TEXT PRIMARY KEY,
     name            TEXT NOT NULL UNIQUE,
@@ -283,7 +284,7 @@ CREATE TABLE webhooks (
     signing_secret  BLOB NOT NULL
 ) STRICT;
 
--- `due_at` is when somebody may next take it.
+-- `due_at` is the time from which a sender may acquire the message.
 CREATE TABLE deliveries (
     position        INTEGER PRIMARY KEY AUTOINCREMENT,
     id              TEXT NOT NULL UNIQUE,
@@ -321,9 +322,9 @@ CREATE TABLE audit (
 CREATE INDEX audit_by_resource ON audit (resource_id, position);
 ";
 
-/// What agents say about stacks, approvals, what else an agent has to look at, and which agents are offline.
+/// Status of stacks, approvals, versions that request a new pass, and offline agents.
 const THIRD: &str = "
--- How a stack is on a cluster, as its agent last said; `conditions` is JSON.
+-- The status of a stack on a cluster, as its agent last reported it; `conditions` is JSON.
 CREATE TABLE stack_status (
     agent_id    TEXT NOT NULL,
     stack_id    TEXT NOT NULL,
@@ -334,7 +335,7 @@ CREATE TABLE stack_status (
     FOREIGN KEY (agent_id, stack_id) REFERENCES assignments (agent_id, stack_id) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
--- What agents hold back until somebody decides; of a stack on an agent at most one waits.
+-- Plans that agents execute only after an approval; at most one per stack and agent is pending.
 CREATE TABLE approvals (
     id          TEXT PRIMARY KEY,
     created_at  INTEGER NOT NULL,
@@ -352,31 +353,31 @@ CREATE TABLE approvals (
 CREATE UNIQUE INDEX approvals_pending ON approvals (agent_id, stack_id) WHERE state = 'pending';
 CREATE INDEX approvals_by_state ON approvals (state, id);
 
--- The version at which something changed that an agent has to look at and that is no part of its desired set.
+-- The version of the last change that needs a new pass but is not part of the target state.
 ALTER TABLE versions ADD COLUMN nudged INTEGER NOT NULL DEFAULT 0;
 
--- By a sum: for the newest by `position` alone PostgreSQL may read the table backwards until it finds one.
+-- An expression index: for the newest event by `position` alone PostgreSQL may scan the table backwards.
 CREATE INDEX events_by_revision ON events (agent_id, revision_id, (position + 0));
 
--- Whether subscribers were told that it is silent; its next heartbeat ends that.
+-- 1 after subscribers were notified that its heartbeats have stopped; its next heartbeat resets it.
 ALTER TABLE agents ADD COLUMN is_offline INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX agents_by_heartbeat ON agents (last_heartbeat)
   WHERE active = 1 AND is_offline = 0 AND deleted_at IS NULL AND last_heartbeat IS NOT NULL;
 ";
 
-/// Brings the database to the newest schema, each step in its own transaction.
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+/// Migrates the database to the newest schema, each migration in its own transaction.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteError> {
     let known = MIGRATIONS.len();
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     transaction.commit()?;
-    let done = usize::try_from(found).map_err(|_| OpenError::Foreign)?;
+    let done = usize::try_from(found).map_err(|_| SqliteError::Foreign)?;
     if done > known {
-        return Err(OpenError::Newer { found, known });
+        return Err(SqliteError::Newer { found, known });
     }
     if done == 0 && tables > 0 {
-        return Err(OpenError::Foreign);
+        return Err(SqliteError::Foreign);
     }
     for (version, migration) in (1_i64..).zip(MIGRATIONS).skip(done) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -1,16 +1,16 @@
-//! A transaction of SQLite. Every call is made and answered at once.
+//! A transaction of SQLite. Every statement completes at once.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, Statement, ToSql};
 
-use super::worker::Stopped;
-use crate::store::records::{Change, StoreError, Stored};
-use crate::store::sql::shared::session::{Question, Row, Session, Value, around_rows};
+use crate::store::records::{StoreChange, StoreError, StoreFuture};
+use crate::store::sql::shared::session::{PipelinedQuery, Session, failed, split_batch};
+use crate::store::sql::shared::values::{Row, Value};
 
 pub(super) struct SqliteSession<'c> {
-    /// Held alone: a connection may be used by one thread at a time.
+    /// Borrowed exclusively: one thread at a time may use a connection.
     connection: &'c mut Connection,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<StoreChange>,
 }
 
 impl<'c> SqliteSession<'c> {
@@ -18,64 +18,64 @@ impl<'c> SqliteSession<'c> {
         Self { connection, changes: Vec::new() }
     }
 
-    /// A statement about the transaction itself.
-    pub(super) fn run(&self, sql: &'static str) -> Result<(), Stopped> {
+    /// Executes a statement that controls the transaction.
+    pub(super) fn run(&self, sql: &'static str) -> Result<(), StoreError> {
         let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-        done.map(drop).map_err(|error| Stopped(error.to_string()))
+        done.map(drop).map_err(failed)
     }
 
-    fn bound(&self, sql: &'static str, values: &[Value]) -> rusqlite::Result<CachedStatement<'_>> {
+    fn prepare(&self, sql: &'static str, values: &[Value]) -> rusqlite::Result<CachedStatement<'_>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         bind(&mut statement, values)?;
         Ok(statement)
     }
 
-    fn rows(&self, sql: &'static str, values: &[Value]) -> rusqlite::Result<Vec<Row>> {
+    fn fetch(&self, sql: &'static str, values: &[Value]) -> rusqlite::Result<Vec<Row>> {
         let mut found = Vec::new();
-        collect(&mut *self.bound(sql, values)?, &mut found)?;
+        append_rows(&mut *self.prepare(sql, values)?, &mut found)?;
         Ok(found)
     }
 
-    fn rows_of_each(&self, sql: &'static str, rows: &[Vec<Value>]) -> rusqlite::Result<Vec<Row>> {
-        let (before, kinds, after) = around_rows(sql);
-        let numbers: Vec<String> = (1..=kinds.len()).map(|number| format!("?{number}")).collect();
+    fn run_batch(&self, sql: &'static str, rows: &[Vec<Value>]) -> rusqlite::Result<Vec<Row>> {
+        let (before, types, after) = split_batch(sql);
+        let numbers: Vec<String> = (1..=types.len()).map(|number| format!("?{number}")).collect();
         let sql = format!("{before}VALUES ({}){after}", numbers.join(", "));
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut found = Vec::new();
         for row in rows {
             bind(&mut statement, row)?;
-            collect(&mut statement, &mut found)?;
+            append_rows(&mut statement, &mut found)?;
         }
         Ok(found)
     }
 }
 
 impl Session for SqliteSession<'_> {
-    fn query<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, Vec<Row>> {
-        let rows = self.rows(sql, values).map_err(failure);
+    fn query<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> StoreFuture<'a, Vec<Row>> {
+        let rows = self.fetch(sql, values).map_err(failed);
         Box::pin(std::future::ready(rows))
     }
 
-    fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> Stored<'a, u64> {
-        let changed = self.bound(sql, values).and_then(|mut statement| statement.raw_execute());
-        Box::pin(std::future::ready(changed.map(|rows| rows as u64).map_err(failure)))
+    fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value]) -> StoreFuture<'a, u64> {
+        let changed = self.prepare(sql, values).and_then(|mut statement| statement.raw_execute());
+        Box::pin(std::future::ready(changed.map(|rows| rows as u64).map_err(failed)))
     }
 
-    fn query_together<'a>(&'a mut self, questions: Vec<Question>) -> Stored<'a, Vec<Vec<Row>>> {
-        let answer = |question| match question {
-            Question::Once(sql, values) => self.rows(sql, &values),
-            Question::Each(sql, rows) => self.rows_of_each(sql, &rows),
+    fn query_pipelined<'a>(&'a mut self, queries: Vec<PipelinedQuery>) -> StoreFuture<'a, Vec<Vec<Row>>> {
+        let fetch = |query| match query {
+            PipelinedQuery::Single(sql, values) => self.fetch(sql, &values),
+            PipelinedQuery::Batch(sql, rows) => self.run_batch(sql, &rows),
         };
-        let found: rusqlite::Result<_> = questions.into_iter().map(answer).collect();
-        Box::pin(std::future::ready(found.map_err(failure)))
+        let found: rusqlite::Result<_> = queries.into_iter().map(fetch).collect();
+        Box::pin(std::future::ready(found.map_err(failed)))
     }
 
-    fn execute_each<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> Stored<'a, ()> {
-        let done = self.rows_of_each(sql, &rows).map(drop).map_err(failure);
+    fn execute_batch<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> StoreFuture<'a, ()> {
+        let done = self.run_batch(sql, &rows).map(drop).map_err(failed);
         Box::pin(std::future::ready(done))
     }
 
-    fn changes(&mut self) -> &mut Vec<Change> {
+    fn changes(&mut self) -> &mut Vec<StoreChange> {
         &mut self.changes
     }
 }
@@ -87,12 +87,12 @@ fn bind(statement: &mut Statement<'_>, values: &[Value]) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// Carries out what is bound; adds the rows that it returns.
-fn collect(statement: &mut Statement<'_>, found: &mut Vec<Row>) -> rusqlite::Result<()> {
+/// Executes a statement whose parameters are bound, and appends the rows that it returns.
+fn append_rows(statement: &mut Statement<'_>, found: &mut Vec<Row>) -> rusqlite::Result<()> {
     let columns = statement.column_count();
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
-        let values: rusqlite::Result<_> = (0..columns).map(|column| Ok(owned(row.get_ref(column)?))).collect();
+        let values: rusqlite::Result<_> = (0..columns).map(|column| Ok(to_value(row.get_ref(column)?))).collect();
         found.push(Row::new(values?));
     }
     Ok(())
@@ -109,8 +109,8 @@ impl ToSql for Value {
     }
 }
 
-/// A column that is not UTF-8 is a blob: reading it as a text then fails, and says so.
-fn owned(value: ValueRef<'_>) -> Value {
+/// Copies a value. A text that is not UTF-8 becomes a blob: reading it as a text then fails with an error that says so.
+fn to_value(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Integer(number),
@@ -121,8 +121,4 @@ fn owned(value: ValueRef<'_>) -> Value {
         },
         ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
     }
-}
-
-fn failure(error: rusqlite::Error) -> StoreError {
-    StoreError::Failed(error.to_string())
 }

@@ -1,21 +1,22 @@
-//! What a deleted agent left in its cluster is the business of the next one that has its name there.
+//! Replacement of a deleted agent: a new agent with its name in its cluster takes over the stacks that it left there.
 //!
-//! What it was told to remove, the successor is told to remove. What nobody has spoken about since is kept on record as
-//! received: to target it again goes on with it, to delete the stack or to take it away removes it, and silence removes
-//! nothing.
+//! Removals that the deleted agent had not confirmed become removals of its successor. Its other stacks stay on record
+//! as received: targeting such a stack again continues with it, deleting the stack or its target removes it, and
+//! without either nothing is removed.
 
 use sindri_model::wire::Agent;
 use sindri_model::{AgentId, StackId};
 
-use crate::store::records::{Stamp, StoreError};
-use crate::store::sql::assignments::matching;
-use crate::store::sql::shared::epoch;
-use crate::store::sql::shared::session::{Session, all, any, change, one, only, values};
+use super::matching;
+use crate::store::records::{StoreError, WriteContext};
+use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, has_rows, single_column};
+use crate::store::sql::shared::values::values;
+use crate::store::sql::shared::{changes, counter};
 
-/// The agent that was last deleted under this name in this cluster and left something.
+/// Returns the last deleted agent with this name in this cluster that left a stack there.
 ///
-/// Taking over changes what is wanted of an agent, so the counter is taken if there is one.
-pub(crate) async fn predecessor(
+/// Takes a number of the counter if there is one, because taking over changes the target state of its successor.
+pub(crate) async fn find_predecessor(
     session: &mut dyn Session,
     name: &str,
     cluster_name: &str,
@@ -23,43 +24,43 @@ pub(crate) async fn predecessor(
     let sql = "SELECT id FROM agents WHERE name = ?1 AND cluster_name = ?2 AND deleted_at IS NOT NULL AND EXISTS (
                  SELECT 1 FROM assignments WHERE agent_id = agents.id AND received = 1 AND confirmed = 0)
                ORDER BY deleted_at DESC, id DESC LIMIT 1";
-    let found = one(session, sql, values![name, cluster_name], only).await?;
-    if found.is_some() {
-        epoch::tick(session).await?;
+    let predecessor = fetch_one(session, sql, values![name, cluster_name], single_column).await?;
+    if predecessor.is_some() {
+        counter::next_number(session).await?;
     }
-    Ok(found)
+    Ok(predecessor)
 }
 
-/// Makes what an agent left the business of its successor; tells of how many stacks.
+/// Moves the stacks that an agent left to its successor, and returns their number.
 pub(crate) async fn take_over(
     session: &mut dyn Session,
-    stamp: &Stamp,
+    context: &WriteContext,
     from: AgentId,
     successor: &Agent,
 ) -> Result<u64, StoreError> {
     let sql = "UPDATE assignments SET agent_id = ?1, reported = NULL, succeeded = 0, reported_at = NULL
                WHERE agent_id = ?2 AND received = 1 AND confirmed = 0";
-    let taken = change(session, sql, values![successor.id, from]).await?;
-    // An instruction that was for the other alone is said anew; the marker of a stack is for everyone.
+    let taken = execute(session, sql, values![successor.id, from]).await?;
+    // A removal for the predecessor alone is issued again; the deletion marker of a stack is valid for every agent.
     let sql = "SELECT assignments.stack_id FROM assignments
                  JOIN revisions ON revisions.sequence = assignments.removal
                WHERE assignments.agent_id = ?1 AND revisions.agent_id IS NOT NULL ORDER BY assignments.stack_id";
-    for stack in all(session, sql, values![successor.id], only).await? {
-        matching::tell_to_remove(session, stamp, (successor.id, stack)).await?;
+    for stack in fetch_all(session, sql, values![successor.id], single_column).await? {
+        matching::issue_removal(session, context, (successor.id, stack)).await?;
     }
     if taken > 0 {
-        matching::desired_set_changed(session, successor.id).await?;
+        changes::record_target_change(session, successor.id).await?;
     }
     Ok(taken)
 }
 
-/// Whether a stack was taken over and nobody has said since what is to become of it.
-pub(crate) async fn is_undecided(
+/// Returns true if a stack was taken over and is neither targeted nor to be removed since.
+pub(crate) async fn is_left_over(
     session: &mut dyn Session,
     agent: AgentId,
     stack: StackId,
 ) -> Result<bool, StoreError> {
     let sql = "SELECT 1 FROM assignments
                WHERE agent_id = ?1 AND stack_id = ?2 AND received = 1 AND wanted = 0 AND removal IS NULL";
-    any(session, sql, values![agent, stack]).await
+    has_rows(session, sql, values![agent, stack]).await
 }

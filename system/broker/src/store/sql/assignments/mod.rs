@@ -1,6 +1,7 @@
-//! Which stacks each agent should have, and the target state that follows.
+//! Assignments of stacks to agents, and the target states that follow from them.
 
 pub(crate) mod agent_replacement;
+pub(crate) mod assigned;
 pub(crate) mod labels;
 pub(crate) mod matching;
 pub(crate) mod policies;

@@ -1,4 +1,4 @@
-//! The annotations of stacks that tell agents how to treat them.
+//! Policy annotations of stacks: settings for the agents that have the stack.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,14 @@ use sindri_model::wire::{POLICY_PREFIX, StackPolicy};
 use sindri_model::{AgentId, StackId};
 
 use crate::store::records::StoreError;
-use crate::store::sql::fleet::agents;
-use crate::store::sql::shared::epoch;
-use crate::store::sql::shared::session::{Row, Session, all, only, values};
+use crate::store::sql::shared::session::{Session, fetch_all, single_column};
+use crate::store::sql::shared::values::{Row, values};
+use crate::store::sql::shared::{changes, counter};
+use crate::store::sql::tables::agents;
 
-/// Of every stack in the agent's target state that has any.
-pub(crate) async fn of_agent(session: &mut dyn Session, agent: AgentId) -> Result<Vec<StackPolicy>, StoreError> {
-    agents::require(session, agent).await?;
+/// Lists the policy annotations of each stack in the agent's target state that has any.
+pub(crate) async fn list_of_agent(session: &mut dyn Session, agent: AgentId) -> Result<Vec<StackPolicy>, StoreError> {
+    agents::check_exists(session, agent).await?;
     let sql = "SELECT stack_annotations.stack_id, key, value
                FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
                  JOIN stack_annotations ON stack_annotations.stack_id = assignments.stack_id
@@ -20,7 +21,7 @@ pub(crate) async fn of_agent(session: &mut dyn Session, agent: AgentId) -> Resul
                  AND ((wanted = 1 AND newest IS NOT NULL AND newest_is_marker = 0)
                    OR (removal IS NOT NULL AND confirmed = 0))
                ORDER BY stack_annotations.stack_id, key";
-    let rows = all(session, sql, values![agent, POLICY_PREFIX, after_prefix()], read).await?;
+    let rows = fetch_all(session, sql, values![agent, POLICY_PREFIX, end_of_prefix()], read).await?;
     let mut policies: BTreeMap<StackId, BTreeMap<String, String>> = BTreeMap::new();
     for (stack, key, value) in rows {
         policies.entry(stack).or_default().insert(key, value);
@@ -28,23 +29,27 @@ pub(crate) async fn of_agent(session: &mut dyn Session, agent: AgentId) -> Resul
     Ok(policies.into_iter().map(|(stack_id, annotations)| StackPolicy { stack_id, annotations }).collect())
 }
 
-/// The first text after all that begin with the prefix.
-fn after_prefix() -> String {
+/// Returns the smallest text that is greater than every text with the prefix.
+fn end_of_prefix() -> String {
     let (last, rest) = POLICY_PREFIX.as_bytes().split_last().expect("the prefix is not empty");
     let text: Vec<u8> = rest.iter().copied().chain([last + 1]).collect();
     String::from_utf8(text).expect("the prefix is ASCII, and its last character is not the last of ASCII")
 }
 
-/// An annotation has come or gone: whoever has the stack looks again, if it is meant for agents.
-pub(crate) async fn annotation_changed(session: &mut dyn Session, stack: StackId, key: &str) -> Result<(), StoreError> {
+/// Requests a new pass of the agents that have a stack, after one of its policy annotations was added or removed.
+pub(crate) async fn handle_annotation_change(
+    session: &mut dyn Session,
+    stack: StackId,
+    key: &str,
+) -> Result<(), StoreError> {
     if !key.starts_with(POLICY_PREFIX) {
         return Ok(());
     }
     let sql = "SELECT agent_id FROM assignments
                WHERE stack_id = ?1 AND (wanted = 1 OR (removal IS NOT NULL AND confirmed = 0)) ORDER BY agent_id";
-    let agents: Vec<AgentId> = all(session, sql, values![stack], only).await?;
-    let version = epoch::tick(session).await?;
-    epoch::nudge(session, &agents, version).await
+    let agents: Vec<AgentId> = fetch_all(session, sql, values![stack], single_column).await?;
+    let version = counter::next_number(session).await?;
+    changes::request_recheck(session, &agents, version).await
 }
 
 fn read(row: &mut Row) -> Result<(StackId, String, String), StoreError> {

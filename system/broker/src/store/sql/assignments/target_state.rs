@@ -1,90 +1,86 @@
-//! What is wanted of one agent, and what it has received.
+//! The target state of one agent, and the record of what the agent has received.
 
 use std::collections::BTreeSet;
 
-use sindri_model::{AgentId, Sequence, StackId};
+use sindri_model::{AgentId, Sequence};
 
-use crate::store::records::{DesiredObject, DesiredSet, StoreError};
-use crate::store::sql::fleet::agents;
+use crate::store::records::{StoreError, TargetRevision, TargetState};
 use crate::store::sql::shared::epoch;
-use crate::store::sql::shared::session::{Row, Session, all, any, change, one, values};
-use crate::store::sql::tables::revisions::{columns, read as read_revision};
+use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, has_rows};
+use crate::store::sql::shared::values::{Row, values};
+use crate::store::sql::tables::{agents, revisions};
 
-pub(crate) async fn desired_set(session: &mut dyn Session, agent: AgentId) -> Result<DesiredSet, StoreError> {
-    // The version first: what is committed in between comes with a higher one, and is asked for again.
-    let (version, nudged) = versions_of(session, agent).await?;
-    let status = agents::status_of(session, agent).await?;
+pub(crate) async fn get(session: &mut dyn Session, agent: AgentId) -> Result<TargetState, StoreError> {
+    // The version is read first: a change that is committed meanwhile has a higher version, and causes another poll.
+    let (version, recheck_version) = get_versions(session, agent).await?;
+    let status = agents::get_status(session, agent).await?;
     let epoch = epoch::current(session).await?;
-    let objects = desired_objects(session, agent, false).await?;
-    Ok(DesiredSet { epoch, version, nudged, status, objects })
+    let revisions = list_revisions(session, agent, false).await?;
+    Ok(TargetState { epoch, version, recheck_version, status, revisions })
 }
 
-/// The desired set, with a receipt for each stack in it. The agent's own polls come here, nobody else's.
-pub(crate) async fn hand_out(session: &mut dyn Session, agent: AgentId) -> Result<DesiredSet, StoreError> {
-    let (version, nudged) = versions_of(session, agent).await?;
-    let status = agents::status_of(session, agent).await?;
+/// Returns the target state after recording each of its stacks as received. Only the agent's own polls call this.
+pub(crate) async fn deliver(session: &mut dyn Session, agent: AgentId) -> Result<TargetState, StoreError> {
+    let (version, recheck_version) = get_versions(session, agent).await?;
+    let status = agents::get_status(session, agent).await?;
     let epoch = epoch::current(session).await?;
-    // A stack without a revision is not in the set, and so not received. An idle poll writes nothing.
-    let fresh = "SELECT 1 FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
+    // A stack without a revision is not in the target state, and so not received. An idle poll writes nothing.
+    let unreceived = "SELECT 1 FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
                  WHERE agent_id = ?1 AND wanted = 1 AND received = 0 AND newest IS NOT NULL AND newest_is_marker = 0";
-    if any(session, fresh, values![agent]).await? {
+    if has_rows(session, unreceived, values![agent]).await? {
         let sql = "UPDATE assignments SET received = 1
                    WHERE agent_id = ?1 AND wanted = 1 AND received = 0 AND stack_id IN (
                      SELECT id FROM stacks WHERE newest IS NOT NULL AND newest_is_marker = 0)";
-        change(session, sql, values![agent]).await?;
+        execute(session, sql, values![agent]).await?;
     }
-    // Only what has its receipt: a stack that was taken away meanwhile is not handed out.
-    let objects = desired_objects(session, agent, true).await?;
-    Ok(DesiredSet { epoch, version, nudged, status, objects })
+    // Only received stacks: a stack that was taken from the agent meanwhile is not delivered.
+    let revisions = list_revisions(session, agent, true).await?;
+    Ok(TargetState { epoch, version, recheck_version, status, revisions })
 }
 
-/// With a second value that is true only what was received, else everything.
-const DESIRED: &str = concat!(
-    columns!(
+/// Revisions and removals of a target state. The second parameter limits it to received stacks.
+const TARGET_REVISIONS: &str = concat!(
+    revisions::columns!(
         ", CASE WHEN reported = revisions.sequence THEN succeeded ELSE 0 END
           FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
             JOIN revisions ON revisions.sequence = stacks.newest
           WHERE assignments.agent_id = ?1 AND wanted = 1 AND received >= ?2 AND newest_is_marker = 0
           UNION ALL "
     ),
-    columns!(
+    revisions::columns!(
         ", 0 FROM assignments JOIN revisions ON revisions.sequence = assignments.removal
           WHERE assignments.agent_id = ?1 AND removal IS NOT NULL AND confirmed = 0"
     )
 );
 
-/// In the order of their sequence. A database would carry whole bundles through its sorting.
-async fn desired_objects(
+/// Lists revisions and removals by sequence. They are sorted here, because a database would copy whole bundles while
+/// sorting.
+async fn list_revisions(
     session: &mut dyn Session,
     agent: AgentId,
-    is_received: bool,
-) -> Result<Vec<DesiredObject>, StoreError> {
-    let mut objects = all(session, DESIRED, values![agent, is_received], read).await?;
-    objects.sort_unstable_by_key(|desired| desired.object.sequence_id);
-    assert_consistent(&objects);
-    Ok(objects)
+    only_received: bool,
+) -> Result<Vec<TargetRevision>, StoreError> {
+    let mut revisions = fetch_all(session, TARGET_REVISIONS, values![agent, only_received], read).await?;
+    revisions.sort_unstable_by_key(|target| target.revision.sequence_id);
+    assert_one_per_stack(&revisions);
+    Ok(revisions)
 }
 
-fn assert_consistent(objects: &[DesiredObject]) {
-    let stacks: BTreeSet<_> = objects.iter().map(|desired| desired.object.stack_id).collect();
-    assert_eq!(stacks.len(), objects.len(), "a stack is wanted and to be removed at once");
+fn assert_one_per_stack(revisions: &[TargetRevision]) {
+    let stacks: BTreeSet<_> = revisions.iter().map(|target| target.revision.stack_id).collect();
+    assert_eq!(stacks.len(), revisions.len(), "a target state contains a stack twice");
 }
 
-pub(crate) async fn version_of(session: &mut dyn Session, agent: AgentId) -> Result<Sequence, StoreError> {
-    Ok(versions_of(session, agent).await?.0)
+pub(crate) async fn get_version(session: &mut dyn Session, agent: AgentId) -> Result<Sequence, StoreError> {
+    Ok(get_versions(session, agent).await?.0)
 }
 
-async fn versions_of(session: &mut dyn Session, agent: AgentId) -> Result<(Sequence, Sequence), StoreError> {
+async fn get_versions(session: &mut dyn Session, agent: AgentId) -> Result<(Sequence, Sequence), StoreError> {
     let sql = "SELECT version, nudged FROM versions WHERE agent_id = ?1";
-    let versions = one(session, sql, values![agent], |row| Ok((row.take()?, row.take()?))).await?;
+    let versions = fetch_one(session, sql, values![agent], |row| Ok((row.take()?, row.take()?))).await?;
     Ok(versions.unwrap_or_default())
 }
 
-pub(crate) async fn concerns(session: &mut dyn Session, agent: AgentId, stack: StackId) -> Result<bool, StoreError> {
-    let sql = "SELECT 1 FROM assignments WHERE agent_id = ?1 AND stack_id = ?2";
-    any(session, sql, values![agent, stack]).await
-}
-
-fn read(row: &mut Row) -> Result<DesiredObject, StoreError> {
-    Ok(DesiredObject { object: read_revision(row)?, is_done: row.take()? })
+fn read(row: &mut Row) -> Result<TargetRevision, StoreError> {
+    Ok(TargetRevision { revision: revisions::read(row)?, is_applied: row.take()? })
 }

@@ -1,6 +1,8 @@
-//! Agents, generators and their keys.
+//! Agents and generators, their registrations, keys and heartbeats.
 
 pub(crate) mod agents;
 pub(crate) mod generators;
-pub(crate) mod offline;
+pub(crate) mod heartbeats;
+pub(crate) mod keys;
 pub(crate) mod overview;
+pub(crate) mod registrations;

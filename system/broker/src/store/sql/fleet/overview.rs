@@ -1,14 +1,14 @@
-//! How every agent is doing. An agent that was deleted stays in view while it owes the removal of something.
+//! Overview of the fleet. A deleted agent is listed while it has stacks that it received and did not remove.
 
 use sindri_model::AgentId;
 
-use crate::store::records::{FleetEntry, KeyHolder, Noun, Page, StoreError, Whose};
-use crate::store::sql::fleet::agents;
-use crate::store::sql::shared::lookup::found;
-use crate::store::sql::shared::session::{Row, Session, all, one, values};
-use crate::store::sql::tables::keys;
+use crate::store::records::{FleetEntry, KeyHolder, ListScope, Page, RecordKind, StoreError};
+use crate::store::sql::shared::lookup::require;
+use crate::store::sql::shared::session::{Session, fetch_all, fetch_one};
+use crate::store::sql::shared::values::{Row, values};
+use crate::store::sql::tables::{agents, keys};
 
-/// A query over agents that goes on as given.
+/// A query of the fleet; the argument is the rest of the statement.
 macro_rules! entries {
     ($rest:literal) => {
         concat!(
@@ -32,11 +32,15 @@ macro_rules! entries {
     };
 }
 
-pub(crate) async fn list(session: &mut dyn Session, whose: Whose, page: Page) -> Result<Vec<FleetEntry>, StoreError> {
-    let (agent, generator) = match whose {
-        Whose::All => (None, None),
-        Whose::Generator(generator) => (None, Some(generator)),
-        Whose::Key(key) => match keys::holder_of(session, key).await? {
+pub(crate) async fn list(
+    session: &mut dyn Session,
+    scope: ListScope,
+    page: Page,
+) -> Result<Vec<FleetEntry>, StoreError> {
+    let (agent, generator) = match scope {
+        ListScope::All => (None, None),
+        ListScope::Generator(generator) => (None, Some(generator)),
+        ListScope::Key(key) => match keys::find_holder(session, key).await? {
             Some(KeyHolder::Admin) => (None, None),
             Some(KeyHolder::Agent(agent)) => (Some(agent), None),
             Some(KeyHolder::Generator(generator)) => (None, Some(generator)),
@@ -53,11 +57,11 @@ pub(crate) async fn list(session: &mut dyn Session, whose: Whose, page: Page) ->
             SELECT a.name, a.cluster_name, a.id FROM agents a WHERE a.id = ?3))
          ORDER BY agents.name, agents.cluster_name, agents.id LIMIT ?4"
     );
-    all(session, sql, values![agent, generator, page.after, page.limit], read).await
+    fetch_all(session, sql, values![agent, generator, page.after, page.limit], read).await
 }
 
 pub(crate) async fn get(session: &mut dyn Session, agent: AgentId) -> Result<FleetEntry, StoreError> {
-    found(one(session, entries!("WHERE agents.id = ?1"), values![agent], read).await?, Noun::Agent, agent)
+    require(fetch_one(session, entries!("WHERE agents.id = ?1"), values![agent], read).await?, RecordKind::Agent, agent)
 }
 
 fn read(row: &mut Row) -> Result<FleetEntry, StoreError> {

@@ -1,20 +1,20 @@
-//! What agents hold back until somebody decides. Of a stack on an agent at most one plan waits.
+//! Plans that agents execute only after an approval. At most one plan per stack and agent is pending.
 
 use serde_json::json;
 use sindri_model::wire::{Approval, ApprovalRequest, ApprovalState};
 use sindri_model::{AgentId, ApprovalId, GeneratorId, Sequence, StackId};
 
-use crate::store::records::{KeyHolder, Noun, Page, Stamp, StoreError};
-use crate::store::sql::fleet::agents;
-use crate::store::sql::reports::status;
-use crate::store::sql::shared::audit;
-use crate::store::sql::shared::epoch;
-use crate::store::sql::shared::lookup::found;
-use crate::store::sql::shared::session::{Row, Session, all, change, json_text, one, only, values};
+use crate::store::records::{KeyHolder, Page, RecordKind, StoreError, WriteContext};
+use crate::store::sql::assignments::assigned;
+use crate::store::sql::shared::lookup::{require, require_that};
+use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, single_column};
+use crate::store::sql::shared::values::{Row, to_json, values};
+use crate::store::sql::shared::{audit, changes, counter};
+use crate::store::sql::tables::agents;
 
-const WHAT: &str = "approval";
+const RESOURCE_TYPE: &str = "approval";
 
-/// The columns that [`read`] reads, of a query that goes on as given.
+/// A query of the columns that [`read`] reads; the argument is the rest of the statement.
 macro_rules! columns {
     ($rest:literal) => {
         concat!(
@@ -26,33 +26,33 @@ macro_rules! columns {
     };
 }
 
-/// The same plan of the same revision is asked for once. One that was superseded waits again: the agent has come back
-/// to it, and nobody has decided about it.
-pub(crate) async fn propose(
+/// The same plan of the same revision has one approval. If it was superseded, it becomes pending again: the agent has
+/// returned to that plan, and there was no decision about it.
+pub(crate) async fn request(
     session: &mut dyn Session,
-    stamp: Stamp,
+    context: WriteContext,
     agent: AgentId,
     stack: StackId,
     request: ApprovalRequest,
 ) -> Result<Approval, StoreError> {
-    agents::require(session, agent).await?;
-    let (is_removed, _) = status::business(session, agent, stack, request.deployment_object_id).await?;
-    found((!is_removed).then_some(()), Noun::Stack, stack)?;
-    let known = asked_before(session, agent, stack, &request).await?;
-    if let Some(known) = known.clone().filter(|known| known.state != ApprovalState::Superseded) {
-        return Ok(known);
+    agents::check_exists(session, agent).await?;
+    let (is_removed, _) = assigned::check_revision(session, agent, stack, request.deployment_object_id).await?;
+    require_that(!is_removed, RecordKind::Stack, stack)?;
+    let existing = find_requested(session, agent, stack, &request).await?;
+    if let Some(decided) = existing.clone().filter(|existing| existing.state != ApprovalState::Superseded) {
+        return Ok(decided);
     }
-    supersede(session, &stamp, agent, stack, None).await?;
-    let id = match known {
-        Some(known) => ask_again(session, known.id).await?,
-        None => ask(session, &stamp, agent, stack, &request).await?,
+    supersede(session, &context, agent, stack, None).await?;
+    let id = match existing {
+        Some(superseded) => reopen(session, superseded.id).await?,
+        None => insert(session, &context, agent, stack, &request).await?,
     };
     let details = json!({"agent_id": agent, "stack_id": stack, "deployment_object_id": request.deployment_object_id});
-    audit::record(session, &stamp, "approval.requested", WHAT, Some(id.to_string()), Some(details)).await?;
+    audit::record(session, &context, "approval.requested", RESOURCE_TYPE, Some(id.to_string()), Some(details)).await?;
     get(session, id, None).await
 }
 
-async fn asked_before(
+async fn find_requested(
     session: &mut dyn Session,
     agent: AgentId,
     stack: StackId,
@@ -61,34 +61,34 @@ async fn asked_before(
     let sql = columns!(
         "WHERE approvals.agent_id = ?1 AND approvals.stack_id = ?2 AND approvals.revision_id = ?3 AND digest = ?4"
     );
-    one(session, sql, values![agent, stack, request.deployment_object_id, &request.digest], read).await
+    fetch_one(session, sql, values![agent, stack, request.deployment_object_id, &request.digest], read).await
 }
 
-/// If somebody else has asked just now, the agent is to come again.
-async fn ask(
+/// Inserts a pending approval. If another request has inserted one meanwhile, the agent has to retry.
+async fn insert(
     session: &mut dyn Session,
-    stamp: &Stamp,
+    context: &WriteContext,
     agent: AgentId,
     stack: StackId,
     request: &ApprovalRequest,
 ) -> Result<ApprovalId, StoreError> {
-    let id = ApprovalId::mint_at(stamp.at, &stamp.entropy);
+    let id = ApprovalId::mint_at(context.at, &context.entropy);
     let sql = "INSERT INTO approvals (id, created_at, agent_id, stack_id, revision_id, digest, state, reasons, plan)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, ?8) ON CONFLICT DO NOTHING";
-    let (revision, reasons) = (request.deployment_object_id, json_text(&request.reasons));
-    let row = values![id, stamp.at, agent, stack, revision, &request.digest, reasons, &request.plan];
-    if change(session, sql, row).await? > 0 { Ok(id) } else { Err(StoreError::Unavailable) }
+    let (revision, reasons) = (request.deployment_object_id, to_json(&request.reasons));
+    let row = values![id, context.at, agent, stack, revision, &request.digest, reasons, &request.plan];
+    if execute(session, sql, row).await? > 0 { Ok(id) } else { Err(StoreError::Unavailable) }
 }
 
-async fn ask_again(session: &mut dyn Session, id: ApprovalId) -> Result<ApprovalId, StoreError> {
+async fn reopen(session: &mut dyn Session, id: ApprovalId) -> Result<ApprovalId, StoreError> {
     let sql = "UPDATE approvals SET state = 'pending' WHERE id = ?1 AND state = 'superseded'";
-    if change(session, sql, values![id]).await? > 0 { Ok(id) } else { Err(StoreError::Unavailable) }
+    if execute(session, sql, values![id]).await? > 0 { Ok(id) } else { Err(StoreError::Unavailable) }
 }
 
-/// The agent no longer wants what it held back: of a revision up to the given one, or of any.
+/// Supersedes the pending plan of an agent for a stack: of a revision up to the given one, or of any.
 pub(crate) async fn supersede(
     session: &mut dyn Session,
-    stamp: &Stamp,
+    context: &WriteContext,
     agent: AgentId,
     stack: StackId,
     up_to: Option<Sequence>,
@@ -97,17 +97,17 @@ pub(crate) async fn supersede(
                WHERE agent_id = ?1 AND stack_id = ?2 AND state = 'pending' AND (CAST(?3 AS BIGINT) IS NULL
                  OR (SELECT sequence FROM revisions WHERE revisions.id = approvals.revision_id) <= ?3)
                RETURNING id";
-    let gone: Vec<ApprovalId> = all(session, sql, values![agent, stack, up_to], only).await?;
-    for id in gone {
-        audit::record(session, stamp, "approval.superseded", WHAT, Some(id.to_string()), None).await?;
+    let superseded: Vec<ApprovalId> = fetch_all(session, sql, values![agent, stack, up_to], single_column).await?;
+    for id in superseded {
+        audit::record(session, context, "approval.superseded", RESOURCE_TYPE, Some(id.to_string()), None).await?;
     }
     Ok(())
 }
 
-/// Whoever decides about it would decide for nobody.
-pub(crate) async fn agent_was_deleted(session: &mut dyn Session, agent: AgentId) -> Result<(), StoreError> {
+/// Supersedes the pending plans of a deleted agent, which will not execute them.
+pub(crate) async fn supersede_of_agent(session: &mut dyn Session, agent: AgentId) -> Result<(), StoreError> {
     let sql = "UPDATE approvals SET state = 'superseded' WHERE agent_id = ?1 AND state = 'pending'";
-    change(session, sql, values![agent]).await.map(drop)
+    execute(session, sql, values![agent]).await.map(drop)
 }
 
 pub(crate) async fn list(
@@ -120,7 +120,7 @@ pub(crate) async fn list(
         "WHERE (CAST(?1 AS TEXT) IS NULL OR generator_id = ?1) AND (CAST(?2 AS TEXT) IS NULL OR state = ?2)
           AND (CAST(?3 AS TEXT) IS NULL OR approvals.id > ?3) ORDER BY approvals.id LIMIT ?4"
     );
-    all(session, sql, values![owner, state, page.after, page.limit], read).await
+    fetch_all(session, sql, values![owner, state, page.after, page.limit], read).await
 }
 
 pub(crate) async fn get(
@@ -129,45 +129,45 @@ pub(crate) async fn get(
     owner: Option<GeneratorId>,
 ) -> Result<Approval, StoreError> {
     let sql = columns!("WHERE approvals.id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR generator_id = ?2)");
-    found(one(session, sql, values![approval, owner], read).await?, Noun::Approval, approval)
+    require(fetch_one(session, sql, values![approval, owner], read).await?, RecordKind::Approval, approval)
 }
 
-/// The agent looks again at once: its poll is answered as if something were wanted anew.
+/// Requests a new pass of the agent, which ends its waiting poll.
 pub(crate) async fn decide(
     session: &mut dyn Session,
-    stamp: Stamp,
+    context: WriteContext,
     approval: ApprovalId,
     owner: Option<GeneratorId>,
     decision: ApprovalState,
 ) -> Result<Approval, StoreError> {
-    let waiting = get(session, approval, owner).await?;
-    if waiting.state != ApprovalState::Pending {
-        return decided(waiting, decision);
+    let pending = get(session, approval, owner).await?;
+    if pending.state != ApprovalState::Pending {
+        return check_same_decision(pending, decision);
     }
-    let version = epoch::tick(session).await?;
+    let version = counter::next_number(session).await?;
     let sql = "UPDATE approvals SET state = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1 AND state = 'pending'";
-    let rows = change(session, sql, values![approval, decision, decider(&stamp), stamp.at]).await?;
-    let now = get(session, approval, owner).await?;
+    let rows = execute(session, sql, values![approval, decision, describe_actor(&context), context.at]).await?;
+    let current = get(session, approval, owner).await?;
     if rows == 0 {
-        return decided(now, decision);
+        return check_same_decision(current, decision);
     }
-    epoch::nudge(session, &[now.agent_id], version).await?;
-    let details = json!({"agent_id": now.agent_id, "stack_id": now.stack_id, "digest": now.digest});
+    changes::request_recheck(session, &[current.agent_id], version).await?;
+    let details = json!({"agent_id": current.agent_id, "stack_id": current.stack_id, "digest": current.digest});
     let action = format!("approval.{decision}");
-    audit::record(session, &stamp, &action, WHAT, Some(approval.to_string()), Some(details)).await?;
-    Ok(now)
+    audit::record(session, &context, &action, RESOURCE_TYPE, Some(approval.to_string()), Some(details)).await?;
+    Ok(current)
 }
 
-/// Of something that is no longer open to decision.
-fn decided(approval: Approval, decision: ApprovalState) -> Result<Approval, StoreError> {
+/// Accepts a repetition of the decision on an approval that is no longer pending, and rejects any other.
+fn check_same_decision(approval: Approval, decision: ApprovalState) -> Result<Approval, StoreError> {
     if approval.state == decision {
         return Ok(approval);
     }
-    Err(StoreError::Decided { approval: approval.id, state: approval.state })
+    Err(StoreError::AlreadyDecided { approval: approval.id, state: approval.state })
 }
 
-fn decider(stamp: &Stamp) -> Option<String> {
-    match stamp.actor? {
+fn describe_actor(context: &WriteContext) -> Option<String> {
+    match context.actor? {
         KeyHolder::Admin => Some("admin".to_owned()),
         KeyHolder::Agent(agent) => Some(format!("agent {agent}")),
         KeyHolder::Generator(generator) => Some(format!("generator {generator}")),
@@ -182,7 +182,7 @@ fn read(row: &mut Row) -> Result<Approval, StoreError> {
         deployment_object_id: row.take()?,
         digest: row.take()?,
         state: row.take()?,
-        reasons: row.json()?,
+        reasons: row.take_json()?,
         plan: row.take()?,
         decided_by: row.take()?,
         decided_at: row.take()?,

@@ -1,4 +1,4 @@
-//! What agents report about their stacks, and the approvals that they request.
+//! Reports of agents about their stacks, and the approvals that agents request.
 
 pub(crate) mod approvals;
 pub(crate) mod events;

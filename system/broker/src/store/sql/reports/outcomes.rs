@@ -1,15 +1,17 @@
-//! What an agent last said about each thing that is wanted of it, without its history.
+//! The last event of an agent about each revision and removal of its target state, without the history.
 
 use sindri_model::AgentId;
 use sindri_model::wire::AgentEvent;
 
+use super::events;
 use crate::store::records::StoreError;
-use crate::store::sql::fleet::agents;
-use crate::store::sql::reports::events::{columns, read};
-use crate::store::sql::shared::session::{Session, all, values};
+use crate::store::sql::shared::session::{Session, fetch_all};
+use crate::store::sql::shared::values::values;
+use crate::store::sql::tables::agents;
 
-/// The newest event of each revision is found in an index, however many there are: one that is ordered by the same sum.
-const OUTCOMES: &str = columns!(
+/// The newest event of each revision comes from the index `events_by_revision`, however long the history is: the query
+/// orders by the same expression as the index.
+const OUTCOMES: &str = events::columns!(
     "WHERE position IN (
        SELECT (SELECT said.position FROM events said WHERE said.agent_id = ?1 AND said.revision_id = revisions.id
                ORDER BY said.position + 0 DESC LIMIT 1)
@@ -24,10 +26,10 @@ const OUTCOMES: &str = columns!(
      ORDER BY position"
 );
 
-/// Oldest first; what it has said nothing about is left out.
-pub(crate) async fn of_agent(session: &mut dyn Session, agent: AgentId) -> Result<Vec<AgentEvent>, StoreError> {
-    agents::require(session, agent).await?;
-    all(session, OUTCOMES, values![agent], read).await
+/// Lists the events oldest first, without revisions that the agent has not reported about.
+pub(crate) async fn list_of_agent(session: &mut dyn Session, agent: AgentId) -> Result<Vec<AgentEvent>, StoreError> {
+    agents::check_exists(session, agent).await?;
+    fetch_all(session, OUTCOMES, values![agent], events::read).await
 }
 
 #[cfg(test)]
@@ -38,7 +40,7 @@ mod tests {
     use crate::store::SqliteStore;
 
     #[test]
-    fn the_history_of_events_is_not_read() {
+    fn listing_outcomes_does_not_read_the_history() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("sindri.db").display().to_string();
         drop(SqliteStore::open(&path, None).unwrap());

@@ -1,13 +1,14 @@
-//! Who did what: written in the transaction that does it.
+//! The audit log. Each entry is written in the transaction of the change that it records.
 
 use serde_json::Value as Json;
 use sindri_model::AuditId;
 use sindri_model::wire::AuditLog;
 
-use crate::store::records::{AuditFilter, KeyHolder, Stamp, StoreError};
-use crate::store::sql::shared::session::{Row, Session, Value, all, change_each, json_text, one, only, row, values};
+use super::session::{Session, execute_batch, fetch_all, fetch_one, single_column};
+use super::values::{Row, Value, row, to_json, values};
+use crate::store::records::{AuditFilter, KeyHolder, StoreError, WriteContext};
 
-/// A query over the entries that match a filter's first eight values.
+/// A query of the entries that match a filter, whose values are the first eight parameters.
 macro_rules! matching {
     ($select:literal, $rest:literal) => {
         concat!(
@@ -26,9 +27,9 @@ macro_rules! matching {
     };
 }
 
-/// Something that somebody did.
-pub(crate) struct Entry<'a> {
-    pub stamp: &'a Stamp,
+/// An entry of the audit log.
+pub(crate) struct AuditEntry<'a> {
+    pub context: &'a WriteContext,
     pub action: &'a str,
     pub resource_type: &'a str,
     pub resource: Option<String>,
@@ -37,47 +38,47 @@ pub(crate) struct Entry<'a> {
 
 pub(crate) async fn record(
     session: &mut dyn Session,
-    stamp: &Stamp,
+    context: &WriteContext,
     action: &str,
     resource_type: &str,
     resource: Option<String>,
     details: Option<Json>,
 ) -> Result<(), StoreError> {
-    record_all(session, vec![Entry { stamp, action, resource_type, resource, details }]).await
+    record_all(session, vec![AuditEntry { context, action, resource_type, resource, details }]).await
 }
 
-pub(crate) async fn record_all(session: &mut dyn Session, entries: Vec<Entry<'_>>) -> Result<(), StoreError> {
+pub(crate) async fn record_all(session: &mut dyn Session, entries: Vec<AuditEntry<'_>>) -> Result<(), StoreError> {
     let sql = "WITH batch (id, at, actor_type, actor_id, action, resource_type, resource_id, details, ip_address,
                  user_agent) AS ({TEXT, BIGINT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT})
                INSERT INTO audit (id, at, actor_type, actor_id, action, resource_type, resource_id, details,
                  ip_address, user_agent) SELECT * FROM batch";
-    change_each(session, sql, entries.into_iter().map(row_of).collect()).await
+    execute_batch(session, sql, entries.into_iter().map(to_row).collect()).await
 }
 
-fn row_of(entry: Entry<'_>) -> Vec<Value> {
-    let Entry { stamp, action, resource_type, resource, details } = entry;
-    let (actor_type, actor) = match stamp.actor {
+fn to_row(entry: AuditEntry<'_>) -> Vec<Value> {
+    let AuditEntry { context, action, resource_type, resource, details } = entry;
+    let (actor_type, actor) = match context.actor {
         None => ("system", None),
         Some(KeyHolder::Admin) => ("admin", None),
         Some(KeyHolder::Agent(agent)) => ("agent", Some(agent.to_string())),
         Some(KeyHolder::Generator(generator)) => ("generator", Some(generator.to_string())),
     };
     row![
-        AuditId::mint_at(stamp.at, &stamp.entropy),
-        stamp.at,
+        AuditId::mint_at(context.at, &context.entropy),
+        context.at,
         actor_type,
         actor,
         action,
         resource_type,
         resource,
-        details.map(|details| json_text(&details)),
-        stamp.peer.map(|peer| peer.to_string()),
-        stamp.user_agent.as_deref(),
+        details.map(|details| to_json(&details)),
+        context.peer.map(|peer| peer.to_string()),
+        context.user_agent.as_deref(),
     ]
 }
 
 pub(crate) async fn list(session: &mut dyn Session, filter: AuditFilter) -> Result<(Vec<AuditLog>, i64), StoreError> {
-    // `a*` matches every action that begins with a.
+    // `agent.*` matches every action with the prefix `agent.`.
     let (action, prefix) = match filter.action.as_deref().map(|action| action.strip_suffix('*')) {
         Some(Some(prefix)) => (None, Some(prefix.to_owned())),
         Some(None) => (filter.action.clone(), None),
@@ -94,14 +95,14 @@ pub(crate) async fn list(session: &mut dyn Session, filter: AuditFilter) -> Resu
         filter.to,
     ]
     .to_vec();
-    let total = one(session, matching!("SELECT count(*)", ""), &values, only).await?.unwrap_or(0);
+    let total = fetch_one(session, matching!("SELECT count(*)", ""), &values, single_column).await?.unwrap_or(0);
     values.extend_from_slice(values![filter.limit, filter.offset, filter.after]);
     let sql = matching!(
         "SELECT id, at, actor_type, actor_id, action, resource_type, resource_id, details, ip_address, user_agent",
         "AND (CAST(?11 AS TEXT) IS NULL OR position < (SELECT position FROM audit WHERE id = ?11))
          ORDER BY position DESC LIMIT ?9 OFFSET ?10"
     );
-    Ok((all(session, sql, &values, read).await?, total))
+    Ok((fetch_all(session, sql, &values, read).await?, total))
 }
 
 fn read(row: &mut Row) -> Result<AuditLog, StoreError> {
@@ -114,7 +115,7 @@ fn read(row: &mut Row) -> Result<AuditLog, StoreError> {
         action: row.take()?,
         resource_type: row.take()?,
         resource_id: row.take()?,
-        details: row.json_or_none()?,
+        details: row.take_json_or_null()?,
         ip_address: row.take()?,
         user_agent: row.take()?,
         created_at: at,

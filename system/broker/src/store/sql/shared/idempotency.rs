@@ -1,88 +1,91 @@
-//! The same request, sent again: the same key of the same actor finds what the first one made.
+//! Idempotency keys: a request with the same key of the same actor finds the record that the first one created.
 
 use std::collections::BTreeMap;
 
-use crate::store::records::{KeyHolder, Stamp, StoreError};
-use crate::store::sql::shared::session::{Question, Row, Session, change_each, read_all, row};
+use super::session::{PipelinedQuery, Session, execute_batch, read_all};
+use super::values::{Row, row};
+use crate::store::records::{KeyHolder, StoreError, WriteContext};
 
-/// Who asks with which key, if the request has one.
-pub(crate) type Mark = (String, String);
+/// Actor and idempotency key of a request.
+pub(crate) type RequestKey = (String, String);
 
-/// What an earlier request with this key made, if there was one: its id.
-pub(crate) async fn made_before(
+/// Returns the id of the record that an earlier request with this key created, if there was one.
+pub(crate) async fn find_created(
     session: &mut dyn Session,
-    stamp: &Stamp,
-    what: &'static str,
+    context: &WriteContext,
+    resource_type: &'static str,
 ) -> Result<Option<String>, StoreError> {
-    let asked = session.query_together(vec![ask_made_before(&[stamp])]).await?;
-    let mut made = read_made_before(asked.into_iter().flatten().collect())?;
-    mark(stamp).and_then(|mark| made.remove(&mark)).map(|resource| id_of(&resource, what)).transpose()
+    let rows = session.query_pipelined(vec![query_created(&[context])]).await?;
+    let mut created = read_created(rows.into_iter().flatten().collect())?;
+    let resource = request_key(context).and_then(|key| created.remove(&key));
+    resource.map(|resource| parse_resource(&resource, resource_type)).transpose()
 }
 
-/// Asks what earlier requests with the keys of these made.
-pub(crate) fn ask_made_before(stamps: &[&Stamp]) -> Question {
+/// Query for the records that earlier requests with these keys created; [`read_created`] reads its rows.
+pub(crate) fn query_created(contexts: &[&WriteContext]) -> PipelinedQuery {
     let sql = "WITH batch (actor, idempotency_key) AS ({TEXT, TEXT})
                SELECT requests.actor, requests.idempotency_key, requests.resource FROM batch
                  JOIN requests ON requests.actor = batch.actor
                    AND requests.idempotency_key = batch.idempotency_key";
-    let rows = stamps.iter().filter_map(|stamp| mark(stamp)).map(|(actor, key)| row![actor, key]);
-    Question::Each(sql, rows.collect())
+    let rows = contexts.iter().filter_map(|context| request_key(context)).map(|(actor, key)| row![actor, key]);
+    PipelinedQuery::Batch(sql, rows.collect())
 }
 
-pub(crate) fn read_made_before(rows: Vec<Row>) -> Result<BTreeMap<Mark, String>, StoreError> {
-    let made = read_all(rows, |row| Ok(((row.take()?, row.take()?), row.take()?)))?;
-    Ok(made.into_iter().collect())
+/// Reads the rows of [`query_created`].
+pub(crate) fn read_created(rows: Vec<Row>) -> Result<BTreeMap<RequestKey, String>, StoreError> {
+    let created = read_all(rows, |row| Ok(((row.take()?, row.take()?), row.take()?)))?;
+    Ok(created.into_iter().collect())
 }
 
-/// The id of what was made, if it is what the request asks for now.
-pub(crate) fn id_of(resource: &str, what: &'static str) -> Result<String, StoreError> {
+/// Returns the id in `TYPE ID`. Fails if the key was used for a record of another type.
+pub(crate) fn parse_resource(resource: &str, resource_type: &'static str) -> Result<String, StoreError> {
     match resource.split_once(' ') {
-        Some((kind, id)) if kind == what => Ok(id.to_owned()),
-        _ => Err(StoreError::KeyReused(resource.to_owned())),
+        Some((created_type, id)) if created_type == resource_type => Ok(id.to_owned()),
+        _ => Err(StoreError::IdempotencyKeyReused(resource.to_owned())),
     }
 }
 
-/// Remembers what a request with a key made.
-pub(crate) async fn remember(
+/// Records what a request created, if it has an idempotency key.
+pub(crate) async fn record(
     session: &mut dyn Session,
-    stamp: &Stamp,
-    what: &'static str,
+    context: &WriteContext,
+    resource_type: &'static str,
     id: impl ToString,
 ) -> Result<(), StoreError> {
-    remember_all(session, what, vec![(stamp, id.to_string())]).await
+    record_all(session, resource_type, vec![(context, id.to_string())]).await
 }
 
-/// Remembers what each request with a key made.
-pub(crate) async fn remember_all(
+/// Records what each request with an idempotency key created.
+pub(crate) async fn record_all(
     session: &mut dyn Session,
-    what: &'static str,
-    made: Vec<(&Stamp, String)>,
+    resource_type: &'static str,
+    created: Vec<(&WriteContext, String)>,
 ) -> Result<(), StoreError> {
     let sql = "WITH batch (actor, idempotency_key, resource, at) AS ({TEXT, TEXT, TEXT, BIGINT})
                INSERT INTO requests (actor, idempotency_key, resource, at) SELECT * FROM batch";
-    let rows = made.into_iter().filter_map(|(stamp, id)| {
-        let (actor, key) = mark(stamp)?;
-        Some(row![actor, key, format!("{what} {id}"), stamp.at])
+    let rows = created.into_iter().filter_map(|(context, id)| {
+        let (actor, key) = request_key(context)?;
+        Some(row![actor, key, format!("{resource_type} {id}"), context.at])
     });
-    change_each(session, sql, rows.collect()).await
+    execute_batch(session, sql, rows.collect()).await
 }
 
-/// For what cannot be answered a second time, because a secret was shown with it.
-pub(crate) async fn refuse_again(
+/// Rejects a repeated request whose response cannot be repeated, because it contained a secret.
+pub(crate) async fn reject_repeated(
     session: &mut dyn Session,
-    stamp: &Stamp,
-    what: &'static str,
+    context: &WriteContext,
+    resource_type: &'static str,
 ) -> Result<(), StoreError> {
-    match made_before(session, stamp, what).await? {
-        Some(id) => Err(StoreError::KeyReused(format!("{what} {id}"))),
+    match find_created(session, context, resource_type).await? {
+        Some(id) => Err(StoreError::IdempotencyKeyReused(format!("{resource_type} {id}"))),
         None => Ok(()),
     }
 }
 
-/// The mark of a request.
-pub(crate) fn mark(stamp: &Stamp) -> Option<Mark> {
-    let key = stamp.idempotency_key.clone()?;
-    let actor = match stamp.actor {
+/// Returns actor and key of a request that has an idempotency key.
+pub(crate) fn request_key(context: &WriteContext) -> Option<RequestKey> {
+    let key = context.idempotency_key.clone()?;
+    let actor = match context.actor {
         None => "system".to_owned(),
         Some(KeyHolder::Admin) => "admin".to_owned(),
         Some(KeyHolder::Agent(agent)) => agent.to_string(),

@@ -1,23 +1,24 @@
-//! Tells subscribers what happened: a message each, written in the transaction in which it happens.
+//! Outbox of webhook messages: each message is written in the transaction of the change that it reports.
 
 use serde_json::{Value as Json, json};
 use sindri_model::wire::WebhookFilters;
 use sindri_model::{AgentId, DeliveryId, EventId, StackId, WebhookId};
 
+use super::changes;
+use super::session::{PipelinedQuery, Session, execute_batch, fetch_all, read_all};
+use super::values::{Row, Value, row};
 use crate::event_types::{EventType, Patterns};
-use crate::store::records::{Stamp, StoreError};
-use crate::store::sql::shared::epoch;
-use crate::store::sql::shared::session::{Question, Row, Session, Value, all, change_each, read_all, row};
+use crate::store::records::{StoreError, WriteContext};
 
-/// Something that happened.
-pub(crate) struct Happening {
-    pub event: EventType,
+/// An event that subscribers may receive.
+pub(crate) struct WebhookEvent {
+    pub event_type: EventType,
     pub agent: Option<AgentId>,
     pub stack: Option<StackId>,
     pub data: Json,
 }
 
-/// Who is told of some happenings.
+/// The parts of a subscription that select its events.
 pub(crate) struct Subscriber {
     id: WebhookId,
     event_types: Vec<String>,
@@ -27,79 +28,86 @@ pub(crate) struct Subscriber {
 
 const SUBSCRIBERS: &str = "SELECT id, event_types, filters, target_labels FROM webhooks WHERE enabled = 1 ORDER BY id";
 
-pub(crate) async fn announce(session: &mut dyn Session, stamp: &Stamp, happening: Happening) -> Result<(), StoreError> {
-    announce_all(session, &[(stamp, happening)]).await
-}
-
-pub(crate) async fn announce_all(
+/// Queues a message for each subscriber of an event.
+pub(crate) async fn publish(
     session: &mut dyn Session,
-    happenings: &[(&Stamp, Happening)],
+    context: &WriteContext,
+    event: WebhookEvent,
 ) -> Result<(), StoreError> {
-    let subscribers = all(session, SUBSCRIBERS, &[], read).await?;
-    announce_to(session, &subscribers, happenings).await
+    publish_all(session, &[(context, event)]).await
 }
 
-/// Asks who is told what.
-pub(crate) fn ask_subscribers() -> Question {
-    Question::Once(SUBSCRIBERS, Vec::new())
+/// Queues a message for each subscriber of each event.
+pub(crate) async fn publish_all(
+    session: &mut dyn Session,
+    events: &[(&WriteContext, WebhookEvent)],
+) -> Result<(), StoreError> {
+    let subscribers = fetch_all(session, SUBSCRIBERS, &[], read).await?;
+    publish_to(session, &subscribers, events).await
 }
 
+/// Query for the subscribers; [`read_subscribers`] reads its rows.
+pub(crate) fn query_subscribers() -> PipelinedQuery {
+    PipelinedQuery::Single(SUBSCRIBERS, Vec::new())
+}
+
+/// Reads the rows of [`query_subscribers`].
 pub(crate) fn read_subscribers(rows: Vec<Row>) -> Result<Vec<Subscriber>, StoreError> {
     read_all(rows, read)
 }
 
-/// The same, when it is known who is told.
-pub(crate) async fn announce_to(
+/// Queues a message for each of the given subscribers that wants an event.
+pub(crate) async fn publish_to(
     session: &mut dyn Session,
     subscribers: &[Subscriber],
-    happenings: &[(&Stamp, Happening)],
+    events: &[(&WriteContext, WebhookEvent)],
 ) -> Result<(), StoreError> {
-    let mut messages = Vec::new();
-    for (stamp, happening) in happenings {
-        let mut wanted = subscribers.iter().filter(|subscriber| is_wanted(subscriber, happening)).peekable();
-        if wanted.peek().is_some() {
-            let message = Message::new(stamp, happening);
-            messages.extend(wanted.map(|subscriber| message.to(subscriber.id, subscriber.target_labels.clone())));
+    let mut queued = Vec::new();
+    for (context, event) in events {
+        let mut receivers = subscribers.iter().filter(|subscriber| is_subscribed(subscriber, event)).peekable();
+        if receivers.peek().is_some() {
+            let message = Message::new(context, event);
+            queued.extend(receivers.map(|receiver| message.address_to(receiver.id, receiver.target_labels.clone())));
         }
     }
-    queue(session, messages).await
+    queue(session, queued).await
 }
 
-/// What subscribers get to read of one happening.
+/// The message about one event, the same for all subscribers.
 pub(crate) struct Message<'a> {
-    stamp: &'a Stamp,
+    context: &'a WriteContext,
     event: EventId,
     event_type: EventType,
     text: String,
 }
 
-/// A message to one subscriber, as its row.
-pub(crate) struct Addressed {
+/// A message to one subscriber, as a row of the table `deliveries`.
+pub(crate) struct AddressedMessage {
     pub id: DeliveryId,
     row: Vec<Value>,
 }
 
 impl<'a> Message<'a> {
-    pub(crate) fn new(stamp: &'a Stamp, happening: &Happening) -> Self {
-        let event = EventId::mint_at(stamp.at, &stamp.entropy);
+    pub(crate) fn new(context: &'a WriteContext, event: &WebhookEvent) -> Self {
+        let id = EventId::mint_at(context.at, &context.entropy);
         let text = json!({
-            "id": event,
-            "event_type": happening.event.as_str(),
-            "timestamp": stamp.at,
-            "data": happening.data,
+            "id": id,
+            "event_type": event.event_type.as_str(),
+            "timestamp": context.at,
+            "data": event.data,
         });
-        Self { stamp, event, event_type: happening.event, text: text.to_string() }
+        Self { context, event: id, event_type: event.event_type, text: text.to_string() }
     }
 
-    pub(crate) fn to(&self, subscriber: WebhookId, target_labels: Option<String>) -> Addressed {
-        let id = DeliveryId::mint_at(self.stamp.at, &self.stamp.entropy);
-        let (event_type, at) = (self.event_type.as_str(), self.stamp.at);
-        Addressed { id, row: row![id, subscriber, event_type, self.event, &self.text, target_labels, at] }
+    pub(crate) fn address_to(&self, subscriber: WebhookId, target_labels: Option<String>) -> AddressedMessage {
+        let id = DeliveryId::mint_at(self.context.at, &self.context.entropy);
+        let (event_type, at) = (self.event_type.as_str(), self.context.at);
+        AddressedMessage { id, row: row![id, subscriber, event_type, self.event, &self.text, target_labels, at] }
     }
 }
 
-/// Writes messages to their subscribers.
-pub(crate) async fn queue(session: &mut dyn Session, messages: Vec<Addressed>) -> Result<(), StoreError> {
+/// Writes messages to the table `deliveries`.
+pub(crate) async fn queue(session: &mut dyn Session, messages: Vec<AddressedMessage>) -> Result<(), StoreError> {
     if messages.is_empty() {
         return Ok(());
     }
@@ -108,23 +116,23 @@ pub(crate) async fn queue(session: &mut dyn Session, messages: Vec<Addressed>) -
                INSERT INTO deliveries (id, webhook_id, event_type, event_id, payload, target_labels, status, attempts,
                  due_at, created_at)
                SELECT id, webhook_id, event_type, event_id, payload, target_labels, 'pending', 0, at, at FROM batch";
-    change_each(session, sql, messages.into_iter().map(|message| message.row).collect()).await?;
-    epoch::deliveries_changed(session);
+    execute_batch(session, sql, messages.into_iter().map(|message| message.row).collect()).await?;
+    changes::record_delivery_change(session);
     Ok(())
 }
 
-fn is_wanted(subscriber: &Subscriber, happening: &Happening) -> bool {
+fn is_subscribed(subscriber: &Subscriber, event: &WebhookEvent) -> bool {
     let filters = subscriber.filters.as_ref();
-    Patterns::parse(&subscriber.event_types).is_ok_and(|patterns| patterns.match_type(happening.event))
-        && filters.and_then(|filters| filters.agent_id).is_none_or(|agent| happening.agent == Some(agent))
-        && filters.and_then(|filters| filters.stack_id).is_none_or(|stack| happening.stack == Some(stack))
+    Patterns::parse(&subscriber.event_types).is_ok_and(|patterns| patterns.match_type(event.event_type))
+        && filters.and_then(|filters| filters.agent_id).is_none_or(|agent| event.agent == Some(agent))
+        && filters.and_then(|filters| filters.stack_id).is_none_or(|stack| event.stack == Some(stack))
 }
 
 fn read(row: &mut Row) -> Result<Subscriber, StoreError> {
     Ok(Subscriber {
         id: row.take()?,
-        event_types: row.json()?,
-        filters: row.json_or_none()?,
+        event_types: row.take_json()?,
+        filters: row.take_json_or_null()?,
         target_labels: row.take()?,
     })
 }

@@ -1,6 +1,6 @@
-//! Submissions: those that wait together are carried out together, each statement once for all of them.
+//! Submissions of revisions: those that wait together run together, each statement once for all of them.
 //!
-//! Everything is checked before anything but the counter is written, so that one which is refused disturbs no other.
+//! Everything is checked before anything but the counter is written, so that a rejected submission affects no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,190 +10,208 @@ use sindri_model::{AgentId, GeneratorId, Sequence, StackId};
 use tokio::sync::oneshot;
 
 use crate::event_types::EventType;
-use crate::store::records::{KeyHolder, NewRevision, Noun, Stamp, StoreError};
+use crate::store::records::{KeyHolder, NewRevision, RecordKind, StoreError, WriteContext};
 use crate::store::sql::assignments::matching;
-use crate::store::sql::shared::audit::{self, Entry};
-use crate::store::sql::shared::epoch;
-use crate::store::sql::shared::idempotency as once;
-use crate::store::sql::shared::lookup::found;
-use crate::store::sql::shared::outbox::{self as announce, Happening, Subscriber};
-use crate::store::sql::shared::session::{Question, Row, Session, failed, read_all, row};
-use crate::store::sql::tables::revisions::{self, Appended};
+use crate::store::sql::shared::audit::AuditEntry;
+use crate::store::sql::shared::lookup::require;
+use crate::store::sql::shared::outbox::{Subscriber, WebhookEvent};
+use crate::store::sql::shared::session::{PipelinedQuery, Session, failed, read_all};
+use crate::store::sql::shared::values::{Row, row};
+use crate::store::sql::shared::{audit, counter, idempotency, outbox};
+use crate::store::sql::tables::revisions;
+use crate::store::sql::tables::revisions::NumberedRevision;
 
-const WHAT: &str = "deployment_object";
+const RESOURCE_TYPE: &str = "deployment_object";
 
-/// A revision that somebody wants to append.
+/// A revision to append, and the request that submits it.
 #[derive(Debug)]
 pub(crate) struct Submission {
-    pub stamp: Stamp,
+    pub context: WriteContext,
     pub revision: NewRevision,
 }
 
-/// What became of a submission.
-pub(crate) type Outcome = Result<DeploymentObject, StoreError>;
+/// Result of a submission.
+pub(crate) type SubmissionResult = Result<DeploymentObject, StoreError>;
 
-/// A submission and its caller.
-pub(crate) struct Waiting {
+/// A submission whose caller awaits its result.
+pub(crate) struct PendingSubmission {
     pub submission: Submission,
-    pub caller: oneshot::Sender<Outcome>,
+    pub caller: oneshot::Sender<SubmissionResult>,
 }
 
-impl Waiting {
-    pub(crate) fn new(submission: Submission) -> (Self, oneshot::Receiver<Outcome>) {
-        let (caller, answer) = oneshot::channel();
-        (Self { submission, caller }, answer)
+impl PendingSubmission {
+    pub(crate) fn new(submission: Submission) -> (Self, oneshot::Receiver<SubmissionResult>) {
+        let (caller, result) = oneshot::channel();
+        (Self { submission, caller }, result)
     }
 }
 
-/// Tells callers what became of their submissions, in the same order; all the same if the database failed.
-pub(crate) fn answer(callers: Vec<oneshot::Sender<Outcome>>, outcomes: Result<Vec<Outcome>, StoreError>) {
-    let outcomes = outcomes.unwrap_or_else(|error| callers.iter().map(|_| Err(error.clone())).collect());
-    for (caller, outcome) in callers.into_iter().zip(outcomes) {
-        // A caller that has gone away is told nothing; what it asked for is done all the same.
-        let _ = caller.send(outcome);
+/// Sends callers the results of their submissions, in the same order; if the database failed, its error to all of them.
+pub(crate) fn send_results(
+    callers: Vec<oneshot::Sender<SubmissionResult>>,
+    results: Result<Vec<SubmissionResult>, StoreError>,
+) {
+    let results = results.unwrap_or_else(|error| callers.iter().map(|_| Err(error.clone())).collect());
+    for (caller, result) in callers.into_iter().zip(results) {
+        // The caller may have stopped waiting; its submission is durable all the same.
+        let _ = caller.send(result);
     }
 }
 
-/// One alone.
-pub(crate) async fn append(session: &mut dyn Session, submission: Submission) -> Outcome {
-    let outcome = append_all(session, vec![submission]).await?.pop();
-    outcome.unwrap_or_else(|| Err(failed("a submission has no outcome")))
+/// Appends one revision.
+pub(crate) async fn append(session: &mut dyn Session, submission: Submission) -> SubmissionResult {
+    let result = append_all(session, vec![submission]).await?.pop();
+    result.unwrap_or_else(|| Err(failed("a submission has no result")))
 }
 
-/// As many outcomes as submissions, in their order. An error is of the database, and then nothing is done.
+/// Appends revisions, and returns as many results as submissions, in their order. An error is one of the database; then
+/// nothing was appended.
 pub(crate) async fn append_all(
     session: &mut dyn Session,
     submissions: Vec<Submission>,
-) -> Result<Vec<Outcome>, StoreError> {
-    let mut outcomes = Vec::with_capacity(submissions.len());
+) -> Result<Vec<SubmissionResult>, StoreError> {
+    let mut results = Vec::with_capacity(submissions.len());
     let mut rest = submissions.as_slice();
     while !rest.is_empty() {
-        let (round, later) = rest.split_at(without_repeated_key(rest));
-        outcomes.extend(append_round(session, round).await?);
+        let (round, later) = rest.split_at(count_distinct_keys(rest));
+        results.extend(append_round(session, round).await?);
         rest = later;
     }
-    Ok(outcomes)
+    Ok(results)
 }
 
-/// How many come before one that repeats the key of an earlier one: that one has to find what the first has made.
-fn without_repeated_key(submissions: &[Submission]) -> usize {
+/// Returns the number of submissions before one that repeats the idempotency key of an earlier one: the repetition must
+/// find the revision that the first one has created.
+fn count_distinct_keys(submissions: &[Submission]) -> usize {
     let mut seen = BTreeSet::new();
-    let repeats = |submission: &Submission| once::mark(&submission.stamp).is_some_and(|mark| !seen.insert(mark));
+    let repeats =
+        |submission: &Submission| idempotency::request_key(&submission.context).is_some_and(|key| !seen.insert(key));
     submissions.iter().position(repeats).unwrap_or(submissions.len())
 }
 
-async fn append_round(session: &mut dyn Session, round: &[Submission]) -> Result<Vec<Outcome>, StoreError> {
-    // The counter first: whoever else changes something waits, and what is read after it stays so.
+async fn append_round(session: &mut dyn Session, round: &[Submission]) -> Result<Vec<SubmissionResult>, StoreError> {
+    // The counter first: it blocks other changes, so the data that is read after it stays valid.
     let count = i64::try_from(round.len()).map_err(failed)?;
-    let stamps: Vec<&Stamp> = round.iter().map(|submission| &submission.stamp).collect();
-    let questions =
-        vec![epoch::ask_ticks(count), once::ask_made_before(&stamps), ask_stacks(round), announce::ask_subscribers()];
-    let answers = session.query_together(questions).await?;
-    let [ticks, made, stacks, subscribers] =
-        <[_; 4]>::try_from(answers).map_err(|_| failed("a question has no answer"))?;
-    let (last, made) = (epoch::read_ticks(ticks)?, once::read_made_before(made)?);
-    let (stacks, subscribers) = (read_stacks(stacks)?, announce::read_subscribers(subscribers)?);
-    let (mut settled, mut accepted) = (Vec::with_capacity(round.len()), Vec::with_capacity(round.len()));
-    for (number, Submission { stamp, revision }) in (last.0 - count + 1..).zip(round) {
-        let before = once::mark(stamp).and_then(|mark| made.get(&mark));
-        let owner = found(stacks.owners.get(&revision.stack).copied(), Noun::Stack, revision.stack);
-        settled.push(match (before, owner.and_then(|owner| theirs(stamp, owner))) {
-            (Some(resource), _) => Some(made_before(session, resource).await?),
-            (None, Err(refused)) => Some(Err(refused)),
+    let stamps: Vec<&WriteContext> = round.iter().map(|submission| &submission.context).collect();
+    let queries = vec![
+        counter::take_numbers(count),
+        idempotency::query_created(&stamps),
+        query_stacks(round),
+        outbox::query_subscribers(),
+    ];
+    let responses = session.query_pipelined(queries).await?;
+    let [numbers, created, stacks, subscribers] =
+        <[_; 4]>::try_from(responses).map_err(|_| failed("a query has no result"))?;
+    let (last, created) = (counter::read_last_number(numbers)?, idempotency::read_created(created)?);
+    let (stacks, subscribers) = (read_stacks(stacks)?, outbox::read_subscribers(subscribers)?);
+    let (mut results, mut accepted) = (Vec::with_capacity(round.len()), Vec::with_capacity(round.len()));
+    for (number, Submission { context, revision }) in (last.0 - count + 1..).zip(round) {
+        let repeated = idempotency::request_key(context).and_then(|key| created.get(&key));
+        let owner = require(stacks.owners.get(&revision.stack).copied(), RecordKind::Stack, revision.stack);
+        results.push(match (repeated, owner.and_then(|owner| check_owner(context, owner))) {
+            (Some(resource), _) => Some(find_created(session, resource).await?),
+            (None, Err(rejected)) => Some(Err(rejected)),
             (None, Ok(owner)) => {
-                let appended = Appended { stamp, revision, sequence: Sequence(number), only_for: None };
-                accepted.push((appended, owner));
+                let numbered = NumberedRevision { context, revision, sequence: Sequence(number), only_for: None };
+                accepted.push((numbered, owner));
                 None
             }
         });
     }
-    let mut objects = append_accepted(session, &accepted, &stacks, &subscribers).await?.into_iter();
-    let missing = || Err(failed("an accepted submission has no object"));
-    Ok(settled.into_iter().map(|outcome| outcome.unwrap_or_else(|| objects.next().map_or_else(missing, Ok))).collect())
+    let mut appended = append_accepted(session, &accepted, &stacks, &subscribers).await?.into_iter();
+    let missing = || Err(failed("an accepted submission has no revision"));
+    Ok(results.into_iter().map(|result| result.unwrap_or_else(|| appended.next().map_or_else(missing, Ok))).collect())
 }
 
-/// A generator appends to its own stacks, and an agent to none.
-fn theirs(stamp: &Stamp, owner: GeneratorId) -> Result<GeneratorId, StoreError> {
-    match stamp.actor {
+/// Checks that the actor may append to a stack: a generator only to its own, an agent to none.
+fn check_owner(context: &WriteContext, owner: GeneratorId) -> Result<GeneratorId, StoreError> {
+    match context.actor {
         None | Some(KeyHolder::Admin) => Ok(owner),
         Some(KeyHolder::Generator(generator)) if generator == owner => Ok(owner),
-        Some(KeyHolder::Generator(_) | KeyHolder::Agent(_)) => Err(StoreError::NotTheirs),
+        Some(KeyHolder::Generator(_) | KeyHolder::Agent(_)) => Err(StoreError::NotOwner),
     }
 }
 
-/// What there is to know about the stacks of a round.
+/// Owners of the stacks of a round, and the agents that a new revision affects.
 #[derive(Default)]
-struct Stacks {
-    /// The generators of those that live.
+struct RoundStacks {
+    /// Generators of the stacks that are not deleted.
     owners: BTreeMap<StackId, GeneratorId>,
-    /// The agents to which a new revision may matter.
-    concerned: BTreeMap<StackId, Vec<AgentId>>,
+    /// Agents whose target state a new revision may change.
+    affected: BTreeMap<StackId, Vec<AgentId>>,
 }
 
-fn ask_stacks(round: &[Submission]) -> Question {
+fn query_stacks(round: &[Submission]) -> PipelinedQuery {
     let ids: BTreeSet<StackId> = round.iter().map(|submission| submission.revision.stack).collect();
     let sql = "WITH batch (stack_id) AS ({TEXT})
                SELECT stacks.id, generator_id, agent_id FROM batch
                  JOIN stacks ON stacks.id = batch.stack_id AND deleted_at IS NULL
                  LEFT JOIN assignments ON assignments.stack_id = batch.stack_id
                    AND (wanted = 1 OR (received = 1 AND removal IS NULL))";
-    Question::Each(sql, ids.into_iter().map(|stack| row![stack]).collect())
+    PipelinedQuery::Batch(sql, ids.into_iter().map(|stack| row![stack]).collect())
 }
 
-fn read_stacks(rows: Vec<Row>) -> Result<Stacks, StoreError> {
-    let mut stacks = Stacks::default();
+fn read_stacks(rows: Vec<Row>) -> Result<RoundStacks, StoreError> {
+    let mut stacks = RoundStacks::default();
     for (stack, owner, agent) in read_all(rows, |row| Ok((row.take()?, row.take()?, row.take()?)))? {
         let agent: Option<AgentId> = agent;
         stacks.owners.insert(stack, owner);
-        stacks.concerned.entry(stack).or_default().extend(agent);
+        stacks.affected.entry(stack).or_default().extend(agent);
     }
     Ok(stacks)
 }
 
-/// What the first request with the same key made. Only a failure of the database is an error of all.
-async fn made_before(session: &mut dyn Session, resource: &str) -> Result<Outcome, StoreError> {
-    match once::id_of(resource, WHAT) {
-        Ok(id) => Ok(Ok(revisions::get(session, id.parse().map_err(failed)?).await?.object)),
+/// Returns the revision that the first request with the same idempotency key created. The outer error is one of the
+/// database, and fails the whole round.
+async fn find_created(session: &mut dyn Session, resource: &str) -> Result<SubmissionResult, StoreError> {
+    match idempotency::parse_resource(resource, RESOURCE_TYPE) {
+        Ok(id) => Ok(Ok(revisions::get(session, id.parse().map_err(failed)?).await?.revision)),
         Err(reused) => Ok(Err(reused)),
     }
 }
 
 async fn append_accepted(
     session: &mut dyn Session,
-    accepted: &[(Appended<'_>, GeneratorId)],
-    stacks: &Stacks,
+    accepted: &[(NumberedRevision<'_>, GeneratorId)],
+    stacks: &RoundStacks,
     subscribers: &[Subscriber],
 ) -> Result<Vec<DeploymentObject>, StoreError> {
     if accepted.is_empty() {
         return Ok(Vec::new());
     }
-    let appended: Vec<Appended<'_>> = accepted.iter().map(|(appended, _)| *appended).collect();
-    let objects = revisions::insert(session, &appended).await?;
-    matching::revisions_were_appended(session, &revisions::newest_of(&appended), &stacks.concerned).await?;
-    let made = appended.iter().map(|appended| (appended.stamp, appended.revision.id.to_string()));
-    once::remember_all(session, WHAT, made.collect()).await?;
-    let (mut entries, mut happenings) = (Vec::new(), Vec::new());
-    for ((Appended { stamp, revision, .. }, owner), object) in accepted.iter().zip(&objects) {
-        let data = told(object, *owner);
+    let numbered: Vec<NumberedRevision<'_>> = accepted.iter().map(|(numbered, _)| *numbered).collect();
+    let appended = revisions::insert(session, &numbered).await?;
+    matching::handle_appended_revisions(session, &revisions::find_newest(&numbered), &stacks.affected).await?;
+    let created = numbered.iter().map(|numbered| (numbered.context, numbered.revision.id.to_string()));
+    idempotency::record_all(session, RESOURCE_TYPE, created.collect()).await?;
+    let (mut entries, mut events) = (Vec::new(), Vec::new());
+    for ((NumberedRevision { context, revision, .. }, owner), appended) in accepted.iter().zip(&appended) {
+        let data = summarize(appended, *owner);
         let resource = Some(revision.id.to_string());
         let details = Some(data.clone());
-        entries.push(Entry { stamp, action: "deployment_object.created", resource_type: WHAT, resource, details });
+        entries.push(AuditEntry {
+            context,
+            action: "deployment_revision.created",
+            resource_type: RESOURCE_TYPE,
+            resource,
+            details,
+        });
         let stack = Some(revision.stack);
-        happenings.push((*stamp, Happening { event: EventType::DeploymentCreated, agent: None, stack, data }));
+        events.push((*context, WebhookEvent { event_type: EventType::DeploymentCreated, agent: None, stack, data }));
     }
     audit::record_all(session, entries).await?;
-    announce::announce_to(session, subscribers, &happenings).await?;
-    Ok(objects)
+    outbox::publish_to(session, subscribers, &events).await?;
+    Ok(appended)
 }
 
-/// What the audit log and subscribers get to read of a new revision: never its content.
-fn told(object: &DeploymentObject, owner: GeneratorId) -> Json {
+/// Returns the parts of a new revision that the audit log and subscribers receive: never its bundle.
+fn summarize(revision: &DeploymentObject, owner: GeneratorId) -> Json {
     json!({
-        "deployment_object_id": object.id,
-        "stack_id": object.stack_id,
+        "deployment_object_id": revision.id,
+        "stack_id": revision.stack_id,
         "generator_id": owner,
-        "sequence_id": object.sequence_id,
-        "yaml_checksum": object.yaml_checksum,
-        "is_deletion_marker": object.is_deletion_marker,
+        "sequence_id": revision.sequence_id,
+        "yaml_checksum": revision.yaml_checksum,
+        "is_deletion_marker": revision.is_deletion_marker,
     })
 }

@@ -1,17 +1,17 @@
-//! Revisions of stacks: appended, and never changed.
+//! Rows of the table `revisions`: appended, never changed.
 
 use std::collections::BTreeMap;
 
 use sindri_model::wire::DeploymentObject;
 use sindri_model::{AgentId, Checksum, RevisionId, Sequence, StackId};
 
-use crate::store::records::{NewRevision, Noun, Page, RevisionRecord, Stamp, StoreError};
-use crate::store::sql::assignments::matching::Newest;
-use crate::store::sql::shared::lookup::found;
-use crate::store::sql::shared::session::{Row, Session, all, change_each, one, row, values};
-use crate::store::sql::stacks::lifecycle as stacks;
+use super::stacks;
+use crate::store::records::{NewRevision, Page, RecordKind, StoreError, StoredRevision, WriteContext};
+use crate::store::sql::shared::lookup::require;
+use crate::store::sql::shared::session::{Session, execute_batch, fetch_all, fetch_one};
+use crate::store::sql::shared::values::{Row, row, values};
 
-/// The columns that [`read`] reads, of a query that goes on as given.
+/// A query of the columns that [`read`] reads; the argument is the rest of the statement.
 macro_rules! columns {
     ($rest:literal) => {
         concat!(
@@ -23,31 +23,38 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// A revision with its number.
+/// A revision with its sequence.
 #[derive(Clone, Copy)]
-pub(crate) struct Appended<'a> {
-    pub stamp: &'a Stamp,
+pub(crate) struct NumberedRevision<'a> {
+    pub context: &'a WriteContext,
     pub revision: &'a NewRevision,
     pub sequence: Sequence,
     pub only_for: Option<AgentId>,
 }
 
-/// The rows, and nothing of what follows from them. What is for all agents becomes the newest of its stack.
+/// The columns of `stacks` about its newest revision.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NewestSequence {
+    pub sequence: Option<Sequence>,
+    pub is_marker: bool,
+}
+
+/// Inserts revisions without updating assignments. A revision for all agents becomes the newest of its stack.
 pub(crate) async fn insert(
     session: &mut dyn Session,
-    appended: &[Appended<'_>],
+    revisions: &[NumberedRevision<'_>],
 ) -> Result<Vec<DeploymentObject>, StoreError> {
-    let objects: Vec<DeploymentObject> = appended.iter().map(object).collect();
-    let rows = objects.iter().zip(appended).map(|(object, Appended { only_for, .. })| {
+    let inserted: Vec<DeploymentObject> = revisions.iter().map(to_wire).collect();
+    let rows = inserted.iter().zip(revisions).map(|(revision, NumberedRevision { only_for, .. })| {
         row![
-            object.sequence_id,
-            object.id,
-            object.stack_id,
+            revision.sequence_id,
+            revision.id,
+            revision.stack_id,
             *only_for,
-            &object.yaml_content,
-            &object.yaml_checksum,
-            object.submitted_at,
-            object.is_deletion_marker,
+            &revision.yaml_content,
+            &revision.yaml_checksum,
+            revision.submitted_at,
+            revision.is_deletion_marker,
         ]
     });
     let sql = "WITH batch (sequence, id, stack_id, agent_id, yaml_content, yaml_checksum, submitted_at, is_marker)
@@ -55,37 +62,37 @@ pub(crate) async fn insert(
                INSERT INTO revisions
                  (sequence, id, stack_id, agent_id, yaml_content, yaml_checksum, submitted_at, is_deletion_marker)
                SELECT * FROM batch";
-    change_each(session, sql, rows.collect()).await?;
+    execute_batch(session, sql, rows.collect()).await?;
     let sql = "WITH batch (stack_id, sequence, is_marker) AS ({TEXT, BIGINT, BIGINT})
                UPDATE stacks SET newest = batch.sequence, newest_is_marker = batch.is_marker
                FROM batch WHERE stacks.id = batch.stack_id";
-    let newest = newest_of(appended);
+    let newest = find_newest(revisions);
     let rows = newest.iter().map(|(stack, newest)| row![*stack, newest.sequence, newest.is_marker]);
-    change_each(session, sql, rows.collect()).await?;
-    Ok(objects)
+    execute_batch(session, sql, rows.collect()).await?;
+    Ok(inserted)
 }
 
-/// The last of each stack, of those that are for all agents.
-pub(crate) fn newest_of(appended: &[Appended<'_>]) -> BTreeMap<StackId, Newest> {
-    let for_all = appended.iter().filter(|appended| appended.only_for.is_none());
+/// Returns the last revision of each stack that is for all agents.
+pub(crate) fn find_newest(revisions: &[NumberedRevision<'_>]) -> BTreeMap<StackId, NewestSequence> {
+    let for_all = revisions.iter().filter(|numbered| numbered.only_for.is_none());
     for_all
-        .map(|Appended { revision, sequence, .. }| {
-            (revision.stack, Newest { sequence: Some(*sequence), is_marker: revision.is_deletion_marker })
+        .map(|NumberedRevision { revision, sequence, .. }| {
+            (revision.stack, NewestSequence { sequence: Some(*sequence), is_marker: revision.is_deletion_marker })
         })
         .collect()
 }
 
-fn object(Appended { stamp, revision, sequence, .. }: &Appended<'_>) -> DeploymentObject {
+fn to_wire(NumberedRevision { context, revision, sequence, .. }: &NumberedRevision<'_>) -> DeploymentObject {
     DeploymentObject {
         id: revision.id,
-        created_at: stamp.at,
-        updated_at: stamp.at,
+        created_at: context.at,
+        updated_at: context.at,
         deleted_at: None,
         sequence_id: *sequence,
         stack_id: revision.stack,
         yaml_content: revision.yaml_content.clone(),
         yaml_checksum: Checksum::of(&revision.yaml_content),
-        submitted_at: stamp.at,
+        submitted_at: context.at,
         is_deletion_marker: revision.is_deletion_marker,
     }
 }
@@ -100,15 +107,15 @@ pub(crate) async fn list(
         "FROM revisions WHERE stack_id = ?1 AND agent_id IS NULL
           AND sequence > coalesce((SELECT sequence FROM revisions WHERE id = ?2), 0) ORDER BY sequence LIMIT ?3"
     );
-    all(session, sql, values![stack, page.after, page.limit], read).await
+    fetch_all(session, sql, values![stack, page.after, page.limit], read).await
 }
 
-pub(crate) async fn get(session: &mut dyn Session, revision: RevisionId) -> Result<RevisionRecord, StoreError> {
+pub(crate) async fn get(session: &mut dyn Session, revision: RevisionId) -> Result<StoredRevision, StoreError> {
     let sql = columns!(
         ", agent_id, (SELECT generator_id FROM stacks WHERE stacks.id = revisions.stack_id)
         FROM revisions WHERE id = ?1"
     );
-    found(one(session, sql, values![revision], read_record).await?, Noun::Revision, revision)
+    require(fetch_one(session, sql, values![revision], read_stored).await?, RecordKind::Revision, revision)
 }
 
 pub(crate) fn read(row: &mut Row) -> Result<DeploymentObject, StoreError> {
@@ -128,6 +135,6 @@ pub(crate) fn read(row: &mut Row) -> Result<DeploymentObject, StoreError> {
     })
 }
 
-fn read_record(row: &mut Row) -> Result<RevisionRecord, StoreError> {
-    Ok(RevisionRecord { object: read(row)?, only_for: row.take()?, generator: row.take()? })
+fn read_stored(row: &mut Row) -> Result<StoredRevision, StoreError> {
+    Ok(StoredRevision { revision: read(row)?, only_for: row.take()?, generator: row.take()? })
 }

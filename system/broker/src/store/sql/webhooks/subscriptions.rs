@@ -1,18 +1,18 @@
-//! Subscriptions. What must not be read is sealed before it comes here.
+//! Webhook subscriptions. Their confidential parts are encrypted before they are stored.
 
 use serde_json::json;
 use sindri_model::WebhookId;
 use sindri_model::wire::WebhookResponse;
 
-use crate::store::records::{Noun, Page, SealedParts, Stamp, StoreError, WebhookRecord};
-use crate::store::sql::shared::audit;
-use crate::store::sql::shared::idempotency as once;
-use crate::store::sql::shared::lookup::{found, made};
-use crate::store::sql::shared::session::{Row, Session, Value, all, any, change, json_text, one, values};
+use crate::store::records::{Page, RecordKind, SealedParts, StoreError, WebhookRecord, WriteContext};
+use crate::store::sql::shared::lookup::{require, require_inserted, require_that};
+use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, has_rows};
+use crate::store::sql::shared::values::{Row, Value, to_json, values};
+use crate::store::sql::shared::{audit, idempotency};
 
-const WHAT: &str = "webhook";
+const RESOURCE_TYPE: &str = "webhook";
 
-/// The columns that [`read`] reads, of a query that goes on as given.
+/// A query of the columns that [`read`] reads; the argument is the rest of the statement.
 macro_rules! columns {
     ($rest:literal) => {
         concat!(
@@ -25,14 +25,18 @@ macro_rules! columns {
     };
 }
 
-pub(crate) async fn create(session: &mut dyn Session, stamp: Stamp, webhook: WebhookRecord) -> Result<(), StoreError> {
-    once::refuse_again(session, &stamp, WHAT).await?;
+pub(crate) async fn create(
+    session: &mut dyn Session,
+    context: WriteContext,
+    webhook: WebhookRecord,
+) -> Result<(), StoreError> {
+    idempotency::reject_repeated(session, &context, RESOURCE_TYPE).await?;
     let sql = "INSERT INTO webhooks (id, name, event_types, filters, target_labels, enabled, max_retries,
                  timeout_seconds, created_by, created_at, updated_at, url, auth_header, signing_secret)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING";
-    made(change(session, sql, &row(&webhook)).await?, Noun::Webhook, &webhook.shown.name)?;
-    once::remember(session, &stamp, WHAT, webhook.shown.id).await?;
-    noted(session, &stamp, "webhook.created", &webhook.shown).await
+    require_inserted(execute(session, sql, &to_row(&webhook)).await?, RecordKind::Webhook, &webhook.public.name)?;
+    idempotency::record(session, &context, RESOURCE_TYPE, webhook.public.id).await?;
+    record_audit(session, &context, "webhook.created", &webhook.public).await
 }
 
 pub(crate) async fn list(session: &mut dyn Session, page: Page) -> Result<Vec<WebhookResponse>, StoreError> {
@@ -40,60 +44,76 @@ pub(crate) async fn list(session: &mut dyn Session, page: Page) -> Result<Vec<We
         "FROM webhooks WHERE CAST(?1 AS TEXT) IS NULL
           OR (name, id) > (SELECT name, id FROM webhooks WHERE id = ?1) ORDER BY name, id LIMIT ?2"
     );
-    Ok(all(session, sql, values![page.after, page.limit], read).await?.into_iter().map(|record| record.shown).collect())
+    Ok(fetch_all(session, sql, values![page.after, page.limit], read)
+        .await?
+        .into_iter()
+        .map(|record| record.public)
+        .collect())
 }
 
 pub(crate) async fn get(session: &mut dyn Session, webhook: WebhookId) -> Result<WebhookRecord, StoreError> {
-    found(one(session, columns!("FROM webhooks WHERE id = ?1"), values![webhook], read).await?, Noun::Webhook, webhook)
+    require(
+        fetch_one(session, columns!("FROM webhooks WHERE id = ?1"), values![webhook], read).await?,
+        RecordKind::Webhook,
+        webhook,
+    )
 }
 
-pub(crate) async fn sample(session: &mut dyn Session) -> Result<Option<WebhookRecord>, StoreError> {
-    one(session, columns!("FROM webhooks ORDER BY id LIMIT 1"), &[], read).await
+pub(crate) async fn get_any(session: &mut dyn Session) -> Result<Option<WebhookRecord>, StoreError> {
+    fetch_one(session, columns!("FROM webhooks ORDER BY id LIMIT 1"), &[], read).await
 }
 
-pub(crate) async fn replace(session: &mut dyn Session, stamp: Stamp, webhook: WebhookRecord) -> Result<(), StoreError> {
+pub(crate) async fn replace(
+    session: &mut dyn Session,
+    context: WriteContext,
+    webhook: WebhookRecord,
+) -> Result<(), StoreError> {
     let sql = "SELECT 1 FROM webhooks WHERE name = ?1 AND id <> ?2";
-    if any(session, sql, values![&webhook.shown.name, webhook.shown.id]).await? {
-        return Err(StoreError::Duplicate { noun: Noun::Webhook, name: webhook.shown.name });
+    if has_rows(session, sql, values![&webhook.public.name, webhook.public.id]).await? {
+        return Err(StoreError::AlreadyExists { kind: RecordKind::Webhook, name: webhook.public.name });
     }
     let sql = "UPDATE webhooks SET name = ?2, event_types = ?3, filters = ?4, target_labels = ?5, enabled = ?6,
                  max_retries = ?7, timeout_seconds = ?8, created_by = ?9, created_at = ?10, updated_at = ?11,
                  url = ?12, auth_header = ?13, signing_secret = ?14 WHERE id = ?1";
-    let there = change(session, sql, &row(&webhook)).await? > 0;
-    found(there.then_some(()), Noun::Webhook, webhook.shown.id)?;
-    noted(session, &stamp, "webhook.updated", &webhook.shown).await
+    let exists = execute(session, sql, &to_row(&webhook)).await? > 0;
+    require_that(exists, RecordKind::Webhook, webhook.public.id)?;
+    record_audit(session, &context, "webhook.updated", &webhook.public).await
 }
 
-pub(crate) async fn delete(session: &mut dyn Session, stamp: Stamp, webhook: WebhookId) -> Result<(), StoreError> {
-    let gone = get(session, webhook).await?.shown;
-    change(session, "DELETE FROM deliveries WHERE webhook_id = ?1", values![webhook]).await?;
-    change(session, "DELETE FROM webhooks WHERE id = ?1", values![webhook]).await?;
-    noted(session, &stamp, "webhook.deleted", &gone).await
-}
-
-async fn noted(
+pub(crate) async fn delete(
     session: &mut dyn Session,
-    stamp: &Stamp,
+    context: WriteContext,
+    webhook: WebhookId,
+) -> Result<(), StoreError> {
+    let deleted = get(session, webhook).await?.public;
+    execute(session, "DELETE FROM deliveries WHERE webhook_id = ?1", values![webhook]).await?;
+    execute(session, "DELETE FROM webhooks WHERE id = ?1", values![webhook]).await?;
+    record_audit(session, &context, "webhook.deleted", &deleted).await
+}
+
+async fn record_audit(
+    session: &mut dyn Session,
+    context: &WriteContext,
     action: &str,
     webhook: &WebhookResponse,
 ) -> Result<(), StoreError> {
     let details = json!({"name": webhook.name, "event_types": webhook.event_types, "enabled": webhook.enabled});
-    audit::record(session, stamp, action, WHAT, Some(webhook.id.to_string()), Some(details)).await
+    audit::record(session, context, action, RESOURCE_TYPE, Some(webhook.id.to_string()), Some(details)).await
 }
 
-fn row(WebhookRecord { shown, sealed }: &WebhookRecord) -> Vec<Value> {
+fn to_row(WebhookRecord { public, sealed }: &WebhookRecord) -> Vec<Value> {
     values![
-        shown.id,
-        &shown.name,
-        json_text(&shown.event_types),
-        shown.filters.as_ref().map(json_text),
-        shown.target_labels.as_ref().map(json_text),
-        shown.enabled,
-        shown.max_retries,
-        shown.timeout_seconds,
-        shown.created_by.as_deref(),
-        shown.created_at,
-        shown.updated_at,
+        public.id,
+        &public.name,
+        to_json(&public.event_types),
+        public.filters.as_ref().map(to_json),
+        public.target_labels.as_ref().map(to_json),
+        public.enabled,
+        public.max_retries,
+        public.timeout_seconds,
+        public.created_by.as_deref(),
+        public.created_at,
+        public.updated_at,
         sealed.url.clone(),
         sealed.auth_header.clone(),
         sealed.signing_secret.clone(),
@@ -102,14 +122,14 @@ fn row(WebhookRecord { shown, sealed }: &WebhookRecord) -> Vec<Value> {
 }
 
 fn read(row: &mut Row) -> Result<WebhookRecord, StoreError> {
-    let mut shown = WebhookResponse {
+    let mut public = WebhookResponse {
         id: row.take()?,
         name: row.take()?,
         has_url: true,
         has_auth_header: false,
-        event_types: row.json()?,
-        filters: row.json_or_none()?,
-        target_labels: row.json_or_none()?,
+        event_types: row.take_json()?,
+        filters: row.take_json_or_null()?,
+        target_labels: row.take_json_or_null()?,
         enabled: row.take()?,
         max_retries: row.take()?,
         timeout_seconds: row.take()?,
@@ -118,6 +138,6 @@ fn read(row: &mut Row) -> Result<WebhookRecord, StoreError> {
         updated_at: row.take()?,
     };
     let sealed = SealedParts { url: row.take()?, auth_header: row.take()?, signing_secret: row.take()? };
-    shown.has_auth_header = sealed.auth_header.is_some();
-    Ok(WebhookRecord { shown, sealed })
+    public.has_auth_header = sealed.auth_header.is_some();
+    Ok(WebhookRecord { public, sealed })
 }

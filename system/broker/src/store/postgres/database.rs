@@ -1,0 +1,133 @@
+//! Opens a PostgreSQL database as a store, and passes calls to its connections.
+
+use std::fmt;
+use std::str::FromStr;
+
+use deadpool_postgres::Pool;
+use sindri_model::wire::DeploymentObject;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::error::{PostgresError, root_cause};
+use super::notifications::NotificationListener;
+use super::pool::{CALL_MAX, CONNECT_MAX, create_pool, tls_config};
+use super::schema;
+use super::session::PostgresSession;
+use super::submitter::Submitter;
+use super::transaction::transact;
+use crate::store::records::{ChangeObserver, StoreError, StoreFuture};
+use crate::store::sql::database::{Access, Database, Operation, SqlStore};
+use crate::store::sql::observer_slot::ObserverSlot;
+use crate::store::sql::stacks::submissions::{PendingSubmission, Submission};
+
+/// Largest number of submissions that wait.
+const QUEUE_MAX: usize = 16_384;
+
+/// A store in PostgreSQL.
+pub type PostgresStore = SqlStore<Postgres>;
+
+/// A database of a PostgreSQL server.
+pub struct Postgres {
+    pool: Pool,
+    submissions: mpsc::Sender<PendingSubmission>,
+    listener: NotificationListener,
+    observer: ObserverSlot,
+    /// The submitter, if it runs on this runtime; it ends with the store.
+    tasks: JoinSet<()>,
+}
+
+impl PostgresStore {
+    /// Connects to the database at `url` with at most `connections` connections, and migrates it to the newest schema.
+    /// Submissions run in a task of this runtime.
+    pub async fn open(url: &str, connections: usize) -> Result<Self, PostgresError> {
+        let (mut store, submitter) = Self::open_with_submitter(url, connections).await?;
+        store.0.tasks.spawn(submitter.run());
+        Ok(store)
+    }
+
+    /// Connects like [`PostgresStore::open`], and returns the submitter for its owner to run. On a runtime with a
+    /// thread of its own, the many responses that a submission awaits do not queue behind HTTP requests.
+    pub async fn open_with_submitter(url: &str, connections: usize) -> Result<(Self, Submitter), PostgresError> {
+        let mut config = Config::from_str(url).map_err(|error| PostgresError::Address(error.to_string()))?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_MAX);
+        }
+        let tls = MakeRustlsConnect::new(tls_config(&config));
+        let pool = create_pool(&config, &tls, connections)?;
+        let mut first = pool.get().await.map_err(|error| PostgresError::Unreachable(root_cause(&error)))?;
+        schema::migrate(&mut first).await?;
+        drop(first);
+        let (submissions, pending) = mpsc::channel(QUEUE_MAX);
+        let observer = ObserverSlot::default();
+        // A connection belongs to the runtime on which it was made, so the submitter has a pool of its own.
+        let submitter = Submitter { pool: create_pool(&config, &tls, 1)?, pending, observer: observer.clone() };
+        let listener = NotificationListener::new(config, tls);
+        Ok((Self(Postgres { pool, submissions, listener, observer, tasks: JoinSet::new() }), submitter))
+    }
+
+    /// Returns the system identifier and the timeline of the server, which differ after a restore or a failover. None
+    /// if the user may not read them.
+    pub async fn origin(&self) -> Option<String> {
+        let client = self.0.pool.get().await.ok()?;
+        let sql = "SELECT system_identifier::text || '/' || timeline_id::text
+                   FROM pg_control_system(), pg_control_checkpoint()";
+        client.query_one(sql, &[]).await.ok()?.try_get(0).ok()
+    }
+}
+
+impl Postgres {
+    async fn read<T>(&self, operation: Operation<T>) -> Result<T, StoreError> {
+        let client = self.pool.get().await.map_err(|_| StoreError::Unavailable)?;
+        // An operation that only reads is one statement, or tolerates changes between two.
+        operation(&mut PostgresSession::without_transaction(&client)).await
+    }
+
+    async fn queue_submission(&self, submission: Submission) -> Result<DeploymentObject, StoreError> {
+        let (pending, result) = PendingSubmission::new(submission);
+        self.submissions.try_send(pending).map_err(|_| StoreError::Unavailable)?;
+        result.await.unwrap_or(Err(StoreError::Unavailable))
+    }
+}
+
+impl Database for Postgres {
+    fn transact<T: Send + 'static>(&self, access: Access, operation: Operation<T>) -> StoreFuture<'_, T> {
+        Box::pin(async move {
+            let call = async {
+                match access {
+                    Access::Read => self.read(operation).await,
+                    Access::Write => transact(&self.pool, &self.observer, operation).await,
+                }
+            };
+            timeout(CALL_MAX, call).await.unwrap_or(Err(StoreError::Unavailable))
+        })
+    }
+
+    fn submit(&self, submission: Submission) -> StoreFuture<'_, DeploymentObject> {
+        let call = self.queue_submission(submission);
+        Box::pin(async { timeout(CALL_MAX, call).await.unwrap_or(Err(StoreError::Unavailable)) })
+    }
+
+    fn set_observer(&self, observer: ChangeObserver) {
+        self.observer.set(observer);
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn await_remote_change(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async {
+            self.listener.await_notification().await;
+            Ok(())
+        })
+    }
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Postgres")
+    }
+}

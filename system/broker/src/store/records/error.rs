@@ -1,0 +1,132 @@
+//! Errors of a store.
+
+use std::fmt;
+
+use sindri_model::wire::ApprovalState;
+use sindri_model::{AgentId, ApprovalId, GeneratorId};
+use thiserror::Error;
+
+/// Kind of a stored record, as errors name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordKind {
+    /// An agent.
+    Agent,
+    /// An annotation.
+    Annotation,
+    /// A plan that an agent does not execute without an approval.
+    Approval,
+    /// A webhook message.
+    Delivery,
+    /// An event.
+    Event,
+    /// A generator.
+    Generator,
+    /// A label.
+    Label,
+    /// A registration of an agent with a generator.
+    Registration,
+    /// A revision of a stack.
+    Revision,
+    /// A stack.
+    Stack,
+    /// An explicit target.
+    Target,
+    /// A webhook subscription.
+    Webhook,
+}
+
+impl RecordKind {
+    /// Returns the name that machine-readable error codes contain.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Annotation => "annotation",
+            Self::Approval => "approval",
+            Self::Delivery => "webhook_delivery",
+            Self::Event => "agent_event",
+            Self::Generator => "generator",
+            Self::Label => "label",
+            Self::Registration => "registration",
+            Self::Revision => "deployment_object",
+            Self::Stack => "stack",
+            Self::Target => "target",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+impl fmt::Display for RecordKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Delivery => "webhook delivery",
+            Self::Event => "event",
+            Self::Revision => "deployment object",
+            Self::Agent
+            | Self::Annotation
+            | Self::Approval
+            | Self::Generator
+            | Self::Label
+            | Self::Registration
+            | Self::Stack
+            | Self::Target
+            | Self::Webhook => self.code(),
+        })
+    }
+}
+
+/// Error of a call to a store. The call has changed nothing, except possibly after [`StoreError::Failed`].
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum StoreError {
+    /// The subject of the call does not exist.
+    #[error("{kind} {name} does not exist")]
+    NotFound {
+        /// Kind of the record.
+        kind: RecordKind,
+        /// Its name or id.
+        name: String,
+    },
+    /// A record with this name exists already.
+    #[error("{kind} {name} exists already")]
+    AlreadyExists {
+        /// Kind of the record.
+        kind: RecordKind,
+        /// Its name or id.
+        name: String,
+    },
+    /// A record that the call refers to does not exist.
+    #[error("{kind} {name} does not exist")]
+    MissingReference {
+        /// Kind of the record.
+        kind: RecordKind,
+        /// Its name or id.
+        name: String,
+    },
+    /// The agent does not accept stacks of this generator.
+    #[error("agent {agent} is not registered with generator {generator}, whose stack this is")]
+    NotRegistered {
+        /// The agent.
+        agent: AgentId,
+        /// The generator.
+        generator: GeneratorId,
+    },
+    /// The approval is no longer pending.
+    #[error("approval {approval} is {state}")]
+    AlreadyDecided {
+        /// The approval.
+        approval: ApprovalId,
+        /// Its state.
+        state: ApprovalState,
+    },
+    /// The actor is not the owner of the record.
+    #[error("this belongs to someone else")]
+    NotOwner,
+    /// The idempotency key was used before, and the response to that request cannot be repeated.
+    #[error("this Idempotency-Key was used before, for {0}")]
+    IdempotencyKeyReused(String),
+    /// The store is overloaded or unreachable; as far as known, the call has changed nothing.
+    #[error("the store does not answer")]
+    Unavailable,
+    /// The store itself failed. The change may be durable or not.
+    #[error("the store failed: {0}")]
+    Failed(String),
+}

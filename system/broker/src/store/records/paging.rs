@@ -1,0 +1,30 @@
+//! Selection of a part of a list.
+
+use sindri_model::{GeneratorId, PakId};
+
+/// Page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Id of the last item of the page before. None: the first page.
+    pub after: Option<String>,
+    /// Largest number of items.
+    pub limit: i64,
+}
+
+impl Page {
+    /// Largest page.
+    pub const LIMIT_MAX: i64 = 10_000;
+    /// The first page, of the largest size.
+    pub const FIRST: Self = Self { after: None, limit: Self::LIMIT_MAX };
+}
+
+/// Owner whose stacks, events or agents are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListScope {
+    /// Everything.
+    All,
+    /// Items of this generator.
+    Generator(GeneratorId),
+    /// Items that the holder of this key may read.
+    Key(PakId),
+}

@@ -1,0 +1,105 @@
+//! Webhook subscriptions, and the delivery of their messages.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use sindri_model::wire::{WebhookDelivery, WebhookResponse};
+use sindri_model::{DeliveryId, WebhookId};
+
+use super::paging::Page;
+
+/// The confidential parts of a subscription, encrypted.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SealedParts {
+    /// URL to which messages are sent.
+    pub url: Vec<u8>,
+    /// The `Authorization` header.
+    pub auth_header: Option<Vec<u8>>,
+    /// Secret with which messages are signed.
+    pub signing_secret: Vec<u8>,
+}
+
+impl fmt::Debug for SealedParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SealedParts")
+    }
+}
+
+/// A subscription as stored.
+#[derive(Clone, Debug)]
+pub struct WebhookRecord {
+    /// The parts that API clients may read.
+    pub public: WebhookResponse,
+    /// The confidential parts.
+    pub sealed: SealedParts,
+}
+
+/// Filter of the messages of a subscription.
+#[derive(Clone, Debug)]
+pub struct DeliveryFilter {
+    /// The subscription.
+    pub webhook: WebhookId,
+    /// Status of the message.
+    pub status: Option<String>,
+    /// Number of messages to skip.
+    pub offset: i64,
+    /// Page of the rest.
+    pub page: Page,
+}
+
+/// Request of a sender for messages that are due. No other sender gets them until the time is over.
+#[derive(Clone, Debug)]
+pub struct AcquireDeliveries {
+    /// Name of the sender: a broker or an agent.
+    pub by: String,
+    /// Current time.
+    pub at: Timestamp,
+    /// Time after which another sender may acquire the messages.
+    pub until: Timestamp,
+    /// Largest number of messages.
+    pub limit: i64,
+}
+
+/// Messages that the sender has acquired and must send now.
+#[derive(Clone, Debug)]
+pub struct AcquiredDeliveries {
+    /// The messages.
+    pub deliveries: Vec<AcquiredDelivery>,
+    /// Time at which the next message is due, if there is one.
+    pub next_at: Option<Timestamp>,
+}
+
+/// One acquired message.
+#[derive(Clone, Debug)]
+pub struct AcquiredDelivery {
+    /// The message.
+    pub delivery: WebhookDelivery,
+    /// Its subscription.
+    pub webhook: WebhookRecord,
+}
+
+/// An attempt to send a message.
+#[derive(Clone, Debug)]
+pub struct DeliveryAttempt {
+    /// The message.
+    pub delivery: DeliveryId,
+    /// Name of the sender that had acquired it.
+    pub by: String,
+    /// Time at which the attempt ended.
+    pub at: Timestamp,
+    /// Consequence for the message.
+    pub outcome: AttemptOutcome,
+    /// Reason of a failure.
+    pub error: Option<String>,
+}
+
+/// Consequence of an attempt to send a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// The subscriber accepted the message.
+    Delivered,
+    /// The message will be sent again.
+    RetryAt(Timestamp),
+    /// The message will not be sent again.
+    Abandoned,
+}

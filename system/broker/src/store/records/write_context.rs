@@ -1,0 +1,32 @@
+//! Data that accompanies every write.
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use sindri_model::Entropy;
+
+use super::keys::KeyHolder;
+
+/// Data that accompanies every write: the time, the actor, and the source of new ids.
+#[derive(Clone, Debug)]
+pub struct WriteContext {
+    /// Time of the write.
+    pub at: Timestamp,
+    /// Source of the ids that the write creates.
+    pub entropy: Entropy,
+    /// Holder of the key that made the request. None: the broker itself.
+    pub actor: Option<KeyHolder>,
+    /// Address from which the request came.
+    pub peer: Option<IpAddr>,
+    /// `User-Agent` header of the request.
+    pub user_agent: Option<String>,
+    /// `Idempotency-Key` header. The same key of the same actor identifies a repeated request.
+    pub idempotency_key: Option<String>,
+}
+
+impl WriteContext {
+    /// Context of a write that the broker makes on its own behalf.
+    pub fn system(at: Timestamp, entropy: Entropy) -> Self {
+        Self { at, entropy, actor: None, peer: None, user_agent: None, idempotency_key: None }
+    }
+}

@@ -1,0 +1,177 @@
+//! Opens an SQLite file as a store, and passes calls to its connection.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use sindri_model::wire::DeploymentObject;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{sleep, timeout};
+
+use super::batch::{Task, run_batch};
+use super::error::SqliteError;
+use super::schema;
+use super::worker::{Job, SqliteWorker};
+use crate::store::records::{ChangeObserver, StoreError, StoreFuture};
+use crate::store::sql::database::{Access, Database, Operation, SqlStore};
+use crate::store::sql::observer_slot::ObserverSlot;
+use crate::store::sql::stacks::submissions::{PendingSubmission, Submission, append};
+
+/// Number of cached statements; more than this crate has.
+const STATEMENTS_CACHED: usize = 256;
+/// Largest number of calls that wait for the thread.
+const QUEUE_MAX: usize = 16_384;
+/// Time after which a call fails with [`StoreError::Unavailable`].
+const CALL_MAX: Duration = Duration::from_secs(10);
+/// Interval at which replicas on one database look for changes of the others.
+const REMOTE_CHANGE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A store in one SQLite file.
+pub type SqliteStore = SqlStore<Sqlite>;
+
+/// Function whose future is awaited before each call. With it the simulation stalls a database.
+pub type Gate = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// One SQLite file.
+pub struct Sqlite {
+    executor: Executor,
+    is_shared: bool,
+    observer: ObserverSlot,
+}
+
+/// Place where calls run.
+#[derive(Clone)]
+enum Executor {
+    Inline(Arc<Mutex<Connection>>, Option<Gate>),
+    Thread(mpsc::Sender<Job>),
+}
+
+impl SqliteStore {
+    /// Opens or creates the file at `path` and migrates it to the newest schema. Calls run inline. `vfs` names a
+    /// registered VFS of SQLite; None: the default one.
+    pub fn open(path: &str, vfs: Option<&str>) -> Result<Self, SqliteError> {
+        let connection = Arc::new(Mutex::new(connect(path, vfs)?));
+        let executor = Executor::Inline(connection, None);
+        Ok(Self(Sqlite { executor, is_shared: false, observer: ObserverSlot::default() }))
+    }
+
+    /// Opens a file like [`SqliteStore::open`]. Calls run on the worker, which its owner runs on a thread.
+    pub fn open_with_worker(path: &str) -> Result<(Self, SqliteWorker), SqliteError> {
+        let connection = connect(path, None)?;
+        let (sender, jobs) = mpsc::channel(QUEUE_MAX);
+        let observer = ObserverSlot::default();
+        let store = Self(Sqlite { executor: Executor::Thread(sender), is_shared: false, observer: observer.clone() });
+        Ok((store, SqliteWorker { connection, jobs, observer }))
+    }
+
+    /// Returns a store of another broker in the same process, on the same database.
+    pub fn replica(&self) -> Self {
+        Self(Sqlite { executor: self.0.executor.clone(), is_shared: true, observer: ObserverSlot::default() })
+    }
+
+    /// Makes each call await `gate` first. Has an effect only on a store whose calls run inline.
+    pub fn gated(mut self, gate: Gate) -> Self {
+        if let Executor::Inline(_, before) = &mut self.0.executor {
+            *before = Some(gate);
+        }
+        self
+    }
+}
+
+fn connect(path: &str, vfs: Option<&str>) -> Result<Connection, SqliteError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = match vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
+        None => Connection::open_with_flags(path, flags)?,
+    };
+    // A process that has locked the file keeps it locked: waiting would not help.
+    connection.busy_timeout(Duration::ZERO)?;
+    // Before the journal mode: with exclusive locking the write-ahead log needs no shared memory.
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    schema::migrate(&mut connection)?;
+    Ok(connection)
+}
+
+impl Sqlite {
+    fn run_inline<T: Send + 'static>(
+        &self,
+        connection: &Mutex<Connection>,
+        operation: Operation<T>,
+    ) -> Result<T, StoreError> {
+        let mut task = Task::new(operation);
+        // A panic inside an operation has rolled its transaction back, so the connection can still be used.
+        let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = run_batch(&mut connection, &mut [&mut task]);
+        drop(connection);
+        self.observer.notify(&changes);
+        task.into_result()
+    }
+}
+
+/// Queues a job and awaits its result.
+async fn run_on_thread<T>(
+    jobs: &mpsc::Sender<Job>,
+    job: Job,
+    result: oneshot::Receiver<Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    jobs.try_send(job).map_err(|_| StoreError::Unavailable)?;
+    let result = timeout(CALL_MAX, result).await.map_err(|_| StoreError::Unavailable)?;
+    result.unwrap_or(Err(StoreError::Unavailable))
+}
+
+impl Database for Sqlite {
+    fn transact<T: Send + 'static>(&self, _: Access, operation: Operation<T>) -> StoreFuture<'_, T> {
+        match &self.executor {
+            Executor::Inline(connection, None) => Box::pin(async { self.run_inline(connection, operation) }),
+            Executor::Inline(connection, Some(gate)) => Box::pin(async {
+                timeout(CALL_MAX, gate()).await.map_err(|_| StoreError::Unavailable)?;
+                self.run_inline(connection, operation)
+            }),
+            Executor::Thread(jobs) => Box::pin(async {
+                let (job, result) = Job::from_operation(operation);
+                run_on_thread(jobs, job, result).await
+            }),
+        }
+    }
+
+    fn submit(&self, submission: Submission) -> StoreFuture<'_, DeploymentObject> {
+        match &self.executor {
+            Executor::Inline(..) => {
+                self.transact(Access::Write, Box::new(|session| Box::pin(append(session, submission))))
+            }
+            Executor::Thread(jobs) => Box::pin(async {
+                let (pending, result) = PendingSubmission::new(submission);
+                run_on_thread(jobs, Job::Submission(pending), result).await
+            }),
+        }
+    }
+
+    fn set_observer(&self, observer: ChangeObserver) {
+        self.observer.set(observer);
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    fn await_remote_change(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async {
+            sleep(REMOTE_CHANGE_INTERVAL).await;
+            Ok(())
+        })
+    }
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sqlite")
+    }
+}
