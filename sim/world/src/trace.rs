@@ -125,7 +125,7 @@ impl Subscriber for LogToTrace {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let ours = metadata.is_event() && metadata.target().starts_with("sindri_");
         // A request that only reads is no news to people; here every answer counts.
-        let is_request = ours && metadata.target() == "sindri_broker::api::log";
+        let is_request = ours && metadata.target() == "sindri_broker::api::http::request_log";
         is_request || (ours && *metadata.level() <= tracing::Level::INFO) || is_turmoil_host(metadata)
     }
 

@@ -40,7 +40,7 @@ async fn sequences_become_visible_in_their_order(world: World) {
                     .await
                     .unwrap()
                     .into_iter()
-                    .map(|object| object.sequence_id)
+                    .map(|revision| revision.sequence_id)
                     .collect();
                 let late =
                     now.difference(&seen).find(|sequence| seen.last().is_some_and(|highest| *sequence < highest));
@@ -97,7 +97,7 @@ async fn concurrent_submissions_have_the_same_results_as_single_ones(world: Worl
         }
     }
     assert_eq!(of_two.len(), 1, "the same key created one revision");
-    of_one.sort_by_key(|object| object.sequence_id);
+    of_one.sort_by_key(|revision| revision.sequence_id);
     assert_eq!(world.store.list_revisions(one, ALL).await.unwrap(), of_one, "each has a sequence of its own");
     let delivered = world.store.deliver_target_state(agent).await.unwrap();
     let newest: BTreeSet<RevisionId> = delivered.revisions.iter().map(|target| target.revision.id).collect();

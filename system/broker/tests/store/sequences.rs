@@ -24,7 +24,7 @@ async fn sequences_increase_and_lists_are_in_their_order(world: World) {
         submitted.push(world.submit(stack).await);
     }
     assert!(submitted.windows(2).all(|pair| pair[0].sequence_id < pair[1].sequence_id));
-    let of_one: Vec<_> = submitted.iter().filter(|object| object.stack_id == one).cloned().collect();
+    let of_one: Vec<_> = submitted.iter().filter(|revision| revision.stack_id == one).cloned().collect();
     assert_eq!(world.store.list_revisions(one, ALL).await.unwrap(), of_one);
     let page = Page { after: Some(of_one[0].id.to_string()), limit: 1 };
     assert_eq!(world.store.list_revisions(one, page).await.unwrap(), of_one[1..2]);

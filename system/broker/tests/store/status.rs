@@ -154,28 +154,28 @@ async fn a_removed_stack_has_no_status(world: World) {
 }
 
 async fn agents_that_should_have_or_must_remove_the_stack_are_listed(world: World) {
-    let [has, owes, never, gone] = world.add_agents().await;
+    let [has, removes, never, deleted] = world.add_agents().await;
     let stack = world.add_stack("web").await;
-    for agent in [has, owes, never, gone] {
+    for agent in [has, removes, never, deleted] {
         world.target(agent, stack).await.unwrap();
     }
     let newest = world.submit(stack).await;
-    for agent in [has, owes, gone] {
+    for agent in [has, removes, deleted] {
         world.poll(agent).await;
     }
-    world.store.remove_target(write_context(), owes, stack).await.unwrap();
+    world.store.remove_target(write_context(), removes, stack).await.unwrap();
     world.store.remove_target(write_context(), never, stack).await.unwrap();
-    world.store.delete_agent(write_context(), gone).await.unwrap();
+    world.store.delete_agent(write_context(), deleted).await.unwrap();
     let reports = world.store.get_stack_reports(stack).await.unwrap();
     assert_eq!(reports.newest.map(|newest| newest.id), Some(newest.id));
     let listed: Vec<_> =
         reports.agents.iter().map(|report| (report.status.agent_id, report.pending_removal.is_some())).collect();
-    assert_eq!(listed, [(has, false), (owes, true)]);
+    assert_eq!(listed, [(has, false), (removes, true)]);
     world.store.delete_stack(write_context(), stack).await.unwrap();
     let reports = world.store.get_stack_reports(stack).await.unwrap();
     assert!(reports.newest.unwrap().is_deletion_marker);
     assert!(reports.agents.len() == 2 && reports.agents.iter().all(|report| report.pending_removal.is_some()));
-    for agent in [has, owes] {
+    for agent in [has, removes] {
         let removal = world.only_removal(agent).await;
         world.report(agent, removal, EventStatus::Success).await.unwrap();
     }

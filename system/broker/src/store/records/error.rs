@@ -118,13 +118,13 @@ pub enum StoreError {
         state: ApprovalState,
     },
     /// The actor is not the owner of the record.
-    #[error("this belongs to someone else")]
+    #[error("the actor is not the owner")]
     NotOwner,
     /// The idempotency key was used before, and the response to that request cannot be repeated.
     #[error("this Idempotency-Key was used before, for {0}")]
     IdempotencyKeyReused(String),
     /// The store is overloaded or unreachable; as far as known, the call has changed nothing.
-    #[error("the store does not answer")]
+    #[error("the store does not respond")]
     Unavailable,
     /// The store itself failed. The change may be durable or not.
     #[error("the store failed: {0}")]

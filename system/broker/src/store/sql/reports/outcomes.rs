@@ -13,14 +13,14 @@ use crate::store::sql::tables::agents;
 /// orders by the same expression as the index.
 const OUTCOMES: &str = events::columns!(
     "WHERE position IN (
-       SELECT (SELECT said.position FROM events said WHERE said.agent_id = ?1 AND said.revision_id = revisions.id
-               ORDER BY said.position + 0 DESC LIMIT 1)
+       SELECT (SELECT latest.position FROM events latest WHERE latest.agent_id = ?1 AND latest.revision_id = revisions.id
+               ORDER BY latest.position + 0 DESC LIMIT 1)
        FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
          JOIN revisions ON revisions.sequence = stacks.newest
        WHERE assignments.agent_id = ?1 AND wanted = 1 AND newest_is_marker = 0
        UNION ALL
-       SELECT (SELECT said.position FROM events said WHERE said.agent_id = ?1 AND said.revision_id = revisions.id
-               ORDER BY said.position + 0 DESC LIMIT 1)
+       SELECT (SELECT latest.position FROM events latest WHERE latest.agent_id = ?1 AND latest.revision_id = revisions.id
+               ORDER BY latest.position + 0 DESC LIMIT 1)
        FROM assignments JOIN revisions ON revisions.sequence = assignments.removal
        WHERE assignments.agent_id = ?1 AND removal IS NOT NULL AND confirmed = 0)
      ORDER BY position"

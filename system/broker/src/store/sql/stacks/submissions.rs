@@ -92,10 +92,10 @@ fn count_distinct_keys(submissions: &[Submission]) -> usize {
 async fn append_round(session: &mut dyn Session, round: &[Submission]) -> Result<Vec<SubmissionResult>, StoreError> {
     // The counter first: it blocks other changes, so the data that is read after it stays valid.
     let count = i64::try_from(round.len()).map_err(failed)?;
-    let stamps: Vec<&WriteContext> = round.iter().map(|submission| &submission.context).collect();
+    let contexts: Vec<&WriteContext> = round.iter().map(|submission| &submission.context).collect();
     let queries = vec![
         counter::take_numbers(count),
-        idempotency::query_created(&stamps),
+        idempotency::query_created(&contexts),
         query_stacks(round),
         outbox::query_subscribers(),
     ];
@@ -191,7 +191,7 @@ async fn append_accepted(
         let details = Some(data.clone());
         entries.push(AuditEntry {
             context,
-            action: "deployment_revision.created",
+            action: "deployment_object.created",
             resource_type: RESOURCE_TYPE,
             resource,
             details,
