@@ -25,14 +25,14 @@ pub fn is_in(headers: &HeaderMap) -> bool {
 
 /// What is in a body, if it can be read.
 pub fn read(body: &[u8]) -> Option<Value> {
-    messages::read(body).ok()
+    messages::decode(body).ok()
 }
 
 /// A body as it is written down: what is in it, and whether writing it again gives the same bytes.
 pub fn recorded(body: &[u8]) -> Value {
-    match messages::read(body) {
+    match messages::decode(body) {
         Ok(object) => {
-            let bytes = likeness(messages::write(&object).as_deref() == Some(body));
+            let bytes = likeness(messages::encode(&object).as_deref() == Some(body));
             json!({"protobuf": object, "bytes": bytes})
         }
         Err(_) => json!({"binary": true}),
@@ -41,10 +41,10 @@ pub fn recorded(body: &[u8]) -> Value {
 
 /// An event of a watch, with its length before it, as it is written down.
 pub fn recorded_event(frame: &[u8]) -> Value {
-    let read = frame.get(LENGTH_BYTES..).and_then(|event| messages::read_event(event).ok());
+    let read = frame.get(LENGTH_BYTES..).and_then(|event| messages::decode_event(event).ok());
     let Some(mut event) = read else { return json!({"binary": true}) };
     let kind = event["type"].as_str().unwrap_or_default();
-    let same = messages::write_event(kind, &event["object"]).as_deref() == Some(frame);
+    let same = messages::encode_event(kind, &event["object"]).as_deref() == Some(frame);
     event["bytes"] = json!(likeness(same));
     event
 }
@@ -88,7 +88,7 @@ pub enum Damage {
 /// A message in its envelope, with what is wrong with it.
 pub fn written(object: &Value, damage: Option<Damage>) -> Bytes {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
-    let content = messages::content(object).unwrap_or_default();
+    let content = messages::encode_content(object).unwrap_or_default();
     let with = |more: &[u8]| [&content, more].concat();
     let (version, kind) = (text("apiVersion"), text("kind"));
     let (version, kind, content) = match damage {
@@ -104,7 +104,7 @@ pub fn written(object: &Value, damage: Option<Damage>) -> Bytes {
         Some(Damage::Unnamed) => ("", "", content.to_vec()),
         Some(Damage::Cut | Damage::Magic | Damage::Empty) | None => (version, kind, content.to_vec()),
     };
-    let whole = messages::envelope(version, kind, &content);
+    let whole = messages::encode_envelope(version, kind, &content);
     match damage {
         Some(Damage::Cut) => whole.slice(..whole.len() * 2 / 3),
         Some(Damage::Magic) => [b"k9s\0", &whole[4..]].concat().into(),

@@ -1,5 +1,5 @@
-// Writes down how Go sees the template of a pod: the fields of each struct in the order of their declaration, with the
-// name in JSON and the type. The hash of a template is taken over this form.
+// Prints the Go structs of a pod template: the fields of each struct in the order of their declaration, with their
+// name in JSON and type. The hash of a template is computed over this form.
 package main
 
 import (
@@ -63,7 +63,7 @@ func visit(t reflect.Type, types map[string][]field) {
 	}
 }
 
-// A named type with its kind behind a colon, where that is not a struct.
+// describe returns the name of a type, followed by a colon and its underlying type unless that is a struct.
 func describe(t reflect.Type) string {
 	if t.Kind() == reflect.Struct || t.String() == t.Kind().String() {
 		return t.String()

@@ -1,6 +1,5 @@
-// Writes down how the built-in kinds are written as protobuf messages: for each kind its type, and for each type the
-// fields with their numbers, their names in JSON, what is in them, whether JSON has them when they are empty, and their
-// names in Go where those differ.
+// Prints how the built-in kinds are encoded as protobuf messages: for each kind its type, and for each type the fields
+// with number, name in JSON, type, 1 if JSON has them even if empty, and the name in Go if it differs from JSON's.
 package main
 
 import (
@@ -22,7 +21,7 @@ var types = map[string][]string{}
 
 func main() {
 	kinds := []string{}
-	for kind, t := range known() {
+	for kind, t := range servedKinds() {
 		visit(t)
 		kinds = append(kinds, fmt.Sprintf("%q: %q", kind.Group+"/"+kind.Version+"/"+kind.Kind, key(t)))
 	}
@@ -35,8 +34,8 @@ func main() {
 	fmt.Printf("{\"kinds\": {\n%s\n}, \"types\": {\n%s\n}}\n", strings.Join(kinds, ",\n"), strings.Join(rows, ",\n"))
 }
 
-// known gives the kinds that an API server serves, and the forms in which it shows them.
-func known() map[schema.GroupVersionKind]reflect.Type {
+// servedKinds returns the kinds that an API server serves, and the metadata-only forms in which it returns them.
+func servedKinds() map[schema.GroupVersionKind]reflect.Type {
 	must(extensions.AddToScheme(scheme.Scheme))
 	must(registration.AddToScheme(scheme.Scheme))
 	kinds := map[schema.GroupVersionKind]reflect.Type{}
@@ -87,13 +86,13 @@ func visit(t reflect.Type) {
 			continue
 		}
 		json := strings.Split(f.Tag.Get("json"), ",")
-		fields = append(fields, fmt.Sprintf("[%s,%q,%q,%d%s]", tag[1], json[0], describe(f.Type), always(f, json[1:]), inGo(f, json[0])))
+		fields = append(fields, fmt.Sprintf("[%s,%q,%q,%d%s]", tag[1], json[0], describe(f.Type), alwaysPresent(f, json[1:]), goName(f, json[0])))
 	}
 	types[key(t)] = fields
 }
 
-// always is 1 if JSON has the field even when it is empty. A struct is never empty for Go.
-func always(f reflect.StructField, options []string) int {
+// alwaysPresent is 1 if JSON has the field even if it is empty. In Go a struct is never empty.
+func alwaysPresent(f reflect.StructField, options []string) int {
 	omits := false
 	for _, option := range options {
 		if option == "omitzero" || option == "omitempty" && f.Type.Kind() != reflect.Struct {
@@ -106,17 +105,18 @@ func always(f reflect.StructField, options []string) int {
 	return 1
 }
 
-// inGo is the name in Go, if it is not that of JSON with a capital letter.
-func inGo(f reflect.StructField, json string) string {
+// goName is the name in Go, if it is not that of JSON with a capital letter.
+func goName(f reflect.StructField, json string) string {
 	if json != "" && strings.ToUpper(json[:1])+json[1:] == f.Name {
 		return ""
 	}
 	return fmt.Sprintf(",%q", f.Name)
 }
 
-// s text, b truth, i number, f fraction, y bytes; Q an amount, I number or text, t time, u time with fractions, d span,
-// R any object, F fields of a manager; *X may be missing, []X a list, {}X a map by text, E a list in a message; A one or many, B one or a truth,
-// S one or texts, of the schemas of definitions; else a message.
+// describe returns the code of a type: s string, b bool, i integer, f float, y bytes, Q quantity, I integer or string,
+// t time, u time with microseconds, d duration, R any object, F fieldsV1, *X optional, []X list, {}X map with string keys,
+// E list of strings in a message of its own; in CRD schemas A schema or schemas, B schema or bool, S schema or strings;
+// any other text is the name of a message.
 func describe(t reflect.Type) string {
 	switch t.String() {
 	case "resource.Quantity":

@@ -1,7 +1,7 @@
 //! `sindri-apiserver`: the simulated API server on a real port.
 //!
 //! By its own name it serves `kubectl` and tests of other programs on the loopback interface. Started as `kube-apiserver` it
-//! takes the flags of the real one, and as `etcd` it says that it is well, so that test environments can use it.
+//! takes the flags of the real one, and as `etcd` it reports to be healthy, so that test environments can use it.
 
 mod command;
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use command::{Serve, StartError, etcd, stand_in};
+use command::{ServeCommand, StartError, etcd, stand_in};
 
 /// A request is many small allocations, most of them short-lived.
 #[global_allocator]
@@ -26,7 +26,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Serve on 127.0.0.1 until SIGTERM or SIGINT.
-    Serve(Serve),
+    Serve(ServeCommand),
 }
 
 fn main() -> ExitCode {

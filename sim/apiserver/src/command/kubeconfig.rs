@@ -1,10 +1,10 @@
-//! The kubeconfig of a served machine.
+//! The kubeconfig for a running server.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// How the machine is reached: the authority and the token are there when it is encrypted.
-pub(super) fn kubeconfig(url: &str, authority: Option<&str>, token: Option<&str>) -> String {
+/// Returns the kubeconfig for a URL. Authority and token are set if the server uses TLS.
+pub(super) fn render_kubeconfig(url: &str, authority: Option<&str>, token: Option<&str>) -> String {
     let authority =
         authority.map(|pem| format!("\n    certificate-authority-data: {}", STANDARD.encode(pem))).unwrap_or_default();
     let user = token.map_or_else(|| "{}".to_owned(), |token| format!("\n    token: {token}"));

@@ -1,4 +1,4 @@
-//! The ways to start the program: by its own name, and by the names of those it stands in for.
+//! Entry points of the program: under its own name, and as a stand-in for `kube-apiserver` and `etcd`.
 
 mod certificates;
 pub(crate) mod etcd;
@@ -10,4 +10,4 @@ mod serve;
 pub(crate) mod stand_in;
 
 pub(crate) use files::StartError;
-pub(crate) use serve::Serve;
+pub(crate) use serve::ServeCommand;

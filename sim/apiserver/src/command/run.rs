@@ -1,4 +1,4 @@
-//! What every way to start the program has in common: real time, real entropy, signals, and serving until the end.
+//! Parts that all entry points share: the wall clock, entropy, signals, and serving until shutdown.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use tokio_rustls::rustls::ServerConfig;
 
 use super::files::StartError;
 
-/// Resolves when the process is asked to end.
-pub(super) fn asked_to_end() -> Result<impl Future<Output = ()>, StartError> {
+/// Returns a future that resolves at SIGTERM or SIGINT.
+pub(super) fn shutdown_signal() -> Result<impl Future<Output = ()>, StartError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Runtime)?;
     Ok(async move {
         tokio::select! {
-            biased; // Either is as good.
+            biased; // Both have the same effect.
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
     })
 }
 
-/// A listener, and the address that it got.
+/// Opens a listener; returns it with its address.
 pub(super) async fn listen(host: &str, port: u16) -> Result<(TcpListener, String), StartError> {
     let failed = |source| StartError::Listen { address: format!("{host}:{port}"), source };
     let listener = TcpListener::bind((host, port)).await.map_err(failed)?;
@@ -32,22 +32,22 @@ pub(super) async fn listen(host: &str, port: u16) -> Result<(TcpListener, String
     Ok((listener, address))
 }
 
-/// Serves a machine, with its administrator's endpoint, until the end.
-pub(super) async fn serve_until(
+/// Serves an API server with its administrator's endpoints until shutdown.
+pub(super) async fn serve_until_shutdown(
     listener: TcpListener,
     machine: ApiServer,
     tls: Option<Arc<ServerConfig>>,
-    end: impl Future<Output = ()>,
+    shutdown: impl Future<Output = ()>,
 ) {
     let admin = Admin::new(Arc::new(wall_clock));
     let clock: Clock = admin.clock();
     let port = Port { tls, admin: Some(admin.clone()) };
     let listener = listener.tap_io(|stream| {
-        // As the real one: what is said in pieces, as a watch is, does not wait for the peer to confirm the piece before.
-        // Only a matter of speed, and a peer that is gone already shows at the first read.
+        // Like the real server: without TCP_NODELAY, small writes such as watch events would wait for acknowledgements.
+        // Failure only costs speed; a closed connection is noticed at the first read.
         let _ = stream.set_nodelay(true);
     });
-    serve_port(listener, SharedServer::new(machine), clock, Arc::new(admin), port, end).await;
+    serve_port(listener, SharedServer::new(machine), clock, Arc::new(admin), port, shutdown).await;
 }
 
 #[expect(clippy::disallowed_methods, reason = "the binary is where real time comes in")]
@@ -55,7 +55,7 @@ pub(super) fn wall_clock() -> Timestamp {
     Timestamp::now()
 }
 
-/// A token that nobody can guess.
+/// Returns a random token.
 #[expect(clippy::disallowed_methods, reason = "the binary is where entropy comes in")]
 pub(super) fn random_token() -> Result<String, StartError> {
     let mut bytes = [0; 16];

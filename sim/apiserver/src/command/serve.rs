@@ -1,50 +1,50 @@
-//! `sindri-apiserver serve`: the machine on a port of this computer, for `kubectl` and for tests of other programs.
+//! `sindri-apiserver serve`: the API server on a local port, for `kubectl` and for tests of other programs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use sindri_apiserver::ApiServer;
 
-use super::certificates::{Authority, server_config, write_pair};
+use super::certificates::{CertificateAuthority, server_config, write_pair};
 use super::files::{self, StartError};
-use super::kubeconfig::kubeconfig;
-use super::run::{asked_to_end, listen, random_token, serve_until, wall_clock};
+use super::kubeconfig::render_kubeconfig;
+use super::run::{listen, random_token, serve_until_shutdown, shutdown_signal, wall_clock};
 
 const HOST: &str = "127.0.0.1";
-/// How many nodes there may be.
+/// Maximum number of nodes.
 const NODES_MAX: u16 = 1_000;
 
-/// How the machine is served.
+/// Options of `serve`.
 #[derive(clap::Args)]
-pub(crate) struct Serve {
-    /// The port; 0 takes a free one.
+pub(crate) struct ServeCommand {
+    /// Port to listen on; 0 selects a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Where to write a kubeconfig for this server.
+    /// File to write a kubeconfig for this server to.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// The seed of every identity that the server gives out.
+    /// Seed of the generated UIDs and names.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Plain HTTP, where everybody is the administrator.
+    /// Plain HTTP; every client is the administrator.
     #[arg(long)]
     plain_http: bool,
-    /// Where to write ca.crt, token, and the certificates and keys of the server and of an administrator.
+    /// Directory to write ca.crt, token, and the certificates and keys of the server and of an administrator to.
     #[arg(long)]
     cert_dir: Option<PathBuf>,
-    /// Whose client certificates are believed besides those of the server's own authority.
+    /// Additional certificate authority for client certificates.
     #[arg(long)]
     client_ca_file: Option<PathBuf>,
-    /// How many nodes there are on which pods run; without any, pods stay pending.
+    /// Number of nodes that run pods; without nodes, pods stay pending.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=i64::from(NODES_MAX)))]
     nodes: u16,
-    /// No controllers that make pods and endpoints.
+    /// Disable the controllers that create pods and endpoints.
     #[arg(long)]
     without_workloads: bool,
 }
 
-impl Serve {
-    fn machine(&self) -> ApiServer {
+impl ServeCommand {
+    fn build_server(&self) -> ApiServer {
         let now = wall_clock();
         let machine = ApiServer::new(self.seed, now).without_journal();
         let machine = if self.without_workloads { machine } else { machine.with_workloads() };
@@ -56,36 +56,36 @@ impl Serve {
         machine.with_kubelet(now, &names)
     }
 
-    /// Serves until the process is asked to end.
+    /// Serves until SIGTERM or SIGINT.
     pub(crate) async fn run(self) -> Result<(), StartError> {
-        let end = asked_to_end()?;
+        let shutdown = shutdown_signal()?;
         let (listener, address) = listen(HOST, self.port).await?;
-        let mut machine = self.machine();
+        let mut machine = self.build_server();
         let mut tls = None;
         let url;
         if self.plain_http {
             url = format!("http://{address}");
-            self.write_kubeconfig(&kubeconfig(&url, None, None))?;
+            self.write_kubeconfig(&render_kubeconfig(&url, None, None))?;
         } else {
             url = format!("https://{address}");
             let token = random_token()?;
             machine = machine.with_administrator(&token);
-            let authority = Authority::new()?;
-            let pair = authority.server(&[HOST, "localhost", "kubernetes.default.svc"].map(str::to_owned))?;
+            let authority = CertificateAuthority::new()?;
+            let pair = authority.issue_server(&[HOST, "localhost", "kubernetes.default.svc"].map(str::to_owned))?;
             let mut authorities = vec![authority.certificate.clone()];
             if let Some(file) = &self.client_ca_file {
                 authorities.push(files::read(file)?);
             }
             tls = Some(server_config(&pair, &authorities)?);
             if let Some(directory) = &self.cert_dir {
-                write_all(directory, &authority, &token)?;
+                write_certificates(directory, &authority, &token)?;
                 write_pair(directory, "apiserver", &pair)?;
             }
-            self.write_kubeconfig(&kubeconfig(&url, Some(&authority.certificate), Some(&token)))?;
+            self.write_kubeconfig(&render_kubeconfig(&url, Some(&authority.certificate), Some(&token)))?;
         }
-        // Whoever started this may have stopped reading; that is no reason not to serve.
+        // The reader of stdout may have gone; the server runs anyway.
         let _unread = writeln!(std::io::stdout(), "READY {url}");
-        serve_until(listener, machine, tls, end).await;
+        serve_until_shutdown(listener, machine, tls, shutdown).await;
         Ok(())
     }
 
@@ -94,13 +94,13 @@ impl Serve {
     }
 }
 
-fn write_all(directory: &Path, authority: &Authority, token: &str) -> Result<(), StartError> {
+fn write_certificates(directory: &Path, authority: &CertificateAuthority, token: &str) -> Result<(), StartError> {
     std::fs::create_dir_all(directory).map_err(|source| StartError::Write {
-        what: "directory",
+        role: "directory",
         path: directory.to_owned(),
         source,
     })?;
     files::write_private(&directory.join("ca.crt"), &authority.certificate)?;
     files::write_private(&directory.join("token"), token)?;
-    write_pair(directory, "admin", &authority.client("kubernetes-admin", "system:masters")?)
+    write_pair(directory, "admin", &authority.issue_client("kubernetes-admin", "system:masters")?)
 }

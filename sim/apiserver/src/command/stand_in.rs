@@ -1,17 +1,17 @@
-//! The machine under the name `kube-apiserver`: the flags that test environments pass to the real one.
+//! The program under the name `kube-apiserver`: accepts the flags that test environments pass to the real one.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use sindri_apiserver::ApiServer;
 
-use super::certificates::{Authority, Pair, read_pair, server_config, write_pair};
+use super::certificates::{CertificateAuthority, CertificatePair, read_pair, server_config, write_pair};
 use super::files::{self, StartError};
 use super::flags::Flags;
-use super::run::{asked_to_end, listen, random_token, serve_until, wall_clock};
+use super::run::{listen, random_token, serve_until_shutdown, shutdown_signal, wall_clock};
 
-/// Flags that mean something here.
-const MEANT: [&str; 10] = [
+/// Flags with an effect.
+const SUPPORTED: [&str; 10] = [
     "authorization-mode",
     "bind-address",
     "cert-dir",
@@ -23,8 +23,8 @@ const MEANT: [&str; 10] = [
     "tls-private-key-file",
     "version",
 ];
-/// Flags that are taken without a word, because nothing here depends on them.
-const TAKEN: [&str; 14] = [
+/// Flags that are ignored without a warning, because nothing here depends on them.
+const IGNORED: [&str; 14] = [
     "advertise-address",
     "allow-privileged",
     "enable-admission-plugins",
@@ -41,63 +41,65 @@ const TAKEN: [&str; 14] = [
     "v",
 ];
 
-/// Runs as `kube-apiserver` until the process is asked to end.
+/// Runs as `kube-apiserver` until SIGTERM or SIGINT.
 pub(crate) async fn run(arguments: Vec<String>) -> Result<(), StartError> {
-    let flags = Flags::read(arguments);
+    let flags = Flags::parse(arguments);
     if flags.get("help").is_some() || flags.get("h").is_some() {
-        return say(&help());
+        return print(&help_text());
     }
     if flags.get("version").is_some() {
-        return say("Kubernetes v1.35.4\n");
+        return print("Kubernetes v1.35.4\n");
     }
-    let known = [&MEANT[..], &TAKEN[..]].concat();
-    let others = flags.others(&known);
-    if !others.is_empty() {
-        eprintln!("warning: flags that mean nothing here: --{}", others.join(", --"));
+    let known = [&SUPPORTED[..], &IGNORED[..]].concat();
+    let unknown = flags.unknown(&known);
+    if !unknown.is_empty() {
+        eprintln!("warning: ignoring unknown flags: --{}", unknown.join(", --"));
     }
-    let end = asked_to_end()?;
+    let shutdown = shutdown_signal()?;
     let host = flags.get("bind-address").unwrap_or("127.0.0.1");
-    let (listener, address) = listen(host, port(&flags)?).await?;
-    let (pair, mut authorities) = certificates(&flags, host)?;
+    let (listener, address) = listen(host, parse_port(&flags)?).await?;
+    let (pair, mut authorities) = load_certificates(&flags, host)?;
     if let Some(file) = flags.get("client-ca-file") {
         authorities.push(files::read(Path::new(file))?);
     }
     let tls = server_config(&pair, &authorities)?;
     eprintln!("serving on https://{address}");
-    serve_until(listener, machine(&flags)?, Some(tls), end).await;
+    serve_until_shutdown(listener, build_server(&flags)?, Some(tls), shutdown).await;
     Ok(())
 }
 
-/// An API server alone, as test environments have it: without controllers.
-fn machine(flags: &Flags) -> Result<ApiServer, StartError> {
+/// Creates an API server without controllers, as in Go's test environments.
+fn build_server(flags: &Flags) -> Result<ApiServer, StartError> {
     let mut machine = ApiServer::new(0, wall_clock()).without_journal().without_controllers();
-    let off = flags.get("disable-admission-plugins").unwrap_or_default();
-    if off.split(',').any(|plugin| plugin == "ServiceAccount") {
+    let disabled = flags.get("disable-admission-plugins").unwrap_or_default();
+    if disabled.split(',').any(|plugin| plugin == "ServiceAccount") {
         machine = machine.without_account_admission();
     }
-    let open = flags.get("authorization-mode").is_some_and(|modes| modes.split(',').any(|mode| mode == "AlwaysAllow"));
-    Ok(if open { machine } else { machine.with_administrator(&random_token()?) })
+    let allows_all =
+        flags.get("authorization-mode").is_some_and(|modes| modes.split(',').any(|mode| mode == "AlwaysAllow"));
+    Ok(if allows_all { machine } else { machine.with_administrator(&random_token()?) })
 }
 
-fn port(flags: &Flags) -> Result<u16, StartError> {
+fn parse_port(flags: &Flags) -> Result<u16, StartError> {
     let given = flags.get("secure-port").unwrap_or("6443");
-    let wrong = |_| StartError::Flag { flag: "secure-port".to_owned(), why: format!("{given:?} is no port") };
-    given.parse().map_err(wrong)
+    let invalid = |_| StartError::Flag { flag: "secure-port".to_owned(), message: format!("{given:?} is not a port") };
+    given.parse().map_err(invalid)
 }
 
-/// The certificate that the flags name, or the one in the directory, or a new one.
-fn certificates(flags: &Flags, host: &str) -> Result<(Pair, Vec<String>), StartError> {
+/// Returns the server's certificate and the authorities for clients. The certificate is the one that the flags name, the
+/// one in `--cert-dir`, or a new one.
+fn load_certificates(flags: &Flags, host: &str) -> Result<(CertificatePair, Vec<String>), StartError> {
     if let (Some(certificate), Some(key)) = (flags.get("tls-cert-file"), flags.get("tls-private-key-file")) {
         let pair = read_pair(Path::new(certificate), Path::new(key))?;
-        return Ok((pair, vec![Authority::new()?.certificate]));
+        return Ok((pair, vec![CertificateAuthority::new()?.certificate]));
     }
     let directory = flags.get("cert-dir").map(PathBuf::from);
     let file = |name: &str| directory.as_ref().map(|directory| directory.join(name)).filter(|path| path.is_file());
-    let authority = Authority::new()?;
+    let authority = CertificateAuthority::new()?;
     let pair = match (file("apiserver.crt"), file("apiserver.key")) {
         (Some(certificate), Some(key)) => read_pair(&certificate, &key)?,
         _ => {
-            let pair = authority.server(&[host.to_owned(), "localhost".to_owned()])?;
+            let pair = authority.issue_server(&[host.to_owned(), "localhost".to_owned()])?;
             if let Some(directory) = &directory {
                 write_pair(directory, "apiserver", &pair)?;
             }
@@ -107,17 +109,17 @@ fn certificates(flags: &Flags, host: &str) -> Result<(Pair, Vec<String>), StartE
     Ok((pair, vec![authority.certificate]))
 }
 
-fn say(text: &str) -> Result<(), StartError> {
+fn print(text: &str) -> Result<(), StartError> {
     std::io::stdout().write_all(text.as_bytes()).map_err(StartError::Runtime)
 }
 
-/// Test environments look here for the names of flags.
-fn help() -> String {
-    let mut names = [&MEANT[..], &TAKEN[..]].concat();
+/// Returns the help text, from which test environments read the names of the supported flags.
+fn help_text() -> String {
+    let mut names = [&SUPPORTED[..], &IGNORED[..]].concat();
     names.sort_unstable();
     let lines: Vec<String> = names.iter().map(|name| format!("      --{name} string\n")).collect();
     format!(
-        "A simulated API server under the name of the real one.\n\nUsage:\n  kube-apiserver [flags]\n\nFlags:\n{}",
+        "A simulated API server in place of the real one.\n\nUsage:\n  kube-apiserver [flags]\n\nFlags:\n{}",
         lines.concat()
     )
 }

@@ -206,7 +206,7 @@ fn aggregated_resource(target: &Target) -> Value {
 
 /// The aggregated form with its content type and entity tag; 304 when the client has it already.
 pub(crate) fn tagged(document: &Value, notation: Notation, if_none_match: &str) -> Response {
-    let message = protobuf::write(document).filter(|_| notation == Notation::Protobuf);
+    let message = protobuf::encode(document).filter(|_| notation == Notation::Protobuf);
     let media = if message.is_some() { protobuf::MEDIA } else { "application/json" };
     let media = format!("{media};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
     let body = message.unwrap_or_else(|| document.to_string().into());

@@ -124,7 +124,7 @@ impl Response {
         let (media, written) = match notation {
             Notation::Json => return self,
             Notation::Yaml => (YAML, writer::write(&document).into()),
-            Notation::Protobuf => match protobuf::write(&document) {
+            Notation::Protobuf => match protobuf::encode(&document) {
                 Some(written) => (protobuf::MEDIA, written),
                 None => return self,
             },

@@ -238,7 +238,7 @@ impl Watch {
         if is_beta {
             as_beta(&mut object);
         }
-        let message = if is_protobuf { protobuf::write_event(kind, &object) } else { None };
+        let message = if is_protobuf { protobuf::encode_event(kind, &object) } else { None };
         Some(message.unwrap_or_else(|| line_of(kind, object.to_string().as_bytes())))
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{Call, FieldValidation, Options};
-use crate::encoding::protobuf::ReadError;
+use crate::encoding::protobuf::ProtobufError;
 use crate::encoding::{protobuf, yaml};
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
@@ -136,10 +136,10 @@ impl Call<'_> {
         let refused = |version: &str, kind: &str, why: &str| {
             ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {expected}: {why}"))
         };
-        match protobuf::read_as(&self.request.body, (&self.target.api_version(), expected)) {
-            Err(ReadError::Envelope(why)) => unrecognized(why),
-            Err(ReadError::Content { version, kind, why }) if !is_custom => refused(&version, &kind, &why),
-            Err(ReadError::Content { version, kind, .. }) => refused(&version, &kind, NO_KIND),
+        match protobuf::decode_as(&self.request.body, (&self.target.api_version(), expected)) {
+            Err(ProtobufError::Envelope(why)) => unrecognized(why),
+            Err(ProtobufError::Content { version, kind, message }) if !is_custom => refused(&version, &kind, &message),
+            Err(ProtobufError::Content { version, kind, .. }) => refused(&version, &kind, NO_KIND),
             Ok(read) => refused(group_version(text(&read, "/apiVersion")).1, text(&read, "/kind"), NO_KIND),
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Call, Options};
 use crate::controllers::set_condition;
-use crate::encoding::protobuf::ReadError;
+use crate::encoding::protobuf::ProtobufError;
 use crate::encoding::{protobuf, yaml};
 use crate::http::error::{ApiError, details};
 use crate::http::response::Response;
@@ -315,8 +315,8 @@ fn read_body(call: &Call<'_>) -> Result<Value, ApiError> {
     }
     if protobuf::is_media(&call.request.headers.content_type) {
         // One that can be read is JSON by now.
-        let why = protobuf::read_as(body, ("v1", "DeleteOptions")).err();
-        return Err(ApiError::bad_request(why.map(ReadError::why).unwrap_or_default()));
+        let why = protobuf::decode_as(body, ("v1", "DeleteOptions")).err();
+        return Err(ApiError::bad_request(why.map(ProtobufError::into_message).unwrap_or_default()));
     }
     let read = yaml::read_yaml(body).ok().filter(Value::is_object).ok_or_else(|| {
         let why = yaml::read_json(body).err().unwrap_or_default();

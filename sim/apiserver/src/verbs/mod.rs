@@ -190,7 +190,7 @@ fn protobuf_body(request: &Request, target: &Target) -> Option<Request> {
     } else {
         (target.api_version(), target.resource.kind.as_str())
     };
-    protobuf::in_json(request, (&expected.0, expected.1))
+    protobuf::to_json_request(request, (&expected.0, expected.1))
 }
 
 /// The subresources that this server answers; those that reach into machines are not among them.

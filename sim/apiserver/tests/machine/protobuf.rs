@@ -34,9 +34,9 @@ fn built_in_kinds_are_served_as_protobuf_and_custom_resources_as_json() {
 
     let (status, media, body) = get_as(&mut machine, &format!("{MAPS}/one"), GO_CLIENT_ACCEPT);
     assert_eq!((status, media.as_str()), (200, protobuf::MEDIA));
-    assert_eq!(protobuf::read(&body), Ok(created.body));
+    assert_eq!(protobuf::decode(&body), Ok(created.body));
     let (_, media, body) = get_as(&mut machine, MAPS, GO_CLIENT_ACCEPT);
-    let list = protobuf::read(&body).expect("a message");
+    let list = protobuf::decode(&body).expect("a message");
     assert_eq!((media.as_str(), &list["kind"]), (protobuf::MEDIA, &json!("ConfigMapList")));
 
     let (_, media, _) = get_as(&mut machine, &format!("{GADGETS}/g"), GO_CLIENT_ACCEPT);
@@ -49,7 +49,7 @@ fn built_in_kinds_are_served_as_protobuf_and_custom_resources_as_json() {
 fn a_protobuf_body_is_stored_and_a_truncated_one_is_rejected() {
     let mut machine = Machine::new();
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"a": "1"}});
-    let encoded = protobuf::write(&object).expect("a built-in kind");
+    let encoded = protobuf::encode(&object).expect("a built-in kind");
     let mut request = machine.request(Method::POST, MAPS, "", &Value::Null);
     request = request.with_body(protobuf::MEDIA, encoded.clone());
     let created = machine.send(&request);
@@ -71,7 +71,7 @@ fn watch_events_are_sent_as_protobuf() {
     machine.server.watch_events(watch, machine.now);
     machine.post(MAPS, &json!({"metadata": {"name": "one"}}));
     let frames = machine.server.watch_events(watch, machine.now);
-    let event = protobuf::read_event(&frames[0][4..]).expect("a message");
+    let event = protobuf::decode_event(&frames[0][4..]).expect("a message");
     assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&json!("ADDED"), &json!("one")));
 }
 

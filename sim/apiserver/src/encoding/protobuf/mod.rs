@@ -1,26 +1,26 @@
-//! Protobuf, as Go's clients speak it about built-in kinds: read into the JSON that everything else understands, and written
-//! from it.
+//! The protobuf encoding that Go clients use for built-in kinds: decoded to JSON, which the rest of the server works with,
+//! and encoded from it.
 //!
-//! `protobuf/types.json` says which number each field has; `protobuf/main.go` wrote it.
+//! `protobuf/types.json` holds the number of each field; `protobuf/main.go` wrote it.
 
-mod read;
-mod table;
+mod decode;
+mod encode;
+mod message_table;
 mod wire;
-mod write;
 
-pub use read::{ReadError, read, read_event};
-pub use write::{content, envelope, write, write_event};
+pub use decode::{ProtobufError, decode, decode_event};
+pub use encode::{encode, encode_content, encode_envelope, encode_event};
 
-pub(crate) use read::{in_json, read_as};
+pub(crate) use decode::{decode_as, to_json_request};
 
-/// The type of these bodies.
+/// Media type of protobuf bodies.
 pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";
-/// The type of a stream of events.
+/// Media type of a protobuf watch stream.
 pub(crate) const STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
-/// How every body begins.
+/// Prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Whether a content type is this one, whatever parameters it has.
+/// True if a content type is protobuf, with any parameters.
 pub(crate) fn is_media(content_type: &str) -> bool {
     content_type.split(';').next().is_some_and(|media| media.trim() == MEDIA)
 }

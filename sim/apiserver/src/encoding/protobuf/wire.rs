@@ -1,76 +1,76 @@
-//! The fields of a message, one after the other, and what Go says where a message is broken.
+//! The protobuf wire format: reads the fields of a message in sequence. Errors have the messages of Go's decoder.
 
-/// What Go says of a message that ends too early.
-const ENDS_EARLY: &str = "unexpected EOF";
+/// Go's error for a message that ends too early.
+const UNEXPECTED_EOF: &str = "unexpected EOF";
 const OVERFLOW: &str = "proto: integer overflow";
 const NEGATIVE: &str = "proto: negative length found during unmarshaling";
 
-/// How a value is written, as the lowest bits of a tag say it.
+/// Wire types: the encoding of a value, in the lowest three bits of a tag.
 pub(super) const VARINT: u8 = 0;
-pub(super) const FIXED: u8 = 1;
+pub(super) const FIXED64: u8 = 1;
 pub(super) const LENGTH: u8 = 2;
 const GROUP: u8 = 3;
 const GROUP_END: u8 = 4;
-const SHORT: u8 = 5;
+const FIXED32: u8 = 5;
 
-/// What stands behind the number of a field.
+/// Encoded value of a field.
 #[derive(Clone, Copy)]
-pub(super) enum Wire<'a> {
+pub(super) enum WireValue<'a> {
     Number(u64),
     Fixed(u64),
     Bytes(&'a [u8]),
 }
 
-/// The number of a field, and how its value is written.
+/// Number of a field, and its wire type.
 pub(super) struct Tag {
     pub(super) number: u32,
-    pub(super) kind: u8,
+    pub(super) wire_type: u8,
 }
 
-/// The rest of a message.
-pub(super) struct Rest<'a>(pub(super) &'a [u8]);
+/// Reads a message; holds the bytes that are left.
+pub(super) struct MessageReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Rest<'a> {
-    /// The next tag of a message of this type, or that it has ended.
-    pub(super) fn tag(&mut self, of: &str) -> Result<Option<Tag>, String> {
+impl<'a> MessageReader<'a> {
+    /// Reads the next tag of a message of this type; `None` at the end.
+    pub(super) fn read_tag(&mut self, message: &str) -> Result<Option<Tag>, String> {
         if self.0.is_empty() {
             return Ok(None);
         }
-        let tag = self.varint()?;
-        let kind = u8::try_from(tag & 7).expect("three bits");
-        if kind == GROUP_END {
-            return Err(format!("proto: {of}: wiretype end group for non-group"));
+        let tag = self.read_varint()?;
+        let wire_type = u8::try_from(tag & 7).expect("three bits");
+        if wire_type == GROUP_END {
+            return Err(format!("proto: {message}: wiretype end group for non-group"));
         }
-        // Go keeps the lower half.
+        // Go keeps the lower 32 bits.
         let low = u32::try_from(tag >> 3 & u64::from(u32::MAX)).expect("cut to its size");
         let number = low.cast_signed();
         if number <= 0 {
-            return Err(format!("proto: {of}: illegal tag {number} (wire type {tag})"));
+            return Err(format!("proto: {message}: illegal tag {number} (wire type {tag})"));
         }
-        Ok(Some(Tag { number: low, kind }))
+        Ok(Some(Tag { number: low, wire_type }))
     }
 
-    /// The value of a field that has this name in Go, and is written in one of these ways.
-    pub(super) fn value(&mut self, tag: &Tag, go: &str, ways: &[u8]) -> Result<Wire<'a>, String> {
-        if !ways.contains(&tag.kind) {
-            return Err(format!("proto: wrong wireType = {} for field {go}", tag.kind));
+    /// Reads the value of a field with this name in Go, which must have one of these wire types.
+    pub(super) fn read_value(&mut self, tag: &Tag, go_name: &str, allowed: &[u8]) -> Result<WireValue<'a>, String> {
+        if !allowed.contains(&tag.wire_type) {
+            return Err(format!("proto: wrong wireType = {} for field {go_name}", tag.wire_type));
         }
-        Ok(match tag.kind {
-            VARINT => Wire::Number(self.varint()?),
-            FIXED => Wire::Fixed(u64::from_le_bytes(self.take(8)?.try_into().expect("eight bytes"))),
-            _ => Wire::Bytes(self.delimited()?),
+        Ok(match tag.wire_type {
+            VARINT => WireValue::Number(self.read_varint()?),
+            FIXED64 => WireValue::Fixed(u64::from_le_bytes(self.take(8)?.try_into().expect("eight bytes"))),
+            _ => WireValue::Bytes(self.read_delimited()?),
         })
     }
 
-    /// Goes over a field that nobody knows.
-    pub(super) fn skip(&mut self, tag: &Tag) -> Result<(), String> {
-        let (mut depth, mut kind) = (0_usize, tag.kind);
+    /// Skips an unknown field.
+    pub(super) fn skip_value(&mut self, tag: &Tag) -> Result<(), String> {
+        let (mut depth, mut wire_type) = (0_usize, tag.wire_type);
         loop {
-            match kind {
-                VARINT => drop(self.varint()?),
-                FIXED => drop(self.take(8)?),
-                LENGTH => drop(self.delimited()?),
-                SHORT => drop(self.take(4)?),
+            match wire_type {
+                VARINT => drop(self.read_varint()?),
+                FIXED64 => drop(self.take(8)?),
+                LENGTH => drop(self.read_delimited()?),
+                FIXED32 => drop(self.take(4)?),
                 GROUP => depth += 1,
                 GROUP_END if depth == 0 => return Err("proto: unexpected end of group".to_owned()),
                 GROUP_END => depth -= 1,
@@ -79,11 +79,11 @@ impl<'a> Rest<'a> {
             if depth == 0 {
                 return Ok(());
             }
-            kind = u8::try_from(self.varint()? & 7).expect("three bits");
+            wire_type = u8::try_from(self.read_varint()? & 7).expect("three bits");
         }
     }
 
-    pub(super) fn varint(&mut self) -> Result<u64, String> {
+    pub(super) fn read_varint(&mut self) -> Result<u64, String> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.take(1)?[0];
@@ -95,28 +95,34 @@ impl<'a> Rest<'a> {
         Err(OVERFLOW.to_owned())
     }
 
-    pub(super) fn delimited(&mut self) -> Result<&'a [u8], String> {
-        let length = self.varint()?.cast_signed();
+    pub(super) fn read_delimited(&mut self) -> Result<&'a [u8], String> {
+        let length = self.read_varint()?.cast_signed();
         let length = usize::try_from(length).map_err(|_| NEGATIVE.to_owned())?;
         self.take(length)
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], String> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(|| ENDS_EARLY.to_owned())?;
+        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(|| UNEXPECTED_EOF.to_owned())?;
         self.0 = rest;
         Ok(taken)
     }
 }
 
-/// The fields of a small message: each known one with its number, name in Go and way of being written.
-pub(super) fn fields<'a>(bytes: &'a [u8], of: &str, known: &[(u32, &str, u8)]) -> Result<Vec<(u32, Wire<'a>)>, String> {
-    let mut rest = Rest(bytes);
-    let mut found = Vec::new();
-    while let Some(tag) = rest.tag(of)? {
+/// Reads the fields of a small message. `known` lists number, Go name and wire type of each known field; others are skipped.
+pub(super) fn read_fields<'a>(
+    bytes: &'a [u8],
+    message: &str,
+    known: &[(u32, &str, u8)],
+) -> Result<Vec<(u32, WireValue<'a>)>, String> {
+    let mut reader = MessageReader(bytes);
+    let mut fields = Vec::new();
+    while let Some(tag) = reader.read_tag(message)? {
         match known.iter().find(|(number, _, _)| *number == tag.number) {
-            Some((number, go, way)) => found.push((*number, rest.value(&tag, go, &[*way])?)),
-            None => rest.skip(&tag)?,
+            Some((number, go_name, wire_type)) => {
+                fields.push((*number, reader.read_value(&tag, go_name, &[*wire_type])?))
+            }
+            None => reader.skip_value(&tag)?,
         }
     }
-    Ok(found)
+    Ok(fields)
 }

@@ -1,4 +1,4 @@
-//! Which number each field of a message has: `protobuf/types.json`, as `protobuf/main.go` wrote it, read once.
+//! Fields of each message: `protobuf/types.json`, as `protobuf/main.go` wrote it, parsed once.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -8,17 +8,17 @@ use serde_json::Value;
 use crate::object::fields::{list, text};
 
 const TYPES: &str = include_str!("../../../protobuf/types.json");
-/// The type of the schemas of definitions, which are inside each other.
+/// Recursive type of the schemas of CRDs.
 const SCHEMA: &str = "apiextensions/v1.JSONSchemaProps";
-/// Options may come in the name of any group.
+/// Kinds of request options, which clients send with any group.
 const OPTIONS: [&str; 4] = ["CreateOptions", "DeleteOptions", "PatchOptions", "UpdateOptions"];
 
-/// A message.
+/// A message type.
 #[derive(Debug)]
 pub(super) struct Message {
-    /// What its type is called in Go.
+    /// Name of its type in Go.
     pub(super) name: String,
-    /// Its fields, by their numbers.
+    /// Its fields, sorted by number.
     pub(super) fields: Vec<Field>,
 }
 
@@ -26,50 +26,50 @@ pub(super) struct Message {
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) number: u32,
-    /// Its name in JSON; empty if the fields of the message in it stand in JSON beside those of its holder.
+    /// Name in JSON; empty if the field's content is embedded in the parent.
     pub(super) name: String,
-    /// Its name in Go.
-    pub(super) go: String,
-    /// Whether JSON has it even when it is empty.
-    pub(super) always: bool,
-    pub(super) of: Of,
+    /// Name in Go.
+    pub(super) go_name: String,
+    /// True if JSON has the field even if it is empty.
+    pub(super) is_always_present: bool,
+    pub(super) field_type: FieldType,
 }
 
-/// What is in a field.
+/// Type of a field.
 #[derive(Debug)]
-pub(super) enum Of {
-    Text,
-    Truth,
-    Number,
-    Fraction,
+pub(super) enum FieldType {
+    String,
+    Bool,
+    Integer,
+    Float,
     Bytes,
     Quantity,
     IntOrString,
     Time,
     MicroTime,
-    Span,
-    /// Any JSON.
-    Any,
-    /// The fields of a manager.
-    Owned,
-    /// Texts in a message of their own.
-    Texts,
-    /// A schema, or a list of them.
-    OneOrMany,
-    /// A schema, or whether anything goes.
-    OneOrTruth,
-    /// A schema, or names.
-    OneOrNames,
-    /// A message, by its name.
+    Duration,
+    /// Arbitrary JSON.
+    RawJson,
+    /// `fieldsV1` of a managed fields entry.
+    FieldsV1,
+    /// A list of strings in a message of its own.
+    WrappedStrings,
+    /// A schema or a list of schemas.
+    SchemaOrSchemas,
+    /// A schema or a boolean.
+    SchemaOrBool,
+    /// A schema or a list of strings.
+    SchemaOrStrings,
+    /// A message, by name.
     Message(String),
-    /// May be missing.
-    Optional(Box<Of>),
-    List(Box<Of>),
-    /// By texts.
-    Map(Box<Of>),
+    /// A field that may be absent.
+    Optional(Box<FieldType>),
+    List(Box<FieldType>),
+    /// A map with string keys.
+    Map(Box<FieldType>),
 }
 
-impl Of {
+impl FieldType {
     fn parse(text: &str) -> Self {
         let inner = |text: &str| Box::new(Self::parse(text));
         if let Some(text) = text.strip_prefix('*') {
@@ -82,43 +82,43 @@ impl Of {
             return Self::Map(inner(text));
         }
         match text {
-            "s" => Self::Text,
-            "b" => Self::Truth,
-            "i" => Self::Number,
-            "f" => Self::Fraction,
+            "s" => Self::String,
+            "b" => Self::Bool,
+            "i" => Self::Integer,
+            "f" => Self::Float,
             "y" => Self::Bytes,
             "Q" => Self::Quantity,
             "I" => Self::IntOrString,
             "t" => Self::Time,
             "u" => Self::MicroTime,
-            "d" => Self::Span,
-            "R" => Self::Any,
-            "F" => Self::Owned,
-            "E" => Self::Texts,
-            "A" => Self::OneOrMany,
-            "B" => Self::OneOrTruth,
-            "S" => Self::OneOrNames,
+            "d" => Self::Duration,
+            "R" => Self::RawJson,
+            "F" => Self::FieldsV1,
+            "E" => Self::WrappedStrings,
+            "A" => Self::SchemaOrSchemas,
+            "B" => Self::SchemaOrBool,
+            "S" => Self::SchemaOrStrings,
             message => Self::Message(message.to_owned()),
         }
     }
 }
 
-/// The whole table.
-pub(super) struct Table {
+/// All kinds and message types.
+pub(super) struct MessageTable {
     kinds: BTreeMap<String, String>,
     messages: BTreeMap<String, Message>,
 }
 
-/// The table, read once.
-pub(super) fn table() -> &'static Table {
-    static READ: OnceLock<Table> = OnceLock::new();
-    READ.get_or_init(|| Table::parse(&serde_json::from_str(TYPES).expect("the table is part of the program")))
+/// Returns the table.
+pub(super) fn table() -> &'static MessageTable {
+    static PARSED: OnceLock<MessageTable> = OnceLock::new();
+    PARSED.get_or_init(|| MessageTable::parse(&serde_json::from_str(TYPES).expect("the table is part of the program")))
 }
 
-impl Table {
-    fn parse(written: &Value) -> Self {
-        let rows = |part: &str| written[part].as_object().into_iter().flatten();
-        let kind = |(kind, of): (&String, &Value)| (kind.clone(), text(of, "").to_owned());
+impl MessageTable {
+    fn parse(document: &Value) -> Self {
+        let rows = |part: &str| document[part].as_object().into_iter().flatten();
+        let kind = |(kind, message): (&String, &Value)| (kind.clone(), text(message, "").to_owned());
         let message = |(name, fields): (&String, &Value)| {
             let mut fields: Vec<Field> = list(fields, "").iter().map(Field::parse).collect();
             fields.sort_by_key(|field| field.number);
@@ -128,24 +128,24 @@ impl Table {
         Self { kinds: rows("kinds").map(kind).collect(), messages: rows("types").map(message).collect() }
     }
 
-    /// A message by its name.
+    /// Returns a message type by name.
     pub(super) fn message(&self, name: &str) -> &Message {
-        self.messages.get(name).expect("a test sees that every message of the table is in it")
+        self.messages.get(name).expect("a test checks that the table is complete")
     }
 
-    /// The message of schemas.
+    /// Returns the message type of schemas.
     pub(super) fn schema(&self) -> &Message {
         self.message(SCHEMA)
     }
 
-    /// Every kind as `group/version/Kind`, with its message.
+    /// Returns every kind as `group/version/Kind`, with its message type.
     #[cfg(test)]
     pub(super) fn all_kinds(&self) -> impl Iterator<Item = (&str, &Message)> {
         self.kinds.iter().map(|(kind, name)| (kind.as_str(), self.message(name)))
     }
 
-    /// The message of a kind, if it has one.
-    pub(super) fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Message> {
+    /// Returns the message type of a kind, if it has one.
+    pub(super) fn find_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Message> {
         let (group, version) = if OPTIONS.contains(&kind) { ("", "v1") } else { (group, version) };
         self.kinds.get(&format!("{group}/{version}/{kind}")).map(|name| self.message(name))
     }
@@ -153,7 +153,7 @@ impl Table {
 
 impl Message {
     pub(super) fn field(&self, number: u32) -> Option<&Field> {
-        // Most messages have their numbers from 1 without gaps.
+        // Most messages have numbers from 1 without gaps.
         let likely = self.fields.get((number as usize).wrapping_sub(1)).filter(|field| field.number == number);
         likely.or_else(|| self.fields.iter().find(|field| field.number == number))
     }
@@ -163,13 +163,13 @@ impl Field {
     fn parse(row: &Value) -> Self {
         let name = text(row, "/1");
         let capital = || name[..1].to_uppercase() + &name[1..];
-        let go = Some(text(row, "/4")).filter(|go| !go.is_empty()).map_or_else(capital, str::to_owned);
+        let go_name = Some(text(row, "/4")).filter(|name| !name.is_empty()).map_or_else(capital, str::to_owned);
         Self {
             number: row[0].as_u64().and_then(|number| u32::try_from(number).ok()).expect("a number of the table"),
             name: name.to_owned(),
-            go,
-            always: row[3] == 1,
-            of: Of::parse(text(row, "/2")),
+            go_name,
+            is_always_present: row[3] == 1,
+            field_type: FieldType::parse(text(row, "/2")),
         }
     }
 }
@@ -179,18 +179,21 @@ mod tests {
     use super::*;
     use crate::registry::kinds::built_in;
 
-    fn message_in(of: &Of) -> Option<&str> {
-        match of {
-            Of::Message(name) => Some(name),
-            Of::Optional(inner) | Of::List(inner) | Of::Map(inner) => message_in(inner),
+    fn referenced_message(field_type: &FieldType) -> Option<&str> {
+        match field_type {
+            FieldType::Message(name) => Some(name),
+            FieldType::Optional(inner) | FieldType::List(inner) | FieldType::Map(inner) => referenced_message(inner),
             _ => None,
         }
     }
 
     #[test]
-    fn every_message_of_the_table_is_in_it() {
+    fn every_referenced_message_is_in_the_table() {
         let fields = table().messages.values().flat_map(|message| &message.fields);
-        for name in fields.filter_map(|field| message_in(&field.of)).chain(table().kinds.values().map(String::as_str)) {
+        for name in fields
+            .filter_map(|field| referenced_message(&field.field_type))
+            .chain(table().kinds.values().map(String::as_str))
+        {
             assert!(table().messages.contains_key(name), "{name}");
         }
         assert_eq!(table().schema().name, "JSONSchemaProps");
@@ -204,8 +207,8 @@ mod tests {
                 for kind in
                     [Some(&resource.kind), Some(&resource.list_kind).filter(|_| is_listed)].into_iter().flatten()
                 {
-                    let found = table().of_kind(&resource.group, &version.name, kind);
-                    assert!(found.is_some(), "{} {kind}", resource.qualified());
+                    let message = table().find_kind(&resource.group, &version.name, kind);
+                    assert!(message.is_some(), "{} {kind}", resource.qualified());
                 }
             }
         }
