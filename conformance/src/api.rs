@@ -7,7 +7,7 @@ use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use serde_json::Value;
 use sindri_cluster::Access;
-use sindri_world::stage::ClusterCall;
+use sindri_world::environment::ClusterCall;
 
 use crate::waiter::Waiter;
 

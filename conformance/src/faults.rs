@@ -4,8 +4,8 @@
 use http::Method;
 use serde_json::{Value, json};
 use sindri_cluster::{Access, ProviderName};
+use sindri_world::environment::{ClusterCall, StepError};
 use sindri_world::scenario::ClusterFault;
-use sindri_world::stage::{ClusterCall, Trouble};
 
 use crate::api;
 use crate::rewrite::Rewrite;
@@ -35,22 +35,24 @@ impl Faults {
     }
 
     /// Something begins to go wrong.
-    pub fn add(&mut self, waiter: &Waiter, access: &Access, fault: &ClusterFault) -> Result<(), Trouble> {
+    pub fn add(&mut self, waiter: &Waiter, access: &Access, fault: &ClusterFault) -> Result<(), StepError> {
         let rewrite = Rewrite::of(fault)?;
         self.present.push(match self.provider {
             ProviderName::Sim => {
                 tell(waiter, access, Method::POST, &rewrite.to_simulated())?;
                 Fault::Simulated
             }
-            ProviderName::Local => Fault::Served(Webhook::register(waiter, access, rewrite).map_err(Trouble::Broken)?),
+            ProviderName::Local => {
+                Fault::Served(Webhook::register(waiter, access, rewrite).map_err(StepError::Failed)?)
+            }
             // Their loopback interface is not the one of this program.
             ProviderName::Container | ProviderName::Kind => {
-                return Err(Trouble::NotHere(
+                return Err(StepError::UnsupportedByCluster(
                     "an API server that runs in a container does not reach a webhook of this program",
                 ));
             }
             ProviderName::Kubeconfig => {
-                return Err(Trouble::NotHere(
+                return Err(StepError::UnsupportedByCluster(
                     "an API server that runs elsewhere does not reach a webhook of this program",
                 ));
             }
@@ -59,17 +61,17 @@ impl Faults {
     }
 
     /// Everything is well again.
-    pub fn end(&mut self, waiter: &Waiter, access: &Access) -> Result<(), Trouble> {
+    pub fn end(&mut self, waiter: &Waiter, access: &Access) -> Result<(), StepError> {
         self.present.drain(..).try_for_each(|fault| match fault {
             // All of them at once, which may be repeated.
             Fault::Simulated => tell(waiter, access, Method::DELETE, &json!({})),
-            Fault::Served(webhook) => webhook.remove(waiter, access).map_err(Trouble::Broken),
+            Fault::Served(webhook) => webhook.remove(waiter, access).map_err(StepError::Failed),
         })
     }
 }
 
-fn tell(waiter: &Waiter, access: &Access, method: Method, body: &Value) -> Result<(), Trouble> {
+fn tell(waiter: &Waiter, access: &Access, method: Method, body: &Value) -> Result<(), StepError> {
     let body = body.to_string().into_bytes();
     let request = ClusterCall { method, target: SIMULATED.to_owned(), content_type: "application/json", body };
-    api::carry_out(waiter, access, request).map(drop).map_err(Trouble::Broken)
+    api::carry_out(waiter, access, request).map(drop).map_err(StepError::Failed)
 }

@@ -1,8 +1,8 @@
 //! A fault of a story that any API server can have: writes of one object are rewritten, whoever sends them.
 
 use serde_json::{Value, json};
+use sindri_world::environment::StepError;
 use sindri_world::scenario::ClusterFault;
-use sindri_world::stage::Trouble;
 
 /// The one way to name what is rewritten, as in `PATCH configmaps/note`: an apply is a `PATCH`.
 const METHOD: &str = "PATCH";
@@ -20,12 +20,12 @@ pub struct Rewrite {
 
 impl Rewrite {
     /// Reads a fault of a story.
-    pub fn of(fault: &ClusterFault) -> Result<Self, Trouble> {
-        let ClusterFault { status: None, lose_answer: false, cut: false, rewrite: Some(patch), .. } = fault else {
-            return Err(Trouble::Unsupported("make an API server fail"));
+    pub fn of(fault: &ClusterFault) -> Result<Self, StepError> {
+        let ClusterFault { status: None, lose_response: false, cut: false, rewrite: Some(patch), .. } = fault else {
+            return Err(StepError::Unsupported("make an API server fail"));
         };
         if fault.times.is_some() {
-            return Err(Trouble::Unsupported("count what an API server rewrites"));
+            return Err(StepError::Unsupported("count what an API server rewrites"));
         }
         let words: Vec<&str> = fault.requests.split_whitespace().collect();
         let object = match words.as_slice() {
@@ -33,7 +33,7 @@ impl Rewrite {
             _ => None,
         };
         let Some((resource, name)) = object else {
-            return Err(Trouble::Unsupported("rewrite anything but one object, as in PATCH configmaps/note"));
+            return Err(StepError::Unsupported("rewrite anything but one object, as in PATCH configmaps/note"));
         };
         Ok(Self { resource: resource.to_owned(), name: name.to_owned(), patch: patch.clone() })
     }
@@ -68,7 +68,7 @@ mod tests {
     fn what_no_webhook_can_do_is_not_done() {
         for fields in [
             json!({"status": 503}),
-            json!({"lose_answer": true}),
+            json!({"lose_response": true}),
             json!({"cut": true}),
             json!({"rewrite": {}, "cut": true}),
             json!({"rewrite": {}, "times": 2}),
@@ -78,7 +78,7 @@ mod tests {
             json!({"rewrite": {}, "requests": "PUT configmaps/note"}),
             json!({"rewrite": {}, "requests": "PATCH namespaces/default/configmaps/note"}),
         ] {
-            assert!(matches!(Rewrite::of(&fault(fields.clone())), Err(Trouble::Unsupported(_))), "{fields}");
+            assert!(matches!(Rewrite::of(&fault(fields.clone())), Err(StepError::Unsupported(_))), "{fields}");
         }
     }
 }

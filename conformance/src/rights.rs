@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Value, json};
 use sindri_cluster::{Access, Secret};
 use sindri_model::yaml;
-use sindri_world::stage::ClusterCall;
+use sindri_world::environment::ClusterCall;
 
 use crate::api;
 use crate::waiter::Waiter;

@@ -12,10 +12,13 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::Value;
 use sindri_client::Client;
 use sindri_cluster::{Cluster, ClusterError, Options, Provider};
-use sindri_world::gate::Asked;
-use sindri_world::ledger::Ledger;
+use sindri_world::environment::{
+    ClusterCall, Environment, HostAction, OperatorJob, StepError, WriteCounts, register_agents,
+};
+use sindri_world::expected_state::ExpectedState;
+use sindri_world::http_faults::RecordedRequest;
+use sindri_world::journal::AgentWrite;
 use sindri_world::scenario::{ClusterFault, Fleet, Span};
-use sindri_world::stage::{ClusterCall, HostAction, Job, Stage, Trouble, Writes, enlist};
 use tokio::time::Instant;
 
 use crate::api;
@@ -36,7 +39,7 @@ const POLL_AND_PASS: Duration = POLLING_INTERVAL.saturating_mul(2);
 const PAGE_MAX: Duration = Duration::from_secs(10);
 
 /// Real processes. Fields are dropped in this order: agents end before what they talk to, files go last.
-pub struct RealStage {
+pub struct RealEnvironment {
     agents: BTreeMap<String, Process>,
     broker: Broker,
     clusters: BTreeMap<String, RealCluster>,
@@ -52,21 +55,21 @@ struct RealCluster {
 }
 
 /// What is there for a cluster.
-fn find<'a, T>(all: &'a mut BTreeMap<String, T>, cluster: &str) -> Result<&'a mut T, Trouble> {
-    all.get_mut(cluster).ok_or_else(|| Trouble::Broken(format!("there is no cluster {cluster:?}")))
+fn find<'a, T>(all: &'a mut BTreeMap<String, T>, cluster: &str) -> Result<&'a mut T, StepError> {
+    all.get_mut(cluster).ok_or_else(|| StepError::Failed(format!("there is no cluster {cluster:?}")))
 }
 
-fn broken(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Broken(error.to_string())
+fn broken(error: impl std::fmt::Display) -> StepError {
+    StepError::Failed(error.to_string())
 }
 
-fn no_cluster(error: ClusterError) -> Trouble {
-    if error.is_not_run() { Trouble::NotRun(error.to_string()) } else { broken(error) }
+fn no_cluster(error: ClusterError) -> StepError {
+    if error.is_not_run() { StepError::Unavailable(error.to_string()) } else { broken(error) }
 }
 
-impl RealStage {
+impl RealEnvironment {
     /// Starts a broker.
-    pub fn new(site: Site) -> Result<Self, Trouble> {
+    pub fn new(site: Site) -> Result<Self, StepError> {
         let broker = site.start_broker().map_err(broken)?;
         let address = broker.url.parse().map_err(broken)?;
         let client = Client::new(HttpConnector::new(), address, &broker.key).map_err(broken)?;
@@ -79,20 +82,20 @@ impl RealStage {
         &mut self,
         fleet: &Fleet,
         provider: &dyn Provider,
-        ledger: &RefCell<Ledger>,
-    ) -> Result<(), Trouble> {
+        ledger: &RefCell<ExpectedState>,
+    ) -> Result<(), StepError> {
         if fleet.replicas > 1 || fleet.brokers > 1 {
-            return Err(Trouble::Unsupported("start several processes of one agent or broker"));
+            return Err(StepError::Unsupported("start several processes of one agent or broker"));
         }
         if fleet.clocks_ahead != Span::default() {
-            return Err(Trouble::Unsupported("change a clock"));
+            return Err(StepError::Unsupported("change a clock"));
         }
-        for agent in enlist(self, &fleet.agents, ledger)? {
+        for agent in register_agents(self, &fleet.agents, ledger)? {
             let cluster = provider.start(&Options::default()).map_err(no_cluster)?;
             let access = cluster.access();
             let granted =
                 rights::grant(self.site.waiter(), access, self.site.path(), &agent.name, fleet.namespace.as_deref());
-            let kubeconfig = granted.map_err(Trouble::Broken)?.unwrap_or_else(|| access.kubeconfig.clone());
+            let kubeconfig = granted.map_err(StepError::Failed)?.unwrap_or_else(|| access.kubeconfig.clone());
             let process = self.site.start_agent(
                 &agent.name,
                 &agent.key,
@@ -109,7 +112,7 @@ impl RealStage {
     }
 
     /// Starts again what the story killed and left so, and heals what it made fail.
-    pub fn end_faults(&mut self) -> Result<(), Trouble> {
+    pub fn end_faults(&mut self) -> Result<(), StepError> {
         let names: Vec<String> = self.agents.keys().cloned().collect();
         names.iter().try_for_each(|name| self.heal_cluster(name))?;
         for name in std::iter::once("broker".to_owned()).chain(names) {
@@ -118,7 +121,7 @@ impl RealStage {
         Ok(())
     }
 
-    fn restart(&mut self, name: &str) -> Result<(), Trouble> {
+    fn restart(&mut self, name: &str) -> Result<(), StepError> {
         self.process(name)?.restart().map_err(broken)?;
         if name == "broker" {
             self.broker.process.ready(self.site.waiter()).map_err(broken)?;
@@ -126,13 +129,13 @@ impl RealStage {
         Ok(())
     }
 
-    fn process(&mut self, name: &str) -> Result<&mut Process, Trouble> {
+    fn process(&mut self, name: &str) -> Result<&mut Process, StepError> {
         let known = match name {
             "broker" => Some(&mut self.broker.process),
             _ => self.agents.get_mut(name),
         };
         // A cluster that forgets is another cluster.
-        known.ok_or(Trouble::Unsupported("kill anything but agents and the broker"))
+        known.ok_or(StepError::Unsupported("kill anything but agents and the broker"))
     }
 
     fn processes(&mut self) -> impl Iterator<Item = &mut Process> {
@@ -145,14 +148,14 @@ impl RealStage {
     }
 }
 
-impl Drop for RealStage {
+impl Drop for RealEnvironment {
     fn drop(&mut self) {
         // All at once, so that they end at the same time; each is then waited for where it is dropped.
         self.processes().for_each(Process::ask_to_end);
     }
 }
 
-impl Stage for RealStage {
+impl Environment for RealEnvironment {
     fn now(&self) -> Duration {
         self.began.elapsed()
     }
@@ -161,9 +164,9 @@ impl Stage for RealStage {
         POLL_AND_PASS
     }
 
-    fn advance(&mut self, by: Duration) -> Result<(), Trouble> {
+    fn advance(&mut self, by: Duration) -> Result<(), StepError> {
         if by > ADVANCE_MAX {
-            return Err(Trouble::Unsupported("let more than a minute pass at once"));
+            return Err(StepError::Unsupported("let more than a minute pass at once"));
         }
         self.site.waiter().pause(by).map_err(broken)?;
         let checked: Result<(), ProcessError> = self.processes().try_for_each(Process::check);
@@ -171,62 +174,62 @@ impl Stage for RealStage {
         self.clusters.values_mut().try_for_each(|cluster| cluster.running.check()).map_err(broken)
     }
 
-    fn run_job(&mut self, job: Job, done: &dyn Fn() -> bool) -> Result<(), Trouble> {
+    fn run_job(&mut self, job: OperatorJob, done: &dyn Fn() -> bool) -> Result<(), StepError> {
         self.site.waiter().wait(JOB_MAX, job(self.client.clone())).map_err(broken)?;
         if done() { Ok(()) } else { Err(broken("the operator's job ended without a result")) }
     }
 
-    fn call_cluster(&mut self, cluster: &str, call: ClusterCall) -> Result<(u16, Value), Trouble> {
+    fn call_cluster(&mut self, cluster: &str, call: ClusterCall) -> Result<(u16, Value), StepError> {
         api::call(self.site.waiter(), find(&mut self.clusters, cluster)?.running.access(), call)
-            .map_err(Trouble::Broken)
+            .map_err(StepError::Failed)
     }
 
-    fn act_on_hosts(&mut self, action: HostAction) -> Result<(), Trouble> {
+    fn act_on_hosts(&mut self, action: HostAction) -> Result<(), StepError> {
         match action {
             HostAction::Kill(name) => self.process(&name).map(Process::kill),
             HostAction::Restart(name) => self.restart(&name),
-            HostAction::Partition(_) | HostAction::Repair(_) => Err(Trouble::Unsupported("cut the network")),
-            HostAction::Latency(..) => Err(Trouble::Unsupported("make the network slow")),
-            HostAction::Backup | HostAction::Restore { .. } => Err(Trouble::Unsupported("restore a backup")),
-            HostAction::Stall(_) => Err(Trouble::Unsupported("stall a database")),
+            HostAction::Partition(_) | HostAction::Repair(_) => Err(StepError::Unsupported("cut the network")),
+            HostAction::Latency(..) => Err(StepError::Unsupported("make the network slow")),
+            HostAction::Backup | HostAction::Restore { .. } => Err(StepError::Unsupported("restore a backup")),
+            HostAction::Stall(_) => Err(StepError::Unsupported("stall a database")),
         }
     }
 
-    fn give_key(&mut self, agent: &str, key: String) -> Result<(), Trouble> {
+    fn replace_key(&mut self, agent: &str, key: String) -> Result<(), StepError> {
         let process = self.process(agent)?;
         process.kill();
         process.set_variable(AGENT_KEY, key);
         process.restart().map_err(broken)
     }
 
-    fn fail_cluster(&mut self, fault: &ClusterFault) -> Result<(), Trouble> {
+    fn fail_cluster(&mut self, fault: &ClusterFault) -> Result<(), StepError> {
         let RealCluster { running, faults } = find(&mut self.clusters, &fault.cluster)?;
         faults.add(self.site.waiter(), running.access(), fault)
     }
 
-    fn heal_cluster(&mut self, cluster: &str) -> Result<(), Trouble> {
+    fn heal_cluster(&mut self, cluster: &str) -> Result<(), StepError> {
         let RealCluster { running, faults } = find(&mut self.clusters, cluster)?;
         faults.end(self.site.waiter(), running.access())
     }
 
-    fn writes(&mut self, cluster: &str) -> Result<Writes, Trouble> {
+    fn count_writes(&mut self, cluster: &str) -> Result<WriteCounts, StepError> {
         let agent = find(&mut self.agents, cluster)?;
         if agent.id().is_none() {
             // Who does not run writes nothing.
-            return Ok(Writes::default());
+            return Ok(WriteCounts::default());
         }
-        // Asked each time: started again it answers elsewhere.
+        // RecordedRequest each time: started again it answers elsewhere.
         let address = agent.says(self.site.waiter(), PROBES).map_err(broken)?;
         let page = self.site.waiter().wait(PAGE_MAX, page::metrics(&address)).map_err(broken)?;
-        let counts = Counts::new(&page.map_err(Trouble::Broken)?);
+        let counts = Counts::new(&page.map_err(StepError::Failed)?);
         Ok(counts.writes().map(|(verb, times)| (verb.to_owned(), times)).collect())
     }
 
-    fn written(&mut self, _: &str) -> Result<Vec<String>, Trouble> {
-        Err(Trouble::Unsupported("tell what an agent wrote"))
+    fn list_writes(&mut self, _: &str) -> Result<Vec<AgentWrite>, StepError> {
+        Err(StepError::Unsupported("tell what an agent wrote"))
     }
 
-    fn asked(&mut self, _: &str, _: &str) -> Result<Vec<Asked>, Trouble> {
-        Err(Trouble::Unsupported("tell what an agent asked"))
+    fn list_requests(&mut self, _: &str, _: &str) -> Result<Vec<RecordedRequest>, StepError> {
+        Err(StepError::Unsupported("tell what an agent asked"))
     }
 }

@@ -7,15 +7,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sindri_cluster::Provider;
-use sindri_world::ledger::Ledger;
-use sindri_world::play::Play;
+use sindri_world::environment::{Environment, StepError};
+use sindri_world::expected_state::ExpectedState;
+use sindri_world::interpreter::Interpreter;
 use sindri_world::scenario::{Library, Scenario};
-use sindri_world::stage::{Stage, Trouble};
 use tokio::time::Instant;
 
 use crate::binaries::Binaries;
 use crate::site::Site;
-use crate::stage::RealStage;
+use crate::stage::RealEnvironment;
 use crate::waiter::Waiter;
 
 /// What is added to every wait of a story: processes start, and machines are busy.
@@ -41,12 +41,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    fn of(trouble: &Trouble) -> Self {
+    fn of(trouble: &StepError) -> Self {
         match trouble {
-            Trouble::Unsupported(_) => Self::NotRunnable(trouble.to_string()),
-            Trouble::NotHere(_) => Self::NotHere(trouble.to_string()),
-            Trouble::NotRun(_) => Self::NotRun(trouble.to_string()),
-            Trouble::Violation(_) | Trouble::Broken(_) => Self::Failed(trouble.to_string()),
+            StepError::Unsupported(_) => Self::NotRunnable(trouble.to_string()),
+            StepError::UnsupportedByCluster(_) => Self::NotHere(trouble.to_string()),
+            StepError::Unavailable(_) => Self::NotRun(trouble.to_string()),
+            StepError::Violation(_) | StepError::Failed(_) => Self::Failed(trouble.to_string()),
         }
     }
 
@@ -102,25 +102,30 @@ pub fn play(
     Case { name, behaviours, outcome, took: began.elapsed(), logs }
 }
 
-fn stage(binaries: &Binaries, waiter: &Rc<Waiter>) -> Result<RealStage, Trouble> {
-    let site = Site::new(binaries.clone(), waiter.clone()).map_err(|error| Trouble::Broken(error.to_string()))?;
-    RealStage::new(site)
+fn stage(binaries: &Binaries, waiter: &Rc<Waiter>) -> Result<RealEnvironment, StepError> {
+    let site = Site::new(binaries.clone(), waiter.clone()).map_err(|error| StepError::Failed(error.to_string()))?;
+    RealEnvironment::new(site)
 }
 
-fn acts(stage: &mut RealStage, provider: &dyn Provider, scenario: &Scenario, library: &Library) -> Result<(), Trouble> {
-    let ledger = Rc::new(RefCell::new(Ledger::default()));
+fn acts(
+    stage: &mut RealEnvironment,
+    provider: &dyn Provider,
+    scenario: &Scenario,
+    library: &Library,
+) -> Result<(), StepError> {
+    let ledger = Rc::new(RefCell::new(ExpectedState::default()));
     stage.add_clusters(&scenario.fleet, provider, &ledger)?;
-    Play::new(stage, library, scenario, ledger.clone(), PATIENCE).steps()?;
+    Interpreter::new(stage, library, scenario, ledger.clone(), PATIENCE).run_steps()?;
     stage.end_faults()?;
     let bound = scenario.converges_within.0.min(CONVERGE_MAX);
     let end = stage.now() + bound;
-    while let Some(missing) = Play::new(stage, library, scenario, ledger.clone(), PATIENCE).unconverged()? {
+    while let Some(missing) = Interpreter::new(stage, library, scenario, ledger.clone(), PATIENCE).find_difference()? {
         if stage.now() >= end {
-            return Err(Trouble::violation("converged-at-the-end", format!("{missing} within {bound:?}")));
+            return Err(StepError::violation("converged-at-the-end", format!("{missing} within {bound:?}")));
         }
         stage.advance(LOOK_EVERY)?;
     }
-    Play::new(stage, library, scenario, ledger, PATIENCE).expectations(true)
+    Interpreter::new(stage, library, scenario, ledger, PATIENCE).check_expectations(true)
 }
 
 #[cfg(test)]
@@ -129,10 +134,10 @@ mod tests {
 
     #[test]
     fn what_a_stage_cannot_do_is_never_a_pass() {
-        let outcome = Outcome::of(&Trouble::Unsupported("cut the network"));
+        let outcome = Outcome::of(&StepError::Unsupported("cut the network"));
         assert_eq!(outcome, Outcome::NotRunnable("this stage cannot cut the network".into()));
         assert!(!outcome.is_passed());
-        let outcome = Outcome::of(&Trouble::NotRun("kind cannot run here".into()));
+        let outcome = Outcome::of(&StepError::Unavailable("kind cannot run here".into()));
         assert_eq!(outcome, Outcome::NotRun("kind cannot run here".into()));
         assert!(!outcome.is_passed());
     }

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::{Value, json};
 use sindri_cluster::Access;
-use sindri_world::stage::ClusterCall;
+use sindri_world::environment::ClusterCall;
 use tokio::time::Instant;
 
 use crate::api;

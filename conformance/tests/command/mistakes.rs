@@ -44,7 +44,7 @@ fn a_story_that_makes_no_sense_is_named_with_its_line() {
     let place = Place::new();
     let root = root_with(&story("  - kill: west\n"));
     let words = mistake(&place.run(&["run", "--root", root.path().to_str().unwrap()]));
-    assert_eq!(words, "scenarios/story.yaml:8: the fleet has no agent \"west\"");
+    assert_eq!(words, "scenarios/story.yaml:8: the fleet has no host \"west\"");
 }
 
 #[test]

@@ -36,12 +36,12 @@ pub fn prepare(seed: u64) {
 }
 
 /// Every file of this thread's disk, as it is now.
-pub fn copy() -> BTreeMap<String, Vec<u8>> {
+pub fn copy_files() -> BTreeMap<String, Vec<u8>> {
     FILES.with_borrow(BTreeMap::clone)
 }
 
 /// Puts a copy in the place of everything. No process may have a file open.
-pub fn put_back(files: BTreeMap<String, Vec<u8>>) {
+pub fn replace_files(files: BTreeMap<String, Vec<u8>>) {
     FILES.set(files);
 }
 
@@ -237,7 +237,7 @@ unsafe extern "C" fn last_error(_: *mut ffi::sqlite3_vfs, _: c_int, _: *mut c_ch
 }
 
 fn julian_ms() -> i64 {
-    JULIAN_UNIX_MS + (crate::shim::EPOCH_SECONDS * 1_000) as i64 + (crate::shim::now() / 1_000_000) as i64
+    JULIAN_UNIX_MS + (crate::libc_shim::EPOCH_SECONDS * 1_000) as i64 + (crate::libc_shim::now() / 1_000_000) as i64
 }
 
 unsafe extern "C" fn time_days(_: *mut ffi::sqlite3_vfs, out: *mut f64) -> c_int {

@@ -1,25 +1,32 @@
-//! The simulated world: production broker and agents as hosts on virtual time, simulated API servers, faults,
+//! The simulated world: the production broker and agents as hosts on virtual time, simulated API servers, faults,
 //! oracles and a trace.
 //!
-//! The seed of a run decides everything in it. Nothing here is known to `system/`: what differs from
-//! production is handed in where the hosts are made.
+//! The seed of a run decides everything in it. The crates below `system/` do not know that they are simulated:
+//! clock, network, disk and entropy are injected where the hosts are made.
 
-pub mod chaos;
-pub mod dice;
-pub mod disk;
+mod disk;
 pub mod engine;
-pub mod gate;
+pub mod environment;
+pub mod expected_state;
+pub mod exploration;
+mod host_panic;
 mod hosts;
+mod http_exchanges;
+pub mod http_faults;
+pub mod interpreter;
 mod isolate;
-pub mod ledger;
+pub mod journal;
+pub mod libc_shim;
 mod net;
+mod object_key;
 pub mod oracle;
-pub mod play;
+pub mod rng;
 pub mod run;
 pub mod scenario;
-pub mod shim;
-pub mod stage;
 pub mod trace;
+mod wall_clock;
 
-pub use hosts::{api_server, entropy_source, wall_time};
+pub use hosts::api_server;
 pub use isolate::isolate;
+pub use rng::entropy_source;
+pub use wall_clock::wall_time;

@@ -1,169 +1,186 @@
-//! One run of one story: play it, end the faults, and see that everything converges and stays so.
+//! One run of one scenario: carries out the steps, ends the faults, and checks that everything converges and that the
+//! agents come to rest.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::engine::Arm;
-use crate::ledger::Ledger;
-use crate::oracle::{TakenBack, Violation};
-use crate::play::Play;
+use crate::engine::EngineKind;
+use crate::environment::{Environment, Options, SimulatedWorld, StepError, WriteCounts};
+use crate::expected_state::ExpectedState;
+use crate::host_panic::message_of;
+use crate::interpreter::Interpreter;
+use crate::isolate::isolate;
+use crate::oracle::Violation;
 use crate::scenario::{Library, Scenario};
-use crate::stage::{Options, SimulatedStage, Stage, Trouble, Writes};
-use crate::{isolate, trace};
+use crate::trace;
 
-/// The polling interval of simulated agents: the default of production.
+/// Polling interval of simulated agents: the default of production.
 pub const POLLING_INTERVAL: Duration = sindri_agent::Settings::DEFAULT_POLLING_INTERVAL;
-/// What faults may add to every wait of a story that is explored: retries last five minutes, then comes a poll.
-const EXPLORED_PATIENCE: Duration = Duration::from_secs(40 * 60);
-/// How often convergence is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Time that the faults of an exploration may add to every wait: retries last five minutes, then comes a poll, and
+/// several faults may follow each other.
+const EXPLORATION_EXTRA_WAIT: Duration = Duration::from_secs(40 * 60);
+/// Interval at which convergence is checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Polling intervals without a write after convergence.
 const IDLE_POLLS: u32 = 3;
 
-/// What to run.
+/// A run to make.
 #[derive(Clone, Debug)]
-pub struct Order<'a> {
-    /// The story.
+pub struct RunRequest<'a> {
+    /// The scenario.
     pub scenario: &'a Scenario,
-    /// Where bundles come from.
+    /// Source of its bundles.
     pub library: &'a Library,
-    /// Which arm.
-    pub arm: Arm,
-    /// Decides everything. Seed 0 is the story as it is written; every other seed adds faults.
+    /// The engine.
+    pub engine: EngineKind,
+    /// Seed, which decides everything. Seed 0 is the scenario as it is written; every other seed adds faults.
     pub seed: u64,
-    /// An agent dies at this event of the agents, counted from 1, and is started again.
+    /// Number of the event of the agents, counted from 1, at which an agent is killed and restarted.
     pub kill_at: Option<u64>,
 }
 
-impl Order<'_> {
+impl RunRequest<'_> {
     fn is_explored(&self) -> bool {
         self.seed != 0 || self.kill_at.is_some()
     }
+
+    fn extra_wait(&self) -> Duration {
+        if self.is_explored() { EXPLORATION_EXTRA_WAIT } else { Duration::ZERO }
+    }
+
+    fn options(&self) -> Options {
+        let faults = if self.is_explored() { self.scenario.explore.clone() } else { Vec::new() };
+        let options = Options::new(self.engine, self.seed, self.scenario.fleet.clone(), POLLING_INTERVAL);
+        Options { kill_at: self.kill_at, faults, ..options }
+    }
 }
 
-/// How a run went.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// What did not hold.
+/// Result of a run.
+#[derive(Clone, Debug, Default)]
+pub struct RunReport {
+    /// The property that did not hold, if any.
     pub violation: Option<Violation>,
     /// Virtual time at the end.
     pub virtual_time: Duration,
-    /// How often something happened to an agent: a packet came, or a timer ran out.
+    /// Number of events of the agents: an agent received a packet, or a timer fired.
     pub events: u64,
-    /// The hash over the trace.
+    /// Hash over the trace.
     pub hash: String,
     /// The trace.
     pub trace: Vec<String>,
 }
 
-/// Runs a story on a thread of its own.
-pub fn run(order: &Order<'_>) -> Result<Report, String> {
-    isolate(order.seed, || {
-        let outcome = play(order);
-        let trace = trace::take();
-        let (virtual_time, events, result) = outcome;
-        let violation = match result {
-            Ok(()) => None,
-            Err(Trouble::Violation(violation)) => Some(violation),
-            Err(other) => return Err(format!("{}, {other}", order.scenario.name)),
-        };
-        Ok(Report { violation, virtual_time, events, hash: trace.hash(), trace: trace.lines().to_vec() })
+/// Runs a scenario on a thread of its own. An error means that the scenario cannot be carried out.
+///
+/// A panic in a host, or in the simulation itself, is a violation.
+pub fn run(request: &RunRequest<'_>) -> Result<RunReport, String> {
+    let ran = catch_unwind(AssertUnwindSafe(|| isolate(request.seed, || run_here(request))));
+    ran.unwrap_or_else(|payload| {
+        let message = format!("the simulation panicked: {}", message_of(&*payload));
+        Ok(RunReport { violation: Some(Violation { oracle: "no-panic", message }), ..RunReport::default() })
     })
 }
 
-fn play(order: &Order<'_>) -> (Duration, u64, Result<(), Trouble>) {
-    let ledger = Rc::new(RefCell::new(Ledger::default()));
-    let options = Options {
-        arm: order.arm,
-        seed: order.seed,
-        agents: order.scenario.fleet.agents.clone(),
-        replicas: order.scenario.fleet.replicas,
-        namespace: order.scenario.fleet.namespace.clone(),
-        brokers: order.scenario.fleet.brokers,
-        clocks_ahead: order.scenario.fleet.clocks_ahead.0,
-        polling_interval: POLLING_INTERVAL,
-        kill_at: order.kill_at,
-        chaos: if order.is_explored() { order.scenario.explore.clone() } else { Vec::new() },
+fn run_here(request: &RunRequest<'_>) -> Result<RunReport, String> {
+    let (virtual_time, events, result) = simulate(request);
+    let trace = trace::take();
+    let violation = match result {
+        Ok(()) => None,
+        Err(StepError::Violation(violation)) => Some(violation),
+        Err(other) => return Err(format!("{}, {other}", request.scenario.name)),
     };
-    let mut stage = match SimulatedStage::new(options, ledger.clone()) {
-        Ok(stage) => stage,
-        Err(trouble) => return (Duration::ZERO, 0, Err(trouble)),
-    };
-    let result = acts(order, &mut stage, &ledger);
-    (stage.now(), stage.events(), result)
+    Ok(RunReport { violation, virtual_time, events, hash: trace.hash(), trace: trace.lines().to_vec() })
 }
 
-fn acts(order: &Order<'_>, stage: &mut SimulatedStage, ledger: &Rc<RefCell<Ledger>>) -> Result<(), Trouble> {
-    let patience = if order.is_explored() { EXPLORED_PATIENCE } else { Duration::ZERO };
-    let (library, scenario) = (order.library, order.scenario);
-    let play = |stage: &mut SimulatedStage, act: Act| {
-        let mut play = Play::new(stage, library, scenario, ledger.clone(), patience);
-        match act {
-            Act::Steps => play.steps().map(|()| None),
-            Act::Converged => play.unconverged(),
-            Act::Rollbacks(taken_back) => play.judge_rollbacks(&taken_back).map(|()| None),
-            Act::Expectations => play.expectations(!order.is_explored()).map(|()| None),
+fn simulate(request: &RunRequest<'_>) -> (Duration, u64, Result<(), StepError>) {
+    let expected = Rc::new(RefCell::new(ExpectedState::default()));
+    match SimulatedWorld::new(request.options(), expected.clone()) {
+        Ok(world) => {
+            let mut run = Run { request, world, expected };
+            let result = run.carry_out();
+            (run.world.now(), run.world.events(), result)
         }
-    };
-    play(stage, Act::Steps)?;
-    stage.end_faults()?;
-    let end = stage.now() + scenario.converges_within.0;
-    while let Some(missing) = play(stage, Act::Converged)? {
-        if stage.now() >= end {
-            return Err(Trouble::violation("converged-at-the-end", missing));
+        Err(error) => (Duration::ZERO, 0, Err(error)),
+    }
+}
+
+/// A run under way.
+struct Run<'a> {
+    request: &'a RunRequest<'a>,
+    world: SimulatedWorld,
+    expected: Rc<RefCell<ExpectedState>>,
+}
+
+impl Run<'_> {
+    fn interpreter(&mut self) -> Interpreter<'_> {
+        let RunRequest { library, scenario, .. } = self.request;
+        Interpreter::new(&mut self.world, library, scenario, self.expected.clone(), self.request.extra_wait())
+    }
+
+    fn carry_out(&mut self) -> Result<(), StepError> {
+        let scenario = self.request.scenario;
+        self.interpreter().run_steps()?;
+        self.world.end_faults()?;
+        self.wait_for_convergence()?;
+        for agent in &scenario.fleet.agents {
+            let rollbacks = self.world.inspect(agent, |oracle, _| oracle.rollbacks.clone()).unwrap_or_default();
+            self.interpreter().judge_rollbacks(&rollbacks)?;
+            self.check_leaks(agent)?;
         }
-        stage.advance(LOOK_EVERY)?;
+        let is_calm = !self.request.is_explored();
+        self.interpreter().check_expectations(is_calm)?;
+        // A stack that cannot be applied is tried again at every poll, and its namespaces with it.
+        if scenario.failing.is_empty() { self.check_idle() } else { Ok(()) }
     }
-    for agent in &scenario.fleet.agents {
-        let taken_back = stage.inspect(agent, |watchman, _| watchman.taken_back.clone()).unwrap_or_default();
-        play(stage, Act::Rollbacks(taken_back))?;
-        no_leak(stage, agent, ledger)?;
-    }
-    play(stage, Act::Expectations)?;
-    // A stack that cannot be applied is tried again at every poll, and its namespaces with it.
-    if !scenario.failing.is_empty() {
-        return Ok(());
-    }
-    // A process that was killed may have looked converged from outside and still has to note what it did.
-    let unfinished = if order.is_explored() { scenario.converges_within.0 } else { Duration::ZERO };
-    comes_to_rest(stage, &scenario.fleet.agents, unfinished)
-}
 
-enum Act {
-    Steps,
-    Converged,
-    Rollbacks(Vec<TakenBack>),
-    Expectations,
-}
-
-fn no_leak(stage: &SimulatedStage, agent: &str, ledger: &Rc<RefCell<Ledger>>) -> Result<(), Trouble> {
-    let leaks = stage.inspect(agent, |watchman, machine| {
-        watchman.leaks(machine.objects().map(|(key, object)| (key, &**object)), &ledger.borrow())
-    });
-    match leaks.unwrap_or_default().first() {
-        None => Ok(()),
-        Some(key) => Err(Trouble::violation("no-leak", format!("{key} is left in {agent} and nobody wants it"))),
+    fn wait_for_convergence(&mut self) -> Result<(), StepError> {
+        let end = self.world.now() + self.request.scenario.converges_within.0;
+        while let Some(difference) = self.interpreter().find_difference()? {
+            if self.world.now() >= end {
+                return Err(StepError::violation("converged-at-the-end", difference));
+            }
+            self.world.advance(CHECK_INTERVAL)?;
+        }
+        Ok(())
     }
-}
 
-/// After at most `unfinished` time there are so many polls in which no agent writes.
-fn comes_to_rest(stage: &mut SimulatedStage, agents: &[String], unfinished: Duration) -> Result<(), Trouble> {
-    let end = stage.now() + unfinished;
-    loop {
-        let before = writes(stage, agents)?;
-        stage.advance(POLLING_INTERVAL * IDLE_POLLS)?;
-        let after = writes(stage, agents)?;
-        let mut grown = agents.iter().zip(before.iter().zip(&after));
-        let restless = grown.find_map(|(agent, (before, after))| Some((agent, after.since(before)?)));
-        let Some((agent, more)) = restless else { return Ok(()) };
-        if stage.now() >= end {
-            let message = format!("the agent of {agent} wrote after everything had converged: {more}");
-            return Err(Trouble::violation("an-idle-pass-writes-nothing", message));
+    fn check_leaks(&self, agent: &str) -> Result<(), StepError> {
+        let leaks = self.world.inspect(agent, |oracle, server| {
+            oracle.list_leaks(server.objects().map(|(key, object)| (key, &**object)), &self.expected.borrow())
+        });
+        match leaks.unwrap_or_default().first() {
+            None => Ok(()),
+            Some(key) => {
+                let message = format!("{key} is left in {agent}, and no stack declares it");
+                Err(StepError::violation("no-leak", message))
+            }
         }
     }
-}
 
-fn writes(stage: &mut SimulatedStage, agents: &[String]) -> Result<Vec<Writes>, Trouble> {
-    agents.iter().map(|agent| stage.writes(agent)).collect()
+    /// Checks that there are some polls in a row in which no agent writes. A process that was killed may look converged
+    /// from outside and still have to complete its inventory, so after an exploration this may take a while.
+    fn check_idle(&mut self) -> Result<(), StepError> {
+        let scenario = self.request.scenario;
+        let grace = if self.request.is_explored() { scenario.converges_within.0 } else { Duration::ZERO };
+        let end = self.world.now() + grace;
+        loop {
+            let before = self.count_writes()?;
+            self.world.advance(POLLING_INTERVAL * IDLE_POLLS)?;
+            let after = self.count_writes()?;
+            let mut agents = scenario.fleet.agents.iter().zip(before.iter().zip(&after));
+            let busy = agents.find_map(|(agent, (before, after))| Some((agent, after.describe_since(before)?)));
+            let Some((agent, writes)) = busy else { return Ok(()) };
+            if self.world.now() >= end {
+                let message = format!("the agent of {agent} wrote after everything had converged: {writes}");
+                return Err(StepError::violation("an-idle-pass-writes-nothing", message));
+            }
+        }
+    }
+
+    fn count_writes(&mut self) -> Result<Vec<WriteCounts>, StepError> {
+        let agents = &self.request.scenario.fleet.agents;
+        agents.iter().map(|agent| self.world.count_writes(agent)).collect()
+    }
 }

@@ -1,16 +1,17 @@
-//! What happened in a run, line by line, and one hash over all of it.
+//! The trace of a run: one line per event, and one hash over all lines.
 //!
-//! Lines come from the simulated API servers, from the faults, and from what broker and agents log by
-//! themselves: production logging is the trace. Virtual time only, so that two runs can be compared byte by byte.
+//! Lines come from the simulated network and API servers, from the faults, and from the logs of broker and agents.
+//! They show virtual time only, so that the traces of two runs can be compared byte by byte.
 //!
 //! ```text
-//! t+00:31.204 e0412  east      > applied ConfigMap shop/a          who and what, in the order of time
-//! t+10:31.204 e0413  world     ~ partition broker|east             ~ is a fault or an action from outside
-//! t+10:31.260 e0414  east-api  < DELETE /api/v1/…  200             < is an API server's answer
+//! t+00:31.204 e00412  east       > applied ConfigMap shop/a                       > log line of a host
+//! t+00:31.230 e00413  broker     < east POST /api/v1/agents/…/events 201          < response: client, request, status
+//! t+10:31.204 e00414  world      ~ partition broker|east                          ~ step or fault of the scenario
+//! t+10:31.260 e00415  east-api   < DELETE /api/v1/namespaces/shop/services/… 200
+//! t+10:31.260 e00416  east-api   = delete Service shop/web by sindri-agent at 57  = committed write, resourceVersion
 //! ```
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
@@ -18,9 +19,9 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::shim;
+use crate::libc_shim;
 
-/// The most lines that are kept; the hash goes on beyond them.
+/// Most lines that are kept; the hash covers the others too.
 const LINES_MAX: usize = 200_000;
 
 thread_local! {
@@ -33,24 +34,23 @@ thread_local! {
 pub struct Trace {
     lines: Vec<String>,
     count: u64,
-    by_host: BTreeMap<String, u64>,
     hasher: Sha256,
 }
 
 impl Trace {
-    /// Every line, in order.
+    /// Returns the lines in order.
     pub fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// The hash over all lines, in hex.
+    /// Returns the hash over all lines, in hexadecimal.
     pub fn hash(&self) -> String {
         self.hasher.clone().finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn push(&mut self, host: &str, text: &str) {
         self.count += 1;
-        let micros = shim::now() / 1_000;
+        let micros = libc_shim::now() / 1_000;
         let (minutes, seconds, millis) = (micros / 60_000_000, micros / 1_000_000 % 60, micros / 1_000 % 1_000);
         let line = format!("t+{minutes:02}:{seconds:02}.{millis:03} e{:05}  {host:<10} {text}", self.count);
         self.hasher.update(line.as_bytes());
@@ -61,12 +61,12 @@ impl Trace {
     }
 }
 
-/// Starts the trace of this thread's run.
+/// Starts the trace of the run on this thread.
 pub fn begin() {
     TRACE.set(Some(Trace::default()));
 }
 
-/// Ends it and hands it out.
+/// Ends the trace and returns it.
 pub fn take() -> Trace {
     TRACE.take().unwrap_or_default()
 }
@@ -80,17 +80,17 @@ pub fn record(host: &str, text: &str) {
     });
 }
 
-/// Says which host runs from here on; its log lines are its own.
+/// Sets the host that runs from here on, to which log lines are attributed.
 pub fn enter_host(name: &str) {
     HOST.with_borrow_mut(|host| name.clone_into(host));
 }
 
-/// How many lines the programs of this host logged since the last call for it.
-pub fn take_lines_of(host: &str) -> u64 {
-    TRACE.with_borrow_mut(|trace| trace.as_mut().and_then(|trace| trace.by_host.remove(host)).unwrap_or(0))
+/// Returns the name of the host that runs; empty before the first one, and while the name changes.
+pub fn current_host() -> String {
+    HOST.with(|host| host.try_borrow().map(|host| host.clone()).unwrap_or_default())
 }
 
-/// Turns what programs log into lines.
+/// Subscriber that turns log events into lines of the trace.
 pub struct LogToTrace;
 
 struct Text(String);
@@ -116,17 +116,15 @@ impl Text {
     }
 }
 
-/// The span by which turmoil says which host it runs.
+/// Returns true for the span in which turmoil runs a host.
 fn is_turmoil_host(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && metadata.name() == "node" && metadata.target().starts_with("turmoil")
 }
 
 impl Subscriber for LogToTrace {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let ours = metadata.is_event() && metadata.target().starts_with("sindri_");
-        // A request that only reads is no news to people; here every answer counts.
-        let is_request = ours && metadata.target() == "sindri_broker::api::http::request_log";
-        is_request || (ours && *metadata.level() <= tracing::Level::INFO) || is_turmoil_host(metadata)
+        let is_ours = metadata.is_event() && metadata.target().starts_with("sindri_");
+        (is_ours && *metadata.level() <= tracing::Level::INFO) || is_turmoil_host(metadata)
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
@@ -141,14 +139,7 @@ impl Subscriber for LogToTrace {
     fn event(&self, event: &Event<'_>) {
         let mut text = Text(String::new());
         event.record(&mut text);
-        HOST.with_borrow(|host| {
-            record(host, &format!("> {}", text.0));
-            TRACE.with_borrow_mut(|trace| {
-                if let Some(trace) = trace {
-                    *trace.by_host.entry(host.clone()).or_default() += 1;
-                }
-            });
-        });
+        HOST.with_borrow(|host| record(host, &format!("> {}", text.0)));
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}

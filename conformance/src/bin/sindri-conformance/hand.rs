@@ -6,7 +6,7 @@ use sindri_cluster::Access;
 use sindri_cluster::program::{Ending, say};
 use sindri_conformance::api;
 use sindri_conformance::waiter::Waiter;
-use sindri_world::stage::ClusterCall;
+use sindri_world::environment::ClusterCall;
 
 use crate::command::Shell;
 

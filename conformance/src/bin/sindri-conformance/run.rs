@@ -73,9 +73,7 @@ fn provider_name(wanted: Option<&str>) -> Result<ProviderName, Ending> {
 
 fn read_library(root: &Path) -> Result<Library, Ending> {
     Library::read(root).map_err(|errors| {
-        // A file is named without its directory, a directory that cannot be read with its whole path.
-        let place = |file: &str| if file.contains('/') { "" } else { "scenarios/" };
-        let lines: Vec<String> = errors.iter().map(|error| format!("{}{error}", place(&error.file))).collect();
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Ending::Mistake(lines.join("\n"))
     })
 }

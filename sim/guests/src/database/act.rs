@@ -157,7 +157,7 @@ impl Reconciler {
         }
     }
 
-    /// Writes the status if it says something new; returns the declaration as it is then.
+    /// WriteCounts the status if it says something new; returns the declaration as it is then.
     async fn report(&self, parent: &Value, observed: &Observed, trouble: Option<&str>) -> Result<Value, Failure> {
         let status = report(parent, observed, trouble, &self.clock.now().to_string());
         if parent.get("status") == Some(&status) {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use sindri_apiserver::Fault;
-use sindri_world::chaos::{ChaosKind, GateChaos, GateChoice};
-use sindri_world::dice::Dice;
 use sindri_world::engine::HostId;
-use sindri_world::gate::{Rule, Words};
+use sindri_world::exploration::{FaultKind, RequestFault, RequestFaults};
+use sindri_world::http_faults::{InjectionRule, RequestPattern};
+use sindri_world::rng::SeededRng;
 use sindri_world::trace;
 
 use super::World;
@@ -51,7 +51,7 @@ impl World {
     /// Makes requests of guests fail that have these words, so many times.
     pub fn fail(&mut self, api: &str, words: &str, fault: Fault, times: Option<u32>) {
         trace::record("world", &format!("~ fail {api} {words:?} {fault:?} {times:?}"));
-        self.api(api).gate.add_rule(Rule { words: Words::parse(words), fault, times });
+        self.api(api).gate.add_rule(InjectionRule { requests: RequestPattern::parse(words), fault, times });
     }
 
     /// Ends what [`World::fail`] began.
@@ -70,18 +70,18 @@ impl World {
 
     /// Decides about the request of this number, counted from 1, that guests make to an API server. A death is that of
     /// every guest: the API server does not know whose request it was.
-    pub fn strike_at(&mut self, api: &str, number: usize, choice: GateChoice) {
-        self.api(api).gate.strike_at(number, choice);
+    pub fn inject_at(&mut self, api: &str, number: usize, choice: RequestFault) {
+        self.api(api).gate.inject_at(number, choice);
     }
 
     /// Lets the seed choose faults of these kinds from here on.
-    pub fn begin_faults(&mut self, kinds: &[ChaosKind]) {
+    pub fn begin_faults(&mut self, kinds: &[FaultKind]) {
         trace::record("world", &format!("~ faults begin {kinds:?}"));
         for (name, api) in &self.apis {
-            api.gate.set_chaos(Some(GateChaos::new(kinds, self.seed, name)));
+            api.gate.set_exploration(Some(RequestFaults::new(kinds, self.seed, name)));
         }
-        if kinds.contains(&ChaosKind::Partition) {
-            self.partitions = Some(Dice::new(self.seed, "partitions"));
+        if kinds.contains(&FaultKind::Partition) {
+            self.partitions = Some(SeededRng::new(self.seed, "partitions"));
             self.plan_partition();
         }
     }
@@ -92,9 +92,9 @@ impl World {
         self.partitions = None;
         self.relief.clear();
         for api in self.apis.values() {
-            api.gate.set_chaos(None);
+            api.gate.set_exploration(None);
             api.gate.clear_rules();
-            api.gate.take_agent_dies();
+            api.gate.take_client_kill();
         }
         for [one, other] in std::mem::take(&mut self.cut) {
             self.engine.repair(one, other);
@@ -110,7 +110,7 @@ impl World {
     }
 
     pub(super) fn kill_whom_the_gates_chose(&mut self) {
-        let chosen = self.apis.values().filter(|api| api.gate.take_agent_dies()).count();
+        let chosen = self.apis.values().filter(|api| api.gate.take_client_kill()).count();
         if chosen == 0 {
             return;
         }
@@ -135,7 +135,7 @@ impl World {
             return;
         }
         let Some(dice) = &mut self.partitions else { return };
-        let (guest, api) = (dice.roll(), dice.roll());
+        let (guest, api) = (dice.next_u64(), dice.next_u64());
         let lasts = Duration::from_millis(dice.between(APART.0, APART.1));
         let guests: Vec<HostId> = self.guests.values().map(|guest| guest.host).collect();
         let apis: Vec<HostId> = self.apis.values().map(|api| api.host).collect();

@@ -14,15 +14,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sindri_apiserver::{Actor, ApiServer, SharedServer, StoredKey, Write};
-pub use sindri_world::engine::Arm;
+pub use sindri_world::engine::EngineKind;
 use sindri_world::engine::{Engine, HostId};
-use sindri_world::gate::{Asked, Gate, Words};
-use sindri_world::{api_server, dice::Dice, isolate, trace, wall_time};
+use sindri_world::http_faults::{FaultInjector, RecordedRequest, RequestPattern};
+use sindri_world::{api_server, isolate, rng::SeededRng, trace, wall_time};
 
 use faults::Relief;
 pub use process::Process;
 pub use sindri_apiserver::Fault;
-pub use sindri_world::chaos::{ChaosKind, GateChoice};
+pub use sindri_world::exploration::{FaultKind, RequestFault};
 
 /// How every guest introduces itself; what follows is its name.
 pub const GUEST: &str = "guest/";
@@ -37,7 +37,7 @@ pub type Judge = Box<dyn FnMut(&Write, &State) -> Result<(), String>>;
 struct Api {
     host: HostId,
     server: SharedServer,
-    gate: Arc<Gate>,
+    gate: Arc<FaultInjector>,
     writes: Vec<Write>,
     state: State,
     judges: Vec<Judge>,
@@ -56,14 +56,14 @@ pub struct World {
     guests: BTreeMap<String, Guest>,
     relief: Vec<(Duration, Relief)>,
     cut: Vec<[HostId; 2]>,
-    partitions: Option<Dice>,
+    partitions: Option<SeededRng>,
     partition_due: Duration,
-    chance: Dice,
+    chance: SeededRng,
     violations: Vec<String>,
 }
 
 /// Plays in a world of its own, in which the seed decides everything. If it fails, the end of the trace is printed.
-pub fn play<T: Send>(arm: Arm, seed: u64, body: impl FnOnce(&mut World) -> T + Send) -> T {
+pub fn play<T: Send>(arm: EngineKind, seed: u64, body: impl FnOnce(&mut World) -> T + Send) -> T {
     isolate(seed, move || {
         let played = catch_unwind(AssertUnwindSafe(|| body(&mut World::new(arm, seed))));
         played.unwrap_or_else(|panic| {
@@ -77,7 +77,7 @@ pub fn play<T: Send>(arm: Arm, seed: u64, body: impl FnOnce(&mut World) -> T + S
 }
 
 impl World {
-    fn new(arm: Arm, seed: u64) -> Self {
+    fn new(arm: EngineKind, seed: u64) -> Self {
         Self {
             seed,
             engine: arm.engine(seed),
@@ -87,16 +87,16 @@ impl World {
             cut: Vec::new(),
             partitions: None,
             partition_due: Duration::ZERO,
-            chance: Dice::new(seed, "harness"),
+            chance: SeededRng::new(seed, "harness"),
             violations: Vec::new(),
         }
     }
 
     /// Adds an API server on a machine of this name.
     pub fn add_api(&mut self, name: &str) {
-        let identities = Dice::new(self.seed, name).roll();
+        let identities = SeededRng::new(self.seed, name).next_u64();
         let server = SharedServer::new(ApiServer::new(identities, wall_time()));
-        let gate = Arc::new(Gate::for_client(name.to_owned(), GUEST));
+        let gate = Arc::new(FaultInjector::for_client(name.to_owned(), GUEST));
         let host = self.engine.add_host(name, api_server(server.clone(), gate.clone()));
         let (writes, state, judges) = (Vec::new(), State::new(), Vec::new());
         self.apis.insert(name.to_owned(), Api { host, server, gate, writes, state, judges });
@@ -118,14 +118,14 @@ impl World {
         &self.api(api).writes
     }
 
-    /// What guests asked an API server that has these words; see [`Words`].
-    pub fn asked(&self, api: &str, words: &str) -> Vec<Asked> {
-        self.api(api).gate.asked(&Words::parse(words))
+    /// What guests asked an API server that has these words; see [`RequestPattern`].
+    pub fn asked(&self, api: &str, words: &str) -> Vec<RecordedRequest> {
+        self.api(api).gate.requests(&RequestPattern::parse(words))
     }
 
     /// How many requests guests made to an API server.
-    pub fn asked_count(&self, api: &str) -> usize {
-        self.api(api).gate.asked_count()
+    pub fn request_count(&self, api: &str) -> usize {
+        self.api(api).gate.request_count()
     }
 
     /// Virtual time since the start.
@@ -165,7 +165,7 @@ impl World {
     /// Lets the next thing happen, but nothing after `limit`.
     pub fn step(&mut self, limit: Duration) {
         let limit = self.next_fault().into_iter().fold(limit, Duration::min).max(self.now());
-        self.engine.step(limit);
+        self.engine.step(limit).unwrap_or_else(|panic| panic!("{panic}"));
         self.collect_writes();
         self.kill_whom_the_gates_chose();
         self.strike();

@@ -8,14 +8,14 @@ use http::header::{HeaderValue, USER_AGENT};
 use kube::{Client, Config};
 use sindri_agent::cluster::kube_client;
 use sindri_model::{Clock, Entropy};
-use sindri_world::engine::Port;
+use sindri_world::engine::HostNetwork;
 use sindri_world::{entropy_source, wall_time};
 
 use super::{GUEST, Guest, World};
 
 /// What a program is handed.
 pub struct Process {
-    port: Port,
+    port: HostNetwork,
     name: String,
     /// The wall clock of the world.
     pub clock: Clock,

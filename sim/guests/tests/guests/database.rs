@@ -8,7 +8,7 @@ use sindri_apiserver::{Fault, Verb, Write};
 use sindri_guests::client::{name, uid};
 use sindri_guests::database::{APPLIED, CHILDREN, Child, DATABASE, MANAGER_LABEL, Manner, READY, condition};
 use sindri_guests::harness::{World, is_guests, play};
-use sindri_world::engine::Arm;
+use sindri_world::engine::EngineKind;
 use sindri_world::trace;
 
 use crate::databases::{
@@ -41,7 +41,7 @@ fn writes(world: &World, from: usize, verb: Verb, kind: &str) -> Vec<Write> {
 
 #[test]
 fn a_declaration_that_is_gone_is_no_error_and_nothing_is_done() {
-    play(Arm::Fast, 1, |world| {
+    play(EngineKind::Fast, 1, |world| {
         world.add_api(API);
         world.define(API, &sindri_guests::database::definition());
         let ended = Arc::new(Mutex::new(None));
@@ -63,7 +63,7 @@ fn a_declaration_that_is_gone_is_no_error_and_nothing_is_done() {
 
 #[test]
 fn a_missing_child_is_created_once_and_names_its_owner() {
-    for arm in Arm::ALL {
+    for arm in EngineKind::ALL {
         play(arm, 2, |world| {
             with_shop(world);
             let parent = database(world, "shop");
@@ -85,7 +85,7 @@ fn a_missing_child_is_created_once_and_names_its_owner() {
 
 #[test]
 fn what_is_equal_is_not_written_and_what_differs_is_written_once() {
-    play(Arm::Fast, 3, |world| {
+    play(EngineKind::Fast, 3, |world| {
         with_shop(world);
         let deployment = child_of(world, Child::Deployment, "shop");
         assert!(deployment["spec"]["strategy"].is_object(), "the server fills in what nobody declared");
@@ -117,7 +117,7 @@ fn what_is_equal_is_not_written_and_what_differs_is_written_once() {
 
 #[test]
 fn a_create_whose_answer_was_lost_leaves_one_child() {
-    for arm in Arm::ALL {
+    for arm in EngineKind::ALL {
         for child in CHILDREN {
             play(arm, 4, |world| {
                 move_in(world, Manner::default());
@@ -138,7 +138,7 @@ fn a_create_whose_answer_was_lost_leaves_one_child() {
 
 #[test]
 fn the_password_stays_until_somebody_removes_it_and_is_told_to_nobody() {
-    play(Arm::Fast, 13, |world| {
+    play(EngineKind::Fast, 13, |world| {
         with_shop(world);
         let password = |world: &mut World| {
             child_of(world, Child::Secret, "shop")["data"]["password"].as_str().unwrap_or_default().to_owned()
@@ -159,7 +159,7 @@ fn the_password_stays_until_somebody_removes_it_and_is_told_to_nobody() {
 
 #[test]
 fn when_the_second_child_fails_the_first_is_left_as_it_is() {
-    play(Arm::Fast, 5, |world| {
+    play(EngineKind::Fast, 5, |world| {
         move_in(world, Manner::default());
         let unavailable = Fault::Refuse { status: 503, retry_after_secs: None };
         world.fail(API, "POST services", unavailable, Some(3));
@@ -176,7 +176,7 @@ fn when_the_second_child_fails_the_first_is_left_as_it_is() {
 
 #[test]
 fn children_follow_their_parent_and_what_it_does_not_own_stays() {
-    play(Arm::Fast, 6, |world| {
+    play(EngineKind::Fast, 6, |world| {
         with_shop(world);
         declare(world, "bank");
         await_settled(world);
@@ -199,7 +199,7 @@ fn children_follow_their_parent_and_what_it_does_not_own_stays() {
 
 #[test]
 fn a_database_that_is_declared_again_at_once_gets_children_of_its_own() {
-    play(Arm::Fast, 7, |world| {
+    play(EngineKind::Fast, 7, |world| {
         with_shop(world);
         let before = uid(&child_of(world, Child::Secret, "shop")).to_owned();
         world.delete(API, DATABASE, PLACE, "shop");
@@ -212,7 +212,7 @@ fn a_database_that_is_declared_again_at_once_gets_children_of_its_own() {
 
 #[test]
 fn a_transient_error_is_tried_again_later_and_later() {
-    play(Arm::Fast, 8, |world| {
+    play(EngineKind::Fast, 8, |world| {
         move_in(world, Manner::default());
         let unavailable = Fault::Refuse { status: 503, retry_after_secs: None };
         world.fail(API, "POST deployments", unavailable, Some(4));
@@ -226,7 +226,7 @@ fn a_transient_error_is_tried_again_later_and_later() {
 
 #[test]
 fn a_permanent_error_is_reported_and_not_tried_hot() {
-    play(Arm::Fast, 9, |world| {
+    play(EngineKind::Fast, 9, |world| {
         move_in(world, Manner::default());
         let forbidden = Fault::Refuse { status: 403, retry_after_secs: None };
         world.fail(API, "POST deployments", forbidden, None);
@@ -265,7 +265,7 @@ fn assert_foreign_service_is_reported(world: &mut World, foreign: &Value) {
 
 #[test]
 fn a_child_that_belongs_to_someone_else_is_reported_and_left_alone() {
-    play(Arm::Fast, 10, |world| {
+    play(EngineKind::Fast, 10, |world| {
         move_in(world, Manner::default());
         let foreign = foreign_service(world);
         declare(world, "shop");
@@ -275,7 +275,7 @@ fn a_child_that_belongs_to_someone_else_is_reported_and_left_alone() {
 
 #[test]
 fn what_appears_between_looking_and_creating_is_looked_at_again() {
-    play(Arm::Fast, 14, |world| {
+    play(EngineKind::Fast, 14, |world| {
         move_in(world, Manner::default());
         add_judges(world);
         declare(world, "shop");
@@ -290,7 +290,7 @@ fn what_appears_between_looking_and_creating_is_looked_at_again() {
 
 #[test]
 fn a_conflict_is_read_again_and_nobodys_update_is_lost() {
-    for arm in Arm::ALL {
+    for arm in EngineKind::ALL {
         play(arm, 11, |world| {
             with_shop(world);
             let read = world.asked(API, "GET deployments/shop").len();
@@ -309,7 +309,7 @@ fn a_conflict_is_read_again_and_nobodys_update_is_lost() {
 
 #[test]
 fn the_status_is_written_last_and_says_what_was_observed() {
-    play(Arm::Fast, 12, |world| {
+    play(EngineKind::Fast, 12, |world| {
         with_shop(world);
         let guests: Vec<&Write> = world.writes(API).iter().filter(|write| is_guests(write)).collect();
         let order: Vec<&str> = guests.iter().map(|write| write.key.kind.as_str()).collect();

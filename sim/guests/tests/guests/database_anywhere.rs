@@ -7,15 +7,15 @@ use sindri_apiserver::Fault;
 use sindri_guests::client::{is_deleting, name};
 use sindri_guests::database::{CHILDREN, Child, DATABASE, Manner, Names, Reports, Updates};
 use sindri_guests::harness::{World, is_guests, play};
-use sindri_world::chaos::{ChaosKind, GateChoice};
-use sindri_world::dice::Dice;
-use sindri_world::engine::Arm;
+use sindri_world::engine::EngineKind;
+use sindri_world::exploration::{FaultKind, RequestFault};
+use sindri_world::rng::SeededRng;
 use sindri_world::trace;
 
 use crate::databases::{API, PLACE, add_judges, declare, managed, meddle, move_in, scale, settled};
 
-const FAULTS: [ChaosKind; 4] =
-    [ChaosKind::KillAgent, ChaosKind::ApiErrors, ChaosKind::DropResponse, ChaosKind::Partition];
+const FAULTS: [FaultKind; 4] =
+    [FaultKind::KillAgent, FaultKind::ApiErrors, FaultKind::DropResponse, FaultKind::Partition];
 const NAMES: [&str; 3] = ["shop", "bank", "mill"];
 const SEEDS: u64 = 20;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ fn verdict(world: &mut World) -> Vec<String> {
 }
 
 /// Something that people do.
-fn act(world: &mut World, dice: &mut Dice) {
+fn act(world: &mut World, dice: &mut SeededRng) {
     let which = NAMES[dice.between(0, 2) as usize];
     let there = world.get(API, DATABASE, PLACE, which).filter(|database| !is_deleting(database));
     match (there.is_some(), dice.between(0, 9)) {
@@ -56,12 +56,12 @@ fn act(world: &mut World, dice: &mut Dice) {
 }
 
 /// A few minutes of people, faults and somebody else who writes at the worst moments; then what is wrong, and the trace.
-fn explore(arm: Arm, seed: u64, manner: Manner) -> (Vec<String>, Vec<String>) {
+fn explore(arm: EngineKind, seed: u64, manner: Manner) -> (Vec<String>, Vec<String>) {
     play(arm, seed, |world| {
         move_in(world, manner);
         add_judges(world);
         world.begin_faults(&FAULTS);
-        let mut dice = Dice::new(seed, "people");
+        let mut dice = SeededRng::new(seed, "people");
         let end = world.now() + 5 * MINUTE;
         let (mut next, mut asked) = (world.now(), 0);
         while world.now() < end {
@@ -70,7 +70,7 @@ fn explore(arm: Arm, seed: u64, manner: Manner) -> (Vec<String>, Vec<String>) {
                 next = world.now() + Duration::from_millis(dice.between(100, 20_000));
             }
             world.step(next.min(end));
-            let count = world.asked_count(API);
+            let count = world.request_count(API);
             if count > asked && dice.chance(1, 15) {
                 meddle(world, count as u64);
             }
@@ -100,15 +100,15 @@ const HAPPENINGS: [Happening; 5] =
 
 fn prepare(world: &mut World, happening: Happening, number: usize) {
     let choice = match happening {
-        Happening::DiesBefore => GateChoice { fault: Some(Fault::CutBeforeCommit), kill: true },
-        Happening::DiesAfter => GateChoice { fault: Some(Fault::LoseAnswer), kill: true },
-        Happening::AnswerLost => GateChoice { fault: Some(Fault::LoseAnswer), kill: false },
+        Happening::DiesBefore => RequestFault { fault: Some(Fault::CutBeforeCommit), kill: true },
+        Happening::DiesAfter => RequestFault { fault: Some(Fault::LoseAnswer), kill: true },
+        Happening::AnswerLost => RequestFault { fault: Some(Fault::LoseAnswer), kill: false },
         Happening::Unavailable => {
-            GateChoice { fault: Some(Fault::Refuse { status: 503, retry_after_secs: None }), kill: false }
+            RequestFault { fault: Some(Fault::Refuse { status: 503, retry_after_secs: None }), kill: false }
         }
         Happening::Meddled => return,
     };
-    world.strike_at(API, number, choice);
+    world.inject_at(API, number, choice);
 }
 
 type Act = fn(&mut World);
@@ -131,7 +131,7 @@ fn remove(world: &mut World, child: Child) {
 
 /// Databases are made, changed, damaged and deleted; something happens at one request. Also tells how many there were.
 fn story(manner: Manner, happening: Happening, number: usize) -> (usize, Vec<String>) {
-    play(Arm::Fast, number as u64, |world| {
+    play(EngineKind::Fast, number as u64, |world| {
         move_in(world, manner);
         add_judges(world);
         prepare(world, happening, number);
@@ -139,7 +139,7 @@ fn story(manner: Manner, happening: Happening, number: usize) -> (usize, Vec<Str
         for (at, act) in STORY {
             while world.now() < Duration::from_secs(at) {
                 world.step(Duration::from_secs(at));
-                if !is_meddled && world.asked_count(API) >= number {
+                if !is_meddled && world.request_count(API) >= number {
                     is_meddled = true;
                     meddle(world, 1);
                 }
@@ -147,7 +147,7 @@ fn story(manner: Manner, happening: Happening, number: usize) -> (usize, Vec<Str
             act(world);
         }
         world.advance(MINUTE / 3);
-        (world.asked_count(API), verdict(world))
+        (world.request_count(API), verdict(world))
     })
 }
 
@@ -170,7 +170,7 @@ fn whatever_happens_at_whichever_request_one_set_of_children_is_left() {
 
 #[test]
 fn faults_of_any_seed_end_with_one_set_of_children_for_each_database() {
-    let runs = (1..=SEEDS).map(|seed| (Arm::Fast, seed)).chain([(Arm::Turmoil, 1)]);
+    let runs = (1..=SEEDS).map(|seed| (EngineKind::Fast, seed)).chain([(EngineKind::Turmoil, 1)]);
     let mut traces = Vec::new();
     for (arm, seed) in runs {
         let (wrong, trace) = explore(arm, seed, Manner::default());
@@ -186,7 +186,8 @@ fn faults_of_any_seed_end_with_one_set_of_children_for_each_database() {
 
 /// Both the seeds and the moments must show it.
 fn must_be_found(manner: Manner, what: &str) {
-    let by_seed = (1..=SEEDS).find(|seed| explore(Arm::Fast, *seed, manner).0.iter().any(|found| found.contains(what)));
+    let by_seed =
+        (1..=SEEDS).find(|seed| explore(EngineKind::Fast, *seed, manner).0.iter().any(|found| found.contains(what)));
     let at_a_moment = every_moment(manner).find(|found| found.contains(what));
     assert!(by_seed.is_some(), "no seed of {SEEDS} found {what:?}");
     assert!(at_a_moment.is_some(), "no moment shows {what:?}");
@@ -211,7 +212,7 @@ fn a_controller_that_reports_first_is_found_to_say_what_is_not_so() {
 #[test]
 fn the_same_seed_is_the_same_run() {
     let run = |seed| {
-        play(Arm::Fast, seed, |world| {
+        play(EngineKind::Fast, seed, |world| {
             move_in(world, Manner::default());
             world.begin_faults(&FAULTS);
             NAMES.iter().for_each(|name| declare(world, name));

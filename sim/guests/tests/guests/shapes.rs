@@ -9,8 +9,8 @@ use sindri_guests::harness::play;
 use sindri_guests::shapes::{
     ByName, Checkpoint, Finalizer, Labels, Prefix, REPORT, RESYNC, Records, SHAPE, Sight, THING, has_finalizer,
 };
-use sindri_world::chaos::GateChoice;
-use sindri_world::engine::Arm;
+use sindri_world::engine::EngineKind;
+use sindri_world::exploration::RequestFault;
 
 use crate::things::{CLOUD, CLUSTER, Candidate, GUEST, PLACE, Place, right};
 
@@ -20,7 +20,7 @@ type Property = fn(&mut Place<'_>) -> Result<(), String>;
 const LONG_ENOUGH: Duration = Duration::from_secs(4 * RESYNC.as_secs());
 
 /// Plays a property with a candidate; what the judges saw counts too.
-fn ask(property: Property, candidate: &Candidate, arm: Arm, seed: u64) -> Result<(), String> {
+fn ask(property: Property, candidate: &Candidate, arm: EngineKind, seed: u64) -> Result<(), String> {
     play(arm, seed, |world| {
         let mut place = Place::new(world, candidate);
         property(&mut place)?;
@@ -30,7 +30,7 @@ fn ask(property: Property, candidate: &Candidate, arm: Arm, seed: u64) -> Result
 
 fn holds_for_every_scheme(property: Property) {
     for candidate in right() {
-        assert_eq!(ask(property, &candidate, Arm::Fast, 1), Ok(()), "{candidate:?}");
+        assert_eq!(ask(property, &candidate, EngineKind::Fast, 1), Ok(()), "{candidate:?}");
     }
 }
 
@@ -144,7 +144,7 @@ fn drift_after_the_first_list_is_noticed() {
 fn every_scheme_passes_the_same_suite() {
     for candidate in right() {
         for (id, property) in SUITE {
-            for (arm, seed) in [(Arm::Fast, 2), (Arm::Fast, 3), (Arm::Turmoil, 2)] {
+            for (arm, seed) in [(EngineKind::Fast, 2), (EngineKind::Fast, 3), (EngineKind::Turmoil, 2)] {
                 assert_eq!(ask(property, &candidate, arm, seed), Ok(()), "{id}, {candidate:?}, {}", arm.name());
             }
         }
@@ -154,13 +154,13 @@ fn every_scheme_passes_the_same_suite() {
 /// A thing is made and one is removed; at a request to one of the API servers the controller dies. While it is down,
 /// both declarations go, or stay. `None` if there was no such request.
 fn dies(candidate: &Candidate, api: &str, number: usize, fault: &Fault, goes: bool) -> Option<Result<(), String>> {
-    play(Arm::Fast, number as u64, |world| {
+    play(EngineKind::Fast, number as u64, |world| {
         let mut place = Place::new(world, candidate);
         place.declare("blue", "blue");
         settle(&mut place).unwrap();
-        let before = place.world.asked_count(api);
-        let choice = GateChoice { fault: Some(fault.clone()), kill: true };
-        place.world.strike_at(api, before + number, choice);
+        let before = place.world.request_count(api);
+        let choice = RequestFault { fault: Some(fault.clone()), kill: true };
+        place.world.inject_at(api, before + number, choice);
         place.declare("red", "red");
         place.undeclare("blue");
         let died = place.world.advance_until(2 * RESYNC, |world| world.is_dead(GUEST));
@@ -200,7 +200,7 @@ fn a_crash_at_any_request_leaves_nothing_that_the_next_pass_does_not_settle() {
 #[test]
 fn the_record_of_a_thing_is_there_before_the_thing() {
     let candidate = Candidate::new(Checkpoint { records: Records::First }, Sight::Always);
-    play(Arm::Fast, 4, |world| {
+    play(EngineKind::Fast, 4, |world| {
         let mut place = Place::new(world, &candidate);
         place.world.fail(CLOUD, "POST configmaps", Fault::CutBeforeCommit, None);
         place.declare("red", "red");
@@ -220,7 +220,7 @@ fn the_record_of_a_thing_is_there_before_the_thing() {
 
 #[test]
 fn a_held_declaration_goes_only_after_its_thing() {
-    for arm in Arm::ALL {
+    for arm in EngineKind::ALL {
         play(arm, 5, |world| {
             let mut place = Place::new(world, &Candidate::new(Finalizer, Sight::Always));
             two_things(&mut place).unwrap();
@@ -260,7 +260,7 @@ fn strip(place: &mut Place<'_>, shape: &str) {
 #[test]
 fn what_lost_its_marks_is_reported_and_nothing_else_suffers() {
     for candidate in right().into_iter().skip(1) {
-        play(Arm::Fast, 6, |world| {
+        play(EngineKind::Fast, 6, |world| {
             let mut place = Place::new(world, &candidate);
             two_things(&mut place).unwrap();
             let thing = place.thing_name("red");
@@ -287,7 +287,7 @@ fn what_lost_its_marks_is_reported_and_nothing_else_suffers() {
 #[test]
 fn marks_that_a_user_strips_from_what_is_declared_come_back() {
     for candidate in right().into_iter().skip(1) {
-        play(Arm::Fast, 7, |world| {
+        play(EngineKind::Fast, 7, |world| {
             let mut place = Place::new(world, &candidate);
             two_things(&mut place).unwrap();
             place.world.kill(GUEST);
@@ -304,7 +304,7 @@ fn marks_that_a_user_strips_from_what_is_declared_come_back() {
 
 #[test]
 fn a_name_cannot_be_stripped_and_without_any_note_it_is_still_ours() {
-    play(Arm::Fast, 8, |world| {
+    play(EngineKind::Fast, 8, |world| {
         let mut place = Place::new(world, &Candidate::new(Prefix, Sight::Always));
         two_things(&mut place).unwrap();
         let thing = place.thing_name("red");
@@ -318,7 +318,7 @@ fn a_name_cannot_be_stripped_and_without_any_note_it_is_still_ours() {
 
 /// The properties of the suite that a candidate does not have.
 fn failed(candidate: &Candidate) -> Vec<&'static str> {
-    let failing = SUITE.iter().filter(|(_, property)| ask(*property, candidate, Arm::Fast, 1).is_err());
+    let failing = SUITE.iter().filter(|(_, property)| ask(*property, candidate, EngineKind::Fast, 1).is_err());
     failing.map(|(id, _)| *id).collect()
 }
 

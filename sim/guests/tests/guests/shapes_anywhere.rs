@@ -7,14 +7,14 @@ use serde_json::json;
 use sindri_guests::client::is_deleting;
 use sindri_guests::harness::play;
 use sindri_guests::shapes::{ByName, Checkpoint, Labels, Records, Sight, THING};
-use sindri_world::chaos::ChaosKind;
-use sindri_world::dice::Dice;
-use sindri_world::engine::Arm;
+use sindri_world::engine::EngineKind;
+use sindri_world::exploration::FaultKind;
+use sindri_world::rng::SeededRng;
 
 use crate::things::{CLOUD, Candidate, PLACE, Place, right};
 
-const FAULTS: [ChaosKind; 4] =
-    [ChaosKind::KillAgent, ChaosKind::ApiErrors, ChaosKind::DropResponse, ChaosKind::Partition];
+const FAULTS: [FaultKind; 4] =
+    [FaultKind::KillAgent, FaultKind::ApiErrors, FaultKind::DropResponse, FaultKind::Partition];
 const NAMES: [&str; 4] = ["apple", "plum", "pear", "fig"];
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 const SEEDS: u64 = 15;
@@ -23,7 +23,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const CONVERGES_WITHIN: Duration = Duration::from_secs(4 * 60);
 
 /// Something that people do, in the cluster or behind the controller's back.
-fn act(place: &mut Place<'_>, dice: &mut Dice) {
+fn act(place: &mut Place<'_>, dice: &mut SeededRng) {
     let which = NAMES[dice.between(0, 3) as usize];
     let colour = COLOURS[dice.between(0, 2) as usize];
     let there = place.declaration(which);
@@ -41,11 +41,11 @@ fn act(place: &mut Place<'_>, dice: &mut Dice) {
     }
 }
 
-fn explore(arm: Arm, seed: u64, candidate: &Candidate) -> Vec<String> {
+fn explore(arm: EngineKind, seed: u64, candidate: &Candidate) -> Vec<String> {
     play(arm, seed, |world| {
         let mut place = Place::new(world, candidate);
         place.world.begin_faults(&FAULTS);
-        let mut dice = Dice::new(seed, "people");
+        let mut dice = SeededRng::new(seed, "people");
         let end = place.world.now() + 5 * MINUTE;
         while place.world.now() < end {
             act(&mut place, &mut dice);
@@ -66,9 +66,9 @@ fn explore(arm: Arm, seed: u64, candidate: &Candidate) -> Vec<String> {
 fn faults_of_any_seed_leave_nothing_behind_whatever_the_scheme() {
     for candidate in right() {
         for seed in 1..=SEEDS {
-            assert_eq!(explore(Arm::Fast, seed, &candidate), Vec::<String>::new(), "{candidate:?}, seed {seed}");
+            assert_eq!(explore(EngineKind::Fast, seed, &candidate), Vec::<String>::new(), "{candidate:?}, seed {seed}");
         }
-        assert_eq!(explore(Arm::Turmoil, 1, &candidate), Vec::<String>::new(), "{candidate:?}, turmoil");
+        assert_eq!(explore(EngineKind::Turmoil, 1, &candidate), Vec::<String>::new(), "{candidate:?}, turmoil");
     }
 }
 
@@ -84,7 +84,7 @@ fn faults_of_some_seed_show_what_is_wrong_with_each_naive_controller() {
     for (candidate, what) in naive {
         let seeds = 1..=10 * SEEDS;
         let found = seeds.into_iter().find_map(|seed| {
-            let found = explore(Arm::Fast, seed, &candidate);
+            let found = explore(EngineKind::Fast, seed, &candidate);
             found.into_iter().find(|found| found.contains(what)).map(|found| (seed, found))
         });
         assert!(found.is_some(), "no seed shows that {candidate:?} has a {what}");

@@ -9,4 +9,4 @@ mod network;
 mod stream;
 
 pub use network::{HostId, Latency, Network};
-pub use stream::{FastListener, HostPort, SharedNetwork};
+pub use stream::{FastListener, NetworkHandle, SharedNetwork};

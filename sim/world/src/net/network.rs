@@ -7,8 +7,8 @@ use std::task::Waker;
 
 use bytes::Bytes;
 
-use crate::dice::Dice;
-use crate::shim::Nanos;
+use crate::libc_shim::Nanos;
+use crate::rng::SeededRng;
 
 const MILLISECOND: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MILLISECOND;
@@ -188,7 +188,7 @@ pub struct Network {
     agenda: BTreeMap<(Nanos, u64), Event>,
     next_event: u64,
     runnable: BTreeSet<HostId>,
-    dice: Dice,
+    dice: SeededRng,
 }
 
 impl Network {
@@ -203,7 +203,7 @@ impl Network {
             agenda: BTreeMap::new(),
             next_event: 0,
             runnable: BTreeSet::new(),
-            dice: Dice::new(seed, "network"),
+            dice: SeededRng::new(seed, "network"),
         }
     }
 
@@ -425,6 +425,12 @@ impl Network {
             listening.waker = Some(waker.clone());
         }
         accepted
+    }
+
+    /// Returns the name of the host that opened a connection.
+    pub(super) fn client_name(&self, id: ConnectionId) -> String {
+        let client = self.connections.get(&id).map(|connection| connection.client.host);
+        client.map(|host| self.hosts[host.0].name.clone()).unwrap_or_default()
     }
 
     pub(super) fn stop_listening(&mut self, host: HostId, incarnation: u32, port: u16) {

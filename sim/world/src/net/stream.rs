@@ -27,19 +27,19 @@ impl SharedNetwork {
     }
 
     /// The network as seen from one machine.
-    pub fn port_of(&self, host: HostId) -> HostPort {
-        HostPort { network: self.clone(), host }
+    pub fn handle_for(&self, host: HostId) -> NetworkHandle {
+        NetworkHandle { network: self.clone(), host }
     }
 }
 
 /// One machine's way into the network.
 #[derive(Clone)]
-pub struct HostPort {
+pub struct NetworkHandle {
     network: SharedNetwork,
     host: HostId,
 }
 
-impl HostPort {
+impl NetworkHandle {
     /// Listens on a port of this machine.
     pub fn listen(&self, port: u16) -> io::Result<FastListener> {
         let incarnation = self.network.lock().listen(self.host, port)?;
@@ -69,14 +69,15 @@ pub struct FastListener {
 }
 
 impl FastListener {
-    /// The next connection.
-    pub async fn accept(&mut self) -> FastStream {
+    /// Waits for the next connection; returns it with the name of the host that connected.
+    pub async fn accept(&mut self) -> (FastStream, String) {
         let id = poll_fn(|context| match self.network.lock().accept(self.host, self.port, context.waker()) {
             Some(id) => Poll::Ready(id),
             None => Poll::Pending,
         })
         .await;
-        FastStream { network: self.network.clone(), id, side: Side::Server }
+        let client = self.network.lock().client_name(id);
+        (FastStream { network: self.network.clone(), id, side: Side::Server }, client)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Durations as people write them: `250ms`, `30s`, `10m`, `2h`.
+//! Durations in scenario files: `250ms`, `30s`, `10m`, `2h`.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Span(pub Duration);
 
 impl Span {
-    /// Reads a number with its unit.
+    /// Parses a number with its unit.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is not a duration: write 250ms, 30s, 10m or 2h");
         let split = text.find(|character: char| !character.is_ascii_digit()).ok_or_else(wrong)?;

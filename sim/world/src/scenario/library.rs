@@ -1,105 +1,94 @@
-//! All scenario files of a directory, read and checked.
+//! All scenario files below a directory, read and checked.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sindri_model::yaml;
 use thiserror::Error;
 
-use super::{Scenario, Step};
-use crate::hosts::{broker_name, replica_name};
+use super::document::Scenario;
+use super::step::{Await, Step};
 
-/// More brokers than this show nothing that fewer do not.
+/// Directory of the scenarios in the project.
+const DIRECTORY: &str = "scenarios";
+/// Most brokers of a fleet; more show nothing that fewer do not.
 const BROKERS_MAX: usize = 5;
-/// And more processes of an agent neither.
+/// Most processes of an agent, for the same reason.
 const REPLICAS_MAX: usize = 5;
+/// Deepest nesting of folders below the directory of the scenarios.
+const FOLDER_DEPTH_MAX: usize = 4;
 
-/// A file that cannot be used.
+/// A scenario file that cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{file}:{line}: {reason}")]
 pub struct ScenarioError {
-    /// The file.
+    /// The file, relative to the project's directory; the whole path of a directory that cannot be read.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
-/// Every scenario, and the bundles that they use.
+/// All scenarios, and the bundles that they use.
 #[derive(Clone, Debug)]
 pub struct Library {
-    /// By name.
+    /// Scenarios in the order of their names.
     pub scenarios: Vec<Scenario>,
     bundles: PathBuf,
 }
 
 impl Library {
-    /// Reads `scenarios/` and checks what can be checked before a run, below the project's directory.
+    /// Reads every file below `scenarios/` of the project's directory, and checks what can be checked before a run.
     pub fn read(root: &Path) -> Result<Self, Vec<ScenarioError>> {
-        let directory = root.join("scenarios");
+        let files = list_files(&root.join(DIRECTORY), FOLDER_DEPTH_MAX).map_err(|error| vec![error])?;
         let mut library = Self { scenarios: Vec::new(), bundles: root.join("fixtures/bundles") };
-        let mut errors = Vec::new();
-        for path in files(&directory).map_err(|error| vec![error])? {
+        let mut errors = find_duplicates(root, &files);
+        for path in files {
+            let file = relative_path(root, &path);
             match library.read_file(&path) {
                 Ok(scenario) => library.scenarios.push(scenario),
-                Err(error) => errors.push(error),
+                Err((line, reason)) => errors.push(ScenarioError { file, line, reason }),
             }
         }
+        library.scenarios.sort_by(|one, other| one.name.cmp(&other.name));
         if errors.is_empty() { Ok(library) } else { Err(errors) }
     }
 
-    /// No scenarios and no bundles.
+    /// Creates a library without scenarios and bundles.
     pub fn empty() -> Self {
         Self { scenarios: Vec::new(), bundles: PathBuf::new() }
     }
 
-    /// The scenario of that name.
+    /// Finds a scenario by name.
     pub fn find(&self, name: &str) -> Option<&Scenario> {
         self.scenarios.iter().find(|scenario| scenario.name == name)
     }
 
-    /// The text of a bundle.
+    /// Reads a bundle.
     pub fn bundle(&self, name: &str) -> Result<String, String> {
         let path = self.bundles.join(name);
         std::fs::read_to_string(&path).map_err(|error| format!("bundle {name}: {error}"))
     }
 
-    /// Reads one file.
-    pub fn read_file(&self, path: &Path) -> Result<Scenario, ScenarioError> {
-        let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let fail = |line, reason| ScenarioError { file: file.clone(), line, reason };
-        let text = std::fs::read_to_string(path).map_err(|error| fail(1, error.to_string()))?;
-        let mut scenario: Scenario = yaml::parse_into(&text).map_err(|error| fail(error.line, error.reason.clone()))?;
-        scenario.name = file.trim_end_matches(".yaml").to_owned();
-        if !(1..=BROKERS_MAX).contains(&scenario.fleet.brokers) {
-            return Err(fail(line_of(&text, "fleet"), format!("a fleet has 1 to {BROKERS_MAX} brokers")));
-        }
-        if !(1..=REPLICAS_MAX).contains(&scenario.fleet.replicas) {
-            return Err(fail(line_of(&text, "fleet"), format!("an agent has 1 to {REPLICAS_MAX} processes")));
-        }
-        if scenario.fleet.agents.is_empty() {
-            return Err(fail(line_of(&text, "fleet"), "a fleet has at least one agent".to_owned()));
-        }
-        for (index, step) in scenario.steps.iter().enumerate() {
-            self.check_step(&scenario, step).map_err(|reason| fail(step_line(&text, index), reason))?;
+    fn read_file(&self, path: &Path) -> Result<Scenario, (usize, String)> {
+        let text = std::fs::read_to_string(path).map_err(|error| (1, error.to_string()))?;
+        let mut scenario: Scenario = yaml::parse_into(&text).map_err(|error| (error.line, error.reason.clone()))?;
+        scenario.name = stem(path);
+        check_fleet(&scenario).map_err(|reason| (find_line(&text, "fleet"), reason))?;
+        for (entry, step) in scenario.steps.iter() {
+            self.check_step(&scenario, step).map_err(|reason| (find_step_line(&text, entry - 1), reason))?;
         }
         Ok(scenario)
     }
 
     fn check_step(&self, scenario: &Scenario, step: &Step) -> Result<(), String> {
-        let agents: BTreeSet<&str> = scenario.fleet.agents.iter().map(String::as_str).collect();
-        let known = |name: &str| {
-            if agents.contains(name) { Ok(()) } else { Err(format!("the fleet has no agent {name:?}")) }
+        let check_agent = |name: &str| {
+            let is_known = scenario.fleet.agents.iter().any(|agent| agent == name);
+            if is_known { Ok(()) } else { Err(format!("the fleet has no agent {name:?}")) }
         };
-        let is_broker = |name: &str| (0..scenario.fleet.brokers).any(|index| broker_name(index) == name);
-        let host = |name: &str| {
-            let is_replica = scenario
-                .fleet
-                .agents
-                .iter()
-                .any(|agent| (1..scenario.fleet.replicas).any(|index| replica_name(agent, index) == name));
-            if is_broker(name) || is_replica { Ok(()) } else { known(name.strip_suffix("-api").unwrap_or(name)) }
+        let check_host = |name: &str| {
+            if scenario.fleet.has_host(name) { Ok(()) } else { Err(format!("the fleet has no host {name:?}")) }
         };
         match step {
             Step::Submit(submit) => match (&submit.bundle, &submit.yaml) {
@@ -107,29 +96,23 @@ impl Library {
                 (None, Some(_)) => Ok(()),
                 _ => Err("submit takes either a bundle or a yaml".to_owned()),
             },
-            Step::Target(targeting) | Step::Untarget(targeting) => known(&targeting.agent),
-            Step::Activate(activation) => known(&activation.agent),
-            Step::Dismiss(agent) | Step::Enlist(agent) => known(&agent.agent),
-            Step::Label(labelling) | Step::Unlabel(labelling) => known(&labelling.agent),
+            Step::Target(target) | Step::Untarget(target) => check_agent(&target.agent),
+            Step::Activate(activation) => check_agent(&activation.agent),
+            Step::DeleteAgent(agent) | Step::CreateAgent(agent) => check_agent(&agent.agent),
+            Step::Label(target) | Step::Unlabel(target) => check_agent(&target.agent),
             Step::Await(condition) => {
-                let given = usize::from(condition.applied.is_some())
-                    + usize::from(condition.gone)
-                    + usize::from(condition.failed.is_some())
-                    + usize::from(condition.condition.is_some());
-                if given != 1 {
-                    return Err("await takes exactly one of applied, gone, failed and condition".to_owned());
-                }
-                condition.agent.as_deref().map_or(Ok(()), known)
+                check_await(condition)?;
+                condition.agent.as_deref().map_or(Ok(()), check_agent)
             }
-            Step::Partition(link) | Step::Repair(link) => link.between.iter().try_for_each(|name| host(name)),
-            Step::Latency(latency) => latency.between.iter().try_for_each(|name| host(name)),
-            Step::Kill(name) | Step::Restart(name) => host(name),
-            Step::Quiet(quiet) => known(&quiet.cluster),
-            Step::Fail(fault) => known(&fault.cluster),
-            Step::Heal(cluster) => known(&cluster.cluster),
-            Step::Create(create) => known(&create.cluster),
-            Step::Edit(change) => known(&change.cluster),
-            Step::Remove(object) => known(&object.cluster),
+            Step::Partition(link) | Step::Repair(link) => link.between.iter().try_for_each(|name| check_host(name)),
+            Step::Latency(latency) => latency.between.iter().try_for_each(|name| check_host(name)),
+            Step::Kill(name) | Step::Restart(name) => check_host(name),
+            Step::Quiet(quiet) => check_agent(&quiet.cluster),
+            Step::Fail(fault) => check_agent(&fault.cluster),
+            Step::Heal(cluster) => check_agent(&cluster.cluster),
+            Step::Create(create) => check_agent(&create.cluster),
+            Step::Edit(edit) => check_agent(&edit.cluster),
+            Step::Remove(object) => check_agent(&object.cluster),
             Step::Delete(_)
             | Step::Annotate(_)
             | Step::Approve(_)
@@ -145,16 +128,41 @@ impl Library {
     }
 }
 
-fn files(directory: &Path) -> Result<Vec<PathBuf>, ScenarioError> {
-    let unreadable = |error: std::io::Error| ScenarioError {
-        file: directory.display().to_string(),
-        line: 1,
-        reason: error.to_string(),
-    };
+fn check_fleet(scenario: &Scenario) -> Result<(), String> {
+    let fleet = &scenario.fleet;
+    if !(1..=BROKERS_MAX).contains(&fleet.brokers) {
+        return Err(format!("a fleet has 1 to {BROKERS_MAX} brokers"));
+    }
+    if !(1..=REPLICAS_MAX).contains(&fleet.replicas) {
+        return Err(format!("an agent has 1 to {REPLICAS_MAX} processes"));
+    }
+    if fleet.agents.is_empty() {
+        return Err("a fleet has at least one agent".to_owned());
+    }
+    Ok(())
+}
+
+fn check_await(condition: &Await) -> Result<(), String> {
+    let given =
+        [condition.applied.is_some(), condition.gone, condition.failed.is_some(), condition.condition.is_some()];
+    if given.into_iter().filter(|is_given| *is_given).count() == 1 {
+        return Ok(());
+    }
+    Err("await takes exactly one of applied, gone, failed and condition".to_owned())
+}
+
+/// Lists the `*.yaml` files of a directory and its folders, in the order of their paths.
+fn list_files(directory: &Path, depth: usize) -> Result<Vec<PathBuf>, ScenarioError> {
+    let fail = |reason: String| ScenarioError { file: directory.display().to_string(), line: 1, reason };
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_some_and(|extension| extension == "yaml") {
+    for entry in std::fs::read_dir(directory).map_err(|error| fail(error.to_string()))? {
+        let path = entry.map_err(|error| fail(error.to_string()))?.path();
+        if path.is_dir() {
+            if depth == 0 {
+                return Err(fail(format!("folders are nested deeper than {FOLDER_DEPTH_MAX}")));
+            }
+            files.extend(list_files(&path, depth - 1)?);
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
             files.push(path);
         }
     }
@@ -162,15 +170,36 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, ScenarioError> {
     Ok(files)
 }
 
-fn line_of(text: &str, field: &str) -> usize {
+/// Reports each file whose name another folder has too: the name of a scenario is the name of its file.
+fn find_duplicates(root: &Path, files: &[PathBuf]) -> Vec<ScenarioError> {
+    let mut seen: BTreeMap<String, &PathBuf> = BTreeMap::new();
+    let mut errors = Vec::new();
+    for path in files {
+        if let Some(first) = seen.insert(stem(path), path) {
+            let reason = format!("the name {:?} is taken by {}", stem(path), relative_path(root, first));
+            errors.push(ScenarioError { file: relative_path(root, path), line: 1, reason });
+        }
+    }
+    errors
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn relative_path(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}
+
+fn find_line(text: &str, field: &str) -> usize {
     text.lines().position(|line| line.starts_with(field)).map_or(1, |index| index + 1)
 }
 
-/// The line of a step: an item that is indented no further than the first one.
-fn step_line(text: &str, wanted: usize) -> usize {
-    let start = line_of(text, "steps:");
+/// Returns the line of an entry of `steps`: an item that is indented no further than the first one.
+fn find_step_line(text: &str, index: usize) -> usize {
+    let start = find_line(text, "steps:");
     let indent = |line: &str| line.len() - line.trim_start().len();
     let items = text.lines().enumerate().skip(start).filter(|(_, line)| line.trim_start().starts_with("- "));
     let first = items.clone().next().map_or(0, |(_, line)| indent(line));
-    items.filter(|(_, line)| indent(line) == first).nth(wanted).map_or(start, |(index, _)| index + 1)
+    items.filter(|(_, line)| indent(line) == first).nth(index).map_or(start, |(index, _)| index + 1)
 }

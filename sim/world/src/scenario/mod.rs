@@ -1,16 +1,27 @@
-//! Scenario files: one story each, in YAML. This is their language and how a file is read.
+//! Scenario files: their language, and reading and checking them. A file that makes no sense is rejected with its name
+//! and line before anything runs.
 //!
-//! Left out: what the verbs do, which is [`crate::play`]'s business. A file that makes no sense is refused
-//! with its name and line before anything runs.
+//! Left out: carrying out the steps, which is the task of [`crate::interpreter`].
 
+mod document;
 mod duration;
-mod language;
+mod expectation;
+mod fleet;
 mod library;
+mod repeat;
+mod step;
+mod step_list;
 
+pub use document::Scenario;
 pub use duration::Span;
-pub use language::{
-    Activation, AgentRef, Annotating, AskedCheck, Await, ChangeObject, ClusterFault, ClusterRef, ConditionCheck, Count,
-    CreateObject, EventCheck, Expectation, Fleet, HeartbeatCheck, Labelling, Latency, Link, ObjectCheck, ObjectRef,
-    Quiet, Restore, Retried, Said, Scenario, StackRef, StateCheck, Step, Submit, Targeting, Written,
+pub use expectation::{
+    ConditionCheck, Count, EventCheck, Expectation, ExpectedCondition, HeartbeatCheck, ObjectCheck, ObjectRef,
+    RequestCountCheck, RetryCheck, StateCheck, WritesCheck,
 };
+pub use fleet::{Fleet, broker_name, replica_name};
 pub use library::{Library, ScenarioError};
+pub use step::{
+    Activation, AgentRef, Await, ClusterFault, ClusterRef, CreateObject, EditObject, LabelTarget, Latency, Link, Quiet,
+    Restore, StackAnnotation, StackRef, StackTarget, Step, Submit,
+};
+pub use step_list::StepList;

@@ -1,9 +1,9 @@
-//! Both arms: time, network, kill and restart, and the same run twice.
+//! Both engines: time, network, kill and restart, panics, and the same run twice.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sindri_world::engine::{Arm, Engine, Latency, Port, Program};
+use sindri_world::engine::{Engine, EngineKind, HostNetwork, Latency, Program};
 use sindri_world::isolate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
@@ -12,19 +12,19 @@ type Log = Arc<Mutex<Vec<String>>>;
 
 fn run_until(engine: &mut dyn Engine, end: Duration) {
     while engine.now() < end {
-        engine.step(end);
+        engine.step(end).unwrap();
     }
 }
 
 fn program<F, R>(body: F) -> Program
 where
-    F: Fn(Port) -> R + 'static,
+    F: Fn(HostNetwork) -> R + 'static,
     R: Future<Output = ()> + Send + 'static,
 {
     Box::new(move |port| Box::pin(body(port)))
 }
 
-/// Answers each byte with the next one.
+/// Returns a server that responds to each byte with the next one.
 fn echo() -> Program {
     program(|port| async move {
         let mut listener = port.listen(7).await.unwrap();
@@ -39,36 +39,36 @@ fn echo() -> Program {
     })
 }
 
-/// Asks once a second over fresh connections and notes what came back, and when.
-fn asker(log: Log) -> Program {
+/// Returns a client that sends a byte once a second over a new connection, and logs the time and the response.
+fn client(log: Log) -> Program {
     program(move |port| {
         let log = log.clone();
         async move {
             let start = Instant::now();
             loop {
-                let asked = async {
+                let exchange = async {
                     let mut stream = port.connect("server", 7).await?;
                     stream.write_u8(41).await?;
                     stream.read_u8().await
                 };
-                let answer = match tokio::time::timeout(Duration::from_secs(5), asked).await {
+                let response = match tokio::time::timeout(Duration::from_secs(5), exchange).await {
                     Ok(Ok(byte)) => byte.to_string(),
                     Ok(Err(error)) => error.kind().to_string(),
-                    Err(_) => "no answer".to_owned(),
+                    Err(_) => "no response".to_owned(),
                 };
-                log.lock().unwrap().push(format!("{:?} {answer}", start.elapsed()));
+                log.lock().unwrap().push(format!("{:?} {response}", start.elapsed()));
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }
     })
 }
 
-fn conversation(arm: Arm, seed: u64) -> Vec<String> {
+fn conversation(kind: EngineKind, seed: u64) -> Vec<String> {
     isolate(seed, move || {
         let log = Log::default();
-        let mut engine = arm.engine(seed);
+        let mut engine = kind.engine(seed);
         let server = engine.add_host("server", echo());
-        let client = engine.add_host("client", asker(log.clone()));
+        let client = engine.add_host("client", client(log.clone()));
         run_until(&mut *engine, Duration::from_secs(5));
         engine.partition(server, client);
         run_until(&mut *engine, Duration::from_secs(20));
@@ -84,41 +84,41 @@ fn conversation(arm: Arm, seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn a_conversation_survives_partition_and_restart_on_both_arms() {
-    for arm in Arm::ALL {
-        let log = conversation(arm, 1);
-        let answered = log.iter().filter(|line| line.ends_with(" 42")).count();
-        assert!(answered > 20, "{arm:?}: {log:#?}");
-        assert!(answered < log.len(), "{arm:?}: no fault was felt: {log:#?}");
-        assert!(log.last().unwrap().ends_with(" 42"), "{arm:?}: {log:#?}");
+fn a_conversation_survives_partition_and_restart_on_both_engines() {
+    for kind in EngineKind::ALL {
+        let log = conversation(kind, 1);
+        let responses = log.iter().filter(|line| line.ends_with(" 42")).count();
+        assert!(responses > 20, "{kind:?}: {log:#?}");
+        assert!(responses < log.len(), "{kind:?}: no fault had an effect: {log:#?}");
+        assert!(log.last().unwrap().ends_with(" 42"), "{kind:?}: {log:#?}");
     }
 }
 
 #[test]
 fn a_seed_decides_everything_and_another_seed_differs() {
-    for arm in Arm::ALL {
-        assert_eq!(conversation(arm, 7), conversation(arm, 7), "{arm:?}");
+    for kind in EngineKind::ALL {
+        assert_eq!(conversation(kind, 7), conversation(kind, 7), "{kind:?}");
     }
-    assert_ne!(conversation(Arm::Fast, 7), conversation(Arm::Fast, 8));
+    assert_ne!(conversation(EngineKind::Fast, 7), conversation(EngineKind::Fast, 8));
 }
 
 #[test]
 fn timers_are_exact() {
-    // The fast arm reads deadlines off tokio's futex waits; if tokio parks in another way, this is what breaks.
+    // The fast engine reads deadlines off tokio's futex waits; if tokio parks in another way, this test fails.
     let fired = isolate(3, || {
         let log = Log::default();
-        let noted = log.clone();
-        let mut engine = Arm::Fast.engine(3);
+        let shared = log.clone();
+        let mut engine = EngineKind::Fast.engine(3);
         run_until(&mut *engine, Duration::from_micros(1_234_567));
         engine.add_host(
             "timer",
             program(move |_| {
-                let noted = noted.clone();
+                let shared = shared.clone();
                 async move {
                     let start = Instant::now();
                     for millis in [1, 10, 999, 60_000, 86_400_000] {
                         tokio::time::sleep(Duration::from_millis(millis)).await;
-                        noted.lock().unwrap().push(format!("{}", start.elapsed().as_millis()));
+                        shared.lock().unwrap().push(format!("{}", start.elapsed().as_millis()));
                     }
                 }
             }),
@@ -133,18 +133,18 @@ fn timers_are_exact() {
 fn a_connect_into_a_partition_gives_up_as_linux_does() {
     let waited = isolate(5, || {
         let log = Log::default();
-        let noted = log.clone();
-        let mut engine = Arm::Fast.engine(5);
+        let shared = log.clone();
+        let mut engine = EngineKind::Fast.engine(5);
         let server = engine.add_host("server", echo());
         let client = engine.add_host(
             "client",
             program(move |port| {
-                let noted = noted.clone();
+                let shared = shared.clone();
                 async move {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     let start = Instant::now();
                     let error = port.connect("server", 7).await.err().unwrap();
-                    noted.lock().unwrap().push(format!("{:?} after {} s", error.kind(), start.elapsed().as_secs()));
+                    shared.lock().unwrap().push(format!("{:?} after {} s", error.kind(), start.elapsed().as_secs()));
                 }
             }),
         );
@@ -157,21 +157,21 @@ fn a_connect_into_a_partition_gives_up_as_linux_does() {
 
 #[test]
 fn an_open_stream_stalls_in_a_partition_and_resumes() {
-    let answer = isolate(6, || {
+    let response = isolate(6, || {
         let log = Log::default();
-        let noted = log.clone();
-        let mut engine = Arm::Fast.engine(6);
+        let shared = log.clone();
+        let mut engine = EngineKind::Fast.engine(6);
         let server = engine.add_host("server", echo());
         let client = engine.add_host(
             "client",
             program(move |port| {
-                let noted = noted.clone();
+                let shared = shared.clone();
                 async move {
                     let mut stream = port.connect("server", 7).await.unwrap();
                     tokio::time::sleep(Duration::from_secs(2)).await;
                     stream.write_u8(1).await.unwrap();
                     let byte = stream.read_u8().await.unwrap();
-                    noted.lock().unwrap().push(byte.to_string());
+                    shared.lock().unwrap().push(byte.to_string());
                 }
             }),
         );
@@ -183,28 +183,52 @@ fn an_open_stream_stalls_in_a_partition_and_resumes() {
         run_until(&mut *engine, Duration::from_secs(200));
         log.lock().unwrap().clone()
     });
-    assert_eq!(answer, ["2"]);
+    assert_eq!(response, ["2"]);
 }
 
 #[test]
-fn latency_is_felt_in_both_directions() {
-    for arm in Arm::ALL {
+fn latency_applies_to_both_directions() {
+    for kind in EngineKind::ALL {
         let log = isolate(9, move || {
             let log = Log::default();
-            let mut engine = arm.engine(9);
+            let mut engine = kind.engine(9);
             let server = engine.add_host("server", echo());
-            let client = engine.add_host("client", asker(log.clone()));
+            let client = engine.add_host("client", client(log.clone()));
             let slow = Latency { min: 250_000_000, max: 250_000_000 };
             engine.set_latency(server, client, slow);
             run_until(&mut *engine, Duration::from_secs(3));
             log.lock().unwrap().clone()
         });
-        // A question and its answer at the least; the handshake where an arm has one; a tick more where an arm ticks.
+        // At least a request and its response; a handshake in the fast engine; one more tick in turmoil.
         let first = log.first().unwrap().split_once(' ').unwrap().0;
         let millis = match first.strip_suffix("ms") {
             Some(millis) => millis.parse::<f64>().unwrap(),
             None => first.trim_end_matches('s').parse::<f64>().unwrap() * 1000.0,
         };
-        assert!((500.0..1100.0).contains(&millis), "{arm:?}: {log:?}");
+        assert!((500.0..1100.0).contains(&millis), "{kind:?}: {log:?}");
+    }
+}
+
+#[test]
+fn a_panic_in_a_task_of_a_host_is_returned_with_its_host_and_message() {
+    for kind in EngineKind::ALL {
+        let panic = isolate(4, move || {
+            let mut engine = kind.engine(4);
+            engine.add_host("server", echo());
+            engine.add_host(
+                "fragile",
+                program(|_| async {
+                    tokio::time::sleep(Duration::from_secs(2)).await;
+                    tokio::spawn(async { panic!("out of {}", "luck") });
+                    std::future::pending::<()>().await;
+                }),
+            );
+            let end = Duration::from_secs(10);
+            let mut steps = std::iter::repeat_with(|| (engine.step(end), engine.now()));
+            steps.find_map(|(stepped, now)| if now >= end { Some(None) } else { stepped.err().map(Some) }).flatten()
+        });
+        let panic = panic.unwrap_or_else(|| panic!("{kind:?}: no panic was returned"));
+        assert_eq!((panic.host.as_str(), panic.message.as_str()), ("fragile", "out of luck"), "{kind:?}");
+        assert!(panic.location.contains("engine.rs"), "{kind:?}: {panic}");
     }
 }

@@ -1,4 +1,4 @@
-//! Much of everything: an idle poll stays what it was, and a large stack is applied and removed.
+//! Large worlds: an idle poll costs no more requests, and a large stack is applied and removed.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,51 +6,43 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::json;
-use sindri_world::engine::Arm;
+use sindri_world::engine::EngineKind;
+use sindri_world::environment::{ClusterCall, Environment, Options, SimulatedWorld};
+use sindri_world::expected_state::ExpectedState;
+use sindri_world::interpreter::Interpreter;
 use sindri_world::isolate;
-use sindri_world::ledger::Ledger;
-use sindri_world::play::Play;
+use sindri_world::journal::Operation;
 use sindri_world::scenario::{Await, Fleet, Library, Scenario, Span, StackRef, Step, Submit};
-use sindri_world::stage::{ClusterCall, Options, SimulatedStage, Stage};
 
 const INTERVAL: Duration = Duration::from_secs(30);
 const POLLS: u32 = 4;
 
-struct World {
-    stage: SimulatedStage,
-    ledger: Rc<RefCell<Ledger>>,
+struct LargeWorld {
+    world: SimulatedWorld,
+    expected: Rc<RefCell<ExpectedState>>,
 }
 
-impl World {
+impl LargeWorld {
     fn new() -> Self {
-        let ledger = Rc::new(RefCell::new(Ledger::default()));
-        let options = Options {
-            arm: Arm::Fast,
-            seed: 0,
-            agents: vec!["east".to_owned()],
-            replicas: 1,
-            namespace: None,
-            brokers: 1,
-            clocks_ahead: Duration::ZERO,
-            polling_interval: INTERVAL,
-            kill_at: None,
-            chaos: Vec::new(),
-        };
-        Self { stage: SimulatedStage::new(options, ledger.clone()).unwrap(), ledger }
+        let expected = Rc::new(RefCell::new(ExpectedState::default()));
+        let options = Options::new(EngineKind::Fast, 0, fleet(), INTERVAL);
+        Self { world: SimulatedWorld::new(options, expected.clone()).unwrap(), expected }
     }
 
-    fn play(&mut self, steps: Vec<Step>) {
-        let scenario = Scenario::of_steps(Fleet::of(vec!["east".to_owned()]), steps);
+    fn run(&mut self, steps: Vec<Step>) {
+        let scenario = Scenario::from_steps(fleet(), steps);
         let library = Library::empty();
-        Play::new(&mut self.stage, &library, &scenario, self.ledger.clone(), Duration::ZERO).steps().unwrap();
+        Interpreter::new(&mut self.world, &library, &scenario, self.expected.clone(), Duration::ZERO)
+            .run_steps()
+            .unwrap();
     }
 
-    /// What the agent asks its cluster in some polls in which nothing happens.
-    fn idle(&mut self) -> Vec<String> {
-        let before = self.stage.asked("east", "").unwrap().len();
-        self.stage.advance(INTERVAL * POLLS).unwrap();
-        let asked = self.stage.asked("east", "").unwrap();
-        let mut lines: Vec<String> = asked[before..].iter().map(|asked| asked.line.clone()).collect();
+    /// Lists the requests of the agent to its cluster in some polls in which nothing happens.
+    fn list_idle_requests(&mut self) -> Vec<String> {
+        let before = self.world.list_requests("east", "").unwrap().len();
+        self.world.advance(INTERVAL * POLLS).unwrap();
+        let requests = self.world.list_requests("east", "").unwrap();
+        let mut lines: Vec<String> = requests[before..].iter().map(|request| request.line.clone()).collect();
         lines.sort();
         lines
     }
@@ -58,8 +50,12 @@ impl World {
     fn call(&mut self, method: Method, target: &str, body: &serde_json::Value) -> u16 {
         let body = body.to_string().into_bytes();
         let call = ClusterCall { method, target: target.to_owned(), content_type: "application/json", body };
-        self.stage.call_cluster("east", call).unwrap().0
+        self.world.call_cluster("east", call).unwrap().0
     }
+}
+
+fn fleet() -> Fleet {
+    Fleet::from_agents(vec!["east".to_owned()])
 }
 
 fn submit(stack: &str, objects: usize) -> Step {
@@ -83,20 +79,20 @@ fn wait(stack: &str, gone: bool) -> Step {
 }
 
 #[test]
-fn an_idle_poll_asks_no_more_among_ten_thousand_objects_of_others_and_with_five_hundred_stacks() {
+fn an_idle_poll_makes_no_more_requests_with_ten_thousand_foreign_objects_and_five_hundred_stacks() {
     isolate(0, || {
-        let mut world = World::new();
-        world.play(vec![submit("first", 3), wait("first", false)]);
-        world.idle();
-        let before = world.idle();
+        let mut world = LargeWorld::new();
+        world.run(vec![submit("first", 3), wait("first", false)]);
+        world.list_idle_requests();
+        let before = world.list_idle_requests();
         for number in 0..10_000 {
             let object = json!({"metadata": {"name": format!("other-{number}")}, "data": {"a": "b"}});
             assert_eq!(world.call(Method::POST, "/api/v1/namespaces/default/configmaps", &object), 201);
         }
-        world.play((1..500).map(|number| submit(&format!("stack-{number}"), 1)).collect());
-        world.play((1..500).map(|number| wait(&format!("stack-{number}"), false)).collect());
-        world.idle();
-        assert_eq!(world.idle(), before);
+        world.run((1..500).map(|number| submit(&format!("stack-{number}"), 1)).collect());
+        world.run((1..500).map(|number| wait(&format!("stack-{number}"), false)).collect());
+        world.list_idle_requests();
+        assert_eq!(world.list_idle_requests(), before);
         assert!(before.iter().all(|line| line.contains("leases") || line.contains("/version")), "{before:#?}");
     });
 }
@@ -104,11 +100,13 @@ fn an_idle_poll_asks_no_more_among_ten_thousand_objects_of_others_and_with_five_
 #[test]
 fn ten_thousand_objects_of_one_stack_are_applied_and_removed() {
     isolate(0, || {
-        let mut world = World::new();
-        world.play(vec![submit("many", 10_000), wait("many", false)]);
-        let written = world.stage.written("east").unwrap();
-        let made = written.iter().filter(|write| write.starts_with("create ConfigMap default/many-")).count();
-        assert_eq!(made, 10_000);
-        world.play(vec![Step::Delete(StackRef { stack: "many".to_owned() }), wait("many", true)]);
+        let mut world = LargeWorld::new();
+        world.run(vec![submit("many", 10_000), wait("many", false)]);
+        let writes = world.world.list_writes("east").unwrap();
+        let created = writes.iter().filter(|write| {
+            write.operation == Operation::Create && write.key.kind == "ConfigMap" && write.key.name.starts_with("many-")
+        });
+        assert_eq!(created.count(), 10_000);
+        world.run(vec![Step::Delete(StackRef { stack: "many".to_owned() }), wait("many", true)]);
     });
 }

@@ -1,7 +1,7 @@
 //! Virtual time per real time, for both engines in the same run.
 //!
 //! A fleet of agents with five objects each polls at the default interval; every ten minutes a new revision is
-//! submitted. Each engine runs the same world for a virtual time that fits its speed; the figure is the rate.
+//! submitted. Each engine runs the same world for a virtual time that fits its speed; the figure is the ratio.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -10,22 +10,23 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use sindri_world::engine::Arm;
+use sindri_world::engine::EngineKind;
+use sindri_world::environment::{Environment, Options, SimulatedWorld, StepError};
+use sindri_world::expected_state::ExpectedState;
+use sindri_world::interpreter::Interpreter;
 use sindri_world::isolate;
-use sindri_world::ledger::Ledger;
-use sindri_world::play::Play;
 use sindri_world::run::POLLING_INTERVAL;
 use sindri_world::scenario::{Fleet, Library, Scenario, Step, Submit};
-use sindri_world::stage::{Options, SimulatedStage, Stage, Trouble};
 
-use crate::explore::now;
 use crate::output::write_json;
+use crate::real_time::now;
 
 const OBJECTS: usize = 5;
 const REVISION_EVERY: Duration = Duration::from_secs(10 * 60);
 const SEED: u64 = 1;
-/// What must hold.
+/// Least virtual time per real time of the fast engine with three agents.
 const REAL_TIME_BAR: f64 = 10_000.0;
+/// Least ratio of the fast engine to turmoil.
 const TURMOIL_BAR: f64 = 30.0;
 
 struct World {
@@ -40,13 +41,13 @@ const WORLDS: [World; 2] = [
 ];
 
 /// Measures and prints; the JSON is a list of figures.
-pub fn bench(json: Option<&Path>) -> Result<bool, String> {
+pub fn run_bench(json: Option<&Path>) -> Result<bool, String> {
     let mut figures = Vec::new();
     println!("{:<48} {:>14} {:>12}  holds", "figure", "measured", "bar");
     for world in &WORLDS {
         let agents = world.agents;
-        let fast = rate(Arm::Fast, agents, world.fast)?;
-        let turmoil = rate(Arm::Turmoil, agents, world.turmoil)?;
+        let fast = measure(EngineKind::Fast, agents, world.fast)?;
+        let turmoil = measure(EngineKind::Turmoil, agents, world.turmoil)?;
         let bar = (agents == 3).then_some(REAL_TIME_BAR);
         figures.push(figure(&format!("{agents} agents, fast, virtual per real time"), fast, bar));
         figures.push(figure(&format!("{agents} agents, turmoil, virtual per real time"), turmoil, None));
@@ -65,48 +66,38 @@ fn figure(name: &str, value: f64, bar: Option<f64>) -> Value {
     json!({"area": "sim", "name": name, "value": value, "unit": "ratio", "bar": bar, "holds": holds})
 }
 
-/// Virtual seconds per real second, from the first revision on.
-fn rate(arm: Arm, agents: usize, lasts: Duration) -> Result<f64, String> {
-    // The clocks of the simulated thread are virtual: this thread takes the time when that one says so.
-    let (tell, told) = mpsc::channel::<()>();
+/// Returns virtual seconds per real second, from the first revision on.
+fn measure(engine: EngineKind, agents: usize, lasts: Duration) -> Result<f64, String> {
+    // The clocks of the simulated thread are virtual: this thread measures real time between its two signals.
+    let (sender, signals) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        let world = scope.spawn(move || isolate(SEED, move || live(arm, agents, lasts, &tell)));
-        let start = told.recv().ok().map(|()| now());
-        let end = told.recv().ok().map(|()| now());
-        let lived = world.join().map_err(|_| "the world panicked".to_owned())?;
-        lived.map_err(|trouble| trouble.to_string())?;
+        let world = scope.spawn(move || isolate(SEED, move || simulate(engine, agents, lasts, &sender)));
+        let start = signals.recv().ok().map(|()| now());
+        let end = signals.recv().ok().map(|()| now());
+        let result = world.join().map_err(|_| "the simulation panicked".to_owned())?;
+        result.map_err(|error| error.to_string())?;
         let elapsed = |start: Option<Instant>, end: Option<Instant>| Some(end?.duration_since(start?));
         let real = elapsed(start, end).ok_or("the world ended early")?;
         Ok(lasts.as_secs_f64() / real.as_secs_f64())
     })
 }
 
-fn live(arm: Arm, agents: usize, lasts: Duration, tell: &mpsc::Sender<()>) -> Result<(), Trouble> {
+fn simulate(engine: EngineKind, agents: usize, lasts: Duration, sender: &mpsc::Sender<()>) -> Result<(), StepError> {
     let agents: Vec<String> = (1..=agents).map(|number| format!("agent-{number}")).collect();
-    let ledger = Rc::new(RefCell::new(Ledger::default()));
-    let options = Options {
-        arm,
-        seed: SEED,
-        agents: agents.clone(),
-        replicas: 1,
-        namespace: None,
-        brokers: 1,
-        clocks_ahead: Duration::ZERO,
-        polling_interval: POLLING_INTERVAL,
-        kill_at: None,
-        chaos: Vec::new(),
-    };
-    let mut stage = SimulatedStage::new(options, ledger.clone())?;
-    let signal = || tell.send(()).map_err(|_| Trouble::Broken("nobody takes the time".to_owned()));
+    let expected = Rc::new(RefCell::new(ExpectedState::default()));
+    let fleet = Fleet::from_agents(agents);
+    let options = Options::new(engine, SEED, fleet.clone(), POLLING_INTERVAL);
+    let mut world = SimulatedWorld::new(options, expected.clone())?;
+    let signal = || sender.send(()).map_err(|_| StepError::Failed("the measuring thread has ended".to_owned()));
     signal()?;
-    let end = stage.now() + lasts;
+    let end = world.now() + lasts;
     for revision in 0.. {
-        let scenario = Scenario::of_steps(Fleet::of(agents.clone()), vec![submit(revision)]);
+        let scenario = Scenario::from_steps(fleet.clone(), vec![submit(revision)]);
         let library = Library::empty();
-        Play::new(&mut stage, &library, &scenario, ledger.clone(), Duration::ZERO).steps()?;
-        let left = end.saturating_sub(stage.now());
-        stage.advance(left.min(REVISION_EVERY))?;
-        if stage.now() >= end {
+        Interpreter::new(&mut world, &library, &scenario, expected.clone(), Duration::ZERO).run_steps()?;
+        let left = end.saturating_sub(world.now());
+        world.advance(left.min(REVISION_EVERY))?;
+        if world.now() >= end {
             break;
         }
     }

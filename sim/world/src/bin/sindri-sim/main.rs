@@ -1,19 +1,22 @@
-//! The simulation as a command: runs stories, explores them with seeds, checks determinism, measures speed.
+//! The simulation as a command: runs scenarios, explores them with seeds, checks determinism, measures speed.
 //!
-//! Exit code 0 when everything held, 1 for a violation, 2 for a mistake of the user.
+//! Exit code 0 if every property held, 1 for a violation, 2 for a mistake of the user.
 
 mod bench;
 mod determinism;
-mod explore;
+mod exploration;
+mod flags;
 mod output;
 mod pool;
+mod real_time;
+mod summary;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use sindri_world::engine::Arm;
-use sindri_world::run::{self, Order};
+use clap::{Parser, Subcommand};
+use flags::{BenchFlags, HashFlags, SimFlags};
+use sindri_world::run::{self, RunRequest};
 use sindri_world::scenario::Library;
 
 /// A run allocates for every request of every host; a quarter of its time went into the system's allocator.
@@ -29,103 +32,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs every story as it is written, then explores it with faults and seeds.
+    /// Runs every scenario as it is written, then explores it with faults and seeds.
     Sim(SimFlags),
-    /// Measures virtual time per real time on both arms.
+    /// Measures virtual time per real time on both engines.
     Bench(BenchFlags),
     /// Prints the hash of one run; used to compare processes.
-    Hash(OneRun),
+    Hash(HashFlags),
 }
 
-/// Which engine, as people type it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum EngineName {
-    Fast,
-    Turmoil,
-}
-
-impl From<EngineName> for Arm {
-    fn from(name: EngineName) -> Self {
-        match name {
-            EngineName::Fast => Arm::Fast,
-            EngineName::Turmoil => Arm::Turmoil,
-        }
-    }
-}
-
-/// Flags of `sim`.
-#[derive(Args, Clone, Debug)]
-struct SimFlags {
-    /// Only this story.
-    #[arg(long)]
-    scenario: Option<String>,
-    /// The first seed. Seed 0 is the story as it is written; every other seed adds faults.
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Kill an agent at this event of the agents, counted from 1.
-    #[arg(long, value_name = "EVENT")]
-    kill_at: Option<u64>,
-    /// How many seeds [default: the story and 20 more; with --seed: 1].
-    #[arg(long)]
-    seeds: Option<u64>,
-    /// Go on with further seeds until so many minutes have passed.
-    #[arg(long)]
-    minutes: Option<u64>,
-    /// How many runs at once.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
-    jobs: u32,
-    /// Which engine.
-    #[arg(long, value_enum, default_value = "fast")]
-    engine: EngineName,
-    /// Write the result as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// List the stories and what they prove.
-    #[arg(long)]
-    list: bool,
-    /// List the behaviours and the stories that prove them.
-    #[arg(long)]
-    coverage: bool,
-    /// Run every story on both engines, twice here and twice in fresh processes, and compare the traces.
-    #[arg(long)]
-    determinism: bool,
-    /// Print the trace of each run.
-    #[arg(long)]
-    trace: bool,
-    /// The project's directory.
-    #[arg(long, default_value = ".", hide = true)]
-    root: PathBuf,
-}
-
-#[derive(Args, Clone, Debug)]
-struct BenchFlags {
-    /// Write the figures as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
-
-#[derive(Args, Clone, Debug)]
-struct OneRun {
-    #[arg(long)]
-    scenario: String,
-    #[arg(long)]
-    seed: u64,
-    #[arg(long, value_enum)]
-    engine: EngineName,
-    #[arg(long, default_value = ".")]
-    root: PathBuf,
-}
-
-/// For a violation.
+/// Exit code of a violation.
 const EXIT_VIOLATION: u8 = 1;
-/// For a mistake of the user.
+/// Exit code of a mistake of the user.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Sim(flags) => sim(&flags),
-        Command::Bench(flags) => bench::bench(flags.json.as_deref()),
-        Command::Hash(one) => hash(&one),
+        Command::Sim(flags) => run_simulation(&flags),
+        Command::Bench(flags) => bench::run_bench(flags.json.as_deref()),
+        Command::Hash(flags) => print_hash(&flags),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -138,37 +62,37 @@ fn main() -> ExitCode {
 }
 
 fn read_library(root: &Path) -> Result<Library, String> {
-    Library::read(root)
-        .map_err(|errors| errors.iter().map(|error| format!("scenarios/{error}")).collect::<Vec<_>>().join("\n"))
+    Library::read(root).map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 
-fn sim(flags: &SimFlags) -> Result<bool, String> {
+fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
     let library = read_library(&flags.root)?;
     let chosen = match &flags.scenario {
         None => library.scenarios.clone(),
         Some(name) => {
-            let found = library.find(name).cloned();
-            vec![found.ok_or_else(|| format!("there is no scenario {name:?}; --list shows them all"))?]
+            let scenario = library.find(name).cloned();
+            vec![scenario.ok_or_else(|| format!("there is no scenario {name:?}; --list shows all"))?]
         }
     };
     if flags.list {
-        output::list(&chosen);
+        output::print_scenarios(&chosen);
         return Ok(true);
     }
     if flags.coverage {
-        output::coverage(&chosen);
+        output::print_coverage(&chosen);
         return Ok(true);
     }
     if flags.determinism {
         return determinism::check(&library, &chosen, &flags.root, flags.jobs);
     }
-    explore::explore(&library, &chosen, flags)
+    exploration::explore(&library, &chosen, flags)
 }
 
-fn hash(one: &OneRun) -> Result<bool, String> {
-    let library = read_library(&one.root)?;
-    let scenario = library.find(&one.scenario).ok_or_else(|| format!("there is no scenario {:?}", one.scenario))?;
-    let order = Order { scenario, library: &library, arm: one.engine.into(), seed: one.seed, kill_at: None };
-    println!("{}", run::run(&order)?.hash);
+fn print_hash(flags: &HashFlags) -> Result<bool, String> {
+    let library = read_library(&flags.root)?;
+    let scenario = library.find(&flags.scenario).ok_or_else(|| format!("there is no scenario {:?}", flags.scenario))?;
+    let engine = flags.engine.into();
+    let request = RunRequest { scenario, library: &library, engine, seed: flags.seed, kill_at: None };
+    println!("{}", run::run(&request)?.hash);
     Ok(true)
 }

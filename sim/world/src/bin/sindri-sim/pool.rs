@@ -1,9 +1,9 @@
-//! Runs independent jobs on a few threads and hands the results back in the order of the jobs.
+//! Runs independent jobs on a few threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs each job once; `results` sees them as they end.
+/// Runs each job once, on `threads` threads; returns the results in the order of the jobs.
 pub fn run_all<J: Sync, R: Send>(jobs: &[J], threads: u32, run: impl Fn(&J) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<R>>> = Mutex::new(jobs.iter().map(|_| None).collect());

@@ -1,0 +1,87 @@
+//! Flags of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use sindri_world::engine::EngineKind;
+
+/// Name of an engine on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum EngineName {
+    Fast,
+    Turmoil,
+}
+
+impl From<EngineName> for EngineKind {
+    fn from(name: EngineName) -> Self {
+        match name {
+            EngineName::Fast => EngineKind::Fast,
+            EngineName::Turmoil => EngineKind::Turmoil,
+        }
+    }
+}
+
+/// Flags of `sim`.
+#[derive(Args, Clone, Debug)]
+pub struct SimFlags {
+    /// Run only this scenario.
+    #[arg(long)]
+    pub scenario: Option<String>,
+    /// First seed. Seed 0 is the scenario as it is written; every other seed adds faults.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Kill an agent at this event of the agents, counted from 1.
+    #[arg(long, value_name = "EVENT")]
+    pub kill_at: Option<u64>,
+    /// Number of seeds [default: seed 0 and 20 more; with --seed: 1].
+    #[arg(long)]
+    pub seeds: Option<u64>,
+    /// Go on with further seeds until this number of minutes has passed.
+    #[arg(long)]
+    pub minutes: Option<u64>,
+    /// Number of runs at the same time.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub jobs: u32,
+    /// Engine that drives the hosts.
+    #[arg(long, value_enum, default_value = "fast")]
+    pub engine: EngineName,
+    /// Write the result as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// List the scenarios and the behaviours that they prove.
+    #[arg(long)]
+    pub list: bool,
+    /// List the behaviours and the scenarios that prove them.
+    #[arg(long)]
+    pub coverage: bool,
+    /// Run every scenario on both engines, twice in this process and twice in fresh ones, and compare the traces.
+    #[arg(long)]
+    pub determinism: bool,
+    /// Print the trace of each run.
+    #[arg(long)]
+    pub trace: bool,
+    /// The project's directory.
+    #[arg(long, default_value = ".", hide = true)]
+    pub root: PathBuf,
+}
+
+/// Flags of `bench`.
+#[derive(Args, Clone, Debug)]
+pub struct BenchFlags {
+    /// Write the figures as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Flags of `hash`.
+#[derive(Args, Clone, Debug)]
+pub struct HashFlags {
+    #[arg(long)]
+    pub scenario: String,
+    #[arg(long)]
+    pub seed: u64,
+    #[arg(long, value_enum)]
+    pub engine: EngineName,
+    #[arg(long, default_value = ".")]
+    pub root: PathBuf,
+}

@@ -1,0 +1,8 @@
+//! The simulated environment: the production broker and agents as hosts, a simulated API server per cluster.
+
+mod fault_schedule;
+mod options;
+mod world;
+
+pub use options::Options;
+pub use world::SimulatedWorld;

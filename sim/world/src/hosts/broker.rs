@@ -1,0 +1,75 @@
+//! The host of a production broker, with its database on the simulated disk.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sindri_broker::{Broker, SqliteStore};
+use sindri_model::{Clock, Pak};
+
+use super::http_port::HTTP_PORT;
+use crate::disk;
+use crate::engine::Program;
+use crate::http_exchanges::ExchangeLog;
+use crate::rng::entropy_source;
+use crate::wall_clock::wall_time;
+
+/// Interval at which a call that waits for a stalled database checks it again.
+const STALL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Database of the brokers, with the faults that a scenario can give it.
+#[derive(Clone, Default)]
+pub struct Database {
+    /// True while it does not respond.
+    pub is_stalled: Arc<AtomicBool>,
+    /// True if the operator declares at the next start that the database was restored.
+    pub is_declared_restored: Arc<AtomicBool>,
+    /// One server for several brokers, which outlives them; `None` if the broker opens its own file.
+    pub shared: Option<Arc<SqliteStore>>,
+}
+
+impl Database {
+    /// Creates a database for several brokers at once.
+    pub fn shared() -> Self {
+        Self { shared: Some(Arc::new(open_file())), ..Self::default() }
+    }
+
+    fn open(&self) -> SqliteStore {
+        let store = self.shared.as_ref().map_or_else(open_file, |shared| shared.replica());
+        let is_stalled = self.is_stalled.clone();
+        store.gated(Arc::new(move || {
+            let is_stalled = is_stalled.clone();
+            Box::pin(async move {
+                while is_stalled.load(Ordering::Relaxed) {
+                    tokio::time::sleep(STALL_CHECK_INTERVAL).await;
+                }
+            })
+        }))
+    }
+}
+
+fn open_file() -> SqliteStore {
+    SqliteStore::open("broker.db", Some(disk::VFS_NAME)).expect("the simulated disk works")
+}
+
+/// Returns the program of the broker on the host of this name; its HTTP exchanges are recorded in `exchanges`.
+pub fn broker(seed: u64, name: &str, admin: Pak, database: Database, exchanges: ExchangeLog) -> Program {
+    let entropy = entropy_source(seed, name);
+    let name = name.to_owned();
+    Box::new(move |network| {
+        let (entropy, admin, database) = (entropy(), admin.clone(), database.clone());
+        let (name, exchanges) = (name.clone(), exchanges.clone());
+        Box::pin(async move {
+            let started = Broker::start(database.open(), Clock::new(wall_time), entropy).await;
+            let broker = started.expect("the simulated disk works");
+            broker.initialise(&admin).await.expect("the simulated disk works");
+            if database.is_declared_restored.swap(false, Ordering::Relaxed) {
+                broker.restored("declared by the operator".to_owned()).await.expect("the simulated disk works");
+            }
+            let listener = network.listen(HTTP_PORT).await.expect("one process per host listens");
+            let listener = exchanges.observe(&name, listener);
+            sindri_broker::serve(listener, broker, pending()).await.expect("the listener never fails");
+        })
+    })
+}

@@ -1,0 +1,160 @@
+//! Fault injection at a simulated API server: the faults of a scenario, the faults of an exploration, and a record of
+//! the requests of one client, which is the agent or a guest controller.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sindri_apiserver::{Admission, Fault, Gate, Request, Response};
+
+use crate::exploration::{RequestFault, RequestFaults};
+use crate::journal::AGENT_USER_AGENT;
+use crate::{libc_shim, trace};
+
+/// Words that a request line contains, or does not contain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestPattern(Vec<String>);
+
+impl RequestPattern {
+    /// Parses words separated by white space; one that starts with `!` must not occur.
+    pub fn parse(text: &str) -> Self {
+        Self(text.split_whitespace().map(str::to_owned).collect())
+    }
+
+    /// Returns true if a request line has every word.
+    pub fn matches(&self, line: &str) -> bool {
+        self.0.iter().all(|word| match word.strip_prefix('!') {
+            Some(absent) => !line.contains(absent),
+            None => line.contains(word.as_str()),
+        })
+    }
+}
+
+/// A fault that a scenario injects.
+#[derive(Clone, Debug)]
+pub struct InjectionRule {
+    /// Requests that it applies to.
+    pub requests: RequestPattern,
+    /// The fault.
+    pub fault: Fault,
+    /// Number of requests that are still affected; `None` until the rule is removed.
+    pub times: Option<u32>,
+}
+
+/// A request of the client that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedRequest {
+    /// Virtual time at which it arrived.
+    pub at: Duration,
+    /// Method and path, followed by `dry-run` for a dry run, as in the trace.
+    pub line: String,
+}
+
+#[derive(Default)]
+struct State {
+    rules: Vec<InjectionRule>,
+    exploration: Option<RequestFaults>,
+    /// Fault of the request with this number, counted from 1.
+    planned: Option<(usize, RequestFault)>,
+    requests: Vec<RecordedRequest>,
+    must_kill_client: bool,
+}
+
+/// Fault injection at one API server.
+pub struct FaultInjector {
+    host: String,
+    /// Prefix of the user agent of the client whose requests are recorded and fail; other clients are not affected.
+    client: String,
+    state: Mutex<State>,
+}
+
+impl FaultInjector {
+    /// Creates an injector without faults for the requests of the agent to the API server on this host.
+    pub fn new(host: String) -> Self {
+        Self::for_client(host, AGENT_USER_AGENT)
+    }
+
+    /// Creates one for another client, by the prefix of its user agent.
+    pub fn for_client(host: String, client: &str) -> Self {
+        Self { host, client: client.to_owned(), state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a fault of a scenario.
+    pub fn add_rule(&self, rule: InjectionRule) {
+        self.state().rules.push(rule);
+    }
+
+    /// Removes every fault of the scenario.
+    pub fn clear_rules(&self) {
+        self.state().rules.clear();
+    }
+
+    /// Starts the faults of an exploration, or ends them.
+    pub fn set_exploration(&self, faults: Option<RequestFaults>) {
+        self.state().exploration = faults;
+    }
+
+    /// Plans the fault of the request with this number, counted from 1, for tests that try every request in turn.
+    pub fn inject_at(&self, number: usize, fault: RequestFault) {
+        self.state().planned = Some((number, fault));
+    }
+
+    /// Adds a line to the trace of this API server.
+    pub fn trace(&self, text: &str) {
+        trace::record(&self.host, text);
+    }
+
+    /// Returns true if the client has to be killed, once per kill.
+    pub fn take_client_kill(&self) -> bool {
+        std::mem::take(&mut self.state().must_kill_client)
+    }
+
+    /// Returns the number of requests of the client so far.
+    pub fn request_count(&self) -> usize {
+        self.state().requests.len()
+    }
+
+    /// Lists the requests of the client so far that match.
+    pub fn requests(&self, pattern: &RequestPattern) -> Vec<RecordedRequest> {
+        self.state().requests.iter().filter(|request| pattern.matches(&request.line)).cloned().collect()
+    }
+}
+
+fn request_line(request: &Request) -> String {
+    let dry_run = if request.query.contains_key("dryRun") { " dry-run" } else { "" };
+    format!("{} {}{dry_run}", request.method, request.path)
+}
+
+impl Gate for FaultInjector {
+    fn admit(&self, _: Timestamp, request: &Request) -> Admission {
+        if !request.headers.user_agent.starts_with(&self.client) {
+            return Admission::default();
+        }
+        let line = request_line(request);
+        let mut state = self.state();
+        state.requests.push(RecordedRequest { at: Duration::from_nanos(libc_shim::now()), line: line.clone() });
+        let rule = state.rules.iter_mut().find(|rule| rule.times != Some(0) && rule.requests.matches(&line));
+        let scenario_fault = rule.map(|rule| {
+            rule.times = rule.times.map(|times| times - 1);
+            rule.fault.clone()
+        });
+        let mut chosen = state.exploration.as_mut().map(RequestFaults::choose).unwrap_or_default();
+        let number = state.requests.len();
+        if let Some((_, planned)) = state.planned.take_if(|(planned, _)| *planned == number) {
+            chosen = planned;
+        }
+        if chosen.kill {
+            state.must_kill_client = true;
+        }
+        Admission { delay: Duration::ZERO, fault: scenario_fault.or(chosen.fault) }
+    }
+
+    fn answered(&self, _: Timestamp, request: &Request, response: &Response) {
+        let status = response.status().map_or_else(|| "cut".to_owned(), |status| status.to_string());
+        trace::record(&self.host, &format!("< {} {status}", request_line(request)));
+    }
+}

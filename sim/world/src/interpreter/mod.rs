@@ -1,0 +1,15 @@
+//! The interpreter of scenarios: carries out the steps in an environment and checks the expectations.
+//!
+//! Left out: properties that every scenario must have (the oracles), which a run checks.
+
+mod await_condition;
+mod conditions;
+mod convergence;
+mod expectations;
+mod objects;
+mod operator;
+mod state;
+mod steps;
+mod substitution;
+
+pub use state::Interpreter;

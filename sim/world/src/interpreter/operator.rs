@@ -1,0 +1,216 @@
+//! Calls of the operator to the broker. They are repeated until the broker responds: the scenario waits for it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use sindri_client::{Client, ClientError};
+use sindri_model::wire::{AgentStatus, ApprovalState, NewStack, UpdateAgentRequest};
+
+use super::state::Interpreter;
+use crate::environment::{StepError, call_broker, register_agent};
+use crate::expected_state::{ExpectedStack, Instruction, SubmittedRevision};
+use crate::scenario::{Activation, LabelTarget, StackAnnotation, Submit};
+
+/// Most attempts of one call to a broker that does not respond.
+const ATTEMPTS_MAX: u32 = 120;
+/// Wait between two attempts.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Interpreter<'_> {
+    /// Calls the broker until it responds.
+    pub(super) fn ask_broker<T, F>(
+        &mut self,
+        call: impl Fn(Client) -> F + Clone + Send + Sync + 'static,
+    ) -> Result<T, StepError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ClientError>> + Send + 'static,
+    {
+        let response = call_broker(self.environment, move |client| async move {
+            let mut attempts = 0;
+            loop {
+                match call(client.clone()).await {
+                    Err(error) if error.is_transient() && attempts < ATTEMPTS_MAX => attempts += 1,
+                    response => return response,
+                }
+                tokio::time::sleep(RETRY_INTERVAL).await;
+            }
+        })?;
+        response.map_err(|error| StepError::Failed(error.to_string()))
+    }
+
+    pub(super) fn submit(&mut self, submit: &Submit) -> Result<(), StepError> {
+        let text = match (&submit.bundle, &submit.yaml) {
+            (Some(bundle), _) => self.library.bundle(bundle).map_err(StepError::Failed)?,
+            (None, Some(yaml)) => self.substitute(yaml)?,
+            (None, None) => return Err(StepError::Failed("submit takes either a bundle or a yaml".to_owned())),
+        };
+        if !self.expected.borrow().stacks.contains_key(&submit.stack) {
+            self.create_stack(&submit.stack)?;
+        }
+        let id = self.read_stack(&submit.stack, |stack| stack.id)?;
+        // Recorded before it is sent: an agent may act on it before the operator has the response.
+        self.change_stack(&submit.stack, |stack| {
+            stack.instructions.push(Instruction::Submit(SubmittedRevision::from_bundle(&text)))
+        })?;
+        let revision = self.ask_broker(move |client| {
+            let text = text.clone();
+            async move { client.submit(id, &text).await }
+        })?;
+        self.change_stack(&submit.stack, |stack| {
+            if let Some(Instruction::Submit(submitted)) = stack.instructions.last_mut() {
+                submitted.id = Some(revision.id);
+            }
+        })?;
+        if self.read_stack(&submit.stack, |stack| stack.ever_targeted.is_empty())? {
+            let agents = submit.to.clone().unwrap_or_else(|| self.scenario.fleet.agents.clone());
+            agents.iter().try_for_each(|agent| self.target(&submit.stack, agent))?;
+        }
+        Ok(())
+    }
+
+    fn create_stack(&mut self, name: &str) -> Result<(), StepError> {
+        let generator_id = self.generator_id()?;
+        let new_stack = NewStack { name: name.to_owned(), description: None, generator_id };
+        let stack = self.ask_broker(move |client| {
+            let new_stack = new_stack.clone();
+            async move {
+                // An earlier attempt may have been carried out although its response was lost.
+                let existing = client.stacks().await?.into_iter().find(|stack| stack.name == new_stack.name);
+                match existing {
+                    Some(stack) => Ok(stack),
+                    None => client.create_stack(&new_stack).await,
+                }
+            }
+        })?;
+        self.expected.borrow_mut().stacks.insert(name.to_owned(), ExpectedStack::new(stack.id));
+        Ok(())
+    }
+
+    pub(super) fn delete(&mut self, name: &str) -> Result<(), StepError> {
+        let id = self.read_stack(name, |stack| stack.id)?;
+        self.change_stack(name, ExpectedStack::delete)?;
+        self.ask_broker(move |client| async move { ignore_not_found(client.delete_stack(id).await) })
+    }
+
+    pub(super) fn target(&mut self, name: &str, agent: &str) -> Result<(), StepError> {
+        let (stack, id) = (self.read_stack(name, |stack| stack.id)?, self.agent_id(agent)?);
+        self.change_stack(name, |stack| stack.target(agent))?;
+        self.ask_broker(move |client| async move { ignore_conflict(client.add_target(id, stack).await.map(drop)) })
+    }
+
+    pub(super) fn untarget(&mut self, name: &str, agent: &str) -> Result<(), StepError> {
+        let (stack, id) = (self.read_stack(name, |stack| stack.id)?, self.agent_id(agent)?);
+        self.change_stack(name, |stack| stack.untarget(agent))?;
+        self.ask_broker(move |client| async move { ignore_not_found(client.remove_target(id, stack).await) })
+    }
+
+    pub(super) fn label(&mut self, LabelTarget { stack: name, agent, label }: &LabelTarget) -> Result<(), StepError> {
+        let (stack, id) = (self.read_stack(name, |stack| stack.id)?, self.agent_id(agent)?);
+        self.change_stack(name, |stack| stack.target(agent))?;
+        let label = label.clone();
+        self.ask_broker(move |client| {
+            let label = label.clone();
+            async move {
+                ignore_conflict(client.label_stack(stack, &label).await.map(drop))?;
+                ignore_conflict(client.label_agent(id, &label).await.map(drop))
+            }
+        })
+    }
+
+    pub(super) fn unlabel(&mut self, LabelTarget { stack: name, agent, label }: &LabelTarget) -> Result<(), StepError> {
+        let id = self.agent_id(agent)?;
+        self.change_stack(name, |stack| stack.untarget(agent))?;
+        let label = label.clone();
+        self.ask_broker(move |client| {
+            let label = label.clone();
+            async move { ignore_not_found(client.unlabel_agent(id, &label).await) }
+        })
+    }
+
+    pub(super) fn annotate(&mut self, annotation: &StackAnnotation) -> Result<(), StepError> {
+        let id = self.read_stack(&annotation.stack, |stack| stack.id)?;
+        let (key, value) = (annotation.key.clone(), annotation.value.clone());
+        self.ask_broker(move |client| {
+            let (key, value) = (key.clone(), value.clone());
+            async move {
+                ignore_not_found(client.remove_stack_annotation(id, &key).await)?;
+                match &value {
+                    Some(value) => ignore_conflict(client.annotate_stack(id, &key, value).await.map(drop)),
+                    None => Ok(()),
+                }
+            }
+        })
+    }
+
+    /// Decides every pending approval of a stack.
+    pub(super) fn decide_approvals(&mut self, name: &str, is_approved: bool) -> Result<(), StepError> {
+        let id = self.read_stack(name, |stack| stack.id)?;
+        let decided = self.ask_broker(move |client| async move {
+            let pending = client.approvals(Some(ApprovalState::Pending)).await?;
+            let mut decided = 0;
+            for approval in pending.into_iter().filter(|approval| approval.stack_id == id) {
+                let decision =
+                    if is_approved { client.approve(approval.id).await } else { client.reject(approval.id).await };
+                // A conflict: the agent has asked for something else in the meantime.
+                decided += usize::from(ignore_conflict(decision.map(drop)).is_ok());
+            }
+            Ok(decided)
+        })?;
+        if decided == 0 {
+            return Err(StepError::violation("expect", format!("stack {name} has no pending approval")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn delete_agent(&mut self, name: &str) -> Result<(), StepError> {
+        let id = self.agent_id(name)?;
+        self.expected.borrow_mut().stacks.values_mut().for_each(|stack| stack.lose_agent(name));
+        self.ask_broker(move |client| async move { ignore_not_found(client.delete_agent(id).await) })
+    }
+
+    pub(super) fn create_agent(&mut self, name: &str) -> Result<(), StepError> {
+        let generator = self.generator_id()?;
+        let agent = name.to_owned();
+        let created = self.ask_broker(move |client| {
+            let agent = agent.clone();
+            async move {
+                // An earlier attempt may have been carried out although its response, and with it the key, was lost.
+                match client.find_agent(&agent, &agent).await {
+                    Ok(found) => client.delete_agent(found.id).await?,
+                    Err(error) if error.is_not_found() => {}
+                    Err(error) => return Err(error),
+                }
+                register_agent(&client, &agent, generator).await
+            }
+        })?;
+        self.expected.borrow_mut().agents.insert(name.to_owned(), created.agent.id);
+        self.environment.replace_key(name, created.initial_pak)
+    }
+
+    pub(super) fn activate(&mut self, activation: &Activation) -> Result<(), StepError> {
+        let id = self.agent_id(&activation.agent)?;
+        let status = if activation.active { AgentStatus::Active } else { AgentStatus::Inactive };
+        let changes = UpdateAgentRequest { status: Some(status), ..UpdateAgentRequest::default() };
+        self.ask_broker(move |client| {
+            let changes = changes.clone();
+            async move { client.update_agent(id, &changes).await.map(drop) }
+        })
+    }
+}
+
+/// Accepts a conflict: an earlier attempt was carried out although its response was lost.
+fn ignore_conflict(result: Result<(), ClientError>) -> Result<(), ClientError> {
+    match result {
+        Err(error) if error.status() == Some(http::StatusCode::CONFLICT) => Ok(()),
+        other => other,
+    }
+}
+
+/// Accepts a missing object: an earlier attempt deleted it although its response was lost.
+fn ignore_not_found(result: Result<(), ClientError>) -> Result<(), ClientError> {
+    match result {
+        Err(error) if error.is_not_found() => Ok(()),
+        other => other,
+    }
+}

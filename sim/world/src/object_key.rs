@@ -1,0 +1,54 @@
+//! Object keys: conversions between the text of scenarios, the keys of the API server's store and the model's.
+
+use sindri_apiserver::StoredKey;
+use sindri_model::ObjectKey;
+
+/// Parses a key as [`ObjectKey`] prints it: `apps/Deployment shop/web`, `Namespace shop`.
+pub fn parse_object_key(text: &str) -> Result<ObjectKey, String> {
+    let invalid = || format!("{text:?} is not an object key: write [GROUP/]KIND [NAMESPACE/]NAME");
+    let (kind, name) = text.split_once(' ').ok_or_else(invalid)?;
+    let (group, kind) = kind.rsplit_once('/').unwrap_or(("", kind));
+    let (namespace, name) = match name.split_once('/') {
+        Some((namespace, name)) => (Some(namespace.to_owned()), name),
+        None => (None, name),
+    };
+    if kind.is_empty() || name.is_empty() || name.contains([' ', '/']) {
+        return Err(invalid());
+    }
+    Ok(ObjectKey { group: group.to_owned(), kind: kind.to_owned(), namespace, name: name.to_owned() })
+}
+
+/// Converts a key of the API server's store.
+pub fn from_stored_key(key: &StoredKey) -> ObjectKey {
+    ObjectKey {
+        group: key.group.clone(),
+        kind: key.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+    }
+}
+
+/// Fills in the namespace `default` where a manifest leaves it out, as a cluster does.
+pub fn with_default_namespace(key: &ObjectKey) -> ObjectKey {
+    let cluster_scoped = matches!(key.kind.as_str(), "Namespace" | "CustomResourceDefinition");
+    let mut key = key.clone();
+    if !cluster_scoped {
+        key.namespace.get_or_insert_with(|| "default".to_owned());
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_parsed_as_it_is_printed() {
+        for text in ["apps/Deployment shop/web", "Namespace shop", "ConfigMap default/a"] {
+            assert_eq!(parse_object_key(text).map(|key| key.to_string()), Ok(text.to_owned()));
+        }
+        for invalid in ["", "Namespace", "Namespace ", "apps/ web", "ConfigMap default/", "ConfigMap a b"] {
+            assert!(parse_object_key(invalid).is_err(), "{invalid}");
+        }
+    }
+}

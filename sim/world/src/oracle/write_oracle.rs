@@ -1,0 +1,173 @@
+//! Judges every write of one cluster as it is committed, and lists what is left over at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use sindri_agent::{CHECKSUM_ANNOTATION, INVENTORY_LABEL, INVENTORY_NAMESPACE, STACK_ANNOTATION};
+use sindri_apiserver::{Actor, StoredKey, Timestamp, Write};
+use sindri_model::ObjectKey;
+
+use super::violation::Violation;
+use crate::expected_state::{ExpectedState, Instruction};
+use crate::journal::{Operation, is_by_agent, is_lease};
+use crate::object_key::from_stored_key;
+
+/// A namespace that an agent deleted although its stack declares it. Correct only as the rollback of a pass that
+/// created it and then failed.
+#[derive(Clone, Debug)]
+pub struct NamespaceRollback {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Id of the stack.
+    pub stack: String,
+    /// Name of the namespace.
+    pub name: String,
+    /// Time at which the agent created it.
+    pub created: Timestamp,
+    /// Time at which the agent deleted it.
+    pub deleted: Timestamp,
+}
+
+/// Oracle of one cluster.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOracle {
+    cluster: String,
+    /// Creation times of the objects that the agent created, by UID.
+    created: BTreeMap<String, Timestamp>,
+    /// UIDs of the objects that the agent wrote at least once.
+    touched: BTreeSet<String>,
+    /// Objects that the agent deleted. It is responsible for everything that a deleted namespace takes with it.
+    deleted: BTreeSet<ObjectKey>,
+    /// Deletions to be judged at the end of the run, once the events of the broker are known.
+    pub rollbacks: Vec<NamespaceRollback>,
+}
+
+/// Returns true for objects that the agent keeps for its own use.
+fn is_inventory(key: &ObjectKey) -> bool {
+    let is_core = key.group.is_empty();
+    (is_core && key.kind == "Namespace" && key.name == INVENTORY_NAMESPACE)
+        || (is_core && key.kind == "ConfigMap" && key.name.starts_with("inventory-"))
+        || is_lease(key)
+}
+
+impl WriteOracle {
+    /// Creates the oracle of the cluster with this name.
+    pub fn new(cluster: &str) -> Self {
+        Self { cluster: cluster.to_owned(), ..Self::default() }
+    }
+
+    /// Judges one write.
+    pub fn judge(&mut self, write: &Write, expected: &ExpectedState) -> Result<(), Violation> {
+        let key = from_stored_key(&write.key);
+        if !is_by_agent(write) {
+            return self.judge_cascade(write, &key);
+        }
+        if is_inventory(&key) {
+            return Ok(());
+        }
+        let operation = Operation::from_write(write);
+        if operation == Operation::Delete {
+            return self.judge_delete(write, &key, expected);
+        }
+        if !expected.has_ever_declared(&self.cluster, &key) {
+            let message = format!("the agent of {} wrote {key}, which no revision ever declared", self.cluster);
+            return Err(Violation { oracle: "nothing-foreign-touched", message });
+        }
+        if operation == Operation::Create {
+            self.created.insert(write.uid.clone(), write.at);
+        }
+        self.touched.insert(write.uid.clone());
+        Ok(())
+    }
+
+    /// Judges a write of another client. A controller that empties a namespace which the agent deleted acts on behalf
+    /// of the agent.
+    fn judge_cascade(&self, write: &Write, key: &ObjectKey) -> Result<(), Violation> {
+        let is_deleted_by_controller = matches!(write.actor, Actor::Controller(_)) && write.after.is_none();
+        let is_made_by_cluster = (key.kind == "ServiceAccount" && key.name == "default")
+            || (key.kind == "ConfigMap" && key.name == "kube-root-ca.crt");
+        let deleted_namespace = self
+            .deleted
+            .iter()
+            .find(|deleted| deleted.kind == "Namespace" && key.namespace.as_deref() == Some(deleted.name.as_str()));
+        match deleted_namespace {
+            Some(namespace)
+                if is_deleted_by_controller && !is_made_by_cluster && !self.touched.contains(&write.uid) =>
+            {
+                let message = format!("the agent of {} deleted {namespace}, and with it {key}", self.cluster);
+                Err(Violation { oracle: "nothing-foreign-touched", message })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn judge_delete(&mut self, write: &Write, key: &ObjectKey, expected: &ExpectedState) -> Result<(), Violation> {
+        if !self.touched.contains(&write.uid) {
+            let message = format!("the agent of {} deleted {key}, which it had never written", self.cluster);
+            return Err(Violation { oracle: "nothing-foreign-touched", message });
+        }
+        self.deleted.insert(key.clone());
+        let annotations = write.before.as_ref().map(|before| &before["metadata"]["annotations"]);
+        let annotation = |name: &str| annotations.and_then(|all| all[name].as_str()).unwrap_or_default();
+        let Some(stack) = expected.find_stack(annotation(STACK_ANNOTATION)) else {
+            // The ownership annotations were removed; that the agent wrote the object is proof enough.
+            return Ok(());
+        };
+        // Each instruction from the revision that last wrote the object on may ask for its deletion.
+        let last_written = stack.instructions.iter().position(|instruction| {
+            matches!(instruction, Instruction::Submit(revision)
+                if revision.checksum.as_str() == annotation(CHECKSUM_ANNOTATION))
+        });
+        let is_requested =
+            stack.instructions[last_written.unwrap_or(0)..].iter().any(|instruction| match instruction {
+                Instruction::Submit(revision) => !revision.declares(key) || revision.may_replace(key),
+                Instruction::Remove { agent } => agent.as_ref().is_none_or(|agent| *agent == self.cluster),
+            });
+        if is_requested {
+            return Ok(());
+        }
+        match self.created.get(&write.uid) {
+            Some(created) if key.kind == "Namespace" => {
+                self.rollbacks.push(NamespaceRollback {
+                    cluster: self.cluster.clone(),
+                    stack: stack.id.to_string(),
+                    name: key.name.clone(),
+                    created: *created,
+                    deleted: write.at,
+                });
+                Ok(())
+            }
+            _ => {
+                let message = format!("the agent of {} deleted {key}, which every revision declares", self.cluster);
+                Err(Violation { oracle: "no-wanted-object-deleted", message })
+            }
+        }
+    }
+
+    /// Lists the objects that the agent created and that no stack declares any more, and the inventories of stacks
+    /// that are gone.
+    pub fn list_leaks<'a>(
+        &self,
+        objects: impl Iterator<Item = (&'a StoredKey, &'a Value)>,
+        expected: &ExpectedState,
+    ) -> Vec<ObjectKey> {
+        let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        objects
+            .filter(|(key, object)| {
+                let key = from_stored_key(key);
+                if is_inventory(&key) {
+                    let stack = object["metadata"]["labels"][INVENTORY_LABEL].as_str().unwrap_or_default();
+                    return key.kind == "ConfigMap"
+                        && expected.find_stack(stack).is_some_and(|stack| stack.may_exist_at(&self.cluster).is_none());
+                }
+                let is_declared = expected
+                    .stacks
+                    .values()
+                    .filter_map(|stack| stack.may_exist_at(&self.cluster))
+                    .any(|revision| revision.declares(&key));
+                self.created.contains_key(&uid(object)) && !is_declared
+            })
+            .map(|(key, _)| from_stored_key(key))
+            .collect()
+    }
+}

@@ -1,0 +1,58 @@
+//! Hosts that take part in a scenario, and their names.
+
+use serde::Deserialize;
+
+use super::duration::Span;
+
+/// Agents and brokers of a scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fleet {
+    /// Names of the agents; each has a cluster of its own.
+    pub agents: Vec<String>,
+    /// Number of processes of each agent: `east`, `east-2` and so on, of which one acts.
+    #[serde(default = "one")]
+    pub replicas: usize,
+    /// The only namespace that the agents may access; `None` for the whole cluster.
+    pub namespace: Option<String>,
+    /// Number of brokers on one database: `broker`, `broker-2` and so on.
+    #[serde(default = "one")]
+    pub brokers: usize,
+    /// Time by which the clocks of the agents are ahead of all others.
+    #[serde(default)]
+    pub clocks_ahead: Span,
+}
+
+impl Fleet {
+    /// Creates a fleet of agents with one process each, correct clocks and one broker.
+    pub fn from_agents(agents: Vec<String>) -> Self {
+        Self { agents, replicas: one(), namespace: None, brokers: one(), clocks_ahead: Span::default() }
+    }
+
+    /// Returns true if a host of this name takes part: a broker, a process of an agent, or an API server as
+    /// `NAME-api`.
+    pub fn has_host(&self, name: &str) -> bool {
+        let is_broker = (0..self.brokers).any(|index| broker_name(index) == name);
+        let is_agent =
+            |agent: &String| (0..self.replicas).any(|index| replica_name(agent, index) == name) || is_api(agent, name);
+        is_broker || self.agents.iter().any(is_agent)
+    }
+}
+
+fn one() -> usize {
+    1
+}
+
+fn is_api(agent: &str, name: &str) -> bool {
+    name.strip_suffix("-api") == Some(agent)
+}
+
+/// Returns the name of a broker by its index, from 0.
+pub fn broker_name(index: usize) -> String {
+    if index == 0 { "broker".to_owned() } else { format!("broker-{}", index + 1) }
+}
+
+/// Returns the name of a process of an agent by its index, from 0.
+pub fn replica_name(agent: &str, index: usize) -> String {
+    if index == 0 { agent.to_owned() } else { format!("{agent}-{}", index + 1) }
+}
