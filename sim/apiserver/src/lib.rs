@@ -23,18 +23,20 @@ mod state;
 mod storage;
 mod strategy;
 mod verbs;
+mod writes;
 
-pub use controllers::{PodOutcome, PodRule};
 pub use encoding::protobuf;
 pub use front::admin::{Admin, FaultRule, NamedFault};
 #[cfg(feature = "client")]
 pub use front::sandbox::Sandbox;
 pub use front::serve::{Admission, Clock, Gate, OpenGate, Port, serve, serve_port};
 pub use front::shared::SharedServer;
-pub use http::request::{Credentials, Fault, Headers, Impersonation, Request, RequestError, StreamEnd};
+pub use http::request::{BODY_BYTES_MAX, Credentials, Fault, Headers, Impersonation, Request, RequestError, StreamEnd};
 pub use http::response::{Response, WatchId};
 pub use http::subject::Subject;
 pub use jiff::Timestamp;
 pub use object::key::StoredKey;
-pub use server::{ApiServer, BODY_BYTES_MAX, Lags};
+pub use server::ApiServer;
+pub use state::delays::ControllerDelays;
+pub use state::pod_outcome::{PodOutcome, PodRule};
 pub use storage::journal::{Actor, Verb, Write};

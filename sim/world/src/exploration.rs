@@ -67,7 +67,7 @@ impl RequestFaults {
             chosen.fault = Some(Fault::Refuse { status, retry_after_secs });
         }
         if self.has(FaultKind::DropResponse) && self.rng.chance(1, DROP_ONE_IN) {
-            chosen.fault = Some(if self.rng.chance(2, 3) { Fault::LoseAnswer } else { Fault::CutBeforeCommit });
+            chosen.fault = Some(if self.rng.chance(2, 3) { Fault::LoseResponse } else { Fault::CutBeforeCommit });
         }
         if self.has(FaultKind::KillAgent) && self.kills < KILLS_MAX && self.rng.chance(1, KILL_ONE_IN) {
             self.kills += 1;

@@ -1,3 +1,11 @@
-//! Admission of writes: policies and webhooks.
+//! Admission of writes: namespaces, limits, quotas, pods, policies and webhooks.
 
+pub(crate) mod disruption_budget;
+pub(crate) mod limit_range;
+mod matching;
+pub(crate) mod namespace_lifecycle;
+pub(crate) mod pods;
 pub(crate) mod policies;
+pub(crate) mod quota;
+pub(crate) mod volume_resize;
+pub(crate) mod webhooks;

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{AUTHENTICATED, UNAUTHENTICATED, User, Wish};
+use super::authorization_request::AuthorizationRequest;
+use super::user::{AUTHENTICATED, UNAUTHENTICATED, User};
 use crate::object::fields::{list, name, text};
-use crate::server::ApiServer;
+use crate::storage::store::Store;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Rules that everybody has, by the group that has them.
-pub(super) fn bootstrap() -> Vec<(&'static str, Value)> {
+fn bootstrap() -> Vec<(&'static str, Value)> {
     let everybody = json!({
         "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"],
     });
@@ -43,63 +44,60 @@ pub(super) fn bootstrap() -> Vec<(&'static str, Value)> {
     ]
 }
 
-impl ApiServer {
-    /// Why someone may do something; `None` when they may not.
-    pub(crate) fn allows(&self, user: &User, wish: &Wish) -> Option<String> {
-        if user.is_master() {
-            return Some(String::new());
-        }
-        let has = |group: &str| user.groups.iter().any(|own| own == group);
-        if bootstrap().iter().any(|(group, rule)| has(group) && permits(rule, wish)) {
-            return Some(String::new());
-        }
-        self.bindings(user, &wish.namespace)
-            .into_iter()
-            .find(|(_, rules)| rules.iter().any(|rule| permits(rule, wish)))
-            .map(|(reason, _)| reason)
+/// Why someone may do something; `None` when they may not.
+pub(crate) fn find_permission(store: &Store, user: &User, request: &AuthorizationRequest) -> Option<String> {
+    if user.is_master() {
+        return Some(String::new());
     }
-
-    /// Every rule that someone has in a namespace.
-    pub(super) fn rules_of(&self, user: &User, namespace: &str) -> Vec<Value> {
-        let has = |group: &str| user.groups.iter().any(|own| own == group);
-        let mut rules: Vec<Value> =
-            bootstrap().into_iter().filter(|(group, _)| has(group)).map(|(_, rule)| rule).collect();
-        rules.extend(self.bindings(user, namespace).into_iter().flat_map(|(_, rules)| rules));
-        rules
+    let has = |group: &str| user.groups.iter().any(|own| own == group);
+    if bootstrap().iter().any(|(group, rule)| has(group) && permits(rule, request)) {
+        return Some(String::new());
     }
+    matching_bindings(store, user, &request.namespace)
+        .into_iter()
+        .find(|(_, rules)| rules.iter().any(|rule| permits(rule, request)))
+        .map(|(reason, _)| reason)
+}
 
-    /// The bindings that name someone, each as a reason, with the rules that it gives.
-    fn bindings(&self, user: &User, namespace: &str) -> Vec<(String, Vec<Value>)> {
-        let mut found = Vec::new();
-        for plural in ["clusterrolebindings", "rolebindings"] {
-            for entry in self.store.shelf(GROUP, plural).into_iter().flat_map(|shelf| shelf.values()) {
-                let place = entry.key.namespace.as_deref();
-                if place.is_some_and(|place| place != namespace) {
-                    continue;
-                }
-                let subjects = list(&entry.object, "/subjects");
-                let Some(subject) = subjects.iter().find(|subject| is_subject(subject, user, place)) else { continue };
-                let rules = self.role_rules(&entry.object, place);
-                found.push((reason(&entry.object, subject, place), rules));
+/// Every rule that someone has in a namespace.
+pub(crate) fn rules_for(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
+    let has = |group: &str| user.groups.iter().any(|own| own == group);
+    let mut rules: Vec<Value> = bootstrap().into_iter().filter(|(group, _)| has(group)).map(|(_, rule)| rule).collect();
+    rules.extend(matching_bindings(store, user, namespace).into_iter().flat_map(|(_, rules)| rules));
+    rules
+}
+
+/// The bindings that name someone, each as a reason, with the rules that it gives.
+fn matching_bindings(store: &Store, user: &User, namespace: &str) -> Vec<(String, Vec<Value>)> {
+    let mut found = Vec::new();
+    for plural in ["clusterrolebindings", "rolebindings"] {
+        for entry in store.shelf(GROUP, plural).into_iter().flat_map(|shelf| shelf.values()) {
+            let place = entry.key.namespace.as_deref();
+            if place.is_some_and(|place| place != namespace) {
+                continue;
             }
+            let subjects = list(&entry.object, "/subjects");
+            let Some(subject) = subjects.iter().find(|subject| is_subject(subject, user, place)) else { continue };
+            let rules = role_rules(store, &entry.object, place);
+            found.push((reason(&entry.object, subject, place), rules));
         }
-        found
     }
+    found
+}
 
-    fn role_rules(&self, binding: &Value, namespace: Option<&str>) -> Vec<Value> {
-        let role = text(binding, "/roleRef/name");
-        let found = match text(binding, "/roleRef/kind") {
-            "ClusterRole" => self.get(GROUP, "clusterroles", None, role),
-            _ => self.get(GROUP, "roles", namespace, role),
-        };
-        match (found, role) {
-            (Some(role), _) => list(role, "/rules").to_vec(),
-            (None, "cluster-admin") => vec![
-                json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
-                json!({"nonResourceURLs": ["*"], "verbs": ["*"]}),
-            ],
-            (None, _) => Vec::new(),
-        }
+fn role_rules(store: &Store, binding: &Value, namespace: Option<&str>) -> Vec<Value> {
+    let role = text(binding, "/roleRef/name");
+    let found = match text(binding, "/roleRef/kind") {
+        "ClusterRole" => store.find(GROUP, "clusterroles", None, role),
+        _ => store.find(GROUP, "roles", namespace, role),
+    };
+    match (found, role) {
+        (Some(role), _) => list(role, "/rules").to_vec(),
+        (None, "cluster-admin") => vec![
+            json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
+            json!({"nonResourceURLs": ["*"], "verbs": ["*"]}),
+        ],
+        (None, _) => Vec::new(),
     }
 }
 
@@ -138,25 +136,26 @@ fn is_subject(subject: &Value, user: &User, namespace: Option<&str>) -> bool {
     }
 }
 
-/// Whether a rule permits a wish.
-fn permits(rule: &Value, wish: &Wish) -> bool {
+/// Whether a rule permits a request.
+fn permits(rule: &Value, request: &AuthorizationRequest) -> bool {
     let has = |field: &str, wanted: &str| {
         list(rule, field).iter().filter_map(Value::as_str).any(|value| value == "*" || value == wanted)
     };
-    if !has("/verbs", &wish.verb) {
+    if !has("/verbs", &request.verb) {
         return false;
     }
-    if let Some(path) = &wish.path {
+    if let Some(path) = &request.path {
         return list(rule, "/nonResourceURLs")
             .iter()
             .filter_map(Value::as_str)
             .any(|pattern| pattern == path || pattern.strip_suffix('*').is_some_and(|start| path.starts_with(start)));
     }
-    let any_parent = format!("*/{}", wish.subresource);
-    let resource = has("/resources", &wish.full_resource())
-        || !wish.subresource.is_empty() && list(rule, "/resources").iter().any(|value| *value == any_parent.as_str());
+    let any_parent = format!("*/{}", request.subresource);
+    let resource = has("/resources", &request.full_resource())
+        || !request.subresource.is_empty()
+            && list(rule, "/resources").iter().any(|value| *value == any_parent.as_str());
     let names = list(rule, "/resourceNames");
-    has("/apiGroups", &wish.group)
+    has("/apiGroups", &request.group)
         && resource
-        && (names.is_empty() || names.iter().any(|name| *name == wish.name.as_str()))
+        && (names.is_empty() || names.iter().any(|name| *name == request.name.as_str()))
 }

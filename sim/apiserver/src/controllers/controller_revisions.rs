@@ -4,11 +4,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::template_hash::fnv32;
-use super::writes::{builtin_key, controller_of, controller_reference, number};
+use super::writes::{create_object, delete_object, number, replace_object};
 use crate::object::fields::{name, text, uid};
-use crate::object::key::StoredKey;
-use crate::server::ApiServer;
+use crate::object::key::{StoredKey, builtin_key};
+use crate::object::owners::{controller_of, controller_reference};
+use crate::state::server_state::ServerState;
 use crate::storage::ids::safe_encode;
+use crate::storage::store::Store;
 
 const REVISIONS: (&str, &str) = ("apps", "controllerrevisions");
 
@@ -27,78 +29,75 @@ pub(super) fn revision_hash(owner: &Value) -> String {
     safe_encode(&fnv32(escaped.as_bytes()).to_string())
 }
 
-impl ApiServer {
-    /// Returns the revisions of an owner, oldest first.
-    fn revisions_of(&self, owner: &Value) -> Vec<(StoredKey, Value)> {
-        let in_namespace = self.store.in_namespace(REVISIONS.0, REVISIONS.1, text(owner, "/metadata/namespace"));
-        let owned = in_namespace.filter(|entry| {
-            controller_of(&entry.object).is_some_and(|reference| text(reference, "/uid") == uid(owner))
-        });
-        let mut revisions: Vec<(StoredKey, Value)> =
-            owned.map(|entry| (StoredKey::clone(&entry.key), Value::clone(&entry.object))).collect();
-        revisions.sort_by_key(|(_, revision)| number(revision, "/revision"));
-        revisions
-    }
+/// Returns the revisions of an owner, oldest first.
+fn list_revisions(store: &Store, owner: &Value) -> Vec<(StoredKey, Value)> {
+    let in_namespace = store.in_namespace(REVISIONS.0, REVISIONS.1, text(owner, "/metadata/namespace"));
+    let owned = in_namespace
+        .filter(|entry| controller_of(&entry.object).is_some_and(|reference| text(reference, "/uid") == uid(owner)));
+    let mut revisions: Vec<(StoredKey, Value)> =
+        owned.map(|entry| (StoredKey::clone(&entry.key), Value::clone(&entry.object))).collect();
+    revisions.sort_by_key(|(_, revision)| number(revision, "/revision"));
+    revisions
+}
 
-    /// Returns the name of the revision of an owner's current template. Creates the revision or gives it the newest number if needed.
-    pub(super) fn ensure_current_revision(
-        &mut self,
-        now: Timestamp,
-        controller: &'static str,
-        owner: &Value,
-        hash: &str,
-        labels: Value,
-    ) -> Option<String> {
-        let revisions = self.revisions_of(owner);
-        let newest = revisions.last().map_or(0, |(_, revision)| number(revision, "/revision"));
-        let data = revision_data(owner);
-        if let Some((key, same)) = revisions.iter().find(|(_, revision)| revision["data"] == data) {
-            if number(same, "/revision") < newest {
-                let mut renewed = same.clone();
-                renewed["revision"] = json!(newest + 1);
-                self.replace(now, controller, key, renewed);
-            }
-            return Some(key.name.clone());
+/// Returns the name of the revision of an owner's current template. Creates the revision or gives it the newest number if needed.
+pub(crate) fn ensure_current_revision(
+    state: &mut ServerState,
+    now: Timestamp,
+    controller: &'static str,
+    owner: &Value,
+    hash: &str,
+    labels: Value,
+) -> Option<String> {
+    let revisions = list_revisions(&state.store, owner);
+    let newest = revisions.last().map_or(0, |(_, revision)| number(revision, "/revision"));
+    let data = revision_data(owner);
+    if let Some((key, same)) = revisions.iter().find(|(_, revision)| revision["data"] == data) {
+        if number(same, "/revision") < newest {
+            let mut renewed = same.clone();
+            renewed["revision"] = json!(newest + 1);
+            replace_object(state, now, controller, key, renewed);
         }
-        let revision_name = format!("{}-{hash}", name(owner));
-        let object = json!({
-            "metadata": {
-                "name": revision_name, "labels": labels, "ownerReferences": [controller_reference(owner)],
-                "annotations": owner["metadata"].get("annotations"),
-            },
-            "data": data, "revision": newest + 1,
-        });
-        let namespace = text(owner, "/metadata/namespace");
-        self.create_object(now, controller, REVISIONS, namespace, object).ok()?;
-        Some(revision_name)
+        return Some(key.name.clone());
     }
+    let revision_name = format!("{}-{hash}", name(owner));
+    let object = json!({
+        "metadata": {
+            "name": revision_name, "labels": labels, "ownerReferences": [controller_reference(owner)],
+            "annotations": owner["metadata"].get("annotations"),
+        },
+        "data": data, "revision": newest + 1,
+    });
+    let namespace = text(owner, "/metadata/namespace");
+    create_object(state, now, controller, REVISIONS, namespace, object).ok()?;
+    Some(revision_name)
+}
 
-    /// Returns the pod template of a revision.
-    pub(super) fn template_of_revision(&self, owner: &Value, revision: &str) -> Option<Value> {
-        let namespace = text(owner, "/metadata/namespace");
-        let key = builtin_key("apps", "ControllerRevision", "controllerrevisions", Some(namespace), revision);
-        let mut template = self.stored(&key)?.pointer("/data/spec/template")?.clone();
-        if let Some(fields) = template.as_object_mut() {
-            fields.remove("$patch");
-        }
-        Some(template)
+/// Returns the pod template of a revision.
+pub(crate) fn template_of_revision(store: &Store, owner: &Value, revision: &str) -> Option<Value> {
+    let namespace = text(owner, "/metadata/namespace");
+    let key = builtin_key("apps", "ControllerRevision", "controllerrevisions", Some(namespace), revision);
+    let mut template = store.find_key(&key)?.pointer("/data/spec/template")?.clone();
+    if let Some(fields) = template.as_object_mut() {
+        fields.remove("$patch");
     }
+    Some(template)
+}
 
-    /// Deletes the oldest unused revisions beyond the history limit.
-    pub(super) fn delete_old_revisions(
-        &mut self,
-        now: Timestamp,
-        controller: &'static str,
-        owner: &Value,
-        in_use: &[String],
-    ) {
-        let limit = owner.pointer("/spec/revisionHistoryLimit").and_then(Value::as_u64).unwrap_or(10);
-        let unused: Vec<(StoredKey, Value)> =
-            self.revisions_of(owner).into_iter().filter(|(key, _)| !in_use.contains(&key.name)).collect();
-        let excess = unused.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
-        for (key, _) in unused.into_iter().take(excess) {
-            self.delete_object(now, controller, &key);
-        }
+/// Deletes the oldest unused revisions beyond the history limit.
+pub(crate) fn delete_old_revisions(
+    state: &mut ServerState,
+    now: Timestamp,
+    controller: &'static str,
+    owner: &Value,
+    in_use: &[String],
+) {
+    let limit = owner.pointer("/spec/revisionHistoryLimit").and_then(Value::as_u64).unwrap_or(10);
+    let unused: Vec<(StoredKey, Value)> =
+        list_revisions(&state.store, owner).into_iter().filter(|(key, _)| !in_use.contains(&key.name)).collect();
+    let excess = unused.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+    for (key, _) in unused.into_iter().take(excess) {
+        delete_object(state, now, controller, &key);
     }
 }
 

@@ -7,123 +7,123 @@ use super::cron_schedule::CronSchedule;
 use super::job_status::is_finished;
 use super::owned_objects::OwnedObject;
 use super::writes::{
-    MANAGER, builtin_key, controller_of, controller_reference, error_message, is_already_exists, is_condition_true,
+    MANAGER, create_object, delete_object, error_message, is_already_exists, is_condition_true, record_event,
+    replace_status,
 };
 use crate::object::fields::{is_deleting, later, list, name, stamp, text, uid};
-use crate::object::key::StoredKey;
-use crate::server::ApiServer;
+use crate::object::key::{StoredKey, builtin_key};
+use crate::object::owners::{controller_of, controller_reference};
 use crate::state::schedule::{Task, Workload};
+use crate::state::server_state::ServerState;
+use crate::storage::store::Store;
 
 const CONTROLLER: &str = "cronjob-controller";
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// Age of the oldest missed start that is still made up for.
 const LOOK_BACK: SignedDuration = SignedDuration::from_hours(24 * 31);
 
-impl ApiServer {
-    pub(super) fn reconcile_cron_job(&mut self, now: Timestamp, key: &StoredKey) {
-        let Some(live) = self.stored(key).cloned() else { return };
-        let jobs = self.jobs_of(&live);
-        let mut updated_object = Value::clone(&live);
-        update_active_jobs(&mut updated_object, &jobs);
-        if !is_deleting(&live) && live.pointer("/spec/suspend") != Some(&json!(true)) {
-            self.start_due(now, key, &mut updated_object);
+pub(crate) fn reconcile_cron_job(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
+    let Some(live) = state.store.find_key(key).cloned() else { return };
+    let jobs = list_jobs(&state.store, &live);
+    let mut updated_object = Value::clone(&live);
+    update_active_jobs(&mut updated_object, &jobs);
+    if !is_deleting(&live) && live.pointer("/spec/suspend") != Some(&json!(true)) {
+        start_due_job(state, now, key, &mut updated_object);
+    }
+    replace_status(state, now, (CONTROLLER, MANAGER), key, &updated_object);
+    if !is_deleting(&live) {
+        delete_old_jobs(state, now, &live, &jobs);
+    }
+}
+
+fn list_jobs(store: &Store, owner: &Value) -> Vec<OwnedObject> {
+    let in_namespace = store.in_namespace("batch", "jobs", text(owner, "/metadata/namespace"));
+    let owned = in_namespace
+        .filter(|entry| controller_of(&entry.object).is_some_and(|reference| text(reference, "/uid") == uid(owner)));
+    owned.map(|entry| OwnedObject { key: entry.key.clone(), object: entry.object.object() }).collect()
+}
+
+/// Starts a due job, and schedules the next reconciliation.
+fn start_due_job(state: &mut ServerState, now: Timestamp, key: &StoredKey, cron: &mut Value) {
+    let zone = text(cron, "/spec/timeZone");
+    if !matches!(zone, "" | "UTC" | "Etc/UTC") {
+        let message = format!("invalid timeZone: {zone:?}: this server supports UTC only");
+        return record_event(state, now, CONTROLLER, &cron.clone(), ("Warning", "UnknownTimeZone"), &message);
+    }
+    let schedule = match CronSchedule::parse(text(cron, "/spec/schedule")) {
+        Ok(schedule) => schedule,
+        Err(error) => {
+            let message = format!("unparseable schedule: {:?} : {error}", text(cron, "/spec/schedule"));
+            return record_event(state, now, CONTROLLER, &cron.clone(), ("Warning", "UnparseableSchedule"), &message);
         }
-        self.replace_status(now, (CONTROLLER, MANAGER), key, &updated_object);
-        if !is_deleting(&live) {
-            self.delete_old_jobs(now, &live, &jobs);
+    };
+    let since = ["/status/lastScheduleTime", "/metadata/creationTimestamp"];
+    let since = since.iter().find_map(|pointer| text(cron, pointer).parse::<Timestamp>().ok()).unwrap_or(now);
+    let deadline = cron.pointer("/spec/startingDeadlineSeconds").and_then(Value::as_i64);
+    let max_age = deadline.map_or(LOOK_BACK, SignedDuration::from_secs).min(LOOK_BACK);
+    let first = since.max(now.checked_sub(max_age).unwrap_or(since));
+    if let Some(due) = schedule.last_until(first, now) {
+        start_job(state, now, cron, due);
+    }
+    if let Some(next) = schedule.next(now) {
+        let wait = later(next, state.delays.cron_job).duration_since(now);
+        state.schedule_after(now, wait, Task::Reconcile(Workload::CronJob, key.clone()));
+    }
+}
+
+fn start_job(state: &mut ServerState, now: Timestamp, cron: &mut Value, due: Timestamp) {
+    let namespace = text(cron, "/metadata/namespace").to_owned();
+    let active = list(cron, "/status/active").to_vec();
+    match text(cron, "/spec/concurrencyPolicy") {
+        "Forbid" if !active.is_empty() => {
+            let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
+            return record_event(state, now, CONTROLLER, &cron.clone(), ("Normal", "JobAlreadyActive"), message);
+        }
+        "Replace" => {
+            for reference in &active {
+                let job = builtin_key("batch", "Job", "jobs", Some(&namespace), text(reference, "/name"));
+                delete_object(state, now, CONTROLLER, &job);
+                let message = format!("Deleted job {}", job.name);
+                record_event(state, now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulDelete"), &message);
+            }
+            cron["status"].as_object_mut().into_iter().for_each(|status| drop(status.remove("active")));
+        }
+        _ => {}
+    }
+    let job = build_job(cron, due);
+    match create_object(state, now, CONTROLLER, ("batch", "jobs"), &namespace, job) {
+        Ok(job) => {
+            let message = format!("Created job {}", name(&job));
+            record_event(state, now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulCreate"), &message);
+            let mut active = list(cron, "/status/active").to_vec();
+            active.push(json!({
+                "apiVersion": "batch/v1", "kind": "Job", "name": name(&job), "namespace": namespace,
+                "uid": uid(&job), "resourceVersion": job["metadata"]["resourceVersion"],
+            }));
+            cron["status"]["active"] = json!(active);
+            cron["status"]["lastScheduleTime"] = json!(stamp(due));
+        }
+        Err(error) if is_already_exists(&error) => {}
+        Err(error) => {
+            let message = format!("Error creating job: {}", error_message(&error));
+            record_event(state, now, CONTROLLER, &cron.clone(), ("Warning", "FailedCreate"), &message);
         }
     }
+}
 
-    fn jobs_of(&self, owner: &Value) -> Vec<OwnedObject> {
-        let in_namespace = self.store.in_namespace("batch", "jobs", text(owner, "/metadata/namespace"));
-        let owned = in_namespace.filter(|entry| {
-            controller_of(&entry.object).is_some_and(|reference| text(reference, "/uid") == uid(owner))
-        });
-        owned.map(|entry| OwnedObject { key: entry.key.clone(), object: entry.object.object() }).collect()
-    }
-
-    /// Starts a due job, and schedules the next reconciliation.
-    fn start_due(&mut self, now: Timestamp, key: &StoredKey, cron: &mut Value) {
-        let zone = text(cron, "/spec/timeZone");
-        if !matches!(zone, "" | "UTC" | "Etc/UTC") {
-            let message = format!("invalid timeZone: {zone:?}: this server supports UTC only");
-            return self.record_event(now, CONTROLLER, &cron.clone(), ("Warning", "UnknownTimeZone"), &message);
-        }
-        let schedule = match CronSchedule::parse(text(cron, "/spec/schedule")) {
-            Ok(schedule) => schedule,
-            Err(error) => {
-                let message = format!("unparseable schedule: {:?} : {error}", text(cron, "/spec/schedule"));
-                return self.record_event(now, CONTROLLER, &cron.clone(), ("Warning", "UnparseableSchedule"), &message);
-            }
-        };
-        let since = ["/status/lastScheduleTime", "/metadata/creationTimestamp"];
-        let since = since.iter().find_map(|pointer| text(cron, pointer).parse::<Timestamp>().ok()).unwrap_or(now);
-        let deadline = cron.pointer("/spec/startingDeadlineSeconds").and_then(Value::as_i64);
-        let max_age = deadline.map_or(LOOK_BACK, SignedDuration::from_secs).min(LOOK_BACK);
-        let first = since.max(now.checked_sub(max_age).unwrap_or(since));
-        if let Some(due) = schedule.last_until(first, now) {
-            self.start_job(now, cron, due);
-        }
-        if let Some(next) = schedule.next(now) {
-            let wait = later(next, self.lags.cron_job).duration_since(now);
-            self.schedule_after(now, wait, Task::Reconcile(Workload::CronJob, key.clone()));
-        }
-    }
-
-    fn start_job(&mut self, now: Timestamp, cron: &mut Value, due: Timestamp) {
-        let namespace = text(cron, "/metadata/namespace").to_owned();
-        let active = list(cron, "/status/active").to_vec();
-        match text(cron, "/spec/concurrencyPolicy") {
-            "Forbid" if !active.is_empty() => {
-                let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
-                return self.record_event(now, CONTROLLER, &cron.clone(), ("Normal", "JobAlreadyActive"), message);
-            }
-            "Replace" => {
-                for reference in &active {
-                    let job = builtin_key("batch", "Job", "jobs", Some(&namespace), text(reference, "/name"));
-                    self.delete_object(now, CONTROLLER, &job);
-                    let message = format!("Deleted job {}", job.name);
-                    self.record_event(now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulDelete"), &message);
-                }
-                cron["status"].as_object_mut().into_iter().for_each(|status| drop(status.remove("active")));
-            }
-            _ => {}
-        }
-        let job = build_job(cron, due);
-        match self.create_object(now, CONTROLLER, ("batch", "jobs"), &namespace, job) {
-            Ok(job) => {
-                let message = format!("Created job {}", name(&job));
-                self.record_event(now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulCreate"), &message);
-                let mut active = list(cron, "/status/active").to_vec();
-                active.push(json!({
-                    "apiVersion": "batch/v1", "kind": "Job", "name": name(&job), "namespace": namespace,
-                    "uid": uid(&job), "resourceVersion": job["metadata"]["resourceVersion"],
-                }));
-                cron["status"]["active"] = json!(active);
-                cron["status"]["lastScheduleTime"] = json!(stamp(due));
-            }
-            Err(error) if is_already_exists(&error) => {}
-            Err(error) => {
-                let message = format!("Error creating job: {}", error_message(&error));
-                self.record_event(now, CONTROLLER, &cron.clone(), ("Warning", "FailedCreate"), &message);
-            }
-        }
-    }
-
-    /// Deletes the oldest finished jobs beyond the history limits.
-    fn delete_old_jobs(&mut self, now: Timestamp, cron: &Value, jobs: &[OwnedObject]) {
-        let limits = [("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1)];
-        for (condition_type, field, default) in limits {
-            let limit = cron.pointer(&format!("/spec/{field}")).and_then(Value::as_u64).unwrap_or(default);
-            let mut ended: Vec<&OwnedObject> =
-                jobs.iter().filter(|job| is_condition_true(&job.object, condition_type)).collect();
-            ended.sort_by_key(|job| (text(&job.object, "/status/startTime").to_owned(), job.key.name.clone()));
-            let excess = ended.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
-            for job in ended.into_iter().take(excess).filter(|job| !is_deleting(&job.object)) {
-                self.delete_object(now, CONTROLLER, &job.key);
-                let message = format!("Deleted job {}", job.key.name);
-                self.record_event(now, CONTROLLER, cron, ("Normal", "SuccessfulDelete"), &message);
-            }
+/// Deletes the oldest finished jobs beyond the history limits.
+fn delete_old_jobs(state: &mut ServerState, now: Timestamp, cron: &Value, jobs: &[OwnedObject]) {
+    let limits = [("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1)];
+    for (condition_type, field, default) in limits {
+        let limit = cron.pointer(&format!("/spec/{field}")).and_then(Value::as_u64).unwrap_or(default);
+        let mut ended: Vec<&OwnedObject> =
+            jobs.iter().filter(|job| is_condition_true(&job.object, condition_type)).collect();
+        ended.sort_by_key(|job| (text(&job.object, "/status/startTime").to_owned(), job.key.name.clone()));
+        let excess = ended.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+        for job in ended.into_iter().take(excess).filter(|job| !is_deleting(&job.object)) {
+            delete_object(state, now, CONTROLLER, &job.key);
+            let message = format!("Deleted job {}", job.key.name);
+            record_event(state, now, CONTROLLER, cron, ("Normal", "SuccessfulDelete"), &message);
         }
     }
 }

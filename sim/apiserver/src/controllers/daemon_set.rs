@@ -3,14 +3,18 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::owned_objects::{OwnedObject, has_ended, is_available, is_ready};
-use super::scheduler::{matches_node_affinity, untolerated_taint};
+use super::controller_revisions::{delete_old_revisions, ensure_current_revision};
+use super::owned_objects::{OwnedObject, claim_objects, has_ended, is_available, is_ready};
+use super::scheduler::{list_nodes, matches_node_affinity, untolerated_taint};
 use super::template_hash::template_hash;
-use super::writes::{MANAGER, error_message, number, set_count};
+use super::writes::{
+    MANAGER, create_object, delete_object, error_message, number, record_event, replace_status, set_count,
+};
+use crate::controllers::owned_objects::pod_from;
 use crate::object::fields::{is_deleting, list, name, text};
 use crate::object::key::StoredKey;
-use crate::server::ApiServer;
 use crate::state::schedule::{Task, Workload};
+use crate::state::server_state::ServerState;
 
 const CONTROLLER: &str = "daemonset-controller";
 const REVISION_LABEL: &str = "controller-revision-hash";
@@ -36,107 +40,118 @@ fn node_of(pod: &Value) -> String {
     text(pod, pointer).to_owned()
 }
 
-impl ApiServer {
-    pub(super) fn reconcile_daemon_set(&mut self, now: Timestamp, key: &StoredKey) {
-        let Some(set) = self.stored(key).cloned() else { return };
-        let hash = template_hash(&set["spec"]["template"], None);
-        let mut labels = set.pointer("/spec/template/metadata/labels").cloned().unwrap_or_else(|| json!({}));
-        labels[REVISION_LABEL] = json!(hash);
-        let Some(revision) = self.ensure_current_revision(now, CONTROLLER, &set, &hash, labels) else { return };
-        let nodes: Vec<Value> = self.nodes().filter(|node| is_eligible(&set, node)).cloned().collect();
-        let nodes: Vec<String> = nodes.iter().map(|node| name(node).to_owned()).collect();
-        if !is_deleting(&set) {
-            self.sync_daemon_pods(now, key, &set, &hash, &nodes);
-            self.delete_outdated_daemon_pods(now, &set, &hash, &nodes);
-        }
-        self.update_daemon_set_status(now, key, &set, &hash, &nodes);
-        self.delete_old_revisions(now, CONTROLLER, &set, &[revision]);
+pub(crate) fn reconcile_daemon_set(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
+    let Some(set) = state.store.find_key(key).cloned() else { return };
+    let hash = template_hash(&set["spec"]["template"], None);
+    let mut labels = set.pointer("/spec/template/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+    labels[REVISION_LABEL] = json!(hash);
+    let Some(revision) = ensure_current_revision(state, now, CONTROLLER, &set, &hash, labels) else { return };
+    let nodes: Vec<Value> = list_nodes(&state.store).filter(|node| is_eligible(&set, node)).cloned().collect();
+    let nodes: Vec<String> = nodes.iter().map(|node| name(node).to_owned()).collect();
+    if !is_deleting(&set) {
+        sync_daemon_pods(state, now, key, &set, &hash, &nodes);
+        delete_outdated_daemon_pods(state, now, &set, &hash, &nodes);
     }
+    update_daemon_set_status(state, now, key, &set, &hash, &nodes);
+    delete_old_revisions(state, now, CONTROLLER, &set, &[revision]);
+}
 
-    /// Creates a pod for each eligible node without one, and deletes pods that ended or are on other nodes.
-    fn sync_daemon_pods(&mut self, now: Timestamp, key: &StoredKey, set: &Value, hash: &str, nodes: &[String]) {
-        let pods = self.claim(now, CONTROLLER, set, ("", "pods"));
-        for pod in &pods {
-            let is_surplus = !nodes.contains(&node_of(&pod.object)) || has_ended(&pod.object);
-            if is_surplus && !is_deleting(&pod.object) {
-                self.delete_object(now, CONTROLLER, &pod.key);
+/// Creates a pod for each eligible node without one, and deletes pods that ended or are on other nodes.
+fn sync_daemon_pods(
+    state: &mut ServerState,
+    now: Timestamp,
+    key: &StoredKey,
+    set: &Value,
+    hash: &str,
+    nodes: &[String],
+) {
+    let pods = claim_objects(state, now, CONTROLLER, set, ("", "pods"));
+    for pod in &pods {
+        let is_surplus = !nodes.contains(&node_of(&pod.object)) || has_ended(&pod.object);
+        if is_surplus && !is_deleting(&pod.object) {
+            delete_object(state, now, CONTROLLER, &pod.key);
+        }
+    }
+    for node in nodes {
+        let on_node: Vec<&OwnedObject> = pods.iter().filter(|pod| node_of(&pod.object) == *node).collect();
+        if !on_node.is_empty() {
+            continue;
+        }
+        let pod = build_daemon_pod(set, hash, node);
+        match create_object(state, now, CONTROLLER, ("", "pods"), text(set, "/metadata/namespace"), pod) {
+            Ok(pod) => {
+                let message = format!("Created pod: {}", name(&pod));
+                record_event(state, now, CONTROLLER, set, ("Normal", "SuccessfulCreate"), &message);
+            }
+            Err(error) => {
+                let message = format!("Error creating: {}", error_message(&error));
+                record_event(state, now, CONTROLLER, set, ("Warning", "FailedCreate"), &message);
+                let task = Task::Reconcile(Workload::DaemonSet, key.clone());
+                return state.schedule_after(now, CREATE_RETRY_DELAY, task);
             }
         }
-        for node in nodes {
-            let on_node: Vec<&OwnedObject> = pods.iter().filter(|pod| node_of(&pod.object) == *node).collect();
-            if !on_node.is_empty() {
+    }
+}
+
+/// Deletes pods of an older template, as many as may be unavailable.
+fn delete_outdated_daemon_pods(state: &mut ServerState, now: Timestamp, set: &Value, hash: &str, nodes: &[String]) {
+    if text(set, "/spec/updateStrategy/type") == "OnDelete" {
+        return;
+    }
+    let pods = claim_objects(state, now, CONTROLLER, set, ("", "pods"));
+    let unavailable = nodes.iter().filter(|node| {
+        !pods.iter().any(|pod| node_of(&pod.object) == **node && is_ready(&pod.object) && !is_deleting(&pod.object))
+    });
+    let mut allowed = max_unavailable(set, nodes.len()).saturating_sub(unavailable.count());
+    for pod in pods.iter().filter(|pod| !is_deleting(&pod.object) && !has_revision(&pod.object, hash)) {
+        // An unavailable pod can be deleted at once.
+        if is_ready(&pod.object) {
+            if allowed == 0 {
                 continue;
             }
-            let pod = build_daemon_pod(set, hash, node);
-            match self.create_object(now, CONTROLLER, ("", "pods"), text(set, "/metadata/namespace"), pod) {
-                Ok(pod) => {
-                    let message = format!("Created pod: {}", name(&pod));
-                    self.record_event(now, CONTROLLER, set, ("Normal", "SuccessfulCreate"), &message);
-                }
-                Err(error) => {
-                    let message = format!("Error creating: {}", error_message(&error));
-                    self.record_event(now, CONTROLLER, set, ("Warning", "FailedCreate"), &message);
-                    let task = Task::Reconcile(Workload::DaemonSet, key.clone());
-                    return self.schedule_after(now, CREATE_RETRY_DELAY, task);
-                }
-            }
+            allowed -= 1;
         }
+        delete_object(state, now, CONTROLLER, &pod.key);
+        let message = format!("Deleted pod: {}", pod.key.name);
+        record_event(state, now, CONTROLLER, set, ("Normal", "SuccessfulDelete"), &message);
     }
+}
 
-    /// Deletes pods of an older template, as many as may be unavailable.
-    fn delete_outdated_daemon_pods(&mut self, now: Timestamp, set: &Value, hash: &str, nodes: &[String]) {
-        if text(set, "/spec/updateStrategy/type") == "OnDelete" {
-            return;
-        }
-        let pods = self.claim(now, CONTROLLER, set, ("", "pods"));
-        let unavailable = nodes.iter().filter(|node| {
-            !pods.iter().any(|pod| node_of(&pod.object) == **node && is_ready(&pod.object) && !is_deleting(&pod.object))
-        });
-        let mut allowed = max_unavailable(set, nodes.len()).saturating_sub(unavailable.count());
-        for pod in pods.iter().filter(|pod| !is_deleting(&pod.object) && !has_revision(&pod.object, hash)) {
-            // An unavailable pod can be deleted at once.
-            if is_ready(&pod.object) {
-                if allowed == 0 {
-                    continue;
-                }
-                allowed -= 1;
-            }
-            self.delete_object(now, CONTROLLER, &pod.key);
-            let message = format!("Deleted pod: {}", pod.key.name);
-            self.record_event(now, CONTROLLER, set, ("Normal", "SuccessfulDelete"), &message);
-        }
-    }
-
-    fn update_daemon_set_status(&mut self, now: Timestamp, key: &StoredKey, set: &Value, hash: &str, nodes: &[String]) {
-        let pods = self.claim(now, CONTROLLER, set, ("", "pods"));
-        let Some(live) = self.stored(key).cloned() else { return };
-        let min_ready_seconds = number(set, "/spec/minReadySeconds");
-        let count_nodes = |counts: &dyn Fn(&Value) -> bool| {
-            let has_counted_pod = |node: &&String| {
-                pods.iter()
-                    .any(|pod| node_of(&pod.object) == **node && !is_deleting(&pod.object) && counts(&pod.object))
-            };
-            i64::try_from(nodes.iter().filter(has_counted_pod).count()).unwrap_or(i64::MAX)
+fn update_daemon_set_status(
+    state: &mut ServerState,
+    now: Timestamp,
+    key: &StoredKey,
+    set: &Value,
+    hash: &str,
+    nodes: &[String],
+) {
+    let pods = claim_objects(state, now, CONTROLLER, set, ("", "pods"));
+    let Some(live) = state.store.find_key(key).cloned() else { return };
+    let min_ready_seconds = number(set, "/spec/minReadySeconds");
+    let count_nodes = |counts: &dyn Fn(&Value) -> bool| {
+        let has_counted_pod = |node: &&String| {
+            pods.iter().any(|pod| node_of(&pod.object) == **node && !is_deleting(&pod.object) && counts(&pod.object))
         };
-        let desired = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
-        let misplaced = pods.iter().filter(|pod| !nodes.contains(&node_of(&pod.object))).count();
-        let available = count_nodes(&|pod| is_available(pod, min_ready_seconds, now));
-        let ready = count_nodes(&is_ready);
-        let mut updated_object = Value::clone(&live);
-        let status = &mut updated_object["status"];
-        status["desiredNumberScheduled"] = json!(desired);
-        status["currentNumberScheduled"] = json!(count_nodes(&|_| true));
-        status["numberMisscheduled"] = json!(misplaced);
-        status["numberReady"] = json!(ready);
-        set_count(status, "updatedNumberScheduled", count_nodes(&|pod| has_revision(pod, hash)));
-        set_count(status, "numberAvailable", available);
-        set_count(status, "numberUnavailable", desired - available);
-        status["observedGeneration"] = live["metadata"]["generation"].clone();
-        self.replace_status(now, (CONTROLLER, MANAGER), key, &updated_object);
-        if min_ready_seconds > 0 && ready > available {
-            let task = Task::Reconcile(Workload::DaemonSet, key.clone());
-            self.schedule_after(now, SignedDuration::from_secs(min_ready_seconds), task);
-        }
+        i64::try_from(nodes.iter().filter(has_counted_pod).count()).unwrap_or(i64::MAX)
+    };
+    let desired = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+    let misplaced = pods.iter().filter(|pod| !nodes.contains(&node_of(&pod.object))).count();
+    let available = count_nodes(&|pod| is_available(pod, min_ready_seconds, now));
+    let ready = count_nodes(&is_ready);
+    let mut updated_object = Value::clone(&live);
+    let status = &mut updated_object["status"];
+    status["desiredNumberScheduled"] = json!(desired);
+    status["currentNumberScheduled"] = json!(count_nodes(&|_| true));
+    status["numberMisscheduled"] = json!(misplaced);
+    status["numberReady"] = json!(ready);
+    set_count(status, "updatedNumberScheduled", count_nodes(&|pod| has_revision(pod, hash)));
+    set_count(status, "numberAvailable", available);
+    set_count(status, "numberUnavailable", desired - available);
+    status["observedGeneration"] = live["metadata"]["generation"].clone();
+    replace_status(state, now, (CONTROLLER, MANAGER), key, &updated_object);
+    if min_ready_seconds > 0 && ready > available {
+        let task = Task::Reconcile(Workload::DaemonSet, key.clone());
+        state.schedule_after(now, SignedDuration::from_secs(min_ready_seconds), task);
     }
 }
 
@@ -177,7 +192,7 @@ fn add_tolerations(spec: &Value) -> Value {
 
 /// Returns the pod for one node.
 fn build_daemon_pod(set: &Value, hash: &str, node: &str) -> Value {
-    let mut pod = ApiServer::pod_from(&set["spec"]["template"], set);
+    let mut pod = pod_from(&set["spec"]["template"], set);
     pod["metadata"]["labels"][REVISION_LABEL] = json!(hash);
     let generation = number(set, "/metadata/generation").to_string();
     pod["metadata"]["labels"]["pod-template-generation"] = json!(generation);

@@ -3,11 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::deployment::{CONTROLLER, Rollout, desired_replicas};
-use super::writes::{MANAGER, condition, number, set_count};
+use super::deployment_rollout::{CONTROLLER, Rollout, desired_replicas};
+use super::writes::{MANAGER, condition, number, replace_status, set_count};
 use crate::object::fields::{later, list, name, stamp, text};
-use crate::server::ApiServer;
 use crate::state::schedule::{Task, Workload};
+use crate::state::server_state::ServerState;
 
 /// Sets a condition as the deployment controller does: a new one is appended, and one with the same status and reason stays.
 pub(super) fn set_condition(
@@ -65,45 +65,48 @@ fn has_progressed(before: &Value, after: &Value) -> bool {
     more("/updatedReplicas") || old(after) < old(before) || more("/readyReplicas") || more("/availableReplicas")
 }
 
-impl ApiServer {
-    /// Writes the status; `with_progress` also updates the `Progressing` and `ReplicaFailure` conditions.
-    pub(super) fn update_deployment_status(&mut self, now: Timestamp, rollout: &Rollout, with_progress: bool) {
-        let Some(live) = self.stored(&rollout.key).cloned() else { return };
-        let mut updated_object = Value::clone(&live);
-        set_counts(rollout, &mut updated_object);
-        let at = stamp(now);
-        let available = number(&updated_object, "/status/availableReplicas")
-            >= rollout.desired_replicas() - rollout.max_unavailable();
-        let (status, reason, message) = if available {
-            ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
-        } else {
-            ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
-        };
-        set_condition(&mut updated_object, &at, ("Available", status), reason, message);
-        if with_progress {
-            update_progress(rollout, &live, &mut updated_object, now);
-            update_failure(rollout, &mut updated_object, &at);
-        }
-        self.replace_status(now, (CONTROLLER, MANAGER), &rollout.key, &updated_object);
-        if with_progress {
-            self.schedule_deadline_check(now, rollout);
-        }
+/// Writes the status; `with_progress` also updates the `Progressing` and `ReplicaFailure` conditions.
+pub(crate) fn update_deployment_status(
+    state: &mut ServerState,
+    now: Timestamp,
+    rollout: &Rollout,
+    with_progress: bool,
+) {
+    let Some(live) = state.store.find_key(&rollout.key).cloned() else { return };
+    let mut updated_object = Value::clone(&live);
+    set_counts(rollout, &mut updated_object);
+    let at = stamp(now);
+    let available =
+        number(&updated_object, "/status/availableReplicas") >= rollout.desired_replicas() - rollout.max_unavailable();
+    let (status, reason, message) = if available {
+        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    } else {
+        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+    };
+    set_condition(&mut updated_object, &at, ("Available", status), reason, message);
+    if with_progress {
+        update_progress(rollout, &live, &mut updated_object, now);
+        update_failure(rollout, &mut updated_object, &at);
     }
+    replace_status(state, now, (CONTROLLER, MANAGER), &rollout.key, &updated_object);
+    if with_progress {
+        schedule_deadline_check(state, now, rollout);
+    }
+}
 
-    /// Schedules a reconciliation at the progress deadline of an incomplete rollout.
-    fn schedule_deadline_check(&mut self, now: Timestamp, rollout: &Rollout) {
-        let Some(live) = self.stored(&rollout.key) else { return };
-        let seconds = number(live, "/spec/progressDeadlineSeconds");
-        let Some(progress) = condition(live, "Progressing") else { return };
-        let is_over = matches!(text(progress, "/reason"), "NewReplicaSetAvailable" | "ProgressDeadlineExceeded");
-        if !has_deadline(live) || is_over {
-            return;
-        }
-        let since: Timestamp = text(progress, "/lastUpdateTime").parse().unwrap_or(now);
-        let due = later(since, SignedDuration::from_secs(seconds.saturating_add(1)));
-        let task = Task::Reconcile(Workload::Deployment, rollout.key.clone());
-        self.schedule_after(now, due.duration_since(now).max(SignedDuration::from_secs(1)), task);
+/// Schedules a reconciliation at the progress deadline of an incomplete rollout.
+fn schedule_deadline_check(state: &mut ServerState, now: Timestamp, rollout: &Rollout) {
+    let Some(live) = state.store.find_key(&rollout.key) else { return };
+    let seconds = number(live, "/spec/progressDeadlineSeconds");
+    let Some(progress) = condition(live, "Progressing") else { return };
+    let is_over = matches!(text(progress, "/reason"), "NewReplicaSetAvailable" | "ProgressDeadlineExceeded");
+    if !has_deadline(live) || is_over {
+        return;
     }
+    let since: Timestamp = text(progress, "/lastUpdateTime").parse().unwrap_or(now);
+    let due = later(since, SignedDuration::from_secs(seconds.saturating_add(1)));
+    let task = Task::Reconcile(Workload::Deployment, rollout.key.clone());
+    state.schedule_after(now, due.duration_since(now).max(SignedDuration::from_secs(1)), task);
 }
 
 fn set_counts(rollout: &Rollout, updated_object: &mut Value) {

@@ -4,11 +4,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::owned_objects::{has_ended, is_ready};
-use super::workloads::is_selected_by;
-use super::writes::{builtin_key, controller_reference};
+use super::writes::{create_object, delete_object, replace_object};
 use crate::object::fields::{at, is_deleting, list, metadata, name, stamp, text, uid};
-use crate::object::key::StoredKey;
-use crate::server::ApiServer;
+use crate::object::key::{StoredKey, builtin_key};
+use crate::object::label_selectors::is_selected_by;
+use crate::object::owners::controller_reference;
+use crate::state::server_state::ServerState;
+use crate::storage::store::Store;
 
 const ENDPOINTS: &str = "endpoint-controller";
 const SLICES: &str = "endpointslice-controller";
@@ -25,104 +27,102 @@ struct ServicePod {
     ready: bool,
 }
 
-impl ApiServer {
-    /// Returns the pods of a service that have an address, sorted by name.
-    fn service_pods(&self, service: &Value) -> Vec<ServicePod> {
-        let namespace = text(service, "/metadata/namespace");
-        let publishes_unready = at(service, "/spec/publishNotReadyAddresses") == Some(&json!(true));
-        let pods = self.store.in_namespace("", "pods", namespace).map(|entry| &***entry.object);
-        let selected = pods
-            .filter(|pod| is_selected_by(service, pod) && !text(pod, "/status/podIP").is_empty() && !has_ended(pod));
-        selected
-            .map(|pod| ServicePod { pod: pod.clone(), ready: publishes_unready || is_ready(pod) && !is_deleting(pod) })
-            .collect()
-    }
+/// Returns the pods of a service that have an address, sorted by name.
+fn service_pods(store: &Store, service: &Value) -> Vec<ServicePod> {
+    let namespace = text(service, "/metadata/namespace");
+    let publishes_unready = at(service, "/spec/publishNotReadyAddresses") == Some(&json!(true));
+    let pods = store.in_namespace("", "pods", namespace).map(|entry| &***entry.object);
+    let selected =
+        pods.filter(|pod| is_selected_by(service, pod) && !text(pod, "/status/podIP").is_empty() && !has_ended(pod));
+    selected
+        .map(|pod| ServicePod { pod: pod.clone(), ready: publishes_unready || is_ready(pod) && !is_deleting(pod) })
+        .collect()
+}
 
-    pub(super) fn reconcile_endpoints(&mut self, now: Timestamp, key: &StoredKey) {
-        let endpoints_key = builtin_key("", "Endpoints", "endpoints", key.namespace.as_deref(), &key.name);
-        let Some(service) = self.stored(key).cloned() else {
-            let is_managed = self.stored(&endpoints_key).is_some_and(|endpoints| {
-                endpoints["metadata"]["labels"]["endpoints.kubernetes.io/managed-by"] == "endpoint-controller"
+pub(crate) fn reconcile_endpoints(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
+    let endpoints_key = builtin_key("", "Endpoints", "endpoints", key.namespace.as_deref(), &key.name);
+    let Some(service) = state.store.find_key(key).cloned() else {
+        let is_managed = state.store.find_key(&endpoints_key).is_some_and(|endpoints| {
+            endpoints["metadata"]["labels"]["endpoints.kubernetes.io/managed-by"] == "endpoint-controller"
+        });
+        if is_managed {
+            delete_object(state, now, ENDPOINTS, &endpoints_key);
+        }
+        return;
+    };
+    if !has_selector(&service) {
+        return;
+    }
+    let subsets = build_subsets(&service, &service_pods(&state.store, &service));
+    let mut labels = endpoint_labels(&service);
+    labels["endpoints.kubernetes.io/managed-by"] = json!(ENDPOINTS);
+    match state.store.find_key(&endpoints_key).cloned() {
+        None => {
+            let object = json!({
+                "metadata": {
+                    "name": key.name, "labels": labels, "annotations": {TRIGGERED: stamp(now)},
+                },
+                "subsets": subsets,
             });
-            if is_managed {
-                self.delete_object(now, ENDPOINTS, &endpoints_key);
-            }
-            return;
-        };
-        if !has_selector(&service) {
-            return;
+            let namespace = key.namespace.as_deref().unwrap_or_default();
+            // A namespace that is being deleted rejects new objects.
+            let _rejected = create_object(state, now, ENDPOINTS, ("", "endpoints"), namespace, object);
         }
-        let subsets = build_subsets(&service, &self.service_pods(&service));
-        let mut labels = endpoint_labels(&service);
-        labels["endpoints.kubernetes.io/managed-by"] = json!(ENDPOINTS);
-        match self.stored(&endpoints_key).cloned() {
-            None => {
-                let object = json!({
-                    "metadata": {
-                        "name": key.name, "labels": labels, "annotations": {TRIGGERED: stamp(now)},
-                    },
-                    "subsets": subsets,
-                });
-                let namespace = key.namespace.as_deref().unwrap_or_default();
-                // A namespace that is being deleted rejects new objects.
-                let _rejected = self.create_object(now, ENDPOINTS, ("", "endpoints"), namespace, object);
-            }
-            Some(known)
-                if known.get("subsets").unwrap_or(&json!([])) != &subsets || known["metadata"]["labels"] != labels =>
-            {
-                let mut changed = Value::clone(&known);
-                changed["subsets"] = subsets;
-                metadata(&mut changed).insert("labels".to_owned(), labels);
-                set_trigger_time(&mut changed, now);
-                self.replace(now, ENDPOINTS, &endpoints_key, changed);
-            }
-            Some(_) => {}
-        }
-    }
-
-    pub(super) fn reconcile_endpoint_slices(&mut self, now: Timestamp, key: &StoredKey) {
-        // The slices of a deleted service are garbage collected.
-        let Some(service) = self.stored(key).filter(|service| has_selector(service)).cloned() else { return };
-        let namespace = key.namespace.as_deref().unwrap_or_default();
-        let known: Vec<(StoredKey, Value)> = self
-            .store
-            .in_namespace("discovery.k8s.io", "endpointslices", namespace)
-            .filter(|entry| is_slice_of(&entry.object, &key.name) && !is_deleting(&entry.object))
-            .map(|entry| (StoredKey::clone(&entry.key), Value::clone(&entry.object)))
-            .collect();
-        let service_pods = self.service_pods(&service);
-        let mut desired: Vec<Value> =
-            service_pods.chunks(SLICE_ENDPOINTS_MAX).map(|part| build_slice(&service, part)).collect();
-        if desired.is_empty() {
-            desired.push(build_slice(&service, &[]));
-        }
-        for index in 0..desired.len().max(known.len()) {
-            match (desired.get(index), known.get(index)) {
-                (Some(slice), Some((key, live))) => self.update_slice(now, key, live, slice),
-                (Some(slice), None) => {
-                    let mut slice = slice.clone();
-                    set_trigger_time(&mut slice, now);
-                    let resource = ("discovery.k8s.io", "endpointslices");
-                    let _rejected = self.create_object(now, SLICES, resource, namespace, slice);
-                }
-                (None, Some((key, _))) => self.delete_object(now, SLICES, key),
-                (None, None) => {}
-            }
-        }
-    }
-
-    fn update_slice(&mut self, now: Timestamp, key: &StoredKey, live: &Value, desired: &Value) {
-        let mut changed = live.clone();
-        for field in ["endpoints", "ports"] {
-            changed[field] = desired[field].clone();
-        }
-        metadata(&mut changed).insert("labels".to_owned(), desired["metadata"]["labels"].clone());
-        if changed != *live {
+        Some(known)
+            if known.get("subsets").unwrap_or(&json!([])) != &subsets || known["metadata"]["labels"] != labels =>
+        {
+            let mut changed = Value::clone(&known);
+            changed["subsets"] = subsets;
+            metadata(&mut changed).insert("labels".to_owned(), labels);
             set_trigger_time(&mut changed, now);
-            let generation = super::writes::number(live, "/metadata/generation") + 1;
-            metadata(&mut changed).insert("generation".to_owned(), json!(generation));
-            self.replace(now, SLICES, key, changed);
+            replace_object(state, now, ENDPOINTS, &endpoints_key, changed);
         }
+        Some(_) => {}
+    }
+}
+
+pub(crate) fn reconcile_endpoint_slices(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
+    // The slices of a deleted service are garbage collected.
+    let Some(service) = state.store.find_key(key).filter(|service| has_selector(service)).cloned() else { return };
+    let namespace = key.namespace.as_deref().unwrap_or_default();
+    let known: Vec<(StoredKey, Value)> = state
+        .store
+        .in_namespace("discovery.k8s.io", "endpointslices", namespace)
+        .filter(|entry| is_slice_of(&entry.object, &key.name) && !is_deleting(&entry.object))
+        .map(|entry| (StoredKey::clone(&entry.key), Value::clone(&entry.object)))
+        .collect();
+    let service_pods = service_pods(&state.store, &service);
+    let mut desired: Vec<Value> =
+        service_pods.chunks(SLICE_ENDPOINTS_MAX).map(|part| build_slice(&service, part)).collect();
+    if desired.is_empty() {
+        desired.push(build_slice(&service, &[]));
+    }
+    for index in 0..desired.len().max(known.len()) {
+        match (desired.get(index), known.get(index)) {
+            (Some(slice), Some((key, live))) => update_slice(state, now, key, live, slice),
+            (Some(slice), None) => {
+                let mut slice = slice.clone();
+                set_trigger_time(&mut slice, now);
+                let resource = ("discovery.k8s.io", "endpointslices");
+                let _rejected = create_object(state, now, SLICES, resource, namespace, slice);
+            }
+            (None, Some((key, _))) => delete_object(state, now, SLICES, key),
+            (None, None) => {}
+        }
+    }
+}
+
+fn update_slice(state: &mut ServerState, now: Timestamp, key: &StoredKey, live: &Value, desired: &Value) {
+    let mut changed = live.clone();
+    for field in ["endpoints", "ports"] {
+        changed[field] = desired[field].clone();
+    }
+    metadata(&mut changed).insert("labels".to_owned(), desired["metadata"]["labels"].clone());
+    if changed != *live {
+        set_trigger_time(&mut changed, now);
+        let generation = super::writes::number(live, "/metadata/generation") + 1;
+        metadata(&mut changed).insert("generation".to_owned(), json!(generation));
+        replace_object(state, now, SLICES, key, changed);
     }
 }
 

@@ -8,13 +8,17 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::owned_objects::has_ended;
-use super::pod_outcome::PodOutcome;
-use super::writes::{controller_of, number};
+use super::writes::{record_event, replace_status};
+use crate::controllers::writes::number;
 use crate::object::fields::{at, finalizers, is_deleting, list, metadata, name, stamp, text, uid};
 use crate::object::key::StoredKey;
-use crate::server::{ApiServer, Authorship, Lags};
+use crate::object::owners::controller_of;
+use crate::state::delays::ControllerDelays;
+use crate::state::pod_outcome::PodOutcome;
 use crate::state::schedule::{Task, Workload};
-use crate::storage::journal::Verb;
+use crate::state::server_state::ServerState;
+use crate::storage::journal::{Attribution, Verb};
+use crate::writes::commit::remove;
 
 const KUBELET: &str = "kubelet";
 /// Delay before the retry of an image pull, and before the first restart of a container.
@@ -33,130 +37,129 @@ struct ContainerStep<'a> {
     at: String,
 }
 
-impl ApiServer {
-    /// Moves a pod one step further.
-    pub(super) fn run_pod(&mut self, now: Timestamp, key: &StoredKey) {
-        let Some(pod) = self.stored(key).cloned() else { return };
-        let node = text(&pod, "/spec/nodeName");
-        if self.get("", "nodes", None, node).is_none() || text(&pod, "/spec/nodeName").is_empty() {
-            return;
-        }
-        if is_deleting(&pod) {
-            return self.end_pod(now, key, &pod);
-        }
-        if has_ended(&pod) {
-            return;
-        }
-        let mut updated_object = Value::clone(&pod);
-        let (statuses, delay) = self.next_statuses(now, &pod);
-        self.record_container_events(now, &pod, &statuses);
-        if text(&pod, "/status/podIP").is_empty() {
-            self.set_pod_addresses(now, &mut updated_object);
-        }
-        updated_object["status"]["containerStatuses"] = json!(statuses);
-        set_phase_and_conditions(&mut updated_object, &stamp(now));
-        self.replace_status(now, (KUBELET, KUBELET), key, &updated_object);
-        if let Some(delay) = delay {
-            self.schedule_after(now, delay, Task::Reconcile(Workload::Kubelet, key.clone()));
-        }
+/// Moves a pod one step further.
+pub(crate) fn run_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
+    let Some(pod) = state.store.find_key(key).cloned() else { return };
+    let node = text(&pod, "/spec/nodeName");
+    if state.store.find("", "nodes", None, node).is_none() || text(&pod, "/spec/nodeName").is_empty() {
+        return;
     }
+    if is_deleting(&pod) {
+        return end_pod(state, now, key, &pod);
+    }
+    if has_ended(&pod) {
+        return;
+    }
+    let mut updated_object = Value::clone(&pod);
+    let (statuses, delay) = next_statuses(state, now, &pod);
+    record_container_events(state, now, &pod, &statuses);
+    if text(&pod, "/status/podIP").is_empty() {
+        set_pod_addresses(state, now, &mut updated_object);
+    }
+    updated_object["status"]["containerStatuses"] = json!(statuses);
+    set_phase_and_conditions(&mut updated_object, &stamp(now));
+    replace_status(state, now, (KUBELET, KUBELET), key, &updated_object);
+    if let Some(delay) = delay {
+        state.schedule_after(now, delay, Task::Reconcile(Workload::Kubelet, key.clone()));
+    }
+}
 
-    fn next_statuses(&self, now: Timestamp, pod: &Value) -> (Vec<Value>, Option<SignedDuration>) {
-        let exits = controller_of(pod).is_some_and(|owner| owner["kind"] == "Job");
-        let known = list(pod, "/status/containerStatuses");
-        let mut delay: Option<SignedDuration> = None;
-        let mut statuses = Vec::new();
-        for container in list(pod, "/spec/containers") {
-            let known = known.iter().find(|known| known["name"] == container["name"]);
-            let outcome = self.outcome_of(pod, container);
-            let step = ContainerStep { pod, container, known, outcome, exits, at: stamp(now) };
-            let (status, due) = step.next(&self.lags);
-            delay = delay.into_iter().chain(due).min();
-            statuses.push(status);
-        }
-        (statuses, delay)
+fn next_statuses(state: &ServerState, now: Timestamp, pod: &Value) -> (Vec<Value>, Option<SignedDuration>) {
+    let exits = controller_of(pod).is_some_and(|owner| owner["kind"] == "Job");
+    let known = list(pod, "/status/containerStatuses");
+    let mut delay: Option<SignedDuration> = None;
+    let mut statuses = Vec::new();
+    for container in list(pod, "/spec/containers") {
+        let known = known.iter().find(|known| known["name"] == container["name"]);
+        let outcome = state.workloads.outcome_of(pod, container);
+        let step = ContainerStep { pod, container, known, outcome, exits, at: stamp(now) };
+        let (status, due) = step.next(&state.delays);
+        delay = delay.into_iter().chain(due).min();
+        statuses.push(status);
     }
+    (statuses, delay)
+}
 
-    /// Sets the addresses, the start time and the statuses of the init containers of a pod that arrived at its node.
-    fn set_pod_addresses(&mut self, now: Timestamp, pod: &mut Value) {
-        self.workloads.addresses = self.workloads.addresses.wrapping_add(1);
-        let [_, high, middle, low] = self.workloads.addresses.to_be_bytes();
-        let address = format!("10.{}.{middle}.{low}", 244_u8.saturating_add(high % 11));
-        let node = self.get("", "nodes", None, text(pod, "/spec/nodeName"));
-        let host = node.map(|node| text(node, "/status/addresses/0/address").to_owned()).unwrap_or_default();
-        let initial: Vec<Value> = list(pod, "/spec/initContainers")
-            .iter()
-            .map(|container| {
-                let ended =
-                    json!({"exitCode": 0, "reason": "Completed", "startedAt": stamp(now), "finishedAt": stamp(now)});
-                let mut status = base_status(pod, container, 0);
-                status["state"] = json!({ "terminated": ended });
-                status["ready"] = json!(true);
-                status
-            })
-            .collect();
-        let status = &mut pod["status"];
-        status["hostIP"] = json!(host);
-        status["hostIPs"] = json!([{ "ip": host }]);
-        status["podIP"] = json!(address);
-        status["podIPs"] = json!([{ "ip": address }]);
-        status["startTime"] = json!(stamp(now));
-        if !initial.is_empty() {
-            status["initContainerStatuses"] = json!(initial);
-        }
+/// Sets the addresses, the start time and the statuses of the init containers of a pod that arrived at its node.
+fn set_pod_addresses(state: &mut ServerState, now: Timestamp, pod: &mut Value) {
+    state.workloads.addresses = state.workloads.addresses.wrapping_add(1);
+    let [_, high, middle, low] = state.workloads.addresses.to_be_bytes();
+    let address = format!("10.{}.{middle}.{low}", 244_u8.saturating_add(high % 11));
+    let node = state.store.find("", "nodes", None, text(pod, "/spec/nodeName"));
+    let host = node.map(|node| text(node, "/status/addresses/0/address").to_owned()).unwrap_or_default();
+    let initial: Vec<Value> = list(pod, "/spec/initContainers")
+        .iter()
+        .map(|container| {
+            let ended =
+                json!({"exitCode": 0, "reason": "Completed", "startedAt": stamp(now), "finishedAt": stamp(now)});
+            let mut status = base_status(pod, container, 0);
+            status["state"] = json!({ "terminated": ended });
+            status["ready"] = json!(true);
+            status
+        })
+        .collect();
+    let status = &mut pod["status"];
+    status["hostIP"] = json!(host);
+    status["hostIPs"] = json!([{ "ip": host }]);
+    status["podIP"] = json!(address);
+    status["podIPs"] = json!([{ "ip": address }]);
+    status["startTime"] = json!(stamp(now));
+    if !initial.is_empty() {
+        status["initContainerStatuses"] = json!(initial);
     }
+}
 
-    fn record_container_events(&mut self, now: Timestamp, pod: &Value, statuses: &[Value]) {
-        let known = list(pod, "/status/containerStatuses");
-        for status in statuses {
-            let container_name = text(status, "/name");
-            let before = known.iter().find(|known| known["name"] == status["name"]);
-            if before.is_some_and(|before| before["state"] == status["state"]) {
-                continue;
-            }
-            let waiting = text(status, "/state/waiting/reason");
-            let message = text(status, "/state/waiting/message");
-            if status.pointer("/state/running").is_some()
-                && before.is_none_or(|known| known.pointer("/state/running").is_none())
-            {
-                self.record_event(
-                    now,
-                    KUBELET,
-                    pod,
-                    ("Normal", "Started"),
-                    &format!("Container started: {container_name}"),
-                );
-            } else if waiting == "ErrImagePull" {
-                self.record_event(now, KUBELET, pod, ("Warning", "Failed"), message);
-            } else if !waiting.is_empty() {
-                self.record_event(now, KUBELET, pod, ("Warning", "BackOff"), message);
-            }
+fn record_container_events(state: &mut ServerState, now: Timestamp, pod: &Value, statuses: &[Value]) {
+    let known = list(pod, "/status/containerStatuses");
+    for status in statuses {
+        let container_name = text(status, "/name");
+        let before = known.iter().find(|known| known["name"] == status["name"]);
+        if before.is_some_and(|before| before["state"] == status["state"]) {
+            continue;
+        }
+        let waiting = text(status, "/state/waiting/reason");
+        let message = text(status, "/state/waiting/message");
+        if status.pointer("/state/running").is_some()
+            && before.is_none_or(|known| known.pointer("/state/running").is_none())
+        {
+            record_event(
+                state,
+                now,
+                KUBELET,
+                pod,
+                ("Normal", "Started"),
+                &format!("Container started: {container_name}"),
+            );
+        } else if waiting == "ErrImagePull" {
+            record_event(state, now, KUBELET, pod, ("Warning", "Failed"), message);
+        } else if !waiting.is_empty() {
+            record_event(state, now, KUBELET, pod, ("Warning", "BackOff"), message);
         }
     }
+}
 
-    /// Ends the containers of a pod, and removes the pod unless it has finalizers.
-    fn end_pod(&mut self, now: Timestamp, key: &StoredKey, pod: &Value) {
-        let who = Authorship::controller(KUBELET, Verb::Delete);
-        if finalizers(pod).is_empty() {
-            self.expunge(now, &who, key);
-            return;
-        }
-        let mut ended = pod.clone();
-        metadata(&mut ended).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
-        let statuses = ended.pointer_mut("/status/containerStatuses").and_then(Value::as_array_mut);
-        for status in statuses.into_iter().flatten() {
-            if status.pointer("/state/terminated").is_none() {
-                let since = status.pointer("/state/running/startedAt").cloned();
-                status["state"] = json!({ "terminated": {
-                    "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": stamp(now),
-                } });
-                status["ready"] = json!(false);
-                status["started"] = json!(false);
-            }
-        }
-        set_phase_and_conditions(&mut ended, &stamp(now));
-        self.replace_status(now, (KUBELET, KUBELET), key, &ended);
+/// Ends the containers of a pod, and removes the pod unless it has finalizers.
+fn end_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey, pod: &Value) {
+    let who = Attribution::controller(KUBELET, Verb::Delete);
+    if finalizers(pod).is_empty() {
+        remove(state, now, &who, key);
+        return;
     }
+    let mut ended = pod.clone();
+    metadata(&mut ended).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+    let statuses = ended.pointer_mut("/status/containerStatuses").and_then(Value::as_array_mut);
+    for status in statuses.into_iter().flatten() {
+        if status.pointer("/state/terminated").is_none() {
+            let since = status.pointer("/state/running/startedAt").cloned();
+            status["state"] = json!({ "terminated": {
+                "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": stamp(now),
+            } });
+            status["ready"] = json!(false);
+            status["started"] = json!(false);
+        }
+    }
+    set_phase_and_conditions(&mut ended, &stamp(now));
+    replace_status(state, now, (KUBELET, KUBELET), key, &ended);
 }
 
 /// Returns the part of a container status that is the same in every state.
@@ -174,7 +177,7 @@ fn base_status(pod: &Value, container: &Value, restarts: i64) -> Value {
 
 impl ContainerStep<'_> {
     /// Returns the next status of the container, and the delay until the step after it.
-    fn next(&self, lags: &Lags) -> (Value, Option<SignedDuration>) {
+    fn next(&self, lags: &ControllerDelays) -> (Value, Option<SignedDuration>) {
         let Some(known) = self.known else { return self.start(lags) };
         let waiting = text(known, "/state/waiting/reason");
         if known.pointer("/state/terminated").is_some() {
@@ -196,7 +199,7 @@ impl ContainerStep<'_> {
         }
     }
 
-    fn start(&self, lags: &Lags) -> (Value, Option<SignedDuration>) {
+    fn start(&self, lags: &ControllerDelays) -> (Value, Option<SignedDuration>) {
         if self.outcome == PodOutcome::ImagePullError {
             let image = text(self.container, "/image");
             let message = format!("failed to pull and unpack image {image:?}: not found");
@@ -229,7 +232,7 @@ impl ContainerStep<'_> {
     }
 
     /// Returns the delay until the next step of a running container.
-    fn next_delay(&self, status: &Value, lags: &Lags) -> Option<SignedDuration> {
+    fn next_delay(&self, status: &Value, lags: &ControllerDelays) -> Option<SignedDuration> {
         match self.outcome {
             PodOutcome::CrashLoop => Some(lags.container_ends),
             PodOutcome::NeverReady | PodOutcome::ImagePullError => None,
@@ -238,7 +241,7 @@ impl ContainerStep<'_> {
         }
     }
 
-    fn continue_running(&self, known: &Value, lags: &Lags) -> (Value, Option<SignedDuration>) {
+    fn continue_running(&self, known: &Value, lags: &ControllerDelays) -> (Value, Option<SignedDuration>) {
         let mut status = known.clone();
         match self.outcome {
             PodOutcome::CrashLoop => return self.fail(known),

@@ -6,42 +6,20 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::writes::{condition, controller_of, controller_reference, is_condition_true, number};
+use super::writes::{condition, is_condition_true, number};
 use crate::object::fields::{is_deleting, later, list, metadata, name, text, uid};
 use crate::object::key::StoredKey;
-use crate::server::{ApiServer, Authorship};
-use crate::storage::journal::Verb;
+use crate::object::label_selectors::matches_selector;
+use crate::object::owners::{controller_of, controller_reference};
+use crate::state::server_state::ServerState;
+use crate::storage::journal::{Attribution, Verb};
+use crate::writes::tracked::write_tracked;
 
 /// An object that a controller owns, with its storage key.
 #[derive(Clone, Debug)]
 pub(super) struct OwnedObject {
     pub(super) key: Arc<StoredKey>,
     pub(super) object: Arc<Value>,
-}
-
-/// True if an object's labels match a selector. As for all controllers, an empty selector matches nothing.
-pub(super) fn matches_selector(selector: Option<&Value>, object: &Value) -> bool {
-    let labels = crate::object::fields::at(object, "/metadata/labels");
-    let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
-    let Some(selector) = selector else { return false };
-    let exact = selector.get("matchLabels").and_then(Value::as_object);
-    let expressions = list(selector, "/matchExpressions");
-    if exact.is_none_or(serde_json::Map::is_empty) && expressions.is_empty() {
-        return false;
-    }
-    exact.into_iter().flatten().all(|(key, value)| label(key) == value.as_str())
-        && expressions.iter().all(|expression| {
-            let value = label(text(expression, "/key"));
-            let is_listed = value
-                .is_some_and(|value| list(expression, "/values").iter().any(|listed| listed.as_str() == Some(value)));
-            match text(expression, "/operator") {
-                "In" => is_listed,
-                "NotIn" => !is_listed,
-                "Exists" => value.is_some(),
-                "DoesNotExist" => value.is_none(),
-                _ => false,
-            }
-        })
 }
 
 /// True if a pod has succeeded or failed.
@@ -92,83 +70,81 @@ pub(super) fn compare_deletion_order(one: &Value, other: &Value) -> Ordering {
         .then(name(one).cmp(name(other)))
 }
 
-impl ApiServer {
-    /// Returns the objects of a resource that an owner controls. Adopts matching objects without a controller, and releases
-    /// controlled objects that no longer match the owner's selector.
-    pub(super) fn claim(
-        &mut self,
-        now: Timestamp,
-        controller: &'static str,
-        owner: &Value,
-        (group, plural): (&str, &str),
-    ) -> Vec<OwnedObject> {
-        let selector = owner.pointer("/spec/selector").cloned();
-        let namespace = text(owner, "/metadata/namespace");
-        let mut claimed = Vec::new();
-        let candidates: Vec<OwnedObject> = self
-            .store
-            .in_namespace(group, plural, namespace)
-            .map(|entry| OwnedObject { key: entry.key.clone(), object: entry.object.object() })
-            .collect();
-        for candidate in candidates {
-            let matches = matches_selector(selector.as_ref(), &candidate.object);
-            match controller_of(&candidate.object) {
-                Some(reference) if text(reference, "/uid") != uid(owner) => {}
-                Some(_) if matches || is_deleting(owner) => claimed.push(candidate),
-                Some(_) => self.release(now, controller, owner, &candidate),
-                None if matches && !is_deleting(owner) && !is_deleting(&candidate.object) => {
-                    claimed.extend(self.adopt(now, controller, owner, &candidate));
-                }
-                None => {}
+/// Returns the objects of a resource that an owner controls. Adopts matching objects without a controller, and releases
+/// controlled objects that no longer match the owner's selector.
+pub(crate) fn claim_objects(
+    state: &mut ServerState,
+    now: Timestamp,
+    controller: &'static str,
+    owner: &Value,
+    (group, plural): (&str, &str),
+) -> Vec<OwnedObject> {
+    let selector = owner.pointer("/spec/selector").cloned();
+    let namespace = text(owner, "/metadata/namespace");
+    let mut claimed = Vec::new();
+    let candidates: Vec<OwnedObject> = state
+        .store
+        .in_namespace(group, plural, namespace)
+        .map(|entry| OwnedObject { key: entry.key.clone(), object: entry.object.object() })
+        .collect();
+    for candidate in candidates {
+        let matches = matches_selector(selector.as_ref(), &candidate.object);
+        match controller_of(&candidate.object) {
+            Some(reference) if text(reference, "/uid") != uid(owner) => {}
+            Some(_) if matches || is_deleting(owner) => claimed.push(candidate),
+            Some(_) => release(state, now, controller, owner, &candidate),
+            None if matches && !is_deleting(owner) && !is_deleting(&candidate.object) => {
+                claimed.extend(adopt(state, now, controller, owner, &candidate));
             }
+            None => {}
         }
-        claimed
     }
+    claimed
+}
 
-    fn adopt(
-        &mut self,
-        now: Timestamp,
-        controller: &'static str,
-        owner: &Value,
-        object: &OwnedObject,
-    ) -> Option<OwnedObject> {
-        let mut adopted = Value::clone(&object.object);
-        let references = metadata(&mut adopted).entry("ownerReferences").or_insert_with(|| json!([]));
-        references.as_array_mut()?.push(controller_reference(owner));
-        let who = Authorship::controller(controller, Verb::Patch);
-        self.write_as(now, &who, super::writes::MANAGER, &object.key, &adopted);
-        Some(OwnedObject { key: object.key.clone(), object: self.stored(&object.key)?.clone() })
+fn adopt(
+    state: &mut ServerState,
+    now: Timestamp,
+    controller: &'static str,
+    owner: &Value,
+    object: &OwnedObject,
+) -> Option<OwnedObject> {
+    let mut adopted = Value::clone(&object.object);
+    let references = metadata(&mut adopted).entry("ownerReferences").or_insert_with(|| json!([]));
+    references.as_array_mut()?.push(controller_reference(owner));
+    let who = Attribution::controller(controller, Verb::Patch);
+    write_tracked(state, now, &who, super::writes::MANAGER, &object.key, &adopted);
+    Some(OwnedObject { key: object.key.clone(), object: state.store.find_key(&object.key)?.clone() })
+}
+
+fn release(state: &mut ServerState, now: Timestamp, controller: &'static str, owner: &Value, object: &OwnedObject) {
+    let mut released = Value::clone(&object.object);
+    let remaining: Vec<Value> = list(&object.object, "/metadata/ownerReferences")
+        .iter()
+        .filter(|reference| text(reference, "/uid") != uid(owner))
+        .cloned()
+        .collect();
+    metadata(&mut released).insert("ownerReferences".to_owned(), json!(remaining));
+    if remaining.is_empty() {
+        metadata(&mut released).remove("ownerReferences");
     }
+    let who = Attribution::controller(controller, Verb::Patch);
+    write_tracked(state, now, &who, super::writes::MANAGER, &object.key, &released);
+}
 
-    fn release(&mut self, now: Timestamp, controller: &'static str, owner: &Value, object: &OwnedObject) {
-        let mut released = Value::clone(&object.object);
-        let remaining: Vec<Value> = list(&object.object, "/metadata/ownerReferences")
-            .iter()
-            .filter(|reference| text(reference, "/uid") != uid(owner))
-            .cloned()
-            .collect();
-        metadata(&mut released).insert("ownerReferences".to_owned(), json!(remaining));
-        if remaining.is_empty() {
-            metadata(&mut released).remove("ownerReferences");
+/// Returns the pod that a template describes, controlled by an owner.
+pub(crate) fn pod_from(template: &Value, owner: &Value) -> Value {
+    let part = |pointer: &str| template.pointer(pointer).cloned().filter(|part| !part.is_null());
+    let mut pod = json!({
+        "metadata": {
+            "generateName": format!("{}-", name(owner)), "ownerReferences": [controller_reference(owner)],
+        },
+        "spec": part("/spec").unwrap_or_else(|| json!({})),
+    });
+    for field in ["labels", "annotations", "finalizers"] {
+        if let Some(value) = part(&format!("/metadata/{field}")) {
+            pod["metadata"][field] = value;
         }
-        let who = Authorship::controller(controller, Verb::Patch);
-        self.write_as(now, &who, super::writes::MANAGER, &object.key, &released);
     }
-
-    /// Returns the pod that a template describes, controlled by an owner.
-    pub(super) fn pod_from(template: &Value, owner: &Value) -> Value {
-        let part = |pointer: &str| template.pointer(pointer).cloned().filter(|part| !part.is_null());
-        let mut pod = json!({
-            "metadata": {
-                "generateName": format!("{}-", name(owner)), "ownerReferences": [controller_reference(owner)],
-            },
-            "spec": part("/spec").unwrap_or_else(|| json!({})),
-        });
-        for field in ["labels", "annotations", "finalizers"] {
-            if let Some(value) = part(&format!("/metadata/{field}")) {
-                pod["metadata"][field] = value;
-            }
-        }
-        pod
-    }
+    pod
 }

@@ -3,117 +3,115 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::deployment::{CONTROLLER, Rollout, desired_replicas, revision};
-use super::owned_objects::{OwnedObject, has_ended};
+use super::deployment_rollout::{CONTROLLER, Rollout, desired_replicas, revision};
+use super::deployment_sets::{finish_sync, observe_rollout, scale_set, sync_new_set};
+use super::deployment_status::update_deployment_status;
+use super::owned_objects::{OwnedObject, claim_objects, has_ended};
 use super::writes::number;
 use crate::object::fields::text;
-use crate::server::ApiServer;
+use crate::state::server_state::ServerState;
 
 fn available(set: &OwnedObject) -> i64 {
     number(&set.object, "/status/availableReplicas")
 }
 
-impl ApiServer {
-    /// Rolling update: the new set grows up to the surge limit, the old ones shrink while enough pods are available.
-    pub(super) fn roll_out(&mut self, now: Timestamp, rollout: &mut Rollout) {
-        let Some(new) = rollout.new.clone() else { return };
-        let size = desired_replicas(&new.object);
-        let target =
-            if size > rollout.desired_replicas() { rollout.desired_replicas() } else { rollout.new_set_size() };
-        let grown = size != rollout.desired_replicas() && self.resize(now, rollout, &new, target);
-        if grown || self.shrink_old(now, rollout) {
-            return self.update_status_from_store(now, rollout);
-        }
-        self.finish_sync(now, rollout);
+/// Rolling update: the new set grows up to the surge limit, the old ones shrink while enough pods are available.
+pub(crate) fn roll_out(state: &mut ServerState, now: Timestamp, rollout: &mut Rollout) {
+    let Some(new) = rollout.new.clone() else { return };
+    let size = desired_replicas(&new.object);
+    let target = if size > rollout.desired_replicas() { rollout.desired_replicas() } else { rollout.new_set_size() };
+    let grown = size != rollout.desired_replicas() && scale_set(state, now, rollout, &new, target);
+    if grown || scale_down_old_sets(state, now, rollout) {
+        return update_status_from_store(state, now, rollout);
     }
+    finish_sync(state, now, rollout);
+}
 
-    fn update_status_from_store(&mut self, now: Timestamp, rollout: &Rollout) {
-        if let Some(rollout) = self.observe_rollout(now, &rollout.key) {
-            self.update_deployment_status(now, &rollout, true);
+fn update_status_from_store(state: &mut ServerState, now: Timestamp, rollout: &Rollout) {
+    if let Some(rollout) = observe_rollout(state, now, &rollout.key) {
+        update_deployment_status(state, now, &rollout, true);
+    }
+}
+
+/// Scales the old sets down: first by their unavailable replicas, then by as many available ones as the limits allow.
+fn scale_down_old_sets(state: &mut ServerState, now: Timestamp, rollout: &Rollout) -> bool {
+    if rollout.old.iter().all(|set| desired_replicas(&set.object) == 0) {
+        return false;
+    }
+    let min_available = rollout.desired_replicas() - rollout.max_unavailable();
+    let starting = rollout.new.as_ref().map_or(0, |set| desired_replicas(&set.object) - available(set));
+    let max_removed = rollout.sum("/spec/replicas") - min_available - starting;
+    if max_removed <= 0 {
+        return false;
+    }
+    let mut sizes: Vec<i64> = rollout.old.iter().map(|set| desired_replicas(&set.object)).collect();
+    let mut cleaned = 0;
+    for (size, set) in sizes.iter_mut().zip(&rollout.old) {
+        let unavailable = (*size - available(set)).max(0).min(max_removed - cleaned);
+        *size -= unavailable;
+        cleaned += unavailable;
+    }
+    let mut spare = rollout.sum("/status/availableReplicas") - min_available;
+    for size in &mut sizes {
+        let taken = (*size).min(spare.max(0));
+        *size -= taken;
+        spare -= taken;
+    }
+    let mut shrunk = false;
+    for (size, set) in sizes.into_iter().zip(&rollout.old) {
+        if size != desired_replicas(&set.object) {
+            shrunk |= scale_set(state, now, rollout, set, size);
         }
     }
+    shrunk
+}
 
-    /// Scales the old sets down: first by their unavailable replicas, then by as many available ones as the limits allow.
-    fn shrink_old(&mut self, now: Timestamp, rollout: &Rollout) -> bool {
-        if rollout.old.iter().all(|set| desired_replicas(&set.object) == 0) {
-            return false;
-        }
-        let min_available = rollout.desired_replicas() - rollout.max_unavailable();
-        let starting = rollout.new.as_ref().map_or(0, |set| desired_replicas(&set.object) - available(set));
-        let max_removed = rollout.sum("/spec/replicas") - min_available - starting;
-        if max_removed <= 0 {
-            return false;
-        }
-        let mut sizes: Vec<i64> = rollout.old.iter().map(|set| desired_replicas(&set.object)).collect();
-        let mut cleaned = 0;
-        for (size, set) in sizes.iter_mut().zip(&rollout.old) {
-            let unavailable = (*size - available(set)).max(0).min(max_removed - cleaned);
-            *size -= unavailable;
-            cleaned += unavailable;
-        }
-        let mut spare = rollout.sum("/status/availableReplicas") - min_available;
-        for size in &mut sizes {
-            let taken = (*size).min(spare.max(0));
-            *size -= taken;
-            spare -= taken;
-        }
-        let mut shrunk = false;
-        for (size, set) in sizes.into_iter().zip(&rollout.old) {
-            if size != desired_replicas(&set.object) {
-                shrunk |= self.resize(now, rollout, set, size);
-            }
-        }
-        shrunk
+/// Recreate: deletes all old pods before it creates the new set.
+pub(crate) fn recreate(state: &mut ServerState, now: Timestamp, rollout: &mut Rollout) {
+    let mut shrunk = false;
+    for set in rollout.old.iter().filter(|set| desired_replicas(&set.object) > 0) {
+        shrunk |= scale_set(state, now, rollout, set, 0);
     }
+    if shrunk || has_old_pods(state, now, rollout) {
+        return update_status_from_store(state, now, rollout);
+    }
+    let current = observe_rollout(state, now, &rollout.key);
+    let Some(current) = current.and_then(|current| sync_new_set(state, now, current, true)) else { return };
+    let Some(new) = current.new.clone() else { return };
+    if scale_set(state, now, &current, &new, current.desired_replicas()) {
+        return update_status_from_store(state, now, &current);
+    }
+    finish_sync(state, now, &current);
+}
 
-    /// Recreate: deletes all old pods before it creates the new set.
-    pub(super) fn recreate(&mut self, now: Timestamp, rollout: &mut Rollout) {
-        let mut shrunk = false;
+fn has_old_pods(state: &mut ServerState, now: Timestamp, rollout: &Rollout) -> bool {
+    let sets: Vec<Value> = rollout.old.iter().map(|set| Value::clone(&set.object)).collect();
+    sets.iter().any(|set| {
+        let pods = claim_objects(state, now, CONTROLLER, set, ("", "pods"));
+        pods.iter().any(|pod| !has_ended(&pod.object))
+    })
+}
+
+/// Scales a deployment without a rollout: the only active set gets all replicas, several share them.
+pub(crate) fn scale_sets(state: &mut ServerState, now: Timestamp, rollout: &mut Rollout) {
+    let active: Vec<OwnedObject> = rollout.sets().filter(|set| desired_replicas(&set.object) > 0).cloned().collect();
+    if active.len() <= 1 {
+        let newest = rollout.old.iter().max_by_key(|set| revision(&set.object));
+        let only = active.first().or(rollout.new.as_ref()).or(newest).cloned();
+        if let Some(only) = only {
+            scale_set(state, now, rollout, &only, rollout.desired_replicas());
+        }
+    } else if rollout.new.as_ref().is_some_and(|new| is_saturated(rollout, new)) {
         for set in rollout.old.iter().filter(|set| desired_replicas(&set.object) > 0) {
-            shrunk |= self.resize(now, rollout, set, 0);
+            scale_set(state, now, rollout, set, 0);
         }
-        if shrunk || self.has_old_pods(now, rollout) {
-            return self.update_status_from_store(now, rollout);
+    } else if rollout.is_rolling_update() {
+        for (set, size) in proportional_sizes(rollout, active) {
+            scale_set(state, now, rollout, &set, size);
         }
-        let current = self.observe_rollout(now, &rollout.key);
-        let Some(current) = current.and_then(|current| self.sync_new_set(now, current, true)) else { return };
-        let Some(new) = current.new.clone() else { return };
-        if self.resize(now, &current, &new, current.desired_replicas()) {
-            return self.update_status_from_store(now, &current);
-        }
-        self.finish_sync(now, &current);
     }
-
-    fn has_old_pods(&mut self, now: Timestamp, rollout: &Rollout) -> bool {
-        let sets: Vec<Value> = rollout.old.iter().map(|set| Value::clone(&set.object)).collect();
-        sets.iter().any(|set| {
-            let pods = self.claim(now, CONTROLLER, set, ("", "pods"));
-            pods.iter().any(|pod| !has_ended(&pod.object))
-        })
-    }
-
-    /// Scales a deployment without a rollout: the only active set gets all replicas, several share them.
-    pub(super) fn scale_sets(&mut self, now: Timestamp, rollout: &mut Rollout) {
-        let active: Vec<OwnedObject> =
-            rollout.sets().filter(|set| desired_replicas(&set.object) > 0).cloned().collect();
-        if active.len() <= 1 {
-            let newest = rollout.old.iter().max_by_key(|set| revision(&set.object));
-            let only = active.first().or(rollout.new.as_ref()).or(newest).cloned();
-            if let Some(only) = only {
-                self.resize(now, rollout, &only, rollout.desired_replicas());
-            }
-        } else if rollout.new.as_ref().is_some_and(|new| is_saturated(rollout, new)) {
-            for set in rollout.old.iter().filter(|set| desired_replicas(&set.object) > 0) {
-                self.resize(now, rollout, set, 0);
-            }
-        } else if rollout.is_rolling_update() {
-            for (set, size) in proportional_sizes(rollout, active) {
-                self.resize(now, rollout, &set, size);
-            }
-        }
-        if let Some(observed) = self.observe_rollout(now, &rollout.key.clone()) {
-            *rollout = observed;
-        }
+    if let Some(observed) = observe_rollout(state, now, &rollout.key.clone()) {
+        *rollout = observed;
     }
 }
 

@@ -3,146 +3,78 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::node::PODS_MAX;
 use super::owned_objects::has_ended;
-use super::writes::{builtin_key, condition};
+use super::writes::{condition, record_event, replace_status};
 use crate::object::fields::{at, is_deleting, list, name, stamp, text};
 use crate::object::key::StoredKey;
-use crate::server::{ApiServer, Authorship};
-use crate::storage::journal::Verb;
-use crate::verbs::Maker;
+use crate::state::server_state::ServerState;
+use crate::storage::journal::{Attribution, Verb};
+use crate::storage::store::Store;
+use crate::writes::commit::commit;
 
 const SCHEDULER: &str = "default-scheduler";
-/// Maximum number of pods on a node.
-const PODS_MAX: usize = 110;
 
-impl ApiServer {
-    /// Adds nodes, a scheduler, and kubelets that run the pods.
-    #[must_use]
-    pub fn with_kubelet(mut self, now: Timestamp, nodes: &[&str]) -> Self {
-        self.workloads.kubelet = true;
-        for (index, node) in nodes.iter().enumerate() {
-            self.add_node(now, node, index);
-        }
-        self.take_journal();
-        self
+/// Binds a pod to a node, or records why no node is eligible.
+pub(crate) fn schedule_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
+    let Some(pod) = state.store.find_key(key).cloned() else { return };
+    let is_unscheduled = text(&pod, "/spec/nodeName").is_empty() && !is_deleting(&pod) && !has_ended(&pod);
+    let is_gated = !list(&pod, "/spec/schedulingGates").is_empty();
+    if !is_unscheduled || is_gated || text(&pod, "/spec/schedulerName") != SCHEDULER {
+        return;
     }
-
-    fn add_node(&mut self, now: Timestamp, node: &str, index: usize) {
-        let maker = Maker { controller: "kubelet", manager: "kubelet" };
-        let labels = json!({
-            "beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
-            "kubernetes.io/hostname": node, "kubernetes.io/os": "linux",
-        });
-        let object = json!({
-            "metadata": {"name": node, "labels": labels, "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
-            "spec": {"podCIDR": format!("10.244.{index}.0/24"), "podCIDRs": [format!("10.244.{index}.0/24")]},
-        });
-        if self.create_inside(now, maker, ("", "nodes"), None, object).is_err() {
-            return;
+    let mut bound = Value::clone(&pod);
+    let who = Attribution::controller(SCHEDULER, Verb::Update);
+    match choose_node(&state.store, &pod) {
+        Ok(node) => {
+            bound["spec"]["nodeName"] = json!(node);
+            set_scheduled(&mut bound, &stamp(now), None);
+            commit(state, now, &who, key.clone(), bound);
+            let pod_name = format!("{}/{}", text(&pod, "/metadata/namespace"), name(&pod));
+            let message = format!("Successfully assigned {pod_name} to {node}");
+            record_event(state, now, SCHEDULER, &pod, ("Normal", "Scheduled"), &message);
         }
-        let key = builtin_key("", "Node", "nodes", None, node);
-        let Some(live) = self.stored(&key).cloned() else { return };
-        let mut ready = Value::clone(&live);
-        if let Some(spec) = ready["spec"].as_object_mut() {
-            spec.remove("taints");
-        }
-        let capacity =
-            json!({"cpu": "8", "memory": "32Gi", "pods": PODS_MAX.to_string(), "ephemeral-storage": "100Gi"});
-        ready["status"] = json!({
-            "capacity": capacity, "allocatable": capacity,
-            "addresses": [
-                {"type": "InternalIP", "address": format!("10.0.0.{}", index + 1)},
-                {"type": "Hostname", "address": node},
-            ],
-            "conditions": node_conditions(&stamp(now)),
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-            "nodeInfo": {
-                "architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "v1.35.4",
-                "kubeProxyVersion": "", "containerRuntimeVersion": "simulated://1.0", "osImage": "simulated",
-                "kernelVersion": "simulated", "bootID": "", "machineID": "", "systemUUID": "",
-            },
-        });
-        let mut who = Authorship::controller("kubelet", Verb::Update);
-        who.subresource = "status";
-        self.write_as(now, &who, "kubelet", &key, &ready);
-    }
-
-    /// Binds a pod to a node, or records why no node is eligible.
-    pub(super) fn schedule_pod(&mut self, now: Timestamp, key: &StoredKey) {
-        let Some(pod) = self.stored(key).cloned() else { return };
-        let is_unscheduled = text(&pod, "/spec/nodeName").is_empty() && !is_deleting(&pod) && !has_ended(&pod);
-        let is_gated = !list(&pod, "/spec/schedulingGates").is_empty();
-        if !is_unscheduled || is_gated || text(&pod, "/spec/schedulerName") != SCHEDULER {
-            return;
-        }
-        let mut bound = Value::clone(&pod);
-        let who = Authorship::controller(SCHEDULER, Verb::Update);
-        match self.choose_node(&pod) {
-            Ok(node) => {
-                bound["spec"]["nodeName"] = json!(node);
-                set_scheduled(&mut bound, &stamp(now), None);
-                self.commit(now, &who, key.clone(), bound);
-                let pod_name = format!("{}/{}", text(&pod, "/metadata/namespace"), name(&pod));
-                let message = format!("Successfully assigned {pod_name} to {node}");
-                self.record_event(now, SCHEDULER, &pod, ("Normal", "Scheduled"), &message);
-            }
-            Err(reason) => {
-                set_scheduled(&mut bound, &stamp(now), Some(&reason));
-                if condition(&pod, "PodScheduled").is_none_or(|known| known["message"] != json!(reason)) {
-                    self.replace_status(now, (SCHEDULER, "kube-scheduler"), key, &bound);
-                    self.record_event(now, SCHEDULER, &pod, ("Warning", "FailedScheduling"), &reason);
-                }
+        Err(reason) => {
+            set_scheduled(&mut bound, &stamp(now), Some(&reason));
+            if condition(&pod, "PodScheduled").is_none_or(|known| known["message"] != json!(reason)) {
+                replace_status(state, now, (SCHEDULER, "kube-scheduler"), key, &bound);
+                record_event(state, now, SCHEDULER, &pod, ("Warning", "FailedScheduling"), &reason);
             }
         }
-    }
-
-    fn choose_node(&self, pod: &Value) -> Result<String, String> {
-        let nodes: Vec<&Value> = self.nodes().collect();
-        let mut reasons: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
-        let mut best: Option<(usize, &str)> = None;
-        for node in &nodes {
-            let load = self.pods_on(name(node));
-            match ineligibility(pod, node).or_else(|| (load >= PODS_MAX).then(|| "Too many pods".to_owned())) {
-                Some(reason) => *reasons.entry(reason).or_default() += 1,
-                None if best.is_none_or(|(least, _)| load < least) => best = Some((load, name(node))),
-                None => {}
-            }
-        }
-        if let Some((_, node)) = best {
-            return Ok(node.to_owned());
-        }
-        let counted: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-        Err(if nodes.is_empty() {
-            "no nodes available to schedule pods".to_owned()
-        } else {
-            format!("0/{} nodes are available: {}.", nodes.len(), counted.join(", "))
-        })
-    }
-
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &Value> {
-        let shelf = self.store.shelf("", "nodes").into_iter().flat_map(|shelf| shelf.values());
-        shelf.map(|entry| &***entry.object)
-    }
-
-    fn pods_on(&self, node: &str) -> usize {
-        let shelf = self.store.shelf("", "pods").into_iter().flat_map(|shelf| shelf.values());
-        shelf.filter(|entry| text(&entry.object, "/spec/nodeName") == node && !has_ended(&entry.object)).count()
     }
 }
 
-fn node_conditions(at: &str) -> Value {
-    let condition = |condition_type: &str, status: &str, reason: &str, message: &str| {
-        json!({
-            "type": condition_type, "status": status, "reason": reason, "message": message,
-            "lastHeartbeatTime": at, "lastTransitionTime": at,
-        })
-    };
-    json!([
-        condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-        condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-        condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-    ])
+fn choose_node(store: &Store, pod: &Value) -> Result<String, String> {
+    let nodes: Vec<&Value> = list_nodes(store).collect();
+    let mut reasons: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+    let mut best: Option<(usize, &str)> = None;
+    for node in &nodes {
+        let load = count_pods_on(store, name(node));
+        match ineligibility(pod, node).or_else(|| (load >= PODS_MAX).then(|| "Too many pods".to_owned())) {
+            Some(reason) => *reasons.entry(reason).or_default() += 1,
+            None if best.is_none_or(|(least, _)| load < least) => best = Some((load, name(node))),
+            None => {}
+        }
+    }
+    if let Some((_, node)) = best {
+        return Ok(node.to_owned());
+    }
+    let counted: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    Err(if nodes.is_empty() {
+        "no nodes available to schedule pods".to_owned()
+    } else {
+        format!("0/{} nodes are available: {}.", nodes.len(), counted.join(", "))
+    })
+}
+
+pub(crate) fn list_nodes(store: &Store) -> impl Iterator<Item = &Value> {
+    let shelf = store.shelf("", "nodes").into_iter().flat_map(|shelf| shelf.values());
+    shelf.map(|entry| &***entry.object)
+}
+
+fn count_pods_on(store: &Store, node: &str) -> usize {
+    let shelf = store.shelf("", "pods").into_iter().flat_map(|shelf| shelf.values());
+    shelf.filter(|entry| text(&entry.object, "/spec/nodeName") == node && !has_ended(&entry.object)).count()
 }
 
 /// Sets the `PodScheduled` condition.

@@ -3,13 +3,16 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::controller_revisions::revision_hash;
-use super::owned_objects::{OwnedObject, has_ended, is_available, is_ready};
-use super::writes::{MANAGER, builtin_key, error_message, number, set_count};
+use super::controller_revisions::{delete_old_revisions, ensure_current_revision, revision_hash, template_of_revision};
+use super::owned_objects::{OwnedObject, claim_objects, has_ended, is_available, is_ready};
+use super::writes::{
+    MANAGER, create_object, delete_object, error_message, number, record_event, replace_status, set_count,
+};
+use crate::controllers::owned_objects::pod_from;
 use crate::object::fields::{is_deleting, list, name, text};
-use crate::object::key::StoredKey;
-use crate::server::ApiServer;
+use crate::object::key::{StoredKey, builtin_key};
 use crate::state::schedule::{Task, Workload};
+use crate::state::server_state::ServerState;
 
 const CONTROLLER: &str = "statefulset-controller";
 const REVISION_LABEL: &str = "controller-revision-hash";
@@ -66,178 +69,176 @@ fn is_healthy(pod: &Value) -> bool {
     text(pod, "/status/phase") == "Running" && is_ready(pod) && !is_deleting(pod)
 }
 
-impl ApiServer {
-    pub(super) fn reconcile_stateful_set(&mut self, now: Timestamp, key: &StoredKey) {
-        let Some(set) = self.stored(key).cloned() else { return };
-        let mut labels = set.pointer("/spec/template/metadata/labels").cloned().unwrap_or_else(|| json!({}));
-        let hash = revision_hash(&set);
-        labels["controller.kubernetes.io/hash"] = json!(hash);
-        let Some(update) = self.ensure_current_revision(now, CONTROLLER, &set, &hash, labels) else { return };
-        let recorded = text(&set, "/status/currentRevision");
-        let current = if recorded.is_empty() { update.clone() } else { recorded.to_owned() };
-        let state = SetState { set: &set, current, update };
-        if !is_deleting(&set) {
-            self.sync_pods(now, key, &state);
+pub(crate) fn reconcile_stateful_set(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
+    let Some(set) = state.store.find_key(key).cloned() else { return };
+    let mut labels = set.pointer("/spec/template/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+    let hash = revision_hash(&set);
+    labels["controller.kubernetes.io/hash"] = json!(hash);
+    let Some(update) = ensure_current_revision(state, now, CONTROLLER, &set, &hash, labels) else { return };
+    let recorded = text(&set, "/status/currentRevision");
+    let current = if recorded.is_empty() { update.clone() } else { recorded.to_owned() };
+    let observed = SetState { set: &set, current, update };
+    if !is_deleting(&set) {
+        sync_pods(state, now, key, &observed);
+    }
+    update_stateful_set_status(state, now, key, &observed);
+}
+
+fn pods_in_order(state: &mut ServerState, now: Timestamp, set: &Value) -> Vec<(i64, OwnedObject)> {
+    let pods = claim_objects(state, now, CONTROLLER, set, ("", "pods"));
+    let mut numbered: Vec<(i64, OwnedObject)> =
+        pods.into_iter().filter_map(|pod| Some((ordinal_of(set, &pod.key.name)?, pod))).collect();
+    numbered.sort_by_key(|(ordinal, _)| *ordinal);
+    numbered
+}
+
+/// Creates missing pods, then deletes surplus ones, then outdated ones; one at a time unless the policy is `Parallel`.
+fn sync_pods(state: &mut ServerState, now: Timestamp, key: &StoredKey, observed: &SetState<'_>) {
+    let pods = pods_in_order(state, now, observed.set);
+    let (first, end) = (observed.start(), observed.start() + observed.replicas());
+    for ordinal in first..end {
+        let existing = pods.iter().find(|(other, _)| *other == ordinal).map(|(_, pod)| pod);
+        let is_settled = match existing {
+            Some(pod) if has_ended(&pod.object) && !is_deleting(&pod.object) => {
+                delete_object(state, now, CONTROLLER, &pod.key);
+                false
+            }
+            Some(pod) => is_healthy(&pod.object),
+            None => {
+                create_pod(state, now, key, observed, ordinal);
+                false
+            }
+        };
+        if !is_settled && observed.is_ordered() {
+            return;
         }
-        self.update_stateful_set_status(now, key, &state);
     }
-
-    fn pods_in_order(&mut self, now: Timestamp, set: &Value) -> Vec<(i64, OwnedObject)> {
-        let pods = self.claim(now, CONTROLLER, set, ("", "pods"));
-        let mut numbered: Vec<(i64, OwnedObject)> =
-            pods.into_iter().filter_map(|pod| Some((ordinal_of(set, &pod.key.name)?, pod))).collect();
-        numbered.sort_by_key(|(ordinal, _)| *ordinal);
-        numbered
-    }
-
-    /// Creates missing pods, then deletes surplus ones, then outdated ones; one at a time unless the policy is `Parallel`.
-    fn sync_pods(&mut self, now: Timestamp, key: &StoredKey, state: &SetState<'_>) {
-        let pods = self.pods_in_order(now, state.set);
-        let (first, end) = (state.start(), state.start() + state.replicas());
-        for ordinal in first..end {
-            let existing = pods.iter().find(|(other, _)| *other == ordinal).map(|(_, pod)| pod);
-            let is_settled = match existing {
-                Some(pod) if has_ended(&pod.object) && !is_deleting(&pod.object) => {
-                    self.delete_object(now, CONTROLLER, &pod.key);
-                    false
-                }
-                Some(pod) => is_healthy(&pod.object),
-                None => {
-                    self.create_pod(now, key, state, ordinal);
-                    false
-                }
-            };
-            if !is_settled && state.is_ordered() {
+    let mut surplus = pods.iter().filter(|(ordinal, _)| !(first..end).contains(ordinal)).rev().peekable();
+    if surplus.peek().is_some() {
+        for (_, pod) in surplus {
+            if !is_deleting(&pod.object) {
+                delete_pod(state, now, observed.set, pod);
+            }
+            if observed.is_ordered() {
                 return;
             }
         }
-        let mut surplus = pods.iter().filter(|(ordinal, _)| !(first..end).contains(ordinal)).rev().peekable();
-        if surplus.peek().is_some() {
-            for (_, pod) in surplus {
-                if !is_deleting(&pod.object) {
-                    self.delete_pod(now, state.set, pod);
-                }
-                if state.is_ordered() {
-                    return;
-                }
-            }
+        return;
+    }
+    delete_outdated(state, now, observed, &pods);
+}
+
+fn delete_outdated(state: &mut ServerState, now: Timestamp, observed: &SetState<'_>, pods: &[(i64, OwnedObject)]) {
+    if text(observed.set, "/spec/updateStrategy/type") == "OnDelete" {
+        return;
+    }
+    let first_updated = observed.start() + observed.partition();
+    for (_, pod) in pods.iter().rev().filter(|(ordinal, _)| *ordinal >= first_updated) {
+        if revision_of(&pod.object) != observed.update && !is_deleting(&pod.object) {
+            return delete_pod(state, now, observed.set, pod);
+        }
+        if !is_healthy(&pod.object) {
             return;
         }
-        self.delete_outdated(now, state, &pods);
     }
+}
 
-    fn delete_outdated(&mut self, now: Timestamp, state: &SetState<'_>, pods: &[(i64, OwnedObject)]) {
-        if text(state.set, "/spec/updateStrategy/type") == "OnDelete" {
-            return;
+fn delete_pod(state: &mut ServerState, now: Timestamp, set: &Value, pod: &OwnedObject) {
+    delete_object(state, now, CONTROLLER, &pod.key);
+    let message = format!("delete Pod {} in StatefulSet {} successful", pod.key.name, name(set));
+    record_event(state, now, CONTROLLER, set, ("Normal", "SuccessfulDelete"), &message);
+}
+
+fn create_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey, observed: &SetState<'_>, ordinal: i64) {
+    let set = observed.set;
+    let revision = observed.revision_for(ordinal).to_owned();
+    let template =
+        template_of_revision(&state.store, set, &revision).unwrap_or_else(|| set["spec"]["template"].clone());
+    let namespace = text(set, "/metadata/namespace");
+    create_claims(state, now, set, namespace, ordinal);
+    let pod = build_pod(set, &template, &revision, ordinal);
+    let pod_name = text(&pod, "/metadata/name").to_owned();
+    let (event, message) = match create_object(state, now, CONTROLLER, ("", "pods"), namespace, pod) {
+        Ok(_) => {
+            (("Normal", "SuccessfulCreate"), format!("create Pod {pod_name} in StatefulSet {} successful", name(set)))
         }
-        let first_updated = state.start() + state.partition();
-        for (_, pod) in pods.iter().rev().filter(|(ordinal, _)| *ordinal >= first_updated) {
-            if revision_of(&pod.object) != state.update && !is_deleting(&pod.object) {
-                return self.delete_pod(now, state.set, pod);
-            }
-            if !is_healthy(&pod.object) {
-                return;
-            }
+        Err(error) => {
+            let task = Task::Reconcile(Workload::StatefulSet, key.clone());
+            state.schedule_after(now, CREATE_RETRY_DELAY, task);
+            let error = error_message(&error);
+            (
+                ("Warning", "FailedCreate"),
+                format!("create Pod {pod_name} in StatefulSet {} failed error: {error}", name(set)),
+            )
         }
-    }
+    };
+    record_event(state, now, CONTROLLER, set, event, &message);
+}
 
-    fn delete_pod(&mut self, now: Timestamp, set: &Value, pod: &OwnedObject) {
-        self.delete_object(now, CONTROLLER, &pod.key);
-        let message = format!("delete Pod {} in StatefulSet {} successful", pod.key.name, name(set));
-        self.record_event(now, CONTROLLER, set, ("Normal", "SuccessfulDelete"), &message);
-    }
-
-    fn create_pod(&mut self, now: Timestamp, key: &StoredKey, state: &SetState<'_>, ordinal: i64) {
-        let set = state.set;
-        let revision = state.revision_for(ordinal).to_owned();
-        let template = self.template_of_revision(set, &revision).unwrap_or_else(|| set["spec"]["template"].clone());
-        let namespace = text(set, "/metadata/namespace");
-        self.create_claims(now, set, namespace, ordinal);
-        let pod = build_pod(set, &template, &revision, ordinal);
-        let pod_name = text(&pod, "/metadata/name").to_owned();
-        let (event, message) = match self.create_object(now, CONTROLLER, ("", "pods"), namespace, pod) {
-            Ok(_) => (
-                ("Normal", "SuccessfulCreate"),
-                format!("create Pod {pod_name} in StatefulSet {} successful", name(set)),
-            ),
-            Err(error) => {
-                let task = Task::Reconcile(Workload::StatefulSet, key.clone());
-                self.schedule_after(now, CREATE_RETRY_DELAY, task);
-                let error = error_message(&error);
-                (
-                    ("Warning", "FailedCreate"),
-                    format!("create Pod {pod_name} in StatefulSet {} failed error: {error}", name(set)),
-                )
-            }
-        };
-        self.record_event(now, CONTROLLER, set, event, &message);
-    }
-
-    fn create_claims(&mut self, now: Timestamp, set: &Value, namespace: &str, ordinal: i64) {
-        for template in list(set, "/spec/volumeClaimTemplates") {
-            let claim = format!("{}-{}-{ordinal}", name(template), name(set));
-            let key = builtin_key("", "PersistentVolumeClaim", "persistentvolumeclaims", Some(namespace), &claim);
-            if self.stored(&key).is_some() {
-                continue;
-            }
-            let mut labels = template.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
-            let set_labels = set.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
-            set_labels.into_iter().flatten().for_each(|(key, value)| labels[key] = value.clone());
-            let object = json!({
-                "metadata": {
-                    "name": claim, "labels": labels, "annotations": template.pointer("/metadata/annotations"),
-                },
-                "spec": template["spec"],
-            });
-            // A rejected claim is retried together with its pod.
-            let _rejected = self.create_object(now, CONTROLLER, ("", "persistentvolumeclaims"), namespace, object);
+fn create_claims(state: &mut ServerState, now: Timestamp, set: &Value, namespace: &str, ordinal: i64) {
+    for template in list(set, "/spec/volumeClaimTemplates") {
+        let claim = format!("{}-{}-{ordinal}", name(template), name(set));
+        let key = builtin_key("", "PersistentVolumeClaim", "persistentvolumeclaims", Some(namespace), &claim);
+        if state.store.find_key(&key).is_some() {
+            continue;
         }
+        let mut labels = template.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+        let set_labels = set.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+        set_labels.into_iter().flatten().for_each(|(key, value)| labels[key] = value.clone());
+        let object = json!({
+            "metadata": {
+                "name": claim, "labels": labels, "annotations": template.pointer("/metadata/annotations"),
+            },
+            "spec": template["spec"],
+        });
+        // A rejected claim is retried together with its pod.
+        let _rejected = create_object(state, now, CONTROLLER, ("", "persistentvolumeclaims"), namespace, object);
     }
+}
 
-    fn update_stateful_set_status(&mut self, now: Timestamp, key: &StoredKey, state: &SetState<'_>) {
-        let pods: Vec<OwnedObject> = self.pods_in_order(now, state.set).into_iter().map(|(_, pod)| pod).collect();
-        let Some(live) = self.stored(key).cloned() else { return };
-        let min_ready_seconds = number(state.set, "/spec/minReadySeconds");
-        let count = |counts: &dyn Fn(&Value) -> bool| {
-            let counted = pods.iter().filter(|pod| !has_ended(&pod.object) && counts(&pod.object)).count();
-            i64::try_from(counted).unwrap_or(i64::MAX)
-        };
-        let is_kept = |pod: &Value| !is_deleting(pod);
-        let ready = count(&is_healthy);
-        let updated = count(&|pod| is_kept(pod) && revision_of(pod) == state.update);
-        let all = count(&|_| true);
-        let complete = text(state.set, "/spec/updateStrategy/type") == "RollingUpdate"
-            && updated == all
-            && ready == all
-            && all == state.replicas();
-        let current = if complete { &state.update } else { &state.current };
-        let mut updated_object = Value::clone(&live);
-        let status = &mut updated_object["status"];
-        status["replicas"] = json!(all);
-        status["availableReplicas"] = json!(count(&|pod| is_healthy(pod) && is_available(pod, min_ready_seconds, now)));
-        set_count(status, "readyReplicas", ready);
-        set_count(status, "updatedReplicas", updated);
-        set_count(status, "currentReplicas", count(&|pod| is_kept(pod) && revision_of(pod) == current));
-        status["currentRevision"] = json!(current);
-        status["updateRevision"] = json!(state.update);
-        status["collisionCount"] = json!(0);
-        status["observedGeneration"] = live["metadata"]["generation"].clone();
-        self.replace_status(now, (CONTROLLER, MANAGER), key, &updated_object);
-        let in_use = [state.current.clone(), state.update.clone()];
-        self.delete_old_revisions(now, CONTROLLER, state.set, &in_use);
-        if min_ready_seconds > 0 && ready > 0 {
-            let has_waiting_pods = count(&|pod| is_healthy(pod) && !is_available(pod, min_ready_seconds, now)) > 0;
-            if has_waiting_pods {
-                let task = Task::Reconcile(Workload::StatefulSet, key.clone());
-                self.schedule_after(now, SignedDuration::from_secs(min_ready_seconds), task);
-            }
+fn update_stateful_set_status(state: &mut ServerState, now: Timestamp, key: &StoredKey, observed: &SetState<'_>) {
+    let pods: Vec<OwnedObject> = pods_in_order(state, now, observed.set).into_iter().map(|(_, pod)| pod).collect();
+    let Some(live) = state.store.find_key(key).cloned() else { return };
+    let min_ready_seconds = number(observed.set, "/spec/minReadySeconds");
+    let count = |counts: &dyn Fn(&Value) -> bool| {
+        let counted = pods.iter().filter(|pod| !has_ended(&pod.object) && counts(&pod.object)).count();
+        i64::try_from(counted).unwrap_or(i64::MAX)
+    };
+    let is_kept = |pod: &Value| !is_deleting(pod);
+    let ready = count(&is_healthy);
+    let updated = count(&|pod| is_kept(pod) && revision_of(pod) == observed.update);
+    let all = count(&|_| true);
+    let complete = text(observed.set, "/spec/updateStrategy/type") == "RollingUpdate"
+        && updated == all
+        && ready == all
+        && all == observed.replicas();
+    let current = if complete { &observed.update } else { &observed.current };
+    let mut updated_object = Value::clone(&live);
+    let status = &mut updated_object["status"];
+    status["replicas"] = json!(all);
+    status["availableReplicas"] = json!(count(&|pod| is_healthy(pod) && is_available(pod, min_ready_seconds, now)));
+    set_count(status, "readyReplicas", ready);
+    set_count(status, "updatedReplicas", updated);
+    set_count(status, "currentReplicas", count(&|pod| is_kept(pod) && revision_of(pod) == current));
+    status["currentRevision"] = json!(current);
+    status["updateRevision"] = json!(observed.update);
+    status["collisionCount"] = json!(0);
+    status["observedGeneration"] = live["metadata"]["generation"].clone();
+    replace_status(state, now, (CONTROLLER, MANAGER), key, &updated_object);
+    let in_use = [observed.current.clone(), observed.update.clone()];
+    delete_old_revisions(state, now, CONTROLLER, observed.set, &in_use);
+    if min_ready_seconds > 0 && ready > 0 {
+        let has_waiting_pods = count(&|pod| is_healthy(pod) && !is_available(pod, min_ready_seconds, now)) > 0;
+        if has_waiting_pods {
+            let task = Task::Reconcile(Workload::StatefulSet, key.clone());
+            state.schedule_after(now, SignedDuration::from_secs(min_ready_seconds), task);
         }
     }
 }
 
 /// Returns the pod of an ordinal, with its name, host name and claims.
 fn build_pod(set: &Value, template: &Value, revision: &str, ordinal: i64) -> Value {
-    let mut pod = ApiServer::pod_from(template, set);
+    let mut pod = pod_from(template, set);
     let pod_name = format!("{}-{ordinal}", name(set));
     pod["metadata"]["name"] = json!(pod_name);
     pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = json!(ordinal.to_string());

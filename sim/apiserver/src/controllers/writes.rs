@@ -8,25 +8,15 @@ use serde_json::{Value, json};
 use super::template_hash::fnv32a;
 use crate::http::error::ApiError;
 use crate::object::fields::{list, metadata, name, stamp, text, uid};
-use crate::object::key::StoredKey;
-use crate::server::{ApiServer, Authorship};
-use crate::storage::journal::Verb;
-use crate::verbs::{Maker, Propagation};
+use crate::object::key::{StoredKey, builtin_key};
+use crate::state::server_state::ServerState;
+use crate::storage::journal::{Attribution, Verb};
+use crate::verbs::create_internal::{ControllerIdentity, create_for_controller};
+use crate::verbs::delete::{Propagation, delete_stored};
+use crate::writes::tracked::write_tracked;
 
 /// Field manager of the control plane's controllers.
 pub(super) const MANAGER: &str = "kube-controller-manager";
-
-/// Returns the storage key of an object of a built-in kind.
-pub(super) fn builtin_key(group: &str, kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> StoredKey {
-    StoredKey {
-        group: group.to_owned(),
-        version: "v1".to_owned(),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-        namespace: namespace.map(str::to_owned),
-        name: name.to_owned(),
-    }
-}
 
 /// Returns the number at a pointer, 0 if there is none.
 pub(super) fn number(object: &Value, pointer: &str) -> i64 {
@@ -39,19 +29,6 @@ pub(super) fn set_count(status: &mut Value, field: &str, count: i64) {
         Some(fields) if count == 0 => drop(fields.remove(field)),
         _ => status[field] = json!(count),
     }
-}
-
-/// Returns the owner reference of an object that `owner` controls.
-pub(super) fn controller_reference(owner: &Value) -> Value {
-    json!({
-        "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": name(owner), "uid": uid(owner),
-        "controller": true, "blockOwnerDeletion": true,
-    })
-}
-
-/// Returns the owner reference of an object's controller.
-pub(super) fn controller_of(object: &Value) -> Option<&Value> {
-    list(object, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == true)
 }
 
 /// Returns one condition of an object.
@@ -74,83 +51,94 @@ pub(super) fn is_already_exists(error: &ApiError) -> bool {
     error.to_value()["reason"] == "AlreadyExists"
 }
 
-impl ApiServer {
-    /// Creates an object in a namespace for a controller of the control plane.
-    pub(super) fn create_object(
-        &mut self,
-        now: Timestamp,
-        controller: &'static str,
-        resource: (&str, &str),
-        namespace: &str,
-        object: Value,
-    ) -> Result<Arc<Value>, ApiError> {
-        self.create_inside(now, Maker { controller, manager: MANAGER }, resource, Some(namespace), object)
-    }
+/// Creates an object in a namespace for a controller of the control plane.
+pub(crate) fn create_object(
+    state: &mut ServerState,
+    now: Timestamp,
+    controller: &'static str,
+    resource: (&str, &str),
+    namespace: &str,
+    object: Value,
+) -> Result<Arc<Value>, ApiError> {
+    create_for_controller(
+        state,
+        now,
+        ControllerIdentity { controller, manager: MANAGER },
+        resource,
+        Some(namespace),
+        object,
+    )
+}
 
-    /// Replaces an object; a change of its spec increments the generation.
-    pub(super) fn replace(&mut self, now: Timestamp, controller: &'static str, key: &StoredKey, mut object: Value) {
-        let Some(live) = self.stored(key).cloned() else { return };
-        if live.get("spec") != object.get("spec") && live.pointer("/metadata/generation").is_some() {
-            metadata(&mut object).insert("generation".to_owned(), json!(number(&live, "/metadata/generation") + 1));
-        }
-        self.write_as(now, &Authorship::controller(controller, Verb::Update), MANAGER, key, &object);
+/// Replaces an object; a change of its spec increments the generation.
+pub(crate) fn replace_object(
+    state: &mut ServerState,
+    now: Timestamp,
+    controller: &'static str,
+    key: &StoredKey,
+    mut object: Value,
+) {
+    let Some(live) = state.store.find_key(key).cloned() else { return };
+    if live.get("spec") != object.get("spec") && live.pointer("/metadata/generation").is_some() {
+        metadata(&mut object).insert("generation".to_owned(), json!(number(&live, "/metadata/generation") + 1));
     }
+    write_tracked(state, now, &Attribution::controller(controller, Verb::Update), MANAGER, key, &object);
+}
 
-    /// Replaces the status of an object.
-    pub(super) fn replace_status(
-        &mut self,
-        now: Timestamp,
-        (controller, manager): (&'static str, &str),
-        key: &StoredKey,
-        object: &Value,
-    ) {
-        if self.stored(key).is_none_or(|live| **live == *object) {
-            return;
-        }
-        let mut who = Authorship::controller(controller, Verb::Update);
-        who.subresource = "status";
-        self.write_as(now, &who, manager, key, object);
+/// Replaces the status of an object.
+pub(crate) fn replace_status(
+    state: &mut ServerState,
+    now: Timestamp,
+    (controller, manager): (&'static str, &str),
+    key: &StoredKey,
+    object: &Value,
+) {
+    if state.store.find_key(key).is_none_or(|live| **live == *object) {
+        return;
     }
+    let mut who = Attribution::controller(controller, Verb::Update);
+    who.subresource = "status";
+    write_tracked(state, now, &who, manager, key, object);
+}
 
-    /// Deletes an object with background propagation.
-    pub(super) fn delete_object(&mut self, now: Timestamp, controller: &'static str, key: &StoredKey) {
-        self.delete_key(now, &Authorship::controller(controller, Verb::Delete), key, Propagation::Background);
-    }
+/// Deletes an object with background propagation.
+pub(crate) fn delete_object(state: &mut ServerState, now: Timestamp, controller: &'static str, key: &StoredKey) {
+    delete_stored(state, now, &Attribution::controller(controller, Verb::Delete), key, Propagation::Background);
+}
 
-    /// Records a Kubernetes event about an object, or increments the count of the same event.
-    pub(super) fn record_event(
-        &mut self,
-        now: Timestamp,
-        component: &'static str,
-        about: &Value,
-        (event_type, reason): (&str, &str),
-        message: &str,
-    ) {
-        let namespace =
-            Some(text(about, "/metadata/namespace")).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
-        let unique = fnv32a(format!("{}/{component}/{reason}/{message}", uid(about)).as_bytes());
-        let event_name = format!("{}.{unique:08x}", name(about));
-        let key = builtin_key("", "Event", "events", Some(namespace), &event_name);
-        let maker = Maker { controller: component, manager: component };
-        if let Some(existing) = self.stored(&key).cloned() {
-            let mut repeated = Value::clone(&existing);
-            repeated["count"] = json!(number(&existing, "/count") + 1);
-            repeated["lastTimestamp"] = json!(stamp(now));
-            let who = Authorship::controller(component, Verb::Patch);
-            return self.write_as(now, &who, component, &key, &repeated);
-        }
-        let event = json!({
-            "metadata": {"name": event_name},
-            "involvedObject": {
-                "apiVersion": about["apiVersion"], "kind": about["kind"], "name": name(about), "uid": uid(about),
-                "namespace": about["metadata"].get("namespace"),
-                "resourceVersion": about["metadata"].get("resourceVersion"),
-            },
-            "type": event_type, "reason": reason, "message": message, "count": 1,
-            "source": {"component": component}, "reportingComponent": component, "reportingInstance": "",
-            "firstTimestamp": stamp(now), "lastTimestamp": stamp(now), "eventTime": null,
-        });
-        // A namespace that is being deleted rejects new events; they are lost.
-        let _rejected = self.create_inside(now, maker, ("", "events"), Some(namespace), event);
+/// Records a Kubernetes event about an object, or increments the count of the same event.
+pub(crate) fn record_event(
+    state: &mut ServerState,
+    now: Timestamp,
+    component: &'static str,
+    about: &Value,
+    (event_type, reason): (&str, &str),
+    message: &str,
+) {
+    let namespace =
+        Some(text(about, "/metadata/namespace")).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
+    let unique = fnv32a(format!("{}/{component}/{reason}/{message}", uid(about)).as_bytes());
+    let event_name = format!("{}.{unique:08x}", name(about));
+    let key = builtin_key("", "Event", "events", Some(namespace), &event_name);
+    let maker = ControllerIdentity { controller: component, manager: component };
+    if let Some(existing) = state.store.find_key(&key).cloned() {
+        let mut repeated = Value::clone(&existing);
+        repeated["count"] = json!(number(&existing, "/count") + 1);
+        repeated["lastTimestamp"] = json!(stamp(now));
+        let who = Attribution::controller(component, Verb::Patch);
+        return write_tracked(state, now, &who, component, &key, &repeated);
     }
+    let event = json!({
+        "metadata": {"name": event_name},
+        "involvedObject": {
+            "apiVersion": about["apiVersion"], "kind": about["kind"], "name": name(about), "uid": uid(about),
+            "namespace": about["metadata"].get("namespace"),
+            "resourceVersion": about["metadata"].get("resourceVersion"),
+        },
+        "type": event_type, "reason": reason, "message": message, "count": 1,
+        "source": {"component": component}, "reportingComponent": component, "reportingInstance": "",
+        "firstTimestamp": stamp(now), "lastTimestamp": stamp(now), "eventTime": null,
+    });
+    // A namespace that is being deleted rejects new events; they are lost.
+    let _rejected = create_for_controller(state, now, maker, ("", "events"), Some(namespace), event);
 }

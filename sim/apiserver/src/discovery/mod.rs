@@ -1,5 +1,6 @@
 //! Documents about the server itself: API groups, OpenAPI and health.
 
+pub(crate) mod documents;
 pub(crate) mod groups;
-pub(crate) mod health;
-pub(crate) mod openapi;
+mod health;
+mod openapi;

@@ -10,14 +10,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::auth::Wish;
-use crate::controllers::PodRule;
-use crate::front::serve::{Admission, Clock, Gate};
-use crate::front::shared::SharedServer;
+use super::serve::{Admission, Clock, Gate};
+use super::shared::SharedServer;
+use crate::auth::authorization_request::AuthorizationRequest;
 use crate::http::error::ApiError;
 use crate::http::request::{Fault, Request, StreamEnd};
 use crate::http::response::Response;
 use crate::http::route::route;
+use crate::state::pod_outcome::PodRule;
 use crate::storage::ids::Ids;
 
 /// How every path of the administrator begins.
@@ -82,7 +82,8 @@ pub enum NamedFault {
         retry_after_seconds: Option<u64>,
     },
     /// It happens, and the answer is lost.
-    LoseAnswer,
+    #[serde(rename = "loseAnswer")]
+    LoseResponse,
     /// The connection breaks before anything happens.
     Cut,
     /// What is sent is changed by a merge patch.
@@ -104,7 +105,7 @@ impl NamedFault {
             Self::Refuse { status, retry_after_seconds } => {
                 Fault::Refuse { status: *status, retry_after_secs: *retry_after_seconds }
             }
-            Self::LoseAnswer => Fault::LoseAnswer,
+            Self::LoseResponse => Fault::LoseResponse,
             Self::Cut => Fault::CutBeforeCommit,
             Self::Rewrite(patch) => Fault::Rewrite(patch.clone()),
             Self::BreakStream { after_events, how } => Fault::BreakStream { after_events: *after_events, how: *how },
@@ -116,22 +117,22 @@ impl FaultRule {
     fn fits(&self, request: &Request) -> bool {
         self.method.as_deref().is_none_or(|method| request.method.as_str().eq_ignore_ascii_case(method))
             && self.path.as_deref().is_none_or(|path| request.path.starts_with(path))
-            && self.fits_wish(&Wish::of(request, &route(&request.path)))
+            && self.matches_request(&AuthorizationRequest::from_request(request, &route(&request.path)))
     }
 
     /// Whether what is wanted is what the rule is about. A break in a stream is about watches.
-    fn fits_wish(&self, wish: &Wish) -> bool {
+    fn matches_request(&self, request: &AuthorizationRequest) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
         let resource = |wanted: &str| match wanted.split_once('.') {
-            Some((plural, group)) => (plural, group) == (wish.resource.as_str(), wish.group.as_str()),
-            None => wanted == wish.resource,
+            Some((plural, group)) => (plural, group) == (request.resource.as_str(), request.group.as_str()),
+            None => wanted == request.resource,
         };
         let is_stream = matches!(self.fault, Some(NamedFault::BreakStream { .. }));
-        is(&self.verb, &wish.verb)
+        is(&self.verb, &request.verb)
             && self.resource.as_deref().is_none_or(resource)
-            && is(&self.namespace, &wish.namespace)
-            && is(&self.name, &wish.name)
-            && (!is_stream || wish.verb == "watch")
+            && is(&self.namespace, &request.namespace)
+            && is(&self.name, &request.name)
+            && (!is_stream || request.verb == "watch")
     }
 
     /// What is wrong with the rule itself.
@@ -139,7 +140,7 @@ impl FaultRule {
         let status = match &self.fault {
             Some(NamedFault::Refuse { status, .. }) => *status,
             Some(
-                NamedFault::LoseAnswer | NamedFault::Cut | NamedFault::Rewrite(_) | NamedFault::BreakStream { .. },
+                NamedFault::LoseResponse | NamedFault::Cut | NamedFault::Rewrite(_) | NamedFault::BreakStream { .. },
             )
             | None => 500,
         };

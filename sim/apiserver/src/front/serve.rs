@@ -27,10 +27,10 @@ use crate::front::admin::Admin;
 use crate::front::shared::SharedServer;
 use crate::http::error::ApiError;
 use crate::http::media;
+use crate::http::request::BODY_BYTES_MAX;
 use crate::http::request::{Fault, Headers, Request};
 use crate::http::response::{Response, WatchId};
 use crate::http::subject::Subject;
-use crate::server::BODY_BYTES_MAX;
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -204,7 +204,7 @@ where
     };
     request.headers.certificate = subject;
     if let (Some(admin), true) = (&front.port.admin, request.path.starts_with(admin::PREFIX)) {
-        let refused = front.server.with(|machine| machine.refuse_but_administrator(&request));
+        let refused = front.server.with(|machine| machine.reject_unless_administrator(&request));
         return answer(&front, refused.unwrap_or_else(|| admin.answer(&front.server, &request)));
     }
     let Admission { delay, fault } = front.gate.admit((front.clock)(), &request);

@@ -265,8 +265,8 @@ pub(crate) fn warning_header(warning: &str) -> String {
     format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// What a refusal looks like on the wire.
-pub(crate) fn refusal(status: u16, retry_after_secs: Option<u64>) -> Response {
+/// Returns the response of a request that a fault rejects with this status.
+pub(crate) fn fault_response(status: u16, retry_after_secs: Option<u64>) -> Response {
     let response = match status {
         429 => Response::text(429, "Too many requests, please try again later."),
         500 => ApiError::new(500, "InternalError", "Internal error occurred: simulated failure", None).into_response(),

@@ -11,6 +11,9 @@ use sindri_merge::merge_patch;
 
 use crate::http::subject::Subject;
 
+/// Largest request body in bytes, as in the real server.
+pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
 /// One request, reduced to what an API server looks at.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -198,7 +201,7 @@ pub enum Fault {
         retry_after_secs: Option<u64>,
     },
     /// The request is executed, and the connection breaks before the answer.
-    LoseAnswer,
+    LoseResponse,
     /// The connection breaks before anything is executed.
     CutBeforeCommit,
     /// What is sent is changed by a merge patch on its way in, as a mutating webhook would change it.

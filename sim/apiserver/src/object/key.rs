@@ -16,3 +16,15 @@ pub struct StoredKey {
     /// The name.
     pub name: String,
 }
+
+/// Returns the storage key of an object of a built-in kind.
+pub(crate) fn builtin_key(group: &str, kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> StoredKey {
+    StoredKey {
+        group: group.to_owned(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        namespace: namespace.map(str::to_owned),
+        name: name.to_owned(),
+    }
+}

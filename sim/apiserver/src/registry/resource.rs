@@ -84,13 +84,13 @@ impl Resource {
         self.is("", "namespaces")
     }
 
-    pub(crate) fn is_definition(&self) -> bool {
+    pub(crate) fn is_crd(&self) -> bool {
         self.is("apiextensions.k8s.io", "customresourcedefinitions")
     }
 
     /// Whether an update must say which version it replaces.
     pub(crate) fn needs_version(&self) -> bool {
-        self.custom || self.is_definition() || self.is("coordination.k8s.io", "leases")
+        self.custom || self.is_crd() || self.is("coordination.k8s.io", "leases")
     }
 
     /// Whether it only answers a question and keeps nothing.
@@ -99,7 +99,7 @@ impl Resource {
     }
 
     /// The resource that a definition describes. `None` when it serves no version.
-    pub(crate) fn from_definition(definition: &Value) -> Option<Self> {
+    pub(crate) fn from_crd(definition: &Value) -> Option<Self> {
         let names = definition.pointer("/spec/names")?;
         let owned = |pointer: &str| list(names, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let declared = list(definition, "/spec/versions");

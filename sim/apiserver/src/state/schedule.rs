@@ -10,15 +10,15 @@ use crate::object::key::StoredKey;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Task {
     /// A new namespace gets its default service account and the cluster's certificate.
-    FurnishNamespace(String),
+    PopulateNamespace(String),
     /// A namespace that is being deleted loses its content, and goes when it is empty.
     TerminateNamespace(String),
     /// The names of a definition are accepted, or not.
-    EstablishDefinition(String),
+    EstablishCrd(String),
     /// The resource of an established definition is served from now on.
-    ServeDefinition(String),
+    ServeCrd(String),
     /// A definition that is being deleted loses its instances, and goes when there are none.
-    FinalizeDefinition(String),
+    FinalizeCrd(String),
     /// An owner is gone: its dependents follow.
     CollectDependents(String),
     /// An object says that it has owners: are they there?
@@ -50,10 +50,10 @@ pub(crate) enum Workload {
 
 impl Task {
     /// Whether the API server itself does it, and not one of the controllers beside it.
-    pub(crate) fn is_of_the_server(&self) -> bool {
+    pub(crate) fn belongs_to_api_server(&self) -> bool {
         match self {
-            Self::EstablishDefinition(_) | Self::ServeDefinition(_) | Self::FinalizeDefinition(_) => true,
-            Self::FurnishNamespace(_)
+            Self::EstablishCrd(_) | Self::ServeCrd(_) | Self::FinalizeCrd(_) => true,
+            Self::PopulateNamespace(_)
             | Self::TerminateNamespace(_)
             | Self::CollectDependents(_)
             | Self::CheckOwners(_)

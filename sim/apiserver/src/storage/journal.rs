@@ -58,3 +58,48 @@ pub struct Write {
     /// The object after; `None` when it is gone.
     pub after: Option<Arc<Value>>,
 }
+
+/// The writes since they were last taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal {
+    writes: Vec<Write>,
+    enabled: bool,
+}
+
+impl Journal {
+    pub(crate) fn new() -> Self {
+        Self { writes: Vec::new(), enabled: true }
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// Drops the recorded writes and records no more.
+    pub(crate) fn disable(&mut self) {
+        *self = Self { writes: Vec::new(), enabled: false };
+    }
+
+    pub(crate) fn push(&mut self, write: Write) {
+        self.writes.push(write);
+    }
+
+    /// Removes and returns the recorded writes, in order.
+    pub(crate) fn take(&mut self) -> Vec<Write> {
+        std::mem::take(&mut self.writes)
+    }
+}
+
+/// Actor and verb of a write, as the journal records them.
+#[derive(Clone, Debug)]
+pub(crate) struct Attribution {
+    pub(crate) actor: Actor,
+    pub(crate) verb: Verb,
+    pub(crate) subresource: &'static str,
+}
+
+impl Attribution {
+    pub(crate) fn controller(name: &'static str, verb: Verb) -> Self {
+        Self { actor: Actor::Controller(name), verb, subresource: "" }
+    }
+}

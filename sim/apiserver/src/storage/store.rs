@@ -79,6 +79,16 @@ impl Store {
         self.shelf(group, plural)?.get(&place(namespace, name))
     }
 
+    /// Returns one object without its key.
+    pub(crate) fn find(&self, group: &str, plural: &str, namespace: Option<&str>, name: &str) -> Option<&Arc<Value>> {
+        self.get(group, plural, namespace, name).map(|entry| &**entry.object)
+    }
+
+    /// Returns the object with this key.
+    pub(crate) fn find_key(&self, key: &StoredKey) -> Option<&Arc<Value>> {
+        self.find(&key.group, &key.plural, key.namespace.as_deref(), &key.name)
+    }
+
     /// The objects of one resource in one namespace, in order.
     pub(crate) fn in_namespace<'a>(
         &'a self,

@@ -2,4 +2,5 @@
 
 pub(crate) mod defaults;
 pub(crate) mod prepare;
+pub(crate) mod service_allocation;
 pub(crate) mod validation;

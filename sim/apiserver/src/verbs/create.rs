@@ -6,189 +6,172 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::body::Understood;
+use super::call::{Call, Options, Written};
 use super::refine::{check, complete};
-use super::{Call, Options, Written};
+use crate::admission::limit_range::apply_limit_ranges;
+use crate::admission::namespace_lifecycle::{check_crd_not_terminating, check_namespace};
+use crate::admission::pods::admit_pod;
+use crate::admission::policies::enforce_policies;
+use crate::admission::quota::quota_violation;
+use crate::admission::webhooks::check_webhooks_reachable;
 use crate::http::error::ApiError;
 use crate::object::fields::{is_deleting, metadata, text};
 use crate::object::stored::Stored;
 use crate::registry::conversion;
 use crate::registry::types::encode;
-use crate::server::ApiServer;
+use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
+use crate::storage::store::Store;
+use crate::strategy::prepare::prepare_for_create;
+use crate::strategy::service_allocation::{ServiceAllocator, allocation_mistakes};
 use crate::strategy::validation;
+use crate::writes::commit::commit;
 
 /// How often a generated name is tried.
 const GENERATED_NAME_TRIES: usize = 8;
 
-impl ApiServer {
-    pub(super) fn post(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
-        let options = call.options("CreateOptions")?;
-        let Understood { object, warnings } = call.body_object(&options)?;
-        if !text(&object, "/metadata/resourceVersion").is_empty() {
-            let why = "resourceVersion should not be set on objects to be created";
-            return Err(ApiError::unknown(why).with_warnings(&warnings));
-        }
-        self.create(call, &options, object, Verb::Create, warnings.clone())
-            .map_err(|error| error.with_warnings(&warnings))
+pub(crate) fn create_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<Written, ApiError> {
+    let options = call.options("CreateOptions")?;
+    let Understood { object, warnings } = call.body_object(&options)?;
+    if !text(&object, "/metadata/resourceVersion").is_empty() {
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(ApiError::unknown(why).with_warnings(&warnings));
     }
+    create(state, call, &options, object, Verb::Create, warnings.clone())
+        .map_err(|error| error.with_warnings(&warnings))
+}
 
-    /// Creates an object. One that was applied brings its managers along; any other belongs to its creator.
-    pub(super) fn create(
-        &mut self,
-        call: &Call<'_>,
-        options: &Options,
-        mut object: Value,
-        verb: Verb,
-        mut warnings: Vec<String>,
-    ) -> Result<Written, ApiError> {
-        let name = self.choose_name(call, &object);
-        self.check_namespace(call, &name)?;
-        self.check_definition(call, &name)?;
-        if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
-            map.remove("status");
+/// Creates an object. One that was applied brings its managers along; any other belongs to its creator.
+pub(crate) fn create(
+    state: &mut ServerState,
+    call: &Call<'_>,
+    options: &Options,
+    mut object: Value,
+    verb: Verb,
+    mut warnings: Vec<String>,
+) -> Result<Written, ApiError> {
+    let name = choose_name(state, call, &object);
+    check_namespace(&state.store, &call.target.resource, call.namespace.as_deref(), &name)?;
+    check_crd_not_terminating(&state.store, &call.target.resource, &name)?;
+    if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
+        map.remove("status");
+    }
+    let uid = state.ids.uid();
+    let fields = metadata(&mut object);
+    for server_owned in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        fields.remove(server_owned);
+    }
+    fields.insert("name".to_owned(), json!(name));
+    match &call.namespace {
+        Some(namespace) => drop(fields.insert("namespace".to_owned(), json!(namespace))),
+        None => drop(fields.remove("namespace")),
+    }
+    fields.insert("uid".to_owned(), json!(uid));
+    fields.insert("creationTimestamp".to_owned(), json!(call.stamp()));
+    if call.target.resource.generation {
+        fields.insert("generation".to_owned(), json!(1));
+    }
+    let emptied = complete(call, &mut object);
+    let mut blank = std::borrow::Cow::Borrowed(&call.target.version.blank);
+    if call.status() {
+        // Who writes a status owns nothing else.
+        let mut known = blank.into_owned();
+        known = if known.is_object() { known } else { json!({}) };
+        known["spec"] = object.get("spec").cloned().unwrap_or_default();
+        blank = std::borrow::Cow::Owned(known);
+    }
+    let blank = blank.as_ref();
+    if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
+        match blank.get("status") {
+            Some(status) => drop(map.insert("status".to_owned(), status.clone())),
+            None => drop(map.remove("status")),
         }
-        let uid = self.ids.uid();
-        let fields = metadata(&mut object);
-        for server_owned in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-            fields.remove(server_owned);
-        }
-        fields.insert("name".to_owned(), json!(name));
-        match &call.namespace {
-            Some(namespace) => drop(fields.insert("namespace".to_owned(), json!(namespace))),
-            None => drop(fields.remove("namespace")),
-        }
-        fields.insert("uid".to_owned(), json!(uid));
-        fields.insert("creationTimestamp".to_owned(), json!(call.stamp()));
-        if call.target.resource.generation {
-            fields.insert("generation".to_owned(), json!(1));
-        }
-        let emptied = complete(call, &mut object);
-        let mut blank = std::borrow::Cow::Borrowed(&call.target.version.blank);
-        if call.status() {
-            // Who writes a status owns nothing else.
-            let mut known = blank.into_owned();
-            known = if known.is_object() { known } else { json!({}) };
-            known["spec"] = object.get("spec").cloned().unwrap_or_default();
-            blank = std::borrow::Cow::Owned(known);
-        }
-        let blank = blank.as_ref();
-        if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
-            match blank.get("status") {
-                Some(status) => drop(map.insert("status".to_owned(), status.clone())),
-                None => drop(map.remove("status")),
-            }
-        }
-        if verb != Verb::Apply {
-            let (api_version, now) = (call.target.api_version(), call.stamp());
-            let writer = Writer {
-                manager: &options.manager,
-                api_version: &api_version,
-                subresource: call.subresource,
-                now: &now,
-                blank,
-            };
-            object = track_update(&call.target.version.shape, None, &object, &writer)
-                .map_err(|error| ApiError::bad_request(error.to_string()))?;
-        }
-        let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
-        let given = self.given_for(options.dry_run);
-        let prepared = if call.status() {
-            object["status"] = json!({"loadBalancer": {}});
-            Ok(())
-        } else {
-            self.prepare_new(call.now, &call.target.resource, &mut object)
+    }
+    if verb != Verb::Apply {
+        let (api_version, now) = (call.target.api_version(), call.stamp());
+        let writer = Writer {
+            manager: &options.manager,
+            api_version: &api_version,
+            subresource: call.subresource,
+            now: &now,
+            blank,
         };
-        self.take_back(given);
-        prepared.map_err(refused)?;
-        encode::settle(call.target.version.typed, &mut object);
-        let resource = &call.target.resource;
-        let namespace = call.namespace.as_deref().unwrap_or_default();
-        if let Some(why) = self.over_limits(namespace, resource, &mut object) {
-            return Err(refused(why));
-        }
-        if let Some(why) = self.quota_violation(namespace, &resource.group, &resource.plural, &object) {
-            return Err(refused(why));
-        }
-        self.check_allocation(call, &object)?;
-        check(call, None, &object, Vec::new(), &emptied)?;
-        let mut complaints = validation::warnings(&call.target, &object);
-        complaints.extend(validation::service_warnings(&call.target, &object));
-        self.enforce_policies(resource, call.namespace.as_deref(), None, &object)?;
-        self.reach_webhooks(resource, call.namespace.as_deref(), "CREATE")?;
-        if let Some(found) = self.existing(call, &name) {
-            let exists = ApiError::already_exists(&call.target.resource, &name, is_deleting(found));
-            return Err(exists.with_warnings(&complaints));
-        }
-        warnings.extend(complaints);
-        let object = conversion::kept(&call.target, object);
-        let object = if options.dry_run {
-            Arc::new(Stored::new(object))
-        } else {
-            self.commit(call.now, &call.authorship(options, verb), call.key(&name), object)
-        };
-        Ok(Written { object: as_first_shown(call, object), created: true, warnings })
+        object = track_update(&call.target.version.shape, None, &object, &writer)
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
     }
+    let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
+    if call.status() {
+        object["status"] = json!({"loadBalancer": {}});
+    } else {
+        let mut trial = ServiceAllocator::for_dry_run();
+        let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
+        prepare_for_create(allocator, call.now, &call.target.resource, &mut object);
+        if call.target.resource.is("", "pods") {
+            let requires_account = state.requires_service_accounts;
+            admit_pod(&state.store, &mut state.ids, requires_account, &mut object).map_err(refused)?;
+        }
+    }
+    encode::settle(call.target.version.typed, &mut object);
+    let resource = &call.target.resource;
+    let namespace = call.namespace.as_deref().unwrap_or_default();
+    if let Some(why) = apply_limit_ranges(&state.store, namespace, resource, &mut object) {
+        return Err(refused(why));
+    }
+    if let Some(why) = quota_violation(&state.store, namespace, &resource.group, &resource.plural, &object) {
+        return Err(refused(why));
+    }
+    check_allocation(&state.store, call, &object)?;
+    check(call, None, &object, Vec::new(), &emptied)?;
+    let mut complaints = validation::warnings(&call.target, &object);
+    complaints.extend(validation::service_warnings(&call.target, &object));
+    enforce_policies(&state.store, resource, call.namespace.as_deref(), None, &object)?;
+    check_webhooks_reachable(&state.store, resource, call.namespace.as_deref(), "CREATE")?;
+    if let Some(found) = find_existing(&state.store, call, &name) {
+        let exists = ApiError::already_exists(&call.target.resource, &name, is_deleting(found));
+        return Err(exists.with_warnings(&complaints));
+    }
+    warnings.extend(complaints);
+    let object = conversion::kept(&call.target, object);
+    let object = if options.dry_run {
+        Arc::new(Stored::new(object))
+    } else {
+        commit(state, call.now, &call.authorship(options, verb), call.key(&name), object)
+    };
+    Ok(Written { object: as_first_shown(call, object), created: true, warnings })
+}
 
-    /// What cannot be given to a service is told before anybody looks at the rest of it.
-    pub(super) fn check_allocation(&self, call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
-        let resource = &call.target.resource;
-        match self.allocation_mistakes(resource, object) {
-            wrong if wrong.is_empty() => Ok(()),
-            wrong => Err(ApiError::invalid(resource, text(object, "/metadata/name"), &wrong)),
-        }
+/// What cannot be given to a service is told before anybody looks at the rest of it.
+pub(crate) fn check_allocation(store: &Store, call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
+    let resource = &call.target.resource;
+    match allocation_mistakes(store, resource, object) {
+        wrong if wrong.is_empty() => Ok(()),
+        wrong => Err(ApiError::invalid(resource, text(object, "/metadata/name"), &wrong)),
     }
+}
 
-    fn existing(&self, call: &Call<'_>, name: &str) -> Option<&Arc<Value>> {
-        let resource = &call.target.resource;
-        self.get(conversion::home(resource), &resource.plural, call.namespace.as_deref(), name)
-    }
+fn find_existing<'a>(store: &'a Store, call: &Call<'_>, name: &str) -> Option<&'a Arc<Value>> {
+    let resource = &call.target.resource;
+    store.find(conversion::home(resource), &resource.plural, call.namespace.as_deref(), name)
+}
 
-    fn choose_name(&mut self, call: &Call<'_>, object: &Value) -> String {
-        let (given, prefix) = (text(object, "/metadata/name"), text(object, "/metadata/generateName"));
-        if !given.is_empty() || prefix.is_empty() {
-            return given.to_owned();
-        }
-        let mut name = String::new();
-        for _ in 0..GENERATED_NAME_TRIES {
-            name = format!("{}{}", prefix.chars().take(58).collect::<String>(), self.ids.name_suffix());
-            if self.existing(call, &name).is_none() {
-                break;
-            }
-        }
-        name
+fn choose_name(state: &mut ServerState, call: &Call<'_>, object: &Value) -> String {
+    let (given, prefix) = (text(object, "/metadata/name"), text(object, "/metadata/generateName"));
+    if !given.is_empty() || prefix.is_empty() {
+        return given.to_owned();
     }
-
-    fn check_namespace(&self, call: &Call<'_>, name: &str) -> Result<(), ApiError> {
-        let Some(namespace) = &call.namespace else {
-            return Ok(());
-        };
-        match self.get("", "namespaces", None, namespace) {
-            None => Err(ApiError::namespace_not_found(namespace)),
-            Some(found) if is_deleting(found) => {
-                Err(ApiError::namespace_terminating(&call.target.resource, name, namespace))
-            }
-            Some(_) => Ok(()),
+    let mut name = String::new();
+    for _ in 0..GENERATED_NAME_TRIES {
+        name = format!("{}{}", prefix.chars().take(58).collect::<String>(), state.ids.name_suffix());
+        if find_existing(&state.store, call, &name).is_none() {
+            break;
         }
     }
-
-    fn check_definition(&self, call: &Call<'_>, name: &str) -> Result<(), ApiError> {
-        let resource = &call.target.resource;
-        let definition = format!("{}.{}", resource.plural, resource.group);
-        let terminating = resource.custom
-            && self
-                .get("apiextensions.k8s.io", "customresourcedefinitions", None, &definition)
-                .is_none_or(|found| is_deleting(found));
-        if terminating {
-            let why = "create not allowed while custom resource definition is terminating";
-            return Err(ApiError::forbidden(resource, name, why));
-        }
-        Ok(())
-    }
+    name
 }
 
 /// The answer to a new definition comes before there is a list of its conditions.
 fn as_first_shown(call: &Call<'_>, object: Arc<Stored>) -> Arc<Stored> {
-    if !call.target.resource.is_definition() {
+    if !call.target.resource.is_crd() {
         return object;
     }
     let mut shown = Value::clone(&object);

@@ -6,48 +6,46 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Call, FieldValidation, Options};
-use crate::auth::User;
+use super::call::{Call, FieldValidation, Options};
+use super::create::create;
+use crate::auth::user::User;
 use crate::http::error::ApiError;
 use crate::http::media::Wanted;
 use crate::http::request::Request;
-use crate::server::ApiServer;
+use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
 
 /// Who makes something from inside.
 #[derive(Clone, Copy)]
-pub(crate) struct Maker {
+pub(crate) struct ControllerIdentity {
     /// The controller, as the journal names it.
     pub(crate) controller: &'static str,
     /// The manager of the fields that it writes.
     pub(crate) manager: &'static str,
 }
 
-impl ApiServer {
-    /// Creates an object for a controller.
-    pub(crate) fn create_inside(
-        &mut self,
-        now: Timestamp,
-        maker: Maker,
-        (group, plural): (&str, &str),
-        namespace: Option<&str>,
-        object: Value,
-    ) -> Result<Arc<Value>, ApiError> {
-        let target = self.registry.preferred(group, plural).ok_or_else(ApiError::no_such_resource)?;
-        let request = Request::new(Method::POST, "/").map_err(|error| ApiError::bad_request(error.to_string()))?;
-        let call = Call {
-            now,
-            request: &request,
-            user: User::default(),
-            target,
-            namespace: namespace.map(str::to_owned),
-            name: String::new(),
-            subresource: "",
-            wanted: Wanted::PLAIN,
-            controller: Some(maker.controller),
-        };
-        let options =
-            Options { dry_run: false, manager: maker.manager.to_owned(), validation: FieldValidation::Ignore };
-        Ok(self.create(&call, &options, object, Verb::Create, Vec::new())?.object.object())
-    }
+/// Creates an object for a controller.
+pub(crate) fn create_for_controller(
+    state: &mut ServerState,
+    now: Timestamp,
+    maker: ControllerIdentity,
+    (group, plural): (&str, &str),
+    namespace: Option<&str>,
+    object: Value,
+) -> Result<Arc<Value>, ApiError> {
+    let target = state.registry.preferred(group, plural).ok_or_else(ApiError::no_such_resource)?;
+    let request = Request::new(Method::POST, "/").map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let call = Call {
+        now,
+        request: &request,
+        user: User::default(),
+        target,
+        namespace: namespace.map(str::to_owned),
+        name: String::new(),
+        subresource: "",
+        wanted: Wanted::PLAIN,
+        controller: Some(maker.controller),
+    };
+    let options = Options { dry_run: false, manager: maker.manager.to_owned(), validation: FieldValidation::Ignore };
+    Ok(create(state, &call, &options, object, Verb::Create, Vec::new())?.object.object())
 }

@@ -4,30 +4,26 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, Options};
-use crate::controllers::set_condition;
+use super::call::{Call, Options};
+use super::read::find_live;
 use crate::encoding::protobuf::ProtobufError;
 use crate::encoding::{protobuf, yaml};
 use crate::http::error::{ApiError, details};
 use crate::http::response::Response;
+use crate::object::conditions::set_condition;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{
     finalizers, is_deleting, list, metadata, name, resource_version, set_finalizers, stamp, text, uid,
 };
+use crate::object::finalizers::{CLEANUP, FOREGROUND, ORPHAN};
 use crate::object::key::StoredKey;
 use crate::object::stored::Stored;
 use crate::printing::render;
 use crate::registry::conversion;
 use crate::registry::resource::Resource;
-use crate::server::{ApiServer, Authorship};
-use crate::storage::journal::Verb;
-
-/// Keeps an object until its dependents are gone.
-pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// Keeps an object until its dependents no longer name it.
-pub(crate) const ORPHAN: &str = "orphan";
-/// Keeps a definition until its instances are gone.
-pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+use crate::state::server_state::ServerState;
+use crate::storage::journal::{Attribution, Verb};
+use crate::writes::commit::{commit, remove};
 
 /// The namespaces that a cluster cannot do without.
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
@@ -55,174 +51,171 @@ struct DeleteOptions {
     resource_version: Option<String>,
 }
 
-impl ApiServer {
-    pub(super) fn delete(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
-        let asked = read_options(call)?;
-        let live = self.live(call).cloned().ok_or_else(|| call.not_found())?;
-        let resource = &call.target.resource;
-        if resource.is_namespace() && IMMORTAL.contains(&call.name.as_str()) {
-            return Err(ApiError::forbidden(resource, &call.name, "this namespace may not be deleted"));
-        }
-        check_preconditions(call, &call.name, &asked, &live)?;
-        let key = call.key(&call.name);
-        let authorship = call.authorship(&asked.options, Verb::Delete);
-        let mut last = None;
-        let left = match self.deletion_of(call.now, resource, &live, asked.propagation, asked.grace) {
-            Deletion::Gone => {
-                if !asked.options.dry_run {
-                    last = self.expunge_scheduled(call, &authorship, &live).or(last);
-                    let gone = self.expunge(call.now, &authorship, &key);
-                    last = last.or_else(|| gone.map(|gone| Value::clone(&gone)));
-                }
-                None
-            }
-            Deletion::Unchanged => Some(live.clone()),
-            Deletion::Marked(object) if asked.options.dry_run => Some(Arc::new(Stored::new(object))),
-            Deletion::Marked(object) => Some(self.commit(call.now, &authorship, key, object)),
-        };
-        Ok(match left {
-            None if RETURNED.contains(&resource.kind.as_str()) && !resource.custom => {
-                let mut last = last.unwrap_or_else(|| Value::clone(&live));
-                if resource.is("", "pods") {
-                    metadata(&mut last).insert("deletionTimestamp".to_owned(), json!(stamp(call.now)));
-                    metadata(&mut last).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
-                }
-                Response::written(200, render::object(&call.target, call.wanted.form, call.now, &Stored::new(last)))
-            }
-            None => Response::json(200, &success(resource, &live)),
-            Some(object) => Response::written(200, render::object(&call.target, call.wanted.form, call.now, &object)),
-        })
+pub(crate) fn delete_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
+    let asked = read_options(call)?;
+    let live = find_live(&state.store, call).cloned().ok_or_else(|| call.not_found())?;
+    let resource = &call.target.resource;
+    if resource.is_namespace() && IMMORTAL.contains(&call.name.as_str()) {
+        return Err(ApiError::forbidden(resource, &call.name, "this namespace may not be deleted"));
     }
-
-    /// A pod that has a node is marked before it goes, even if at once; its last state has the version of its end.
-    fn expunge_scheduled(&mut self, call: &Call<'_>, who: &Authorship, live: &Value) -> Option<Value> {
-        let scheduled = call.target.resource.is("", "pods") && !text(live, "/spec/nodeName").is_empty();
-        if !scheduled || is_deleting(live) {
-            return None;
+    check_preconditions(call, &call.name, &asked, &live)?;
+    let key = call.key(&call.name);
+    let authorship = call.authorship(&asked.options, Verb::Delete);
+    let mut last = None;
+    let left = match decide_deletion(call.now, resource, &live, asked.propagation, asked.grace) {
+        Deletion::Gone => {
+            if !asked.options.dry_run {
+                last = remove_scheduled_pod(state, call, &authorship, &live).or(last);
+                let gone = remove(state, call.now, &authorship, &key);
+                last = last.or_else(|| gone.map(|gone| Value::clone(&gone)));
+            }
+            None
         }
-        let mut marked = live.clone();
-        let fields = metadata(&mut marked);
-        fields.insert("deletionTimestamp".to_owned(), json!(call.stamp()));
-        fields.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+        Deletion::Unchanged => Some(live.clone()),
+        Deletion::Marked(object) if asked.options.dry_run => Some(Arc::new(Stored::new(object))),
+        Deletion::Marked(object) => Some(commit(state, call.now, &authorship, key, object)),
+    };
+    Ok(match left {
+        None if RETURNED.contains(&resource.kind.as_str()) && !resource.custom => {
+            let mut last = last.unwrap_or_else(|| Value::clone(&live));
+            if resource.is("", "pods") {
+                metadata(&mut last).insert("deletionTimestamp".to_owned(), json!(stamp(call.now)));
+                metadata(&mut last).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+            }
+            Response::written(200, render::object(&call.target, call.wanted.form, call.now, &Stored::new(last)))
+        }
+        None => Response::json(200, &success(resource, &live)),
+        Some(object) => Response::written(200, render::object(&call.target, call.wanted.form, call.now, &object)),
+    })
+}
+
+/// A pod that has a node is marked before it goes, even if at once; its last state has the version of its end.
+fn remove_scheduled_pod(state: &mut ServerState, call: &Call<'_>, who: &Attribution, live: &Value) -> Option<Value> {
+    let scheduled = call.target.resource.is("", "pods") && !text(live, "/spec/nodeName").is_empty();
+    if !scheduled || is_deleting(live) {
+        return None;
+    }
+    let mut marked = live.clone();
+    let fields = metadata(&mut marked);
+    fields.insert("deletionTimestamp".to_owned(), json!(call.stamp()));
+    fields.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+    let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
+    fields.insert("generation".to_owned(), json!(generation + 1));
+    let key = call.key(&call.name);
+    commit(state, call.now, who, key.clone(), marked);
+    remove(state, call.now, who, &key).map(|last| Value::clone(&last))
+}
+
+pub(crate) fn delete_collection(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
+    let asked = read_options(call)?;
+    let scope = super::read::scope(call)?;
+    let resource = &call.target.resource;
+    let shelf = state.store.shelf(conversion::home(resource), &resource.plural);
+    let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
+    let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
+    let selected: Vec<(Arc<StoredKey>, Arc<Stored>)> =
+        selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
+    let authorship = call.authorship(&asked.options, Verb::Delete);
+    let metadata = json!({ "resourceVersion": state.store.revision().to_string() });
+    for (key, live) in &selected {
+        check_preconditions(call, &key.name, &asked, live)?;
+    }
+    if !asked.options.dry_run {
+        for (key, _) in &selected {
+            delete_with_policy(state, call.now, &authorship, key, asked.propagation);
+        }
+    }
+    let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, object)| object).collect();
+    Ok(Response::written(200, render::list(&call.target, call.wanted.form, call.now, &objects, metadata)))
+}
+
+/// Deletes a stored object as far as its finalizers allow.
+pub(crate) fn delete_stored(
+    state: &mut ServerState,
+    now: jiff::Timestamp,
+    who: &Attribution,
+    key: &StoredKey,
+    propagation: Propagation,
+) {
+    delete_with_policy(state, now, who, key, Some(propagation));
+}
+
+/// The same where nothing may be said about dependents, so that an earlier delete decides.
+fn delete_with_policy(
+    state: &mut ServerState,
+    now: jiff::Timestamp,
+    who: &Attribution,
+    key: &StoredKey,
+    propagation: Option<Propagation>,
+) {
+    let Some(entry) = state.store.get(&key.group, &key.plural, key.namespace.as_deref(), &key.name) else {
+        return;
+    };
+    let live = entry.object.clone();
+    let Some(resource) = state.registry.resource(&key.group, &key.plural).cloned() else {
+        // The kind is not served any more; only its controller still comes here.
+        remove(state, now, who, key);
+        return;
+    };
+    match decide_deletion(now, &resource, &live, propagation, None) {
+        Deletion::Gone => drop(remove(state, now, who, key)),
+        Deletion::Unchanged => {}
+        Deletion::Marked(object) => drop(commit(state, now, who, key.clone(), object)),
+    }
+}
+
+/// What deleting this object means now.
+fn decide_deletion(
+    now: jiff::Timestamp,
+    resource: &Resource,
+    live: &Value,
+    propagation: Option<Propagation>,
+    grace: Option<i64>,
+) -> Deletion {
+    let mut waiting: Vec<&str> = finalizers(live);
+    if let Some(propagation) = propagation {
+        let policy = match propagation {
+            Propagation::Background => None,
+            Propagation::Foreground => Some(FOREGROUND),
+            Propagation::Orphan => Some(ORPHAN),
+        };
+        // A later policy takes the place of an earlier one.
+        waiting.retain(|finalizer| ![FOREGROUND, ORPHAN].contains(finalizer) || policy == Some(*finalizer));
+        waiting.extend(policy.filter(|policy| !waiting.contains(policy)));
+    }
+    if !is_deleting(live) && resource.is_crd() {
+        waiting.push(CLEANUP);
+    }
+    let content = resource.is_namespace() && !list(live, "/spec/finalizers").is_empty();
+    let patience = patience(resource, live, grace);
+    if waiting.is_empty() && !content && patience == 0 {
+        return Deletion::Gone;
+    }
+    if is_deleting(live) && content {
+        return Deletion::Unchanged;
+    }
+    if is_deleting(live) {
+        return deleted_again(now, live, &waiting, patience);
+    }
+    let mut marked = live.clone();
+    set_finalizers(&mut marked, &waiting);
+    let fields = metadata(&mut marked);
+    fields.insert("deletionTimestamp".to_owned(), json!(end_of(now, patience)));
+    if !resource.is_namespace() {
+        fields.insert("deletionGracePeriodSeconds".to_owned(), json!(patience));
+    }
+    if resource.generation && !resource.is_crd() {
         let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
         fields.insert("generation".to_owned(), json!(generation + 1));
-        let key = call.key(&call.name);
-        self.commit(call.now, who, key.clone(), marked);
-        self.expunge(call.now, who, &key).map(|last| Value::clone(&last))
     }
-
-    pub(super) fn delete_collection(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
-        let asked = read_options(call)?;
-        let scope = super::read::scope(call)?;
-        let resource = &call.target.resource;
-        let shelf = self.store.shelf(conversion::home(resource), &resource.plural);
-        let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
-        let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
-        let selected: Vec<(Arc<StoredKey>, Arc<Stored>)> =
-            selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
-        let authorship = call.authorship(&asked.options, Verb::Delete);
-        let metadata = json!({ "resourceVersion": self.store.revision().to_string() });
-        for (key, live) in &selected {
-            check_preconditions(call, &key.name, &asked, live)?;
-        }
-        if !asked.options.dry_run {
-            for (key, _) in &selected {
-                self.delete_selected(call.now, &authorship, key, asked.propagation);
-            }
-        }
-        let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, object)| object).collect();
-        Ok(Response::written(200, render::list(&call.target, call.wanted.form, call.now, &objects, metadata)))
+    if resource.is_namespace() {
+        marked["status"]["phase"] = json!("Terminating");
     }
-
-    /// Deletes a stored object as far as its finalizers allow.
-    pub(crate) fn delete_key(
-        &mut self,
-        now: jiff::Timestamp,
-        who: &Authorship,
-        key: &StoredKey,
-        propagation: Propagation,
-    ) {
-        self.delete_selected(now, who, key, Some(propagation));
+    if resource.is_crd() {
+        let why = "CustomResource deletion is in progress";
+        set_condition(&mut marked, &stamp(now), "Terminating", true, "InstanceDeletionInProgress", why);
     }
-
-    /// The same where nothing may be said about dependents, so that an earlier delete decides.
-    fn delete_selected(
-        &mut self,
-        now: jiff::Timestamp,
-        who: &Authorship,
-        key: &StoredKey,
-        propagation: Option<Propagation>,
-    ) {
-        let Some(entry) = self.store.get(&key.group, &key.plural, key.namespace.as_deref(), &key.name) else {
-            return;
-        };
-        let live = entry.object.clone();
-        let Some(resource) = self.registry.resource(&key.group, &key.plural).cloned() else {
-            // The kind is not served any more; only its controller still comes here.
-            self.expunge(now, who, key);
-            return;
-        };
-        match self.deletion_of(now, &resource, &live, propagation, None) {
-            Deletion::Gone => drop(self.expunge(now, who, key)),
-            Deletion::Unchanged => {}
-            Deletion::Marked(object) => drop(self.commit(now, who, key.clone(), object)),
-        }
-    }
-
-    /// What deleting this object means now.
-    fn deletion_of(
-        &self,
-        now: jiff::Timestamp,
-        resource: &Resource,
-        live: &Value,
-        propagation: Option<Propagation>,
-        grace: Option<i64>,
-    ) -> Deletion {
-        let mut waiting: Vec<&str> = finalizers(live);
-        if let Some(propagation) = propagation {
-            let policy = match propagation {
-                Propagation::Background => None,
-                Propagation::Foreground => Some(FOREGROUND),
-                Propagation::Orphan => Some(ORPHAN),
-            };
-            // A later policy takes the place of an earlier one.
-            waiting.retain(|finalizer| ![FOREGROUND, ORPHAN].contains(finalizer) || policy == Some(*finalizer));
-            waiting.extend(policy.filter(|policy| !waiting.contains(policy)));
-        }
-        if !is_deleting(live) && resource.is_definition() {
-            waiting.push(CLEANUP);
-        }
-        let content = resource.is_namespace() && !list(live, "/spec/finalizers").is_empty();
-        let patience = patience(resource, live, grace);
-        if waiting.is_empty() && !content && patience == 0 {
-            return Deletion::Gone;
-        }
-        if is_deleting(live) && content {
-            return Deletion::Unchanged;
-        }
-        if is_deleting(live) {
-            return deleted_again(now, live, &waiting, patience);
-        }
-        let mut marked = live.clone();
-        set_finalizers(&mut marked, &waiting);
-        let fields = metadata(&mut marked);
-        fields.insert("deletionTimestamp".to_owned(), json!(end_of(now, patience)));
-        if !resource.is_namespace() {
-            fields.insert("deletionGracePeriodSeconds".to_owned(), json!(patience));
-        }
-        if resource.generation && !resource.is_definition() {
-            let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
-            fields.insert("generation".to_owned(), json!(generation + 1));
-        }
-        if resource.is_namespace() {
-            marked["status"]["phase"] = json!("Terminating");
-        }
-        if resource.is_definition() {
-            let why = "CustomResource deletion is in progress";
-            set_condition(&mut marked, &stamp(now), "Terminating", true, "InstanceDeletionInProgress", why);
-        }
-        Deletion::Marked(marked)
-    }
+    Deletion::Marked(marked)
 }
 
 /// How many seconds a pod has that runs somewhere; nothing else has any.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Call;
+use super::call::Call;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
-use super::Call;
+use super::call::Call;
 use crate::object::fields::{group_version, list, metadata, text};
 use crate::registry::conversion;
 use crate::registry::types::types;

@@ -3,7 +3,12 @@
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, strategic_patch};
 
-use super::{Call, FieldValidation, Options, Written, json_patch, manager_versions};
+use super::call::{APPLY, Call, FieldValidation, Options, Written};
+use super::create::create;
+use super::read::find_live;
+use super::update::update;
+use super::{json_patch, manager_versions};
+use crate::auth::access::authorize;
 use crate::encoding::yaml;
 use crate::http::error::ApiError;
 use crate::http::request::Request;
@@ -11,10 +16,9 @@ use crate::object::field_error::FieldError;
 use crate::object::fields::{at, group_version, list, metadata, text, uid};
 use crate::printing::render::convert;
 use crate::registry::types::{applied as typed_merge, decode, types};
-use crate::server::ApiServer;
+use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
 
-pub(super) const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
@@ -35,123 +39,118 @@ pub(super) fn check_media(media: &str, is_custom: bool) -> Result<(), ApiError> 
     Err(if is_custom { ApiError::unsupported_media(&[JSON, MERGE, APPLY]) } else { ApiError::unsupported_patch() })
 }
 
-impl ApiServer {
-    pub(super) fn patch(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
-        let media = media_of(call.request);
-        check_media(media, call.target.resource.custom)?;
-        let options = call.options("PatchOptions")?;
-        let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
-        if media == APPLY {
-            if call.request.parameter("fieldManager").is_none() {
-                return refuse(FieldError::required("fieldManager", "is required for apply patch"));
-            }
-            return self.apply(call, &options);
+pub(crate) fn patch_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<Written, ApiError> {
+    let media = media_of(call.request);
+    check_media(media, call.target.resource.custom)?;
+    let options = call.options("PatchOptions")?;
+    let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
+    if media == APPLY {
+        if call.request.parameter("fieldManager").is_none() {
+            return refuse(FieldError::required("fieldManager", "is required for apply patch"));
         }
-        if call.request.parameter("force").is_some() {
-            return refuse(FieldError::forbidden("force", "may not be specified for non-apply patch"));
-        }
-        let stored = self.live(call).cloned().ok_or_else(|| call.not_found())?;
-        let patch = read_patch(media, &call.request.body)?;
-        let live = convert(&call.target, &stored);
-        let patched = patched(call, media, &live, &patch)?;
-        let shown = || shown(media, &patch, &patched);
-        if text(&patched, "/kind") != call.target.resource.kind {
-            let (kind, expected) = (text(&patched, "/kind"), &call.target.resource.kind);
-            let version = group_version(text(&patched, "/apiVersion")).1;
-            // It is read as what it says it is, before anybody asks whether that fits.
-            let group = group_version(text(&patched, "/apiVersion")).0;
-            let of = types().of_kind(group, version, kind);
-            let read = of.map(|of| decode::decode(of, &mut patched.clone(), &mut Vec::new()));
-            let why = match read {
-                Some(Err(why)) => why,
-                _ => format!("Unable to decode {kind:?} in version {version:?} as {expected:?}"),
-            };
-            return Err(ApiError::invalid_patch(&shown(), &why));
-        }
-        let decoded = call.decode(patched.clone()).map_err(|why| {
-            let why = if media == STRATEGIC { unrecognized(&why) } else { why };
-            ApiError::invalid_patch(&shown(), &why)
-        });
-        let (object, unknown) = decoded?;
-        let complaints: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-        if options.validation == FieldValidation::Strict && !complaints.is_empty() {
-            let why = format!("strict decoding error: {}", complaints.join(", "));
-            return Err(ApiError::invalid_patch(&shown(), &why));
-        }
-        let warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
-        let written =
-            call.check_place(&object).and_then(|()| self.update(call, &options, &stored, object, Verb::Patch));
-        let mut written = written.map_err(|error| error.with_warnings(&warnings))?;
-        written.warnings.splice(0..0, warnings);
-        Ok(written)
+        return apply_from_request(state, call, &options);
     }
+    if call.request.parameter("force").is_some() {
+        return refuse(FieldError::forbidden("force", "may not be specified for non-apply patch"));
+    }
+    let stored = find_live(&state.store, call).cloned().ok_or_else(|| call.not_found())?;
+    let patch = read_patch(media, &call.request.body)?;
+    let live = convert(&call.target, &stored);
+    let patched = patched(call, media, &live, &patch)?;
+    let shown = || shown(media, &patch, &patched);
+    if text(&patched, "/kind") != call.target.resource.kind {
+        let (kind, expected) = (text(&patched, "/kind"), &call.target.resource.kind);
+        let version = group_version(text(&patched, "/apiVersion")).1;
+        // It is read as what it says it is, before anybody asks whether that fits.
+        let group = group_version(text(&patched, "/apiVersion")).0;
+        let of = types().of_kind(group, version, kind);
+        let read = of.map(|of| decode::decode(of, &mut patched.clone(), &mut Vec::new()));
+        let why = match read {
+            Some(Err(why)) => why,
+            _ => format!("Unable to decode {kind:?} in version {version:?} as {expected:?}"),
+        };
+        return Err(ApiError::invalid_patch(&shown(), &why));
+    }
+    let decoded = call.decode(patched.clone()).map_err(|why| {
+        let why = if media == STRATEGIC { unrecognized(&why) } else { why };
+        ApiError::invalid_patch(&shown(), &why)
+    });
+    let (object, unknown) = decoded?;
+    let complaints: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+    if options.validation == FieldValidation::Strict && !complaints.is_empty() {
+        let why = format!("strict decoding error: {}", complaints.join(", "));
+        return Err(ApiError::invalid_patch(&shown(), &why));
+    }
+    let warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
+    let written = call.check_place(&object).and_then(|()| update(state, call, &options, &stored, object, Verb::Patch));
+    let mut written = written.map_err(|error| error.with_warnings(&warnings))?;
+    written.warnings.splice(0..0, warnings);
+    Ok(written)
+}
 
-    fn apply(&mut self, call: &Call<'_>, options: &Options) -> Result<Written, ApiError> {
-        let (mut applied, twice) = read_applied(&call.request.body)?;
-        let (version, kind) = (text(&applied, "/apiVersion"), text(&applied, "/kind"));
-        if version != call.target.api_version() || *kind != call.target.resource.kind {
-            let (group, version) = group_version(version);
-            return Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
-        }
-        check_typed_patch(call, &applied)?;
-        if at(&applied, "/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
-            return Err(ApiError::bad_request("metadata.managedFields must be nil"));
-        }
-        call.check_place(&applied)?;
-        strip_the_other_part(call, &mut applied);
-        let stored = self.live(call).cloned();
-        let live = stored.as_ref().map(|stored| convert(&call.target, stored));
-        if !call.subresource.is_empty() && live.is_none() && !call.makes_by_status() {
-            return Err(call.not_found());
-        }
-        if live.is_none() && !uid(&applied).is_empty() {
-            let why = format!(
-                "uid mismatch: the provided object specified uid {}, and no existing object was found",
-                uid(&applied)
-            );
-            return Err(ApiError::conflict(&call.target.resource, &call.name, &why));
-        }
-        if live.is_none() {
-            // Only now it is known that something would be created.
-            self.require(&call.user, &call.wish("create"))?;
-        }
-        let force = call.request.flag("force");
-        let (api_version, now) = (call.target.api_version(), call.stamp());
-        let subresource = call.subresource;
-        let blank =
-            live.as_deref().filter(|live| !is_managed(live)).map(|live| blank_for(call, live)).unwrap_or_default();
-        let writer =
-            Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
-        let asked = PRECONDITIONS.map(|name| applied["metadata"].get(name).cloned());
-        let merged = apply(&call.target.version.shape, live.as_deref(), applied, &writer, force);
-        let merged = merged.map_err(|error| match error {
-            ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
-            ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
-        })?;
-        let mut merged = decode_merged(call, merged)?;
-        if let Some(live) = &live {
-            merged = manager_versions::reconciled(call, live, merged);
-        }
-        let mut written = match &stored {
-            None => {
-                if let (true, [_, Some(version)]) = (options.dry_run, asked) {
-                    // Nothing is stored that would give it another.
-                    metadata(&mut merged).insert("resourceVersion".to_owned(), version);
-                }
-                self.create(call, options, merged, Verb::Apply, Vec::new())
-            }
-            Some(stored) => {
-                // Preconditions are those of the declaration; the merged object carries the live object's own.
-                let asked = PRECONDITIONS.into_iter().zip(asked).filter_map(|(name, asked)| Some((name, asked?)));
-                for (name, asked) in asked.filter(|(_, asked)| asked.is_string()) {
-                    metadata(&mut merged).insert(name.to_owned(), asked);
-                }
-                self.update(call, options, stored, merged, Verb::Apply)
-            }
-        }?;
-        written.warnings.splice(0..0, twice);
-        Ok(written)
+fn apply_from_request(state: &mut ServerState, call: &Call<'_>, options: &Options) -> Result<Written, ApiError> {
+    let (mut applied, twice) = read_applied(&call.request.body)?;
+    let (version, kind) = (text(&applied, "/apiVersion"), text(&applied, "/kind"));
+    if version != call.target.api_version() || *kind != call.target.resource.kind {
+        let (group, version) = group_version(version);
+        return Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
     }
+    check_typed_patch(call, &applied)?;
+    if at(&applied, "/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    call.check_place(&applied)?;
+    strip_the_other_part(call, &mut applied);
+    let stored = find_live(&state.store, call).cloned();
+    let live = stored.as_ref().map(|stored| convert(&call.target, stored));
+    if !call.subresource.is_empty() && live.is_none() && !call.makes_by_status() {
+        return Err(call.not_found());
+    }
+    if live.is_none() && !uid(&applied).is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {}, and no existing object was found",
+            uid(&applied)
+        );
+        return Err(ApiError::conflict(&call.target.resource, &call.name, &why));
+    }
+    if live.is_none() {
+        // Only now it is known that something would be created.
+        authorize(&state.store, &call.user, &call.to_authorization_request("create"))?;
+    }
+    let force = call.request.flag("force");
+    let (api_version, now) = (call.target.api_version(), call.stamp());
+    let subresource = call.subresource;
+    let blank = live.as_deref().filter(|live| !is_managed(live)).map(|live| blank_for(call, live)).unwrap_or_default();
+    let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
+    let asked = PRECONDITIONS.map(|name| applied["metadata"].get(name).cloned());
+    let merged = apply(&call.target.version.shape, live.as_deref(), applied, &writer, force);
+    let merged = merged.map_err(|error| match error {
+        ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
+        ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
+    })?;
+    let mut merged = decode_merged(call, merged)?;
+    if let Some(live) = &live {
+        merged = manager_versions::reconciled(call, live, merged);
+    }
+    let mut written = match &stored {
+        None => {
+            if let (true, [_, Some(version)]) = (options.dry_run, asked) {
+                // Nothing is stored that would give it another.
+                metadata(&mut merged).insert("resourceVersion".to_owned(), version);
+            }
+            create(state, call, options, merged, Verb::Apply, Vec::new())
+        }
+        Some(stored) => {
+            // Preconditions are those of the declaration; the merged object carries the live object's own.
+            let asked = PRECONDITIONS.into_iter().zip(asked).filter_map(|(name, asked)| Some((name, asked?)));
+            for (name, asked) in asked.filter(|(_, asked)| asked.is_string()) {
+                metadata(&mut merged).insert(name.to_owned(), asked);
+            }
+            update(state, call, options, stored, merged, Verb::Apply)
+        }
+    }?;
+    written.warnings.splice(0..0, twice);
+    Ok(written)
 }
 
 /// Whether somebody is known to have written an object.

@@ -8,17 +8,17 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use base64::{DecodeError, Engine};
 use serde_json::{Value, json};
 
-use super::Call;
+use super::call::Call;
 use crate::encoding::yaml;
 use crate::http::error::ApiError;
 use crate::http::response::Response;
 use crate::object::stored::Stored;
 use crate::printing::render;
 use crate::registry::conversion;
-use crate::server::ApiServer;
+use crate::state::server_state::ServerState;
 use crate::state::watch::{Scope, Watch};
 use crate::storage::selector::Selector;
-use crate::storage::store::{Entry, Place, Shelf, within};
+use crate::storage::store::{Entry, Place, Shelf, Store, within};
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
@@ -64,140 +64,137 @@ impl Page {
     }
 }
 
-impl ApiServer {
-    pub(super) fn get_object(&self, call: &Call<'_>) -> Result<Response, ApiError> {
-        if let Some(text) = call.request.parameter("resourceVersion") {
-            let asked = text.parse::<u64>().map_err(|_| ApiError::unknown(invalid_revision(text)))?;
-            if asked > self.store.revision() {
-                return Err(ApiError::version_too_large(asked, self.store.revision()));
-            }
+pub(crate) fn get_object(store: &Store, call: &Call<'_>) -> Result<Response, ApiError> {
+    if let Some(text) = call.request.parameter("resourceVersion") {
+        let asked = text.parse::<u64>().map_err(|_| ApiError::unknown(invalid_revision(text)))?;
+        if asked > store.revision() {
+            return Err(ApiError::version_too_large(asked, store.revision()));
         }
-        let object = self.live(call).ok_or_else(|| call.not_found())?;
-        Ok(Response::written(200, render::object(&call.target, call.wanted.form, call.now, object)))
     }
+    let object = find_live(store, call).ok_or_else(|| call.not_found())?;
+    Ok(Response::written(200, render::object(&call.target, call.wanted.form, call.now, object)))
+}
 
-    /// The stored object that the call names.
-    pub(crate) fn live(&self, call: &Call<'_>) -> Option<&Arc<Stored>> {
-        let resource = &call.target.resource;
-        let home = conversion::home(resource);
-        let found = self.store.get(home, &resource.plural, call.namespace.as_deref(), &call.name);
-        found.map(|entry| &entry.object)
-    }
+/// The stored object that the call names.
+pub(crate) fn find_live<'a>(store: &'a Store, call: &Call<'_>) -> Option<&'a Arc<Stored>> {
+    let resource = &call.target.resource;
+    let home = conversion::home(resource);
+    let found = store.get(home, &resource.plural, call.namespace.as_deref(), &call.name);
+    found.map(|entry| &entry.object)
+}
 
-    pub(super) fn list(&self, call: &Call<'_>) -> Result<Response, ApiError> {
-        call.check_list_options(false)?;
-        let scope = scope(call)?;
-        let resource = &call.target.resource;
-        let current = self.store.revision();
-        let version = call.request.parameter("resourceVersion");
-        let limit: Option<usize> =
-            call.request.parameter("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
-        let page = match call.request.parameter("continue") {
-            None => None,
-            Some(_) if version.is_some_and(|version| version != "0") => {
-                let message = "specifying resource version is not allowed when using continue";
-                return Err(ApiError::bad_request(message));
-            }
-            Some(token) => Some(Page::read(token)?),
-        };
-        // Any version will do: the answer comes from memory, which has no pages.
-        let limit = limit.filter(|_| page.is_some() || version != Some("0"));
-        let revision = match &page {
-            Some(page) if page.revision < self.store.compacted() => {
-                let fresh = Page { revision: current, after: page.after.clone() };
-                return Err(ApiError::expired_with_continue(CONTINUE_EXPIRED, fresh.token()));
-            }
-            Some(page) => page.revision,
-            None => self.wanted_revision(call)?,
-        };
-        let pinned =
-            (revision != current).then(|| self.store.shelf_at(conversion::home(resource), &resource.plural, revision));
-        let shelf = pinned.as_ref().or_else(|| self.store.shelf(conversion::home(resource), &resource.plural));
-        let here = shelf
-            .into_iter()
-            .flat_map(|shelf| in_scope(shelf, scope.namespace.as_deref()))
-            .filter(|(place, _)| page.as_ref().is_none_or(|page| **place > page.after));
-        let mut last_place = None;
-        let mut selected: Vec<(&Place, &Entry)> = here
-            .inspect(|(place, _)| last_place = Some(*place))
-            .filter(|(_, entry)| scope.selector.matches(&entry.object))
-            .collect();
-        let mut metadata = json!({ "resourceVersion": revision.to_string() });
-        // A full page goes on if anything follows: whether that is selected is not known before it is read.
-        let full = limit
-            .filter(|_| !scope.selector.names_one())
-            .and_then(|limit| Some((limit, selected.get(limit.checked_sub(1)?)?.0)));
-        if let Some((limit, last)) = full.filter(|(_, last)| last_place != Some(*last)) {
-            let (remaining, after) = (selected.len() - limit, last.clone());
-            selected.truncate(limit);
-            metadata["continue"] = json!(Page { revision, after }.token());
-            if scope.selector.is_empty() {
-                metadata["remainingItemCount"] = json!(remaining);
-            }
+pub(crate) fn list_objects(store: &Store, call: &Call<'_>) -> Result<Response, ApiError> {
+    call.check_list_options(false)?;
+    let scope = scope(call)?;
+    let resource = &call.target.resource;
+    let current = store.revision();
+    let version = call.request.parameter("resourceVersion");
+    let limit: Option<usize> =
+        call.request.parameter("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
+    let page = match call.request.parameter("continue") {
+        None => None,
+        Some(_) if version.is_some_and(|version| version != "0") => {
+            let message = "specifying resource version is not allowed when using continue";
+            return Err(ApiError::bad_request(message));
         }
-        let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, entry)| entry.object.clone()).collect();
-        Ok(Response::written(200, render::list(&call.target, call.wanted.form, call.now, &objects, metadata)))
+        Some(token) => Some(Page::read(token)?),
+    };
+    // Any version will do: the answer comes from memory, which has no pages.
+    let limit = limit.filter(|_| page.is_some() || version != Some("0"));
+    let revision = match &page {
+        Some(page) if page.revision < store.compacted() => {
+            let fresh = Page { revision: current, after: page.after.clone() };
+            return Err(ApiError::expired_with_continue(CONTINUE_EXPIRED, fresh.token()));
+        }
+        Some(page) => page.revision,
+        None => revision_to_list(store, call)?,
+    };
+    let pinned = (revision != current).then(|| store.shelf_at(conversion::home(resource), &resource.plural, revision));
+    let shelf = pinned.as_ref().or_else(|| store.shelf(conversion::home(resource), &resource.plural));
+    let here = shelf
+        .into_iter()
+        .flat_map(|shelf| in_scope(shelf, scope.namespace.as_deref()))
+        .filter(|(place, _)| page.as_ref().is_none_or(|page| **place > page.after));
+    let mut last_place = None;
+    let mut selected: Vec<(&Place, &Entry)> = here
+        .inspect(|(place, _)| last_place = Some(*place))
+        .filter(|(_, entry)| scope.selector.matches(&entry.object))
+        .collect();
+    let mut metadata = json!({ "resourceVersion": revision.to_string() });
+    // A full page goes on if anything follows: whether that is selected is not known before it is read.
+    let full = limit
+        .filter(|_| !scope.selector.names_one())
+        .and_then(|limit| Some((limit, selected.get(limit.checked_sub(1)?)?.0)));
+    if let Some((limit, last)) = full.filter(|(_, last)| last_place != Some(*last)) {
+        let (remaining, after) = (selected.len() - limit, last.clone());
+        selected.truncate(limit);
+        metadata["continue"] = json!(Page { revision, after }.token());
+        if scope.selector.is_empty() {
+            metadata["remainingItemCount"] = json!(remaining);
+        }
     }
+    let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, entry)| entry.object.clone()).collect();
+    Ok(Response::written(200, render::list(&call.target, call.wanted.form, call.now, &objects, metadata)))
+}
 
-    /// The revision that a list shows: the newest, unless an exact one is asked for.
-    fn wanted_revision(&self, call: &Call<'_>) -> Result<u64, ApiError> {
-        let current = self.store.revision();
-        let Some(text) = call.request.parameter("resourceVersion") else {
-            return Ok(current);
-        };
-        let asked: u64 = text
-            .parse()
-            .map_err(|_| ApiError::bad_request(format!("invalid resource version: {}", invalid_revision(text))))?;
-        if asked > current {
-            return Err(ApiError::version_too_large(asked, current));
-        }
-        // A version without a rule is exact where there are pages, because the others must be of the same version.
-        let rule = call.request.parameter("resourceVersionMatch");
-        let limited = call.request.parameter("limit").is_some_and(|limit| limit != "0");
-        if !(rule == Some("Exact") || rule.is_none() && limited && asked > 0) {
-            return Ok(current);
-        }
-        if asked < self.store.compacted() {
-            let message = format!("The provided resource version is too old: {asked}");
-            return Err(ApiError::expired(message));
-        }
-        Ok(asked)
+/// The revision that a list shows: the newest, unless an exact one is asked for.
+fn revision_to_list(store: &Store, call: &Call<'_>) -> Result<u64, ApiError> {
+    let current = store.revision();
+    let Some(text) = call.request.parameter("resourceVersion") else {
+        return Ok(current);
+    };
+    let asked: u64 = text
+        .parse()
+        .map_err(|_| ApiError::bad_request(format!("invalid resource version: {}", invalid_revision(text))))?;
+    if asked > current {
+        return Err(ApiError::version_too_large(asked, current));
     }
+    // A version without a rule is exact where there are pages, because the others must be of the same version.
+    let rule = call.request.parameter("resourceVersionMatch");
+    let limited = call.request.parameter("limit").is_some_and(|limit| limit != "0");
+    if !(rule == Some("Exact") || rule.is_none() && limited && asked > 0) {
+        return Ok(current);
+    }
+    if asked < store.compacted() {
+        let message = format!("The provided resource version is too old: {asked}");
+        return Err(ApiError::expired(message));
+    }
+    Ok(asked)
+}
 
-    pub(super) fn watch(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
-        call.check_list_options(true)?;
-        let scope = scope(call)?;
-        let current = self.store.revision();
-        let from = match call.request.parameter("resourceVersion") {
-            None | Some("0") => None,
-            Some(text) => Some(text.parse::<u64>().map_err(|_| ApiError::unknown(invalid_revision(text)))?),
-        };
-        let asked = call.request.parameter("sendInitialEvents");
-        let initial = call.request.flag("sendInitialEvents");
-        let cursor = if initial { current } else { from.unwrap_or(current) };
-        let bookmarks = call.request.flag("allowWatchBookmarks");
-        // Whoever starts anywhere is told where what was there ends.
-        let marks_the_end = initial && bookmarks
-            || bookmarks && asked.is_none() && call.request.parameter("resourceVersion") == Some("0");
-        let timeout = call
-            .request
-            .parameter("timeoutSeconds")
-            .and_then(|seconds| seconds.parse().ok())
-            .filter(|seconds| *seconds > 0);
-        let resource = &call.target.resource;
-        let mut watch = Watch::new(scope.clone(), call.now, cursor, bookmarks, timeout);
-        if initial || from.is_none() && asked.is_none() {
-            let shelf = self.store.shelf(conversion::home(resource), &resource.plural);
-            let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
-            let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
-            let objects: Vec<Arc<Stored>> = selected.map(|entry| entry.object.clone()).collect();
-            watch.start_with(call.now, &objects);
-        }
-        if marks_the_end {
-            watch.end_initial_events();
-        }
-        Ok(Response::Watch(self.open_watch(watch)))
+pub(crate) fn open_watch_stream(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
+    call.check_list_options(true)?;
+    let scope = scope(call)?;
+    let current = state.store.revision();
+    let from = match call.request.parameter("resourceVersion") {
+        None | Some("0") => None,
+        Some(text) => Some(text.parse::<u64>().map_err(|_| ApiError::unknown(invalid_revision(text)))?),
+    };
+    let asked = call.request.parameter("sendInitialEvents");
+    let initial = call.request.flag("sendInitialEvents");
+    let cursor = if initial { current } else { from.unwrap_or(current) };
+    let bookmarks = call.request.flag("allowWatchBookmarks");
+    // Whoever starts anywhere is told where what was there ends.
+    let marks_the_end =
+        initial && bookmarks || bookmarks && asked.is_none() && call.request.parameter("resourceVersion") == Some("0");
+    let timeout = call
+        .request
+        .parameter("timeoutSeconds")
+        .and_then(|seconds| seconds.parse().ok())
+        .filter(|seconds| *seconds > 0);
+    let resource = &call.target.resource;
+    let mut watch = Watch::new(scope.clone(), call.now, cursor, bookmarks, timeout);
+    if initial || from.is_none() && asked.is_none() {
+        let shelf = state.store.shelf(conversion::home(resource), &resource.plural);
+        let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
+        let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
+        let objects: Vec<Arc<Stored>> = selected.map(|entry| entry.object.clone()).collect();
+        watch.start_with(call.now, &objects);
     }
+    if marks_the_end {
+        watch.end_initial_events();
+    }
+    Ok(Response::Watch(state.watches.open(watch)))
 }
 
 /// The objects of a shelf in a namespace, or all of them.

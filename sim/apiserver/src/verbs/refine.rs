@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Call;
+use super::call::Call;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{at, metadata, name};

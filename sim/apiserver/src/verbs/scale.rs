@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, track_update};
 
+use super::call::{Call, Options};
+use super::read::find_live;
 use super::refine::check;
-use super::{Call, Options};
 use crate::encoding::yaml;
 use crate::http::error::{ApiError, warning_header};
 use crate::http::response::Response;
@@ -15,58 +16,57 @@ use crate::printing::render::convert;
 use crate::printing::table::{at_path, selector};
 use crate::registry::conversion;
 use crate::schema::custom_resource;
-use crate::server::ApiServer;
+use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
 use crate::strategy::validation;
+use crate::writes::commit::commit;
 
 const API_VERSION: &str = "autoscaling/v1";
 const APPLY: &str = "application/apply-patch+yaml";
 
-impl ApiServer {
-    pub(super) fn answer_scale(&mut self, call: &Call<'_>) -> Result<Response, ApiError> {
-        let stored = self.live(call).cloned().ok_or_else(|| call.not_found())?;
-        if call.request.method == http::Method::GET {
-            let live = convert(&call.target, &stored);
-            check_replicas(call, &live)?;
-            return Ok(Response::json(200, &scale_of(call, &live)));
-        }
-        let patching = call.request.method == http::Method::PATCH;
-        let options = call.options(if patching { "PatchOptions" } else { "UpdateOptions" })?;
+pub(crate) fn handle_scale(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
+    let stored = find_live(&state.store, call).cloned().ok_or_else(|| call.not_found())?;
+    if call.request.method == http::Method::GET {
         let live = convert(&call.target, &stored);
-        let media = call.request.headers.content_type.split(';').next().unwrap_or_default().trim();
-        let (mut object, verb) = if patching && media == APPLY {
-            (applied(call, &options, &live)?, Verb::Apply)
-        } else {
-            (changed(call, &options, &live, patching)?, if patching { Verb::Patch } else { Verb::Update })
-        };
-        let desired = at_path(&object, &path_of(call, "specReplicasPath", ".spec.replicas"));
-        if desired.as_i64().is_some_and(|replicas| replicas < 0) {
-            let error = FieldError::invalid("spec.replicas", &desired, "must be greater than or equal to 0");
-            return Err(ApiError::invalid_kind("autoscaling", "Scale", &call.name, &[error]));
-        }
-        if desired != at_path(&live, &path_of(call, "specReplicasPath", ".spec.replicas")) {
-            let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
-            metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
-        }
-        // Rules meet what the scale made, before anything is filled in.
-        check(call, Some(&live), &object, Vec::new(), &Vec::new())?;
-        if let Some(rules) = &call.target.version.schema {
-            custom_resource::fill_defaults(rules, &mut object);
-        }
-        object["apiVersion"] = json!(conversion::kept_version(&call.target.resource));
-        if object == ***stored {
-            return Ok(Response::json(200, &scale_of(call, &live)));
-        }
-        let moved = live.pointer("/metadata/generation") != object.pointer("/metadata/generation");
-        let warnings = if moved { validation::warnings(&call.target, &object) } else { Vec::new() };
-        let written = if options.dry_run {
-            std::sync::Arc::new(Stored::new(object))
-        } else {
-            self.commit(call.now, &call.authorship(&options, verb), call.key(&call.name), object)
-        };
-        let answer = Response::json(200, &scale_of(call, &written));
-        Ok(warnings.iter().fold(answer, |answer, warning| answer.with_header("warning", warning_header(warning))))
+        check_replicas(call, &live)?;
+        return Ok(Response::json(200, &scale_of(call, &live)));
     }
+    let patching = call.request.method == http::Method::PATCH;
+    let options = call.options(if patching { "PatchOptions" } else { "UpdateOptions" })?;
+    let live = convert(&call.target, &stored);
+    let media = call.request.headers.content_type.split(';').next().unwrap_or_default().trim();
+    let (mut object, verb) = if patching && media == APPLY {
+        (applied(call, &options, &live)?, Verb::Apply)
+    } else {
+        (changed(call, &options, &live, patching)?, if patching { Verb::Patch } else { Verb::Update })
+    };
+    let desired = at_path(&object, &path_of(call, "specReplicasPath", ".spec.replicas"));
+    if desired.as_i64().is_some_and(|replicas| replicas < 0) {
+        let error = FieldError::invalid("spec.replicas", &desired, "must be greater than or equal to 0");
+        return Err(ApiError::invalid_kind("autoscaling", "Scale", &call.name, &[error]));
+    }
+    if desired != at_path(&live, &path_of(call, "specReplicasPath", ".spec.replicas")) {
+        let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
+        metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
+    }
+    // Rules meet what the scale made, before anything is filled in.
+    check(call, Some(&live), &object, Vec::new(), &Vec::new())?;
+    if let Some(rules) = &call.target.version.schema {
+        custom_resource::fill_defaults(rules, &mut object);
+    }
+    object["apiVersion"] = json!(conversion::kept_version(&call.target.resource));
+    if object == ***stored {
+        return Ok(Response::json(200, &scale_of(call, &live)));
+    }
+    let moved = live.pointer("/metadata/generation") != object.pointer("/metadata/generation");
+    let warnings = if moved { validation::warnings(&call.target, &object) } else { Vec::new() };
+    let written = if options.dry_run {
+        std::sync::Arc::new(Stored::new(object))
+    } else {
+        commit(state, call.now, &call.authorship(&options, verb), call.key(&call.name), object)
+    };
+    let answer = Response::json(200, &scale_of(call, &written));
+    Ok(warnings.iter().fold(answer, |answer, warning| answer.with_header("warning", warning_header(warning))))
 }
 
 /// An instance that does not say how many there should be has no scale yet.

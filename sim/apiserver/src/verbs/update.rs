@@ -6,179 +6,173 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::body::Understood;
+use super::call::{Call, Options, Written};
+use super::create::{check_allocation, create};
+use super::manager_versions;
+use super::read::find_live;
 use super::refine::{GENERATION, check, complete};
-use super::{Call, Options, Written, manager_versions};
+use crate::admission::policies::enforce_policies;
+use crate::admission::volume_resize::resize_mistake;
+use crate::admission::webhooks::check_webhooks_reachable;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{at, finalizers, is_deleting, list, metadata, name, resource_version, text, uid};
+use crate::object::fields::{at, finalizers, is_deleting, list, metadata, name, resource_version, uid};
 use crate::object::stored::Stored;
 use crate::printing::render::convert;
 use crate::registry::conversion;
 use crate::registry::types::encode;
-use crate::server::ApiServer;
+use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
+use crate::storage::store::Store;
+use crate::strategy::prepare::prepare_for_update;
+use crate::strategy::service_allocation::{ServiceAllocator, port_given_twice};
 use crate::strategy::{defaults, validation};
-use sindri_cel::Quantity;
+use crate::writes::commit::{commit, remove};
 
 /// What an update cannot change.
 const KEPT_METADATA: [&str; 7] =
     ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "name", "namespace", "uid"];
 
-impl ApiServer {
-    pub(super) fn put(&mut self, call: &Call<'_>) -> Result<Written, ApiError> {
-        let options = call.options("UpdateOptions")?;
-        let Understood { object, warnings } = call.body_object(&options)?;
-        self.put_object(call, &options, object, &warnings).map_err(|error| error.with_warnings(&warnings))
-    }
+pub(crate) fn update_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<Written, ApiError> {
+    let options = call.options("UpdateOptions")?;
+    let Understood { object, warnings } = call.body_object(&options)?;
+    replace_or_create(state, call, &options, object, &warnings).map_err(|error| error.with_warnings(&warnings))
+}
 
-    fn put_object(
-        &mut self,
-        call: &Call<'_>,
-        options: &Options,
-        mut object: Value,
-        warnings: &[String],
-    ) -> Result<Written, ApiError> {
-        let Some(live) = self.live(call).cloned() else {
-            if !call.target.resource.created_by_update || !call.makes_by_status() && !call.subresource.is_empty() {
-                return Err(call.not_found());
-            }
-            check_stored_uid(call, &object, "")?;
-            metadata(&mut object).remove("resourceVersion");
-            return self.create(call, options, object, Verb::Update, warnings.to_vec());
-        };
-        check_stored_uid(call, &object, uid(&live))?;
-        let mut written = self.update(call, options, &live, object, Verb::Update)?;
-        written.warnings.splice(0..0, warnings.iter().cloned());
-        Ok(written)
-    }
+fn replace_or_create(
+    state: &mut ServerState,
+    call: &Call<'_>,
+    options: &Options,
+    mut object: Value,
+    warnings: &[String],
+) -> Result<Written, ApiError> {
+    let Some(live) = find_live(&state.store, call).cloned() else {
+        if !call.target.resource.created_by_update || !call.makes_by_status() && !call.subresource.is_empty() {
+            return Err(call.not_found());
+        }
+        check_stored_uid(call, &object, "")?;
+        metadata(&mut object).remove("resourceVersion");
+        return create(state, call, options, object, Verb::Update, warnings.to_vec());
+    };
+    check_stored_uid(call, &object, uid(&live))?;
+    let mut written = update(state, call, options, &live, object, Verb::Update)?;
+    written.warnings.splice(0..0, warnings.iter().cloned());
+    Ok(written)
+}
 
-    /// Why admission does not let a claim grow.
-    fn resize_mistake(&self, call: &Call<'_>, live: &Value, object: &Value) -> Option<&'static str> {
-        if !call.target.resource.is("", "persistentvolumeclaims") || !call.subresource.is_empty() {
-            return None;
-        }
-        let size = |claim: &Value| Quantity::parse(text(claim, "/spec/resources/requests/storage"));
-        if size(object)? <= size(live)? {
-            return None;
-        }
-        let class = text(object, "/spec/storageClassName");
-        let class = self.get("storage.k8s.io", "storageclasses", None, class);
-        let grows = class.is_some_and(|class| class.get("allowVolumeExpansion") == Some(&json!(true)));
-        let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
-        (!grows).then_some(why)
-    }
+fn is_unchanged_since_creation(store: &Store, call: &Call<'_>) -> bool {
+    let resource = &call.target.resource;
+    let entry = store.get(conversion::home(resource), &resource.plural, call.namespace.as_deref(), &call.name);
+    entry.is_some_and(|entry| entry.is_new)
+}
 
-    fn is_new(&self, call: &Call<'_>) -> bool {
-        let resource = &call.target.resource;
-        let entry = self.store.get(conversion::home(resource), &resource.plural, call.namespace.as_deref(), &call.name);
-        entry.is_some_and(|entry| entry.is_new)
+/// Replaces a live object. One that was applied brings its managers along; otherwise the writer takes what it changed.
+pub(crate) fn update(
+    state: &mut ServerState,
+    call: &Call<'_>,
+    options: &Options,
+    stored: &Arc<Stored>,
+    mut object: Value,
+    verb: Verb,
+) -> Result<Written, ApiError> {
+    let live = convert(&call.target, stored);
+    check_preconditions(call, &live, &object)?;
+    let immutable = changed_identity(&live, &object);
+    let reset = asks_for_reset(&object);
+    let mut ignored = ignored_by_status(call, &object);
+    if verb == Verb::Update && is_deleting(&live) {
+        // A replacement that does not repeat them takes them from who owned them; the server keeps them.
+        let asked = |field: &'static str| (field, object["metadata"].get(field).cloned());
+        ignored.extend(["deletionTimestamp", "deletionGracePeriodSeconds"].map(asked));
     }
-
-    /// Replaces a live object. One that was applied brings its managers along; otherwise the writer takes what it changed.
-    pub(super) fn update(
-        &mut self,
-        call: &Call<'_>,
-        options: &Options,
-        stored: &Arc<Stored>,
-        mut object: Value,
-        verb: Verb,
-    ) -> Result<Written, ApiError> {
-        let live = convert(&call.target, stored);
-        check_preconditions(call, &live, &object)?;
-        let immutable = changed_identity(&live, &object);
-        let reset = asks_for_reset(&object);
-        let mut ignored = ignored_by_status(call, &object);
-        if verb == Verb::Update && is_deleting(&live) {
-            // A replacement that does not repeat them takes them from who owned them; the server keeps them.
-            let asked = |field: &'static str| (field, object["metadata"].get(field).cloned());
-            ignored.extend(["deletionTimestamp", "deletionGracePeriodSeconds"].map(asked));
-        }
-        if call.target.resource.is("", "services") {
-            // By the type that the writer says it has.
-            defaults::balanced(&mut object);
-        }
-        keep_the_other_part(call, &live, &mut object);
-        let fields = metadata(&mut object);
-        for kept in KEPT_METADATA.iter().chain(&["resourceVersion"]) {
-            match live["metadata"].get(kept) {
-                Some(value) => drop(fields.insert((*kept).to_owned(), value.clone())),
-                None => drop(fields.remove(*kept)),
-            }
-        }
-        let emptied = complete(call, &mut object);
-        if reset {
-            metadata(&mut object).insert("managedFields".to_owned(), json!([]));
-        }
-        if verb != Verb::Apply {
-            let (api_version, now) = (call.target.api_version(), call.stamp());
-            let subresource = call.subresource;
-            let blank = Value::Null;
-            let writer =
-                Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
-            let known = restored(&object, &ignored);
-            put(&mut object, ignored);
-            object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
-                .map_err(|error| ApiError::bad_request(error.to_string()))?;
-            put(&mut object, known);
-            object = manager_versions::reconciled(call, &live, object);
-        }
-        let given = self.given_for(options.dry_run);
-        self.prepare_change(&call.target.resource, &live, &mut object);
-        self.take_back(given);
-        if let Some(why) = Self::port_given_twice(&call.target.resource, &object) {
-            return Err(ApiError::unknown(why));
-        }
-        let hollow = at(&live, "/spec/podSelector/matchLabels").is_none()
-            && call.target.resource.kind == "NetworkPolicy"
-            && emptied.iter().any(|(field, _)| *field == GENERATION);
-        let changed = hollow || !wants_the_same(call, &object, &live);
-        if call.target.resource.generation && !call.status() && changed {
-            let generation = at(&live, "/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
-            metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
-        }
-        encode::settle(call.target.version.typed, &mut object);
-        self.check_allocation(call, &object)?;
-        let kept = validation::kept_mistakes(&call.target, &live, &object);
-        check(call, Some(&live), &object, immutable, &emptied).map_err(|error| error.with_warnings(&kept))?;
-        if let Some(why) = self.resize_mistake(call, &live, &object) {
-            return Err(ApiError::forbidden(&call.target.resource, &call.name, why));
-        }
-        if call.subresource.is_empty() {
-            self.enforce_policies(&call.target.resource, call.namespace.as_deref(), Some(&live), &object)?;
-            self.reach_webhooks(&call.target.resource, call.namespace.as_deref(), "UPDATE")?;
-        }
-        let moved = at(&live, "/metadata/generation") != at(&object, "/metadata/generation");
-        let mut warnings = if moved { validation::warnings(&call.target, &object) } else { Vec::new() };
-        if !call.status() {
-            warnings.extend(validation::service_warnings(&call.target, &object));
-        }
-        warnings.extend(kept);
-        let object = conversion::kept(&call.target, object);
-        let fixed = conversion::fixed_mistakes(&call.target, stored, &object);
-        if !fixed.is_empty() {
-            return Err(ApiError::invalid_kind("", &call.target.resource.kind, name(&object), &fixed));
-        }
-        // What the real server keeps of a new claim is not what it reads from it: the next write always writes.
-        let rewritten = call.target.resource.is("", "persistentvolumeclaims") && self.is_new(call);
-        if differs_in_times_only(stored, &object) && !rewritten {
-            return Ok(Written { object: stored.clone(), created: false, warnings });
-        }
-        if options.dry_run {
-            return Ok(Written { object: Arc::new(Stored::new(object)), created: false, warnings });
-        }
-        let authorship = call.authorship(options, verb);
-        let key = call.key(&call.name);
-        let hollow = !call.target.resource.is_namespace() || list(&object, "/spec/finalizers").is_empty();
-        let released = is_deleting(&object) && finalizers(&object).is_empty() && hollow;
-        let object = if released {
-            // The answer is the object as it would have been stored, in the version of before.
-            self.expunge(call.now, &authorship, &key);
-            Arc::new(Stored::new(object))
-        } else {
-            self.commit(call.now, &authorship, key, object)
-        };
-        Ok(Written { object, created: false, warnings })
+    if call.target.resource.is("", "services") {
+        // By the type that the writer says it has.
+        defaults::balanced(&mut object);
     }
+    keep_the_other_part(call, &live, &mut object);
+    let fields = metadata(&mut object);
+    for kept in KEPT_METADATA.iter().chain(&["resourceVersion"]) {
+        match live["metadata"].get(kept) {
+            Some(value) => drop(fields.insert((*kept).to_owned(), value.clone())),
+            None => drop(fields.remove(*kept)),
+        }
+    }
+    let emptied = complete(call, &mut object);
+    if reset {
+        metadata(&mut object).insert("managedFields".to_owned(), json!([]));
+    }
+    if verb != Verb::Apply {
+        let (api_version, now) = (call.target.api_version(), call.stamp());
+        let subresource = call.subresource;
+        let blank = Value::Null;
+        let writer =
+            Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
+        let known = restored(&object, &ignored);
+        put(&mut object, ignored);
+        object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        put(&mut object, known);
+        object = manager_versions::reconciled(call, &live, object);
+    }
+    let mut trial = ServiceAllocator::for_dry_run();
+    let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
+    prepare_for_update(allocator, &call.target.resource, &live, &mut object);
+    if let Some(why) = port_given_twice(&call.target.resource, &object) {
+        return Err(ApiError::unknown(why));
+    }
+    let hollow = at(&live, "/spec/podSelector/matchLabels").is_none()
+        && call.target.resource.kind == "NetworkPolicy"
+        && emptied.iter().any(|(field, _)| *field == GENERATION);
+    let changed = hollow || !wants_the_same(call, &object, &live);
+    if call.target.resource.generation && !call.status() && changed {
+        let generation = at(&live, "/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
+        metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
+    }
+    encode::settle(call.target.version.typed, &mut object);
+    check_allocation(&state.store, call, &object)?;
+    let kept = validation::kept_mistakes(&call.target, &live, &object);
+    check(call, Some(&live), &object, immutable, &emptied).map_err(|error| error.with_warnings(&kept))?;
+    let resized = call.subresource.is_empty();
+    let refused = resized.then(|| resize_mistake(&state.store, &call.target.resource, &live, &object)).flatten();
+    if let Some(why) = refused {
+        return Err(ApiError::forbidden(&call.target.resource, &call.name, why));
+    }
+    if call.subresource.is_empty() {
+        enforce_policies(&state.store, &call.target.resource, call.namespace.as_deref(), Some(&live), &object)?;
+        check_webhooks_reachable(&state.store, &call.target.resource, call.namespace.as_deref(), "UPDATE")?;
+    }
+    let moved = at(&live, "/metadata/generation") != at(&object, "/metadata/generation");
+    let mut warnings = if moved { validation::warnings(&call.target, &object) } else { Vec::new() };
+    if !call.status() {
+        warnings.extend(validation::service_warnings(&call.target, &object));
+    }
+    warnings.extend(kept);
+    let object = conversion::kept(&call.target, object);
+    let fixed = conversion::fixed_mistakes(&call.target, stored, &object);
+    if !fixed.is_empty() {
+        return Err(ApiError::invalid_kind("", &call.target.resource.kind, name(&object), &fixed));
+    }
+    // What the real server keeps of a new claim is not what it reads from it: the next write always writes.
+    let rewritten =
+        call.target.resource.is("", "persistentvolumeclaims") && is_unchanged_since_creation(&state.store, call);
+    if differs_in_times_only(stored, &object) && !rewritten {
+        return Ok(Written { object: stored.clone(), created: false, warnings });
+    }
+    if options.dry_run {
+        return Ok(Written { object: Arc::new(Stored::new(object)), created: false, warnings });
+    }
+    let authorship = call.authorship(options, verb);
+    let key = call.key(&call.name);
+    let hollow = !call.target.resource.is_namespace() || list(&object, "/spec/finalizers").is_empty();
+    let released = is_deleting(&object) && finalizers(&object).is_empty() && hollow;
+    let object = if released {
+        // The answer is the object as it would have been stored, in the version of before.
+        remove(state, call.now, &authorship, &key);
+        Arc::new(Stored::new(object))
+    } else {
+        commit(state, call.now, &authorship, key, object)
+    };
+    Ok(Written { object, created: false, warnings })
 }
 
 /// Metadata that the status of an instance does not take, though its manager comes to own it, as in the real server.

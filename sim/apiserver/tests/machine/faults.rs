@@ -38,7 +38,7 @@ fn a_write_is_committed_if_its_response_is_lost_but_not_if_the_request_is_cut() 
     let request = create(&machine);
     assert_eq!(machine.server.handle(machine.now, &request, Some(&Fault::CutBeforeCommit)), Response::Cut);
     assert_eq!(machine.journal(), Vec::<String>::new());
-    assert_eq!(machine.server.handle(machine.now, &request, Some(&Fault::LoseAnswer)), Response::Cut);
+    assert_eq!(machine.server.handle(machine.now, &request, Some(&Fault::LoseResponse)), Response::Cut);
     assert_eq!(machine.journal(), ["Create configmaps/a"]);
 }
 
@@ -46,7 +46,7 @@ fn a_write_is_committed_if_its_response_is_lost_but_not_if_the_request_is_cut() 
 fn a_watch_whose_response_is_lost_is_closed() {
     let mut machine = Machine::new();
     let request = machine.request(Method::GET, &format!("{CONFIG_MAPS}?watch=1"), "", &Value::Null);
-    assert_eq!(machine.server.handle(machine.now, &request, Some(&Fault::LoseAnswer)), Response::Cut);
+    assert_eq!(machine.server.handle(machine.now, &request, Some(&Fault::LoseResponse)), Response::Cut);
     assert_eq!(machine.server.watch_count(), 0);
 }
 

@@ -122,7 +122,7 @@ fn faults_delay_requests_lose_responses_and_cut_connections() {
         assert_eq!(front.exchange(&head, &body).await, "");
         assert!(before.elapsed() >= Duration::from_millis(20), "the request was delayed");
         assert!(!exists());
-        set(Admission { delay: Duration::ZERO, fault: Some(Fault::LoseAnswer) });
+        set(Admission { delay: Duration::ZERO, fault: Some(Fault::LoseResponse) });
         assert_eq!((front.exchange(&head, &body).await.as_str(), exists()), ("", true));
         set(Admission { delay: Duration::ZERO, fault: Some(Fault::Refuse { status: 429, retry_after_secs: Some(1) }) });
         let response = front.exchange(&head, &body).await;

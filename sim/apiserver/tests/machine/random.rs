@@ -134,7 +134,7 @@ fn random_requests_keep_the_journal_and_the_objects_consistent() {
         let mut newest = machine.server.revision();
         for _ in 0..REQUESTS_PER_SEED {
             let request = any_request(&machine, &mut choices);
-            let fault = (choices.below(10) == 0).then_some(Fault::LoseAnswer);
+            let fault = (choices.below(10) == 0).then_some(Fault::LoseResponse);
             let before = machine.server.revision();
             let mut twin = machine.server.clone();
             let response = machine.server.handle(machine.now, &request, fault.as_ref());

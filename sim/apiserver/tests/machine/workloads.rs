@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use sindri_apiserver::{ApiServer, Lags, PodOutcome, PodRule};
+use sindri_apiserver::{ApiServer, ControllerDelays, PodOutcome, PodRule};
 
 use crate::harness::{DEPLOYMENTS, MERGE, Machine, STRATEGIC, deployment, namespace};
 
@@ -214,13 +214,13 @@ fn endpoints_list_the_pods_of_a_service_and_their_readiness() {
 #[test]
 fn each_controller_has_its_configured_lag() {
     let now = "2026-01-01T00:00:00Z".parse().expect("a valid time");
-    let lags = Lags {
+    let lags = ControllerDelays {
         deployment: SignedDuration::from_secs(10),
         replica_set: SignedDuration::from_secs(20),
         pod_start: SignedDuration::from_secs(40),
-        ..Lags::default()
+        ..ControllerDelays::default()
     };
-    let server = ApiServer::with_lags(7, now, lags).with_workloads().with_kubelet(now, &["node-1"]);
+    let server = ApiServer::with_delays(7, now, lags).with_workloads().with_kubelet(now, &["node-1"]);
     let mut machine = Machine { server, now };
     machine.advance(1_000);
     machine.post(DEPLOYMENTS, &web(1));

@@ -121,7 +121,7 @@ fn a_create_whose_answer_was_lost_leaves_one_child() {
         for child in CHILDREN {
             play(arm, 4, |world| {
                 move_in(world, Manner::default());
-                world.fail(API, &format!("POST {}", child.kind().plural), Fault::LoseAnswer, Some(1));
+                world.fail(API, &format!("POST {}", child.kind().plural), Fault::LoseResponse, Some(1));
                 declare(world, "shop");
                 await_settled(world);
                 let secret = child_of(world, Child::Secret, "shop");

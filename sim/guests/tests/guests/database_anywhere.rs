@@ -101,8 +101,8 @@ const HAPPENINGS: [Happening; 5] =
 fn prepare(world: &mut World, happening: Happening, number: usize) {
     let choice = match happening {
         Happening::DiesBefore => RequestFault { fault: Some(Fault::CutBeforeCommit), kill: true },
-        Happening::DiesAfter => RequestFault { fault: Some(Fault::LoseAnswer), kill: true },
-        Happening::AnswerLost => RequestFault { fault: Some(Fault::LoseAnswer), kill: false },
+        Happening::DiesAfter => RequestFault { fault: Some(Fault::LoseResponse), kill: true },
+        Happening::AnswerLost => RequestFault { fault: Some(Fault::LoseResponse), kill: false },
         Happening::Unavailable => {
             RequestFault { fault: Some(Fault::Refuse { status: 503, retry_after_secs: None }), kill: false }
         }

@@ -178,7 +178,7 @@ fn dies(candidate: &Candidate, api: &str, number: usize, fault: &Fault, goes: bo
 fn every_death(candidate: &Candidate) -> Vec<String> {
     let mut wrong = Vec::new();
     for (api, fault, goes) in [CLUSTER, CLOUD].into_iter().flat_map(|api| {
-        let faults = [Fault::CutBeforeCommit, Fault::LoseAnswer].into_iter();
+        let faults = [Fault::CutBeforeCommit, Fault::LoseResponse].into_iter();
         faults.flat_map(move |fault| [true, false].map(|goes| (api, fault.clone(), goes)))
     }) {
         let deaths = (1..).map_while(|number| dies(candidate, api, number, &fault, goes));

@@ -100,7 +100,7 @@ async fn a_broken_watch_is_restarted() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_response_does_not_cause_a_second_write() {
     let (cluster, client, _running) = cluster().await;
-    let lose = Some(NamedFault::LoseAnswer);
+    let lose = Some(NamedFault::LoseResponse);
     cluster
         .fail(FaultRule { method: Some("PATCH".to_owned()), times: Some(1), fault: lose, ..FaultRule::default() })
         .unwrap();

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::names::{qualified_mistakes, value_mistakes};
 use crate::object::field_error::FieldError;
 use crate::object::fields::{finalizers, group_version, list, text};
+use crate::object::finalizers::{FOREGROUND, ORPHAN};
 use crate::registry::resource::Resource;
-use crate::verbs::{FOREGROUND, ORPHAN};
 
 /// The annotations of an object may be this large together.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;

@@ -39,7 +39,7 @@ pub(crate) fn validate(target: &Target, live: Option<&Value>, object: &Value) ->
                 None => {}
             }
         }
-    } else if target.resource.is_definition() {
+    } else if target.resource.is_crd() {
         errors.extend(crd::validate(object));
     } else {
         errors.extend(builtin::validate(&target.resource.kind, object));
@@ -66,7 +66,7 @@ pub(crate) fn validate_status(target: &Target, object: &Value) -> Vec<FieldError
 pub(crate) fn warnings(target: &Target, object: &Value) -> Vec<String> {
     match &target.resource {
         resource if resource.custom => Vec::new(),
-        resource if resource.is_definition() => crd_schema::warnings(object),
+        resource if resource.is_crd() => crd_schema::warnings(object),
         resource => workloads::warnings(&resource.kind, object),
     }
 }

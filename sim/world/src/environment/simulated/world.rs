@@ -415,7 +415,7 @@ impl Environment for SimulatedWorld {
     fn fail_cluster(&mut self, fault: &ClusterFault) -> Result<(), StepError> {
         let injected = match (fault.status, fault.lose_response, fault.cut, &fault.rewrite) {
             (Some(status), false, false, None) => Fault::Refuse { status, retry_after_secs: fault.retry_after },
-            (None, true, false, None) => Fault::LoseAnswer,
+            (None, true, false, None) => Fault::LoseResponse,
             (None, false, true, None) => Fault::CutBeforeCommit,
             (None, false, false, Some(patch)) => Fault::Rewrite(patch.clone()),
             _ => {

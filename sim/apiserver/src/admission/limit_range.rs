@@ -1,0 +1,67 @@
+//! LimitRange: default requests and limits of containers, and their maximum.
+
+use serde_json::{Value, json};
+use sindri_cel::Quantity;
+
+use crate::object::fields::{list, metadata, text};
+use crate::registry::resource::Resource;
+use crate::storage::store::Store;
+
+/// Gives the containers of a pod what limits say, or says why it is too much.
+pub(crate) fn apply_limit_ranges(
+    store: &Store,
+    namespace: &str,
+    resource: &Resource,
+    pod: &mut Value,
+) -> Option<String> {
+    if !resource.is("", "pods") {
+        return None;
+    }
+    let shelf = store.shelf("", "limitranges").into_iter().flat_map(|shelf| shelf.values());
+    let here = shelf.filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
+    let items: Vec<Value> = here.flat_map(|entry| list(&entry.object, "/spec/limits").to_vec()).collect();
+    let mut set = Vec::new();
+    for item in items.iter().filter(|item| text(item, "/type") == "Container") {
+        let containers = pod.pointer_mut("/spec/containers").and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            set.extend(limit_container(item, container));
+            if let Some(why) = above(item, container) {
+                return Some(why);
+            }
+        }
+    }
+    if !set.is_empty() {
+        let annotations = metadata(pod).entry("annotations").or_insert_with(|| json!({}));
+        annotations["kubernetes.io/limit-ranger"] = json!(format!("LimitRanger plugin set: {}", set.join("; ")));
+    }
+    None
+}
+
+/// Fills in what a container does not say, and tells what that was.
+fn limit_container(item: &Value, container: &mut Value) -> Vec<String> {
+    let mut set = Vec::new();
+    let own = text(container, "/name").to_owned();
+    for (from, to, word) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {
+        let Some(defaults) = item.get(from).and_then(Value::as_object) else { continue };
+        for (name, amount) in defaults {
+            if container.pointer(&format!("/resources/{to}/{name}")).is_none() && container["resources"].is_object() {
+                container["resources"][to][name] = amount.clone();
+                set.push(format!("{name} {word} for container {own}"));
+            }
+        }
+    }
+    set
+}
+
+/// What of a container is above a maximum.
+fn above(item: &Value, container: &Value) -> Option<String> {
+    let most = item.get("max").and_then(Value::as_object)?;
+    most.iter().find_map(|(name, most)| {
+        let most = Quantity::parse(most.as_str()?)?;
+        let limit = Quantity::parse(text(container, &format!("/resources/limits/{name}")))?;
+        (limit > most).then(|| {
+            let (most, limit) = (most.canonical(), limit.canonical());
+            format!("maximum {name} usage per Container is {most}, but limit is {limit}")
+        })
+    })
+}

@@ -1,0 +1,74 @@
+//! Admission of pods: the service account and its token, the priority, and default tolerations.
+
+use serde_json::{Value, json};
+
+use crate::object::fields::{list, text};
+use crate::storage::ids::Ids;
+use crate::storage::store::Store;
+
+/// Where pods find the token of their account.
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// What admission adds to every pod: an account with its token, a priority, patience with nodes.
+pub(crate) fn admit_pod(store: &Store, ids: &mut Ids, requires_account: bool, pod: &mut Value) -> Result<(), String> {
+    let namespace = text(pod, "/metadata/namespace").to_owned();
+    let suffix = ids.name_suffix();
+    let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return Ok(()) };
+    let account = match text(spec, "/serviceAccountName") {
+        "" => "default".to_owned(),
+        account => account.to_owned(),
+    };
+    if requires_account {
+        if store.find("", "serviceaccounts", Some(&namespace), &account).is_none() {
+            return Err(format!(
+                "error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"
+            ));
+        }
+        spec["serviceAccountName"] = json!(account);
+        spec["serviceAccount"] = json!(account);
+    }
+    if spec.get("priority").is_none() {
+        spec["priority"] = json!(0);
+    }
+    if spec.get("preemptionPolicy").is_none() {
+        spec["preemptionPolicy"] = json!("PreemptLowerPriority");
+    }
+    if requires_account && spec.get("automountServiceAccountToken") != Some(&json!(false)) {
+        mount_token(spec, &format!("kube-api-access-{suffix}"));
+    }
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let toleration = json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300});
+        let known = list(spec, "/tolerations").iter().any(|known| text(known, "/key") == key);
+        if !known {
+            push(spec, "tolerations", toleration);
+        }
+    }
+    Ok(())
+}
+
+fn push(map: &mut Value, field: &str, element: Value) {
+    if let Some(map) = map.as_object_mut() {
+        let list = map.entry(field).or_insert_with(|| json!([]));
+        list.as_array_mut().into_iter().for_each(|list| list.push(element.clone()));
+    }
+}
+
+fn mount_token(spec: &mut Value, volume: &str) {
+    let mount = json!({"mountPath": TOKEN_PATH, "name": volume, "readOnly": true});
+    for containers in ["containers", "initContainers"] {
+        let containers = spec.get_mut(containers).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let mounted = list(container, "/volumeMounts").iter().any(|mount| text(mount, "/mountPath") == TOKEN_PATH);
+            if !mounted {
+                push(container, "volumeMounts", mount.clone());
+            }
+        }
+    }
+    let namespace = json!({"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}, "path": "namespace"});
+    let sources = json!([
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"items": [{"key": "ca.crt", "path": "ca.crt"}], "name": "kube-root-ca.crt"}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]);
+    push(spec, "volumes", json!({"name": volume, "projected": {"defaultMode": 420, "sources": sources}}));
+}

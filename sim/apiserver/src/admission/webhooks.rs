@@ -1,0 +1,49 @@
+//! Validating webhooks. None is called; a request fails only if a webhook that must be called has no Service.
+
+use serde_json::{Value, json};
+
+use super::matching::matches_rules;
+use crate::http::error::ApiError;
+use crate::object::fields::{list, text};
+use crate::registry::resource::Resource;
+use crate::storage::store::Store;
+
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// An error if a webhook that must be asked has no service.
+pub(crate) fn check_webhooks_reachable(
+    store: &Store,
+    resource: &Resource,
+    namespace: Option<&str>,
+    operation: &str,
+) -> Result<(), ApiError> {
+    let shelf = store.shelf(GROUP, "validatingwebhookconfigurations");
+    let configurations = shelf.into_iter().flat_map(|shelf| shelf.values());
+    for webhook in configurations.flat_map(|entry| list(&entry.object, "/webhooks")) {
+        let asked = json!({"spec": {"matchConstraints": {
+            "resourceRules": webhook["rules"], "namespaceSelector": webhook["namespaceSelector"],
+        }}});
+        let (name, place) =
+            (text(webhook, "/clientConfig/service/name"), text(webhook, "/clientConfig/service/namespace"));
+        let must = text(webhook, "/failurePolicy") == "Fail" && !name.is_empty();
+        if must
+            && matches_rules(store, &asked, resource, namespace, operation)
+            && store.find("", "services", Some(place), name).is_none()
+        {
+            return Err(unreachable_webhook(webhook, name, place));
+        }
+    }
+    Ok(())
+}
+
+fn unreachable_webhook(webhook: &Value, name: &str, place: &str) -> ApiError {
+    let number = |pointer: &str| webhook.pointer(pointer).map(Value::to_string).unwrap_or_default();
+    let (port, seconds) = (number("/clientConfig/service/port"), number("/timeoutSeconds"));
+    let path = text(webhook, "/clientConfig/service/path").trim_start_matches('/');
+    let why = format!(
+        "failed calling webhook {}: failed to call webhook: Post \"https://{name}.{place}.svc:{port}/{path}?timeout={seconds}s\": service {name:?} not found",
+        json!(text(webhook, "/name"))
+    );
+    let details = json!({"causes": [{ "message": why }]});
+    ApiError::new(500, "InternalError", format!("Internal error occurred: {why}"), Some(details))
+}

@@ -1,0 +1,37 @@
+//! Label selectors inside objects, as controllers and services use them.
+
+use serde_json::Value;
+
+use super::fields::{at, list, text};
+
+/// True if an object's labels match a selector. As for all controllers, an empty selector matches nothing.
+pub(crate) fn matches_selector(selector: Option<&Value>, object: &Value) -> bool {
+    let labels = at(object, "/metadata/labels");
+    let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
+    let Some(selector) = selector else { return false };
+    let exact = selector.get("matchLabels").and_then(Value::as_object);
+    let expressions = list(selector, "/matchExpressions");
+    if exact.is_none_or(serde_json::Map::is_empty) && expressions.is_empty() {
+        return false;
+    }
+    exact.into_iter().flatten().all(|(key, value)| label(key) == value.as_str())
+        && expressions.iter().all(|expression| {
+            let value = label(text(expression, "/key"));
+            let is_listed = value
+                .is_some_and(|value| list(expression, "/values").iter().any(|listed| listed.as_str() == Some(value)));
+            match text(expression, "/operator") {
+                "In" => is_listed,
+                "NotIn" => !is_listed,
+                "Exists" => value.is_some(),
+                "DoesNotExist" => value.is_none(),
+                _ => false,
+            }
+        })
+}
+
+/// True if a service selects a pod.
+pub(crate) fn is_selected_by(service: &Value, pod: &Value) -> bool {
+    let Some(selector) = at(service, "/spec/selector").and_then(Value::as_object) else { return false };
+    let labels = at(pod, "/metadata/labels");
+    !selector.is_empty() && selector.iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
+}

@@ -1,0 +1,199 @@
+//! A request about objects, understood: its target, its options, and the response to a write.
+
+use std::sync::Arc;
+
+use http::Method;
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::auth::authorization_request::AuthorizationRequest;
+use crate::auth::user::User;
+use crate::http::error::{ApiError, warning_header};
+use crate::http::media;
+use crate::http::media::{Form, Wanted};
+use crate::http::request::Request;
+use crate::http::response::Response;
+use crate::object::field_error::FieldError;
+use crate::object::fields::stamp;
+use crate::object::key::StoredKey;
+use crate::object::stored::Stored;
+use crate::printing::render;
+use crate::registry::conversion;
+use crate::registry::resource::Target;
+use crate::storage::journal::{Actor, Attribution, Verb};
+
+/// The longest name of a manager.
+const MANAGER_BYTES_MAX: usize = 128;
+
+/// A request about objects, understood.
+pub(crate) struct Call<'a> {
+    pub(crate) now: Timestamp,
+    pub(crate) request: &'a Request,
+    pub(crate) user: User,
+    pub(crate) target: Target,
+    pub(crate) namespace: Option<String>,
+    /// Empty for collections.
+    pub(crate) name: String,
+    /// The part of the object that is meant, such as `status`; empty for the object itself.
+    pub(crate) subresource: &'static str,
+    pub(crate) wanted: Wanted,
+    /// The controller that makes this call, if it is not a client.
+    pub(crate) controller: Option<&'static str>,
+}
+
+/// The options of a write.
+pub(crate) struct Options {
+    pub(crate) dry_run: bool,
+    pub(crate) manager: String,
+    pub(crate) validation: FieldValidation,
+}
+
+/// What happens to fields that the schema does not know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// A write that went through.
+pub(crate) struct Written {
+    pub(crate) object: Arc<Stored>,
+    pub(crate) created: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Call<'_> {
+    pub(crate) fn stamp(&self) -> String {
+        stamp(self.now)
+    }
+
+    /// This call as a wish with another verb.
+    pub(crate) fn to_authorization_request(&self, verb: &str) -> AuthorizationRequest {
+        AuthorizationRequest {
+            verb: verb.to_owned(),
+            group: self.target.resource.group.clone(),
+            resource: self.target.resource.plural.clone(),
+            subresource: self.subresource.to_owned(),
+            namespace: self.namespace.clone().unwrap_or_default(),
+            name: self.name.clone(),
+            path: None,
+        }
+    }
+
+    /// Whether writing the status makes what is not there, without what the server gives it otherwise.
+    pub(crate) fn makes_by_status(&self) -> bool {
+        self.status() && self.target.resource.is("", "services")
+    }
+
+    /// Whether a declaration is applied.
+    pub(crate) fn is_apply(&self) -> bool {
+        let media = self.request.headers.content_type.split(';').next().unwrap_or_default().trim();
+        self.request.method == Method::PATCH && media == APPLY
+    }
+
+    /// Whether the `/status` of the object is meant.
+    pub(crate) fn status(&self) -> bool {
+        self.subresource == "status"
+    }
+
+    /// Metadata of one object is another form than that of many.
+    pub(super) fn check_metadata_form(&self, of_list: bool) -> Result<(), ApiError> {
+        let watching = self.request.flag("watch");
+        if self.wanted.form != Form::Metadata || watching || media::wants_metadata_list(self.request) == of_list {
+            return Ok(());
+        }
+        let resource = &self.target.resource;
+        let package = match resource.group.split('.').next() {
+            None | Some("") => "core",
+            Some(package) => package,
+        };
+        let message = if of_list {
+            format!(
+                "you requested PartialObjectMetadata, but the requested object is a list (*{package}.{})",
+                resource.list_kind
+            )
+        } else {
+            format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{})",
+                resource.kind
+            )
+        };
+        Err(ApiError::new(406, "NotAcceptable", message, None))
+    }
+
+    pub(crate) fn not_found(&self) -> ApiError {
+        ApiError::not_found(&self.target.resource, &self.name)
+    }
+
+    pub(crate) fn key(&self, name: &str) -> StoredKey {
+        let resource = &self.target.resource;
+        StoredKey {
+            group: conversion::home(resource).to_owned(),
+            version: resource.storage.clone(),
+            kind: resource.kind.clone(),
+            plural: resource.plural.clone(),
+            namespace: self.namespace.clone(),
+            name: name.to_owned(),
+        }
+    }
+
+    pub(crate) fn authorship(&self, options: &Options, verb: Verb) -> Attribution {
+        let client = || Actor::Client {
+            user_agent: self.request.headers.user_agent.clone(),
+            field_manager: options.manager.clone(),
+        };
+        let actor = self.controller.map_or_else(client, Actor::Controller);
+        Attribution { actor, verb, subresource: self.subresource }
+    }
+
+    /// The options of a write, from the query.
+    pub(crate) fn options(&self, kind: &str) -> Result<Options, ApiError> {
+        let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", kind, "", &[error]));
+        let dry_run = match self.request.query.get("dryRun").map(String::as_str) {
+            None => false,
+            Some("All") => true,
+            Some(other) => {
+                return refuse(FieldError::unsupported("dryRun", &json!([other]), &["\"All\"".to_owned()]));
+            }
+        };
+        let validation = match self.request.parameter("fieldValidation") {
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some("Strict") => FieldValidation::Strict,
+            Some(other) => {
+                let supported = ["\"\"", "\"Ignore\"", "\"Strict\"", "\"Warn\""].map(str::to_owned);
+                return refuse(FieldError::unsupported("fieldValidation", &json!(other), &supported));
+            }
+        };
+        let manager = self.request.parameter("fieldManager").map_or_else(|| self.agent_name(), str::to_owned);
+        if manager.len() > MANAGER_BYTES_MAX {
+            return refuse(FieldError::too_long("fieldManager", MANAGER_BYTES_MAX));
+        }
+        if let Some((at, wrong)) = manager.char_indices().find(|(_, character)| character.is_control()) {
+            let why = format!("invalid character U+{:04X} (at position {at})", u32::from(wrong));
+            return refuse(FieldError::invalid("fieldManager", &json!(manager), &why));
+        }
+        Ok(Options { dry_run, manager, validation })
+    }
+
+    /// The field manager of a client that names none: its user agent up to the first slash.
+    fn agent_name(&self) -> String {
+        let agent = self.request.headers.user_agent.split('/').next().unwrap_or_default();
+        let name: String = agent.chars().filter(|character| !character.is_control()).take(MANAGER_BYTES_MAX).collect();
+        if name.is_empty() { "unknown".to_owned() } else { name }
+    }
+
+    /// The answer to a write that went through.
+    pub(super) fn written(&self, written: &Written) -> Response {
+        let status = if written.created { 201 } else { 200 };
+        let body = render::object(&self.target, self.wanted.form, self.now, &written.object);
+        let mut response = Response::written(status, body);
+        for warning in &written.warnings {
+            response = response.with_header("warning", warning_header(warning));
+        }
+        response
+    }
+}
+
+pub(super) const APPLY: &str = "application/apply-patch+yaml";

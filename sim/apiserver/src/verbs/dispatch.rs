@@ -1,0 +1,171 @@
+//! From a request about objects to the verb that handles it.
+
+use http::Method;
+use jiff::Timestamp;
+
+use super::call::Call;
+use super::create::create_from_request;
+use super::delete::{delete_collection, delete_from_request};
+use super::patch::patch_from_request;
+use super::read::{get_object, list_objects, open_watch_stream};
+use super::subresource::{handle_subresource, post_review};
+use super::update::update_from_request;
+use crate::auth::user::User;
+use crate::discovery::groups;
+use crate::encoding::protobuf;
+use crate::http::error::{ApiError, warning_header};
+use crate::http::media;
+use crate::http::request::{BODY_BYTES_MAX, Request};
+use crate::http::response::Response;
+use crate::http::route::Objects;
+use crate::registry::resource::Target;
+use crate::state::crd_serving::serve_established_crd;
+use crate::state::server_state::ServerState;
+use crate::verbs::patch;
+
+/// Answers a request about objects.
+pub(crate) fn handle_objects(
+    state: &mut ServerState,
+    now: Timestamp,
+    request: &Request,
+    user: User,
+    path: Objects,
+) -> Result<Response, ApiError> {
+    if request.method == Method::POST {
+        serve_established_crd(state, &path);
+    }
+    if !state.registry.has_group(&path.group) {
+        return Err(ApiError::NoSuchPath);
+    }
+    let is_custom = groups::is_custom(&path.group);
+    let missing = || if is_custom { ApiError::NoSuchPath } else { ApiError::no_such_resource() };
+    let target = state.registry.target(&path.group, &path.version, &path.plural).ok_or_else(missing)?;
+    let misplaced = match (target.resource.namespaced, &path.namespace, &path.name) {
+        (true, None, name) => name.is_some(),
+        (true, Some(_), _) | (false, None, _) => false,
+        (false, Some(_), _) => true,
+    };
+    if misplaced {
+        return Err(missing());
+    }
+    let subresource = match path.subresource.as_deref() {
+        None => "",
+        Some(asked) => match target.version.subresources.keys().find(|served| *served == asked) {
+            Some(_) => known_subresource(asked).ok_or_else(missing)?,
+            None if target.resource.custom => {
+                let name = path.name.unwrap_or_default();
+                return Err(ApiError::not_found(&target.resource, &name));
+            }
+            None => return Err(missing()),
+        },
+    };
+    let name = path.name.unwrap_or_default();
+    let is_custom = target.resource.custom;
+    // About instances it is first asked what is wanted.
+    if !is_custom && subresource.is_empty() {
+        check_dots(&name)?;
+    }
+    check_verb(request, &target, &path.namespace, &name, subresource)?;
+    let of_list = name.is_empty() && request.method == Method::GET;
+    if is_custom && request.method == Method::PATCH && subresource != "scale" {
+        // What is sent is looked at before what is wanted.
+        patch::check_media(patch::media_of(request), is_custom)?;
+    }
+    let is_stream = request.method == Method::GET && request.flag("watch") && subresource != "status";
+    let wanted = media::wanted(request, media::Subject { is_custom, of_list, is_stream })?;
+    if is_custom && subresource.is_empty() {
+        check_dots(&name)?;
+    }
+    if request.body.len() > BODY_BYTES_MAX {
+        return Err(ApiError::too_large(BODY_BYTES_MAX));
+    }
+    let translated = protobuf_body(request, &target);
+    let request = translated.as_ref().unwrap_or(request);
+    let namespace = path.namespace;
+    let call = Call { now, request, user, target, namespace, name, subresource, wanted, controller: None };
+    call.check_metadata_form(of_list)?;
+    let response = dispatch(state, &call)?;
+    let response = if wanted.is_beta { response.in_beta() } else { response }.in_notation(wanted.notation);
+    Ok(match &call.target.version.deprecation {
+        Some(warning) => response.with_header("warning", warning_header(warning)),
+        None => response,
+    })
+}
+
+fn dispatch(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
+    if !matches!(call.subresource, "" | "status") {
+        return handle_subresource(state, call);
+    }
+    let watching = call.request.flag("watch");
+    let written = match (&call.request.method, call.name.is_empty()) {
+        (&Method::GET, _) if watching && !call.status() => return open_watch_stream(state, call),
+        (&Method::GET, true) => return list_objects(&state.store, call),
+        (&Method::GET, false) => return get_object(&state.store, call),
+        (&Method::DELETE, false) => return delete_from_request(state, call),
+        (&Method::DELETE, true) => return delete_collection(state, call),
+        (&Method::POST, _) if call.target.resource.is_review() => return post_review(state, call),
+        (&Method::POST, _) => create_from_request(state, call)?,
+        (&Method::PUT, _) => update_from_request(state, call)?,
+        (&Method::PATCH, _) => patch_from_request(state, call)?,
+        _ => return Err(ApiError::method_not_allowed()),
+    };
+    Ok(call.written(&written))
+}
+
+fn check_dots(name: &str) -> Result<(), ApiError> {
+    if matches!(name, "." | "..") {
+        return Err(ApiError::bad_request(format!("Name parameter invalid: {name:?}: may not be '{name}'")));
+    }
+    Ok(())
+}
+
+/// The request in JSON, if it is a message. About instances of definitions there are none, but there are options.
+fn protobuf_body(request: &Request, target: &Target) -> Option<Request> {
+    let has_message = !target.resource.custom || request.method == Method::DELETE;
+    if !has_message || !protobuf::is_media(&request.headers.content_type) {
+        return None;
+    }
+    let expected = if request.method == Method::DELETE {
+        ("v1".to_owned(), "DeleteOptions")
+    } else {
+        (target.api_version(), target.resource.kind.as_str())
+    };
+    protobuf::to_json_request(request, (&expected.0, expected.1))
+}
+
+/// The subresources that this server answers; those that reach into machines are not among them.
+fn known_subresource(name: &str) -> Option<&'static str> {
+    ["approval", "binding", "ephemeralcontainers", "eviction", "finalize", "resize", "scale", "status", "token"]
+        .into_iter()
+        .find(|known| *known == name)
+}
+
+/// Whether discovery lists what a request wants to do.
+fn check_verb(
+    request: &Request,
+    target: &Target,
+    namespace: &Option<String>,
+    name: &str,
+    subresource: &str,
+) -> Result<(), ApiError> {
+    let verb = match (&request.method, name.is_empty()) {
+        (&Method::GET, true) => "list",
+        (&Method::GET, false) => "get",
+        (&Method::POST, true) if namespace.is_some() || !target.resource.namespaced => "create",
+        (&Method::POST, false) if !subresource.is_empty() => "create",
+        (&Method::PUT, false) => "update",
+        (&Method::PATCH, false) => "patch",
+        (&Method::DELETE, true) if namespace.is_some() || !target.resource.namespaced => "deletecollection",
+        (&Method::DELETE, false) => "delete",
+        _ => "",
+    };
+    let verbs = target.version.subresources.get(subresource).unwrap_or(&target.resource.verbs);
+    if verbs.iter().any(|served| served == verb) {
+        return Ok(());
+    }
+    Err(if target.resource.custom && !verb.is_empty() {
+        ApiError::custom_method_not_allowed(&target.resource, verb)
+    } else {
+        ApiError::method_not_allowed()
+    })
+}

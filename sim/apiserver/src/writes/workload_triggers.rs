@@ -1,0 +1,186 @@
+//! Reconcile tasks of the workload controllers that a committed change schedules. Nothing is scheduled unless the server
+//! runs workload controllers.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::object::fields::{at, is_deleting, text};
+use crate::object::key::{StoredKey, builtin_key};
+use crate::object::label_selectors::{is_selected_by, matches_selector};
+use crate::object::owners::controller_of;
+use crate::object::stored::Stored;
+use crate::state::pod_outcome::OUTCOME_ANNOTATION;
+use crate::state::schedule::{Task, Workload};
+use crate::state::server_state::ServerState;
+use crate::storage::store::Event;
+
+/// Kinds that control pods, directly or indirectly.
+const OWNERS: [(&str, &str, &str, Workload); 6] = [
+    ("apps", "Deployment", "deployments", Workload::Deployment),
+    ("apps", "ReplicaSet", "replicasets", Workload::ReplicaSet),
+    ("apps", "StatefulSet", "statefulsets", Workload::StatefulSet),
+    ("apps", "DaemonSet", "daemonsets", Workload::DaemonSet),
+    ("batch", "Job", "jobs", Workload::Job),
+    ("batch", "CronJob", "cronjobs", Workload::CronJob),
+];
+
+fn delay_of(state: &ServerState, workload: Workload) -> SignedDuration {
+    match workload {
+        Workload::Deployment => state.delays.deployment,
+        Workload::ReplicaSet => state.delays.replica_set,
+        Workload::StatefulSet => state.delays.stateful_set,
+        Workload::DaemonSet => state.delays.daemon_set,
+        Workload::Job => state.delays.job,
+        Workload::CronJob => state.delays.cron_job,
+        Workload::Endpoints => state.delays.endpoints,
+        Workload::EndpointSlice => state.delays.endpoint_slice,
+        Workload::Scheduler => state.delays.scheduling,
+        Workload::Kubelet => state.delays.pod_start,
+    }
+}
+
+pub(crate) fn schedule_workload(state: &mut ServerState, now: Timestamp, workload: Workload, key: StoredKey) {
+    state.schedule_after(now, delay_of(state, workload), Task::Reconcile(workload, key));
+}
+
+/// Schedules the workload controllers that react to a change.
+pub(crate) fn schedule_workloads(state: &mut ServerState, now: Timestamp, event: &Event) {
+    if state.workloads.controllers {
+        schedule_controllers(state, now, event);
+    }
+    if state.workloads.kubelet {
+        schedule_kubelet(state, now, event);
+    }
+}
+
+fn schedule_controllers(state: &mut ServerState, now: Timestamp, event: &Event) {
+    let key = &event.key;
+    let (group, plural) = (key.group.as_str(), key.plural.as_str());
+    let own_controller =
+        OWNERS.iter().find(|(owner_group, _, owner_plural, _)| *owner_group == group && *owner_plural == plural);
+    if let (Some((.., workload)), false) = (own_controller, event.gone) {
+        schedule_workload(state, now, *workload, StoredKey::clone(key));
+    }
+    schedule_owner(state, now, key, &event.object);
+    match (group, plural) {
+        ("", "pods") => schedule_dependents_of_pod(state, now, event),
+        ("", "services") => schedule_service(state, now, key.namespace.as_deref(), &key.name),
+        ("", "endpoints") => schedule_service(state, now, key.namespace.as_deref(), &key.name),
+        ("discovery.k8s.io", "endpointslices") => {
+            let service =
+                at(&event.object, "/metadata/labels").map(|labels| labels["kubernetes.io/service-name"].clone());
+            if let Some(service) = service.as_ref().and_then(Value::as_str) {
+                schedule_service(state, now, key.namespace.as_deref(), service);
+            }
+        }
+        ("", "nodes") => schedule_all(state, now, Workload::DaemonSet, ("apps", "daemonsets")),
+        _ => {}
+    }
+}
+
+/// Schedules the controller of an object's owner.
+fn schedule_owner(state: &mut ServerState, now: Timestamp, key: &StoredKey, object: &Value) {
+    let Some(reference) = controller_of(object) else { return };
+    let (kind, owner_name) = (text(reference, "/kind"), text(reference, "/name"));
+    if let Some((group, kind, plural, workload)) = OWNERS.iter().find(|(_, owner_kind, ..)| *owner_kind == kind) {
+        schedule_workload(
+            state,
+            now,
+            *workload,
+            builtin_key(group, kind, plural, key.namespace.as_deref(), owner_name),
+        );
+    }
+}
+
+fn schedule_dependents_of_pod(state: &mut ServerState, now: Timestamp, event: &Event) {
+    let Some(namespace) = event.key.namespace.clone() else { return };
+    if controller_of(&event.object).is_none() && !event.gone {
+        schedule_adopters(state, now, &namespace, &event.object);
+    }
+    let states: Vec<&Arc<Stored>> = event.before.iter().chain([&event.object]).collect();
+    let services: Vec<String> = state
+        .store
+        .in_namespace("", "services", &namespace)
+        .filter(|entry| states.iter().any(|pod| is_selected_by(&entry.object, pod)))
+        .map(|entry| entry.key.name.clone())
+        .collect();
+    for service in services {
+        schedule_service(state, now, Some(&namespace), &service);
+    }
+}
+
+/// Schedules the controllers whose selectors match a pod without controller, so that they can adopt it.
+fn schedule_adopters(state: &mut ServerState, now: Timestamp, namespace: &str, pod: &Value) {
+    let mut adopters = Vec::new();
+    for (group, _, plural, workload) in OWNERS.iter().filter(|(_, kind, ..)| !["Deployment", "CronJob"].contains(kind))
+    {
+        let candidates = state.store.in_namespace(group, plural, namespace);
+        let matching = candidates.filter(|entry| matches_selector(at(&entry.object, "/spec/selector"), pod));
+        adopters.extend(matching.map(|entry| (*workload, StoredKey::clone(&entry.key))));
+    }
+    for (workload, key) in adopters {
+        schedule_workload(state, now, workload, key);
+    }
+}
+
+fn schedule_service(state: &mut ServerState, now: Timestamp, namespace: Option<&str>, name: &str) {
+    let key = builtin_key("", "Service", "services", namespace, name);
+    schedule_workload(state, now, Workload::Endpoints, key.clone());
+    schedule_workload(state, now, Workload::EndpointSlice, key);
+}
+
+fn schedule_all(state: &mut ServerState, now: Timestamp, workload: Workload, (group, plural): (&str, &str)) {
+    let shelf = state.store.shelf(group, plural).into_iter().flat_map(|shelf| shelf.values());
+    let keys: Vec<StoredKey> = shelf.map(|entry| StoredKey::clone(&entry.key)).collect();
+    for key in keys {
+        schedule_workload(state, now, workload, key);
+    }
+}
+
+/// Schedules the scheduler for a pod without a node, and the kubelet for a pod with a node that it must act on.
+fn schedule_kubelet(state: &mut ServerState, now: Timestamp, event: &Event) {
+    let key = StoredKey::clone(&event.key);
+    match (key.group.as_str(), key.plural.as_str(), event.gone) {
+        ("", "nodes", _) => schedule_unscheduled_pods(state, now),
+        ("", "pods", false) => {
+            let pod = &event.object;
+            let before = event.before.as_deref();
+            let has_changed = |pointer: &str| before.and_then(|before| at(before, pointer)) != at(pod, pointer);
+            if text(pod, "/spec/nodeName").is_empty() {
+                if before.is_none() || has_changed("/spec") {
+                    schedule_workload(state, now, Workload::Scheduler, key);
+                }
+            } else if is_deleting(pod) {
+                if has_changed("/metadata/deletionTimestamp") || has_changed("/metadata/finalizers") {
+                    state.schedule_after(now, state.delays.pod_stop, Task::Reconcile(Workload::Kubelet, key));
+                }
+            } else if has_changed("/spec/nodeName")
+                || has_changed(&format!("/metadata/annotations/{}", OUTCOME_ANNOTATION.replace('/', "~1")))
+            {
+                schedule_workload(state, now, Workload::Kubelet, key);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn schedule_unscheduled_pods(state: &mut ServerState, now: Timestamp) {
+    let shelf = state.store.shelf("", "pods").into_iter().flat_map(|shelf| shelf.values());
+    let waiting = shelf.filter(|entry| text(&entry.object, "/spec/nodeName").is_empty());
+    let keys: Vec<StoredKey> = waiting.map(|entry| StoredKey::clone(&entry.key)).collect();
+    for key in keys {
+        schedule_workload(state, now, Workload::Scheduler, key);
+    }
+}
+
+/// Schedules the kubelet for every pod that has a node.
+pub(crate) fn reschedule_running_pods(state: &mut ServerState, now: Timestamp) {
+    let shelf = state.store.shelf("", "pods").into_iter().flat_map(|shelf| shelf.values());
+    let running = shelf.filter(|entry| !text(&entry.object, "/spec/nodeName").is_empty());
+    let keys: Vec<StoredKey> = running.map(|entry| StoredKey::clone(&entry.key)).collect();
+    for key in keys {
+        schedule_workload(state, now, Workload::Kubelet, key);
+    }
+}
