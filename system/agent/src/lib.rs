@@ -1,7 +1,7 @@
 //! The agent: one per cluster. It polls the broker and keeps the cluster at the declared state.
 //!
-//! One pass of one stack is four steps, a module each: observe, plan (pure), act, report. Entropy, the
-//! client of the broker and the client of the cluster are handed in.
+//! One pass of one stack has four steps: observe, plan (pure), act, report. The clock, entropy, the client of the broker and
+//! the client of the cluster are passed in.
 
 mod agent;
 pub mod cluster;
@@ -15,13 +15,15 @@ mod target;
 mod telemetry;
 
 pub use agent::{Agent, AgentError};
-pub use cluster::ignore::Ignored;
-pub use cluster::ownership::{CHECKSUM_ANNOTATION, Marks, OBJECT_ANNOTATION, STACK_ANNOTATION, STACK_LABEL};
-pub use cluster::retry::RetryPolicy;
+pub use cluster::RetryPolicy;
+pub use cluster::ignore::IgnoredFields;
+pub use cluster::namespaces::AGENT_NAMESPACE;
+pub use cluster::ownership::{CHECKSUM_ANNOTATION, OBJECT_ANNOTATION, Ownership, STACK_ANNOTATION, STACK_LABEL};
+pub use inspect::{list_orphans, preview_passes};
 pub use leader::lease::LEASE_NAME;
-pub use pass::inventory::{INVENTORY_LABEL, INVENTORY_NAMESPACE};
-pub use pass::observe::REPLACE_ANNOTATION;
+pub use pass::inventory::INVENTORY_LABEL;
+pub use pass::resolve::REPLACE_ANNOTATION;
 pub use settings::{Brake, DriftMode, Settings};
 pub use telemetry::metrics::{Metrics, PassOutcome};
 pub use telemetry::probes::Probes;
-pub use telemetry::readiness::{Missing, Readiness};
+pub use telemetry::readiness::{NotReadyReason, Readiness};

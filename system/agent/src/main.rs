@@ -1,4 +1,4 @@
-//! The agent as a process: settings, entropy, sockets, signals. Everything else is in the library.
+//! The agent's process: settings, clock, entropy, sockets and signals. Everything else is in the library.
 
 mod process;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_agent::cluster::{Cluster, ConnectError, sender};
-use sindri_agent::{Agent, AgentError, Probes, RetryPolicy};
+use sindri_agent::{Agent, AgentError, Probes, RetryPolicy, list_orphans, preview_passes};
 use sindri_model::{Clock, Entropy};
 use sindri_process::{Begun, Config, ConfigError, Signals, begin, logs};
 use thiserror::Error;
@@ -17,22 +17,22 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
 use process::settings;
-use process::setup::{self, HandedError};
+use process::setup::{self, SetupError};
 
-/// For mistakes of the user.
+/// Exit code for errors in the settings and at the start.
 const EXIT_USAGE: u8 = 2;
 
-/// A pass is many small allocations, most of them short-lived.
+/// A pass makes many small, short-lived allocations.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The agent cannot start, or must not go on.
+/// Reason why the agent cannot start or continue.
 #[derive(Debug, Error)]
 enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
-    Handed(#[from] HandedError),
+    Setup(#[from] SetupError),
     #[error(transparent)]
     Cluster(#[from] ConnectError),
     #[error("cannot listen on {address}: {source}")]
@@ -43,8 +43,8 @@ enum StartError {
     Io(#[from] io::Error),
 }
 
-/// What the process is asked to do.
-enum Task {
+/// Command of the process.
+enum Command {
     Run,
     Plan,
     Orphans,
@@ -68,38 +68,38 @@ fn start() -> Result<(), StartError> {
         }
         Begun::Run { config, command } => (config, command),
     };
-    let task = match command.as_ref().map(|(name, _)| name.as_str()) {
-        Some(settings::PLAN) => Task::Plan,
-        Some(settings::ORPHANS) => Task::Orphans,
-        // There is no other command.
-        Some(_) | None => Task::Run,
+    let command = match command.as_ref().map(|(name, _)| name.as_str()) {
+        Some(settings::PLAN) => Command::Plan,
+        Some(settings::ORPHANS) => Command::Orphans,
+        // The program has no other command.
+        Some(_) | None => Command::Run,
     };
-    // The agent serves no requests whose name its lines could carry.
+    // The agent has no requests whose id its log lines could include.
     logs::begin(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), || None);
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    match task {
-        Task::Run => runtime.block_on(run(&config)),
-        Task::Plan => runtime.block_on(plan(&config)),
-        Task::Orphans => runtime.block_on(orphans(&config)),
+    match command {
+        Command::Run => runtime.block_on(run(&config)),
+        Command::Plan => runtime.block_on(print_plan(&config)),
+        Command::Orphans => runtime.block_on(print_orphans(&config)),
     }
 }
 
-async fn plan(config: &Config) -> Result<(), StartError> {
-    print!("{}", agent(config).await?.preview().await?);
+async fn print_plan(config: &Config) -> Result<(), StartError> {
+    print!("{}", preview_passes(&build_agent(config).await?).await?);
     Ok(())
 }
 
-async fn orphans(config: &Config) -> Result<(), StartError> {
-    let lines = agent(config).await?.orphans().await?;
+async fn print_orphans(config: &Config) -> Result<(), StartError> {
+    let lines = list_orphans(&build_agent(config).await?).await?;
     lines.iter().for_each(|line| println!("{line}"));
-    eprintln!("{} objects carry the agent's marks and belong to no stack of it", lines.len());
+    eprintln!("{} objects have ownership annotations of stacks that are not in the target state", lines.len());
     Ok(())
 }
 
 async fn run(config: &Config) -> Result<(), StartError> {
-    // First: a signal that comes while it starts is heard too.
+    // First, so that a signal during the start is not lost.
     let signals = Signals::listen()?;
-    let agent = agent(config).await?;
+    let agent = build_agent(config).await?;
     let listener = listen(config).await?;
     let probes = Probes {
         metrics: agent.metrics.clone(),
@@ -108,26 +108,26 @@ async fn run(config: &Config) -> Result<(), StartError> {
     };
     tracing::info!("agent {} of cluster {} starts", agent.settings.name, agent.settings.cluster_name);
     tokio::select! {
-        biased; // The agent ends the process; answering probes never does.
+        biased; // the agent ends the process; the probes never end
         ended = agent.run(signals.end()) => Ok(ended?),
-        never = answer(&probes, listener) => match never {},
+        never = serve_probes(&probes, listener) => match never {},
     }
 }
 
-async fn agent(config: &Config) -> Result<Agent, StartError> {
-    let settings = setup::settings(config)?;
+async fn build_agent(config: &Config) -> Result<Agent, StartError> {
+    let settings = setup::read_settings(config)?;
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
-    // The end of what is longer than a packet would otherwise wait until the peer confirms the beginning, up to 40 ms.
+    // Without it the last part of a message longer than a packet may be delayed by up to 40 ms.
     connector.set_nodelay(true);
-    let broker = setup::broker(config, connector.clone())?;
-    let sender = sender(&setup::cluster(config).await?, connector)?;
+    let broker = setup::build_broker_client(config, connector.clone())?;
+    let sender = sender(&setup::read_cluster_config(config).await?, connector)?;
     let metrics = Arc::default();
     Ok(Agent {
         broker,
         cluster: Cluster::new(sender, RetryPolicy::default())
-            .counted(Arc::clone(&metrics))
-            .within(settings.namespace.clone()),
+            .with_metrics(Arc::clone(&metrics))
+            .with_namespace_scope(settings.namespace.clone()),
         clock: Clock::new(system_clock),
         entropy: Entropy::new(system_entropy),
         identity: identity(config),
@@ -137,27 +137,28 @@ async fn agent(config: &Config) -> Result<Agent, StartError> {
     })
 }
 
-/// Where probes come in, if anywhere; whoever started this process is told the address, which may have had no port.
+/// Opens the listener of the probes, if one is set, and prints its address: the port may have been chosen by the system.
 async fn listen(config: &Config) -> Result<Option<TcpListener>, StartError> {
     let address = config.text(&settings::LISTEN);
     if address.is_empty() {
         return Ok(None);
     }
-    let fault = |source| StartError::Listen { address: address.to_owned(), source };
-    let listener = TcpListener::bind(address).await.map_err(fault)?;
-    println!("PROBES http://{}", listener.local_addr().map_err(fault)?);
+    let to_error = |source| StartError::Listen { address: address.to_owned(), source };
+    let listener = TcpListener::bind(address).await.map_err(to_error)?;
+    println!("PROBES http://{}", listener.local_addr().map_err(to_error)?);
     io::stdout().flush()?;
     Ok(Some(listener))
 }
 
-async fn answer(probes: &Probes, listener: Option<TcpListener>) -> Infallible {
+async fn serve_probes(probes: &Probes, listener: Option<TcpListener>) -> Infallible {
     match listener {
         Some(listener) => probes.serve(listener).await,
         None => std::future::pending().await,
     }
 }
 
-/// A pod keeps its name when it is started again. Any other process is one of its own.
+/// Returns the name of this process for leader election. A pod keeps its name when its container is restarted; any other
+/// process gets a name of its own.
 fn identity(config: &Config) -> String {
     let variable = |name: &str| std::env::vars().find(|(known, _)| known == name).map(|(_, value)| value);
     let host = variable("HOSTNAME").unwrap_or_else(|| "localhost".to_owned());
@@ -168,12 +169,12 @@ fn identity(config: &Config) -> String {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the process owns the clock and hands it in")]
+#[expect(clippy::disallowed_methods, reason = "the process owns the clock and passes it in")]
 fn system_clock() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the process owns entropy and hands it in")]
+#[expect(clippy::disallowed_methods, reason = "the process owns entropy and passes it in")]
 fn system_entropy(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the system has entropy");
 }

@@ -1,4 +1,4 @@
-//! Which stacks are due for a pass: each at most once, however often it was asked for.
+//! Queue of the stacks that are due for a pass. A stack is in it at most once, however often it was requested.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,61 +6,61 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sindri_model::StackId;
 use tokio::sync::Notify;
 
-/// Why a stack is due, from the least to the most pressing.
+/// Reason for a pass, in ascending priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// Something happened to an object of it.
-    Seen,
-    /// It is looked at with every poll.
+pub enum Reason {
+    /// An object of the stack changed in the cluster.
+    ObjectEvent,
+    /// Every poll requests a pass of each stack.
     Poll,
-    /// Something else is wanted of it.
-    Changed,
+    /// The target state of the stack changed.
+    TargetChanged,
 }
 
-/// The stacks that are due.
+/// Stacks that are due, each with its most important reason.
 #[derive(Default)]
-pub struct Queue {
-    due: Mutex<BTreeMap<StackId, Why>>,
-    asked: Notify,
+pub struct PassQueue {
+    due: Mutex<BTreeMap<StackId, Reason>>,
+    requested: Notify,
 }
 
-impl Queue {
-    /// Asks for a pass of a stack. An event of one that is due already wakes nobody: there may be thousands. A poll always does,
-    /// because what may begin can have changed with it.
-    pub fn ask(&self, stack: StackId, why: Why) {
-        let is_due = {
+impl PassQueue {
+    /// Requests a pass of a stack. An object event of a stack that is already due does not wake the worker, because there
+    /// may be thousands. A poll always does, because it may have changed which stacks may begin.
+    pub fn request(&self, stack: StackId, reason: Reason) {
+        let was_due = {
             let mut due = self.lock();
             let before = due.get(&stack).copied();
-            due.insert(stack, before.map_or(why, |before| before.max(why)));
+            due.insert(stack, before.map_or(reason, |before| before.max(reason)));
             before.is_some()
         };
-        if !is_due || why > Why::Seen {
-            self.asked.notify_one();
+        if !was_due || reason > Reason::ObjectEvent {
+            self.requested.notify_one();
         }
     }
 
-    /// Why a stack is due, if it is.
-    pub fn why(&self, stack: StackId) -> Option<Why> {
+    /// Returns the reason why a stack is due; `None` if it is not.
+    pub fn reason(&self, stack: StackId) -> Option<Reason> {
         self.lock().get(&stack).copied()
     }
 
-    /// A pass of the stack begins: what is asked for from now on is for the next one.
-    pub fn begin(&self, stack: StackId) {
+    /// Removes a stack because its pass begins. Later requests are for the next pass.
+    pub fn begin_pass(&self, stack: StackId) {
         self.lock().remove(&stack);
     }
 
-    /// Forgets stacks that nobody speaks of any more.
-    pub fn retain(&self, is_known: impl Fn(StackId) -> bool) {
-        self.lock().retain(|stack, _| is_known(*stack));
+    /// Removes the stacks for which `keep` is false.
+    pub fn retain(&self, keep: impl Fn(StackId) -> bool) {
+        self.lock().retain(|stack, _| keep(*stack));
     }
 
-    /// Ends when something was asked for since the last time.
-    pub async fn asked(&self) {
-        self.asked.notified().await;
+    /// Waits for a request since the last wait.
+    pub async fn wait_for_request(&self) {
+        self.requested.notified().await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<StackId, Why>> {
-        // Nothing here can be left half done.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<StackId, Reason>> {
+        // Each change under the lock is complete in itself, so a poisoned lock still holds a valid map.
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -76,30 +76,30 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_events_of_one_stack_are_one_pass_and_the_most_pressing_reason_counts() {
-        let queue = Queue::default();
-        queue.ask(stack('1'), Why::Changed);
-        (0..1000).for_each(|_| queue.ask(stack('1'), Why::Seen));
-        assert_eq!(queue.why(stack('1')), Some(Why::Changed));
-        assert_eq!(queue.why(stack('2')), None, "no other stack is bothered");
-        queue.begin(stack('1'));
-        assert_eq!(queue.why(stack('1')), None);
-        queue.ask(stack('1'), Why::Seen);
-        assert_eq!(queue.why(stack('1')), Some(Why::Seen), "what happens during a pass is for the next");
+    fn a_thousand_events_of_one_stack_are_one_pass_with_the_most_important_reason() {
+        let queue = PassQueue::default();
+        queue.request(stack('1'), Reason::TargetChanged);
+        (0..1000).for_each(|_| queue.request(stack('1'), Reason::ObjectEvent));
+        assert_eq!(queue.reason(stack('1')), Some(Reason::TargetChanged));
+        assert_eq!(queue.reason(stack('2')), None, "other stacks are not due");
+        queue.begin_pass(stack('1'));
+        assert_eq!(queue.reason(stack('1')), None);
+        queue.request(stack('1'), Reason::ObjectEvent);
+        assert_eq!(queue.reason(stack('1')), Some(Reason::ObjectEvent), "an event during a pass causes the next one");
     }
 
     #[test]
-    fn events_of_a_stack_that_is_due_wake_nobody_and_polls_always_do() {
-        let queue = Queue::default();
-        let wakes = |why: Why| {
-            queue.ask(stack('1'), why);
-            queue.asked().now_or_never().is_some()
+    fn events_of_a_stack_that_is_due_do_not_wake_the_worker_and_polls_always_do() {
+        let queue = PassQueue::default();
+        let wakes = |reason: Reason| {
+            queue.request(stack('1'), reason);
+            queue.wait_for_request().now_or_never().is_some()
         };
-        assert!(wakes(Why::Seen));
-        assert!(!wakes(Why::Seen));
-        assert!(wakes(Why::Changed) && !wakes(Why::Seen));
-        assert!(wakes(Why::Changed) && wakes(Why::Poll), "it may have been due while nothing could begin");
-        queue.begin(stack('1'));
-        assert!(wakes(Why::Seen), "a pass has begun since");
+        assert!(wakes(Reason::ObjectEvent));
+        assert!(!wakes(Reason::ObjectEvent));
+        assert!(wakes(Reason::TargetChanged) && !wakes(Reason::ObjectEvent));
+        assert!(wakes(Reason::TargetChanged) && wakes(Reason::Poll), "it may have been due while nothing could begin");
+        queue.begin_pass(stack('1'));
+        assert!(wakes(Reason::ObjectEvent), "a pass has begun since");
     }
 }

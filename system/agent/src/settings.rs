@@ -1,31 +1,36 @@
-//! How an agent runs: what its process reads from flags, environment and file, and hands in.
+//! Settings of the agent. The process reads them from flags, environment and file, and passes them in.
 
 use std::time::Duration;
 
-/// How the agent runs.
+use sindri_model::Entropy;
+
+/// Fraction of the interval over which polls are spread, so that the agents of a fleet do not poll at the same time.
+const JITTER_PARTS: u32 = 10;
+
+/// Settings of one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The name under which the broker knows it.
+    /// Name of the agent at the broker.
     pub name: String,
-    /// The cluster under which the broker knows it.
+    /// Name of the agent's cluster at the broker.
     pub cluster_name: String,
-    /// How often it polls.
+    /// Interval between two polls.
     pub polling_interval: Duration,
-    /// The one namespace that it may touch; without it, the whole cluster.
+    /// The only namespace that the agent may touch; `None` for the whole cluster.
     pub namespace: Option<String>,
-    /// What it does about objects that somebody else changed.
+    /// Treatment of objects that other clients changed.
     pub drift: DriftMode,
-    /// When a pass deletes too much to go on unasked.
+    /// Limit on deletions in one pass without an approval.
     pub brake: Brake,
-    /// Whether it holds a Lease in the cluster, so that two agents of one name never work at once.
+    /// True for leader election by a Lease, so that two processes of one agent never act at the same time.
     pub lease: bool,
 }
 
 impl Settings {
-    /// The interval of the guide.
+    /// Default interval between two polls.
     pub const DEFAULT_POLLING_INTERVAL: Duration = Duration::from_secs(30);
 
-    /// An agent of this name in this cluster, and everything else as it is when nobody says anything.
+    /// Returns the default settings for an agent of this name and cluster.
     pub fn new(name: String, cluster_name: String) -> Self {
         Self {
             name,
@@ -37,35 +42,42 @@ impl Settings {
             lease: true,
         }
     }
+
+    /// Returns the polling interval with random jitter; heartbeats use it too.
+    pub(crate) fn jittered_interval(&self, entropy: &Entropy) -> Duration {
+        let interval = self.polling_interval;
+        let jitter = entropy.below((interval / JITTER_PARTS).as_millis() as u64);
+        interval - interval / (2 * JITTER_PARTS) + Duration::from_millis(jitter)
+    }
 }
 
-/// What to do about an object that is not as it was declared, although nothing new is wanted.
+/// Treatment of objects that differ from the revision that was applied to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DriftMode {
-    /// Do not look: only what is newly declared is applied.
+    /// Do not look for drift: only new revisions are applied.
     Off,
-    /// Look and tell, and leave it as it is.
+    /// Report drift and leave the objects as they are.
     Detect,
-    /// Put it right.
+    /// Apply the objects again.
     #[default]
     Correct,
 }
 
-/// The brake on mass deletion. What would delete more than both bounds allow waits for an approval.
+/// Brake on mass deletion. A revision that would delete more than both limits allow waits for an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Brake {
-    /// Whether there is one.
+    /// True if the brake is used.
     pub is_on: bool,
-    /// So many objects of a stack may go at once, whatever part of it they are.
+    /// Number of objects of a stack that may always be deleted in one pass.
     pub objects: usize,
-    /// This part of a stack may go at once, however many objects it is.
+    /// Percentage of a stack that may always be deleted in one pass.
     pub percent: u8,
 }
 
 impl Brake {
-    /// So many objects, unless somebody says otherwise.
+    /// Default of `objects`.
     pub const DEFAULT_OBJECTS: usize = 5;
-    /// This part, unless somebody says otherwise.
+    /// Default of `percent`.
     pub const DEFAULT_PERCENT: u8 = 50;
 }
 
@@ -80,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_of_which_only_the_name_is_said_corrects_drift_and_has_a_brake() {
+    fn by_default_an_agent_corrects_drift_and_uses_the_brake() {
         let settings = Settings::new("east".to_owned(), "demo".to_owned());
         assert_eq!((settings.name.as_str(), settings.cluster_name.as_str()), ("east", "demo"));
         assert_eq!(settings.polling_interval, Duration::from_secs(30));

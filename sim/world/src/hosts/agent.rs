@@ -63,7 +63,7 @@ pub fn agent(seed: u64, identity: &str, setup: AgentSetup) -> Program {
             let agent = Agent {
                 broker: Client::new(BrokerConnector::new(network.connector(), brokers, name.len()), broker, &key)
                     .expect("the address and the key are well formed"),
-                cluster: Cluster::new(sender, RetryPolicy::default()).within(settings.namespace.clone()),
+                cluster: Cluster::new(sender, RetryPolicy::default()).with_namespace_scope(settings.namespace.clone()),
                 clock: Clock::new(move || wall_time() + clocks_ahead),
                 entropy,
                 identity,

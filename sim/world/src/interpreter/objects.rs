@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use sindri_agent::Ignored;
+use sindri_agent::IgnoredFields;
 use sindri_model::{DeclaredObject, ObjectKey, yaml};
 
 use super::state::Interpreter;
@@ -140,7 +140,7 @@ impl Interpreter<'_> {
         Ok(live.is_some_and(|live| {
             let mut manifest = declared.manifest.clone();
             // Fields that the manifest leaves to other field managers may have any value.
-            Ignored::of(&manifest["metadata"]).keep_live(&mut manifest, &live);
+            IgnoredFields::from_metadata(&manifest["metadata"]).copy_live_values(&mut manifest, &live);
             has_declared_fields(&live, &manifest)
         }))
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use sindri_agent::{CHECKSUM_ANNOTATION, INVENTORY_LABEL, INVENTORY_NAMESPACE, STACK_ANNOTATION};
+use sindri_agent::{AGENT_NAMESPACE, CHECKSUM_ANNOTATION, INVENTORY_LABEL, STACK_ANNOTATION};
 use sindri_apiserver::{Actor, StoredKey, Timestamp, Write};
 use sindri_model::ObjectKey;
 
@@ -45,7 +45,7 @@ pub struct WriteOracle {
 /// Returns true for objects that the agent keeps for its own use.
 fn is_inventory(key: &ObjectKey) -> bool {
     let is_core = key.group.is_empty();
-    (is_core && key.kind == "Namespace" && key.name == INVENTORY_NAMESPACE)
+    (is_core && key.kind == "Namespace" && key.name == AGENT_NAMESPACE)
         || (is_core && key.kind == "ConfigMap" && key.name.starts_with("inventory-"))
         || is_lease(key)
 }

@@ -1,4 +1,4 @@
-//! Several calls to the cluster at once, but not too many.
+//! Runs several requests to the cluster concurrently, up to a limit.
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -6,34 +6,34 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-/// So many calls of one pass are under way at once.
-const CALLS_MAX: usize = 8;
+/// Number of requests of one pass that run at the same time.
+const CONCURRENT_MAX: usize = 8;
 
-/// Makes a call for each item. Ends when all have ended; the results are in the order of the items. No call is ever dropped
-/// half done.
-pub async fn at_once<T, F: Future>(items: Vec<T>, call: impl Fn(T) -> F) -> Vec<F::Output> {
-    let makers = CALLS_MAX.min(items.len());
-    let waiting = Mutex::new(items.into_iter().enumerate());
-    // Each makes one call after another, all in the same place: a call under way is some kilobytes, which are not moved for every one.
-    let make_calls = async || {
-        let mut ended = Vec::new();
-        while let Some((number, item)) = next(&waiting) {
-            ended.push((number, call(item).await));
+/// Runs `call` for each item and returns the results in the order of the items. Every call runs to its end, also after
+/// another one failed.
+pub async fn run_concurrently<T, F: Future>(items: Vec<T>, call: impl Fn(T) -> F) -> Vec<F::Output> {
+    let lanes = CONCURRENT_MAX.min(items.len());
+    let pending = Mutex::new(items.into_iter().enumerate());
+    // Each lane polls one call after another in place: a call is a future of some kilobytes, which is not moved for each item.
+    let run_lane = async || {
+        let mut results = Vec::new();
+        while let Some((index, item)) = take_next(&pending) {
+            results.push((index, call(item).await));
         }
-        ended
+        results
     };
-    let mut making: FuturesUnordered<_> = (0..makers).map(|_| make_calls()).collect();
-    let mut ended: Vec<(usize, F::Output)> = Vec::new();
-    while let Some(more) = making.next().await {
-        ended.extend(more);
+    let mut running: FuturesUnordered<_> = (0..lanes).map(|_| run_lane()).collect();
+    let mut results: Vec<(usize, F::Output)> = Vec::new();
+    while let Some(more) = running.next().await {
+        results.extend(more);
     }
-    ended.sort_unstable_by_key(|(number, _)| *number);
-    ended.into_iter().map(|(_, output)| output).collect()
+    results.sort_unstable_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, output)| output).collect()
 }
 
-fn next<T>(waiting: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
-    // Taking an item cannot fail half way.
-    waiting.lock().unwrap_or_else(PoisonError::into_inner).next()
+fn take_next<T>(pending: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
+    // Taking an item cannot panic half way, so a poisoned lock still holds a valid iterator.
+    pending.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
 #[cfg(test)]
@@ -43,12 +43,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_call_holds_up_no_other_and_the_results_keep_their_order() {
-        const CALLS: usize = 3 * CALLS_MAX;
+    fn a_slow_call_delays_no_other_and_results_keep_the_order_of_the_items() {
+        const CALLS: usize = 3 * CONCURRENT_MAX;
         let (last, numbers) = (&Notify::new(), (0..CALLS).collect::<Vec<_>>());
         let call = |number| async move {
             match number {
-                // It ends only after the last one, which would never begin if it had to wait for this one.
+                // Ends only after the last call, which would never begin if it had to wait for this one.
                 0 => last.notified().await,
                 _ if number == CALLS - 1 => last.notify_one(),
                 _ => {}
@@ -56,6 +56,6 @@ mod tests {
             number
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        assert_eq!(runtime.block_on(at_once(numbers.clone(), call)), numbers);
+        assert_eq!(runtime.block_on(run_concurrently(numbers.clone(), call)), numbers);
     }
 }

@@ -1,6 +1,6 @@
-//! How requests get to a cluster, over any connector: addressed, authenticated, encrypted.
+//! HTTP service that sends requests to a cluster over any connector: adds the base URL, authentication and TLS.
 //!
-//! kube's own retry layer is off: the retry policy is ours, and must not be doubled.
+//! kube's own retry layer is left out, because requests are already retried by [`super::RetryPolicy`].
 
 use http::uri::Scheme;
 use http::{Request, Response};
@@ -15,20 +15,21 @@ use thiserror::Error;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder};
 
-/// A client cannot be made from what was given.
+/// The cluster's configuration does not give a client.
 #[derive(Debug, Error)]
 #[error("the cluster's configuration cannot be used: {0}")]
 pub struct ConnectError(#[from] kube::Error);
 
-/// Sends requests to one cluster. A `kube::Client` hands every one of them to a worker task first, and a pass makes thousands.
+/// Service that sends requests to one cluster. Not a `kube::Client`, which passes each request through a worker task: a pass
+/// sends thousands.
 pub type Sender = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
 
-/// For everything that is written with kube.
+/// Builds a `kube::Client`, for code that uses kube's API.
 pub fn kube_client(config: &Config, connector: impl Connector) -> Result<Client, ConnectError> {
     Ok(Client::new(sender(config, connector)?, config.default_namespace.clone()))
 }
 
-/// A way to the cluster of `config`, whose connections come from `connector`.
+/// Builds the service for the cluster of `config`, with connections from `connector`.
 pub fn sender(config: &Config, connector: impl Connector) -> Result<Sender, ConnectError> {
     if config.cluster_url.scheme() == Some(&Scheme::HTTPS) {
         assemble(config, config.rustls_https_connector_with_connector(connector)?)
@@ -42,7 +43,7 @@ fn assemble(config: &Config, connector: impl Connector) -> Result<Sender, Connec
     bounded.set_connect_timeout(config.connect_timeout);
     bounded.set_read_timeout(config.read_timeout);
     bounded.set_write_timeout(config.write_timeout);
-    // The silence before a request is not the server's.
+    // The read timeout counts from the last write, not from the last response.
     bounded.set_reset_reader_on_write(true);
     let http: HyperClient<_, Body> =
         HyperClient::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(bounded);

@@ -1,221 +1,176 @@
-//! Which kinds the cluster serves, and where: two calls for all of them, asked again on a miss.
+//! Resource types that the cluster serves: read with two requests, cached, and read again on a miss.
 //!
-//! A group whose server does not answer is kept apart from one that is not there: nothing is concluded from its absence.
+//! A group whose server does not respond is distinguished from one that does not exist, so that nothing is concluded from
+//! its absence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sindri_client::encoded;
-use sindri_model::ObjectKey;
+use tokio::sync::Mutex;
 
 use super::error::ClusterError;
-use super::requests::{Call, Cluster, Operation};
+use super::requests::{ApiClient, ApiRequest, Operation};
+use super::resource::{ApiResource, api_version, group_version_path};
 
-/// Where the objects of a kind are.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Resource {
-    /// Empty for the core group.
-    pub group: String,
-    /// The version that is used.
-    pub version: String,
-    /// As manifests write it.
-    pub kind: String,
-    /// As paths write it.
-    pub plural: String,
-    /// Whether its objects live in namespaces.
-    pub namespaced: bool,
-}
-
-impl Resource {
-    /// `group/version`, or the version alone.
-    pub fn api_version(&self) -> String {
-        api_version(&self.group, &self.version)
-    }
-
-    /// The path of all objects, of one namespace, or of everything.
-    pub fn path(&self, namespace: Option<&str>) -> String {
-        let root = root(&self.group, &self.version);
-        match namespace {
-            Some(namespace) => format!("{root}/namespaces/{}/{}", encoded(namespace), self.plural),
-            None => format!("{root}/{}", self.plural),
-        }
-    }
-
-    /// The path of one object.
-    pub fn object_path(&self, key: &ObjectKey) -> String {
-        format!("{}/{}", self.path(key.namespace.as_deref()), encoded(&key.name))
-    }
-
-    /// The kind that a CustomResourceDefinition defines, in one of its versions.
-    pub fn defined_by(definition: &Value, version: &str) -> Option<Self> {
-        let spec = &definition["spec"];
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let served = spec["versions"].as_array()?.iter().any(|entry| entry["name"] == version);
-        served.then_some(Self {
-            group: text(&spec["group"])?,
-            version: version.to_owned(),
-            kind: text(&spec["names"]["kind"])?,
-            plural: text(&spec["names"]["plural"])?,
-            namespaced: spec["scope"] == "Namespaced",
-        })
-    }
-}
-
-/// `group/version`, or the version alone for the core group.
-pub(super) fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
-}
-
-fn root(group: &str, version: &str) -> String {
-    if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
-}
-
-/// The two documents that together list everything: the core group, and all others.
+/// Paths of the two discovery documents: the core group, and all other groups.
 const ROOTS: [&str; 2] = ["/api", "/apis"];
-/// In one document all groups, with their versions and kinds. Older servers answer with a list of groups.
+/// Requests aggregated discovery: all groups with their versions and resource types in one document. Older servers return a
+/// list of groups instead.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
-/// What was found so far.
+/// Cache of discovery.
 #[derive(Default)]
-pub(super) struct Discovery {
-    known: BTreeMap<String, Versions>,
+pub(super) struct Discovery(Mutex<Cache>);
+
+/// Discovery documents as they were last read.
+#[derive(Default)]
+struct Cache {
+    groups: BTreeMap<String, Versions>,
     etags: [Option<String>; ROOTS.len()],
 }
 
-/// The versions of a group, as the server prefers them.
-type Versions = Vec<(String, Served)>;
+/// Versions of a group, in the order that the server prefers.
+type Versions = Vec<(String, ServedTypes)>;
 
-/// What a version of a group serves.
+/// Resource types in a version of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Served {
-    Kinds(Vec<Arc<Resource>>),
-    /// That was not said: the server of the group did not answer, or lists only groups.
-    Unsaid,
+enum ServedTypes {
+    Listed(Vec<Arc<ApiResource>>),
+    /// Not in the document: the server of the group did not respond, or the document lists only groups.
+    Unlisted,
 }
 
-impl Discovery {
-    fn find(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>> {
+impl Cache {
+    fn find(&self, group: &str, version: &str, kind: &str) -> Option<Arc<ApiResource>> {
         match self.served(group, version)? {
-            Served::Kinds(resources) => resources.iter().find(|resource| resource.kind == kind).cloned(),
-            Served::Unsaid => None,
+            ServedTypes::Listed(resources) => resources.iter().find(|resource| resource.kind == kind).cloned(),
+            ServedTypes::Unlisted => None,
         }
     }
 
-    fn served(&self, group: &str, version: &str) -> Option<&Served> {
-        self.known.get(group)?.iter().find(|(known, _)| known == version).map(|(_, served)| served)
+    fn served(&self, group: &str, version: &str) -> Option<&ServedTypes> {
+        self.groups.get(group)?.iter().find(|(known, _)| known == version).map(|(_, served)| served)
     }
 
-    fn note(&mut self, group: &str, version: &str, kinds: &[Arc<Resource>]) {
-        let versions = self.known.get_mut(group).into_iter().flatten();
+    fn set_types(&mut self, group: &str, version: &str, resources: &[Arc<ApiResource>]) {
+        let versions = self.groups.get_mut(group).into_iter().flatten();
         for (_, served) in versions.filter(|(known, _)| known == version) {
-            *served = Served::Kinds(kinds.to_vec());
+            *served = ServedTypes::Listed(resources.to_vec());
         }
     }
 
-    /// Takes in one of the two documents.
-    fn renew(&mut self, root: usize, etag: Option<String>, groups: BTreeMap<String, Versions>) {
-        self.known.retain(|group, _| group.is_empty() != (root == 0));
-        self.known.extend(groups);
+    /// Replaces the content of one of the two documents.
+    fn replace_document(&mut self, root: usize, etag: Option<String>, groups: BTreeMap<String, Versions>) {
+        self.groups.retain(|group, _| group.is_empty() != (root == 0));
+        self.groups.extend(groups);
         self.etags[root] = etag;
     }
 }
 
-impl Cluster {
-    /// The resource of a kind; `None` when the cluster answers that it does not serve it.
-    pub async fn resource(
+impl Discovery {
+    /// Returns the resource type of a kind; `None` if the cluster does not serve it.
+    pub(super) async fn find(
         &self,
+        api: &ApiClient,
         group: &str,
         version: &str,
         kind: &str,
-    ) -> Result<Option<Arc<Resource>>, ClusterError> {
-        let known = self.discovery.lock().await.find(group, version, kind);
-        if known.is_some() {
-            return Ok(known);
+    ) -> Result<Option<Arc<ApiResource>>, ClusterError> {
+        let cached = self.0.lock().await.find(group, version, kind);
+        if cached.is_some() {
+            return Ok(cached);
         }
-        // Not while what is known is locked: a server that does not answer would hold up everybody.
-        self.discover(usize::from(!group.is_empty())).await?;
-        let served = self.discovery.lock().await.served(group, version).cloned();
-        let kinds = match served {
-            Some(served) => self.kinds(group, version, served).await?,
+        // The cache is not locked during the request: a server that does not respond would block all other readers.
+        self.refresh(api, usize::from(!group.is_empty())).await?;
+        let served = self.0.lock().await.served(group, version).cloned();
+        let resources = match served {
+            Some(served) => self.list_types(api, group, version, served).await?,
             None => Vec::new(),
         };
-        Ok(kinds.into_iter().find(|resource| resource.kind == kind))
+        Ok(resources.into_iter().find(|resource| resource.kind == kind))
     }
 
-    /// The resource of a kind in whichever version serves it, this one first; `None` when none does.
-    pub async fn resource_in_any_version(&self, known: &Resource) -> Result<Option<Arc<Resource>>, ClusterError> {
-        if let Some(found) = self.resource(&known.group, &known.version, &known.kind).await? {
-            return Ok(Some(found));
+    /// Returns the resource type in any version that serves it, the given one first; `None` if no version does.
+    pub(super) async fn find_in_any_version(
+        &self,
+        api: &ApiClient,
+        known: &ApiResource,
+    ) -> Result<Option<Arc<ApiResource>>, ClusterError> {
+        if let Some(resource) = self.find(api, &known.group, &known.version, &known.kind).await? {
+            return Ok(Some(resource));
         }
-        let versions = self.discovery.lock().await.known.get(&known.group).cloned().unwrap_or_default();
+        let versions = self.0.lock().await.groups.get(&known.group).cloned().unwrap_or_default();
         for (version, served) in versions {
-            let kinds = self.kinds(&known.group, &version, served).await?;
-            if let Some(found) = kinds.into_iter().find(|resource| resource.kind == known.kind) {
-                return Ok(Some(found));
+            let resources = self.list_types(api, &known.group, &version, served).await?;
+            if let Some(resource) = resources.into_iter().find(|resource| resource.kind == known.kind) {
+                return Ok(Some(resource));
             }
         }
         Ok(None)
     }
 
-    /// Every kind that can be listed, in every version that is served.
-    pub async fn listable_resources(&self) -> Result<Vec<Arc<Resource>>, ClusterError> {
+    /// Returns every resource type that can be listed, in every version.
+    pub(super) async fn list_all(&self, api: &ApiClient) -> Result<Vec<Arc<ApiResource>>, ClusterError> {
         for root in 0..ROOTS.len() {
-            self.discover(root).await?;
+            self.refresh(api, root).await?;
         }
-        let known = self.discovery.lock().await.known.clone();
+        let groups = self.0.lock().await.groups.clone();
         let mut resources = Vec::new();
-        for (group, versions) in known {
+        for (group, versions) in groups {
             for (version, served) in versions {
-                let kinds = self.kinds(&group, &version, served).await?;
-                // Whoever has one namespace sees nothing of what is in none.
-                resources.extend(kinds.into_iter().filter(|kind| kind.namespaced || self.scope().is_none()));
+                resources.extend(self.list_types(api, &group, &version, served).await?);
             }
         }
         Ok(resources)
     }
 
-    /// Forgets a group, so that it is asked for again: a definition in it changed.
-    pub async fn forget_group(&self, group: &str) {
-        let mut discovery = self.discovery.lock().await;
-        discovery.known.remove(group);
-        // What is forgotten has to be told again, even if nothing of it has changed.
-        discovery.etags = Default::default();
+    /// Removes a group from the cache, because a CRD in it changed.
+    pub(super) async fn forget_group(&self, group: &str) {
+        let mut cache = self.0.lock().await;
+        cache.groups.remove(group);
+        // Without ETags the server sends the documents again even if they are unchanged.
+        cache.etags = Default::default();
     }
 
-    /// Asks what there is, unless it is as it was.
-    async fn discover(&self, root: usize) -> Result<(), ClusterError> {
-        let mut call = Call::get(Operation::Said("list the kinds that are served".to_owned()), ROOTS[root].to_owned());
-        call.accept = AGGREGATED;
-        call.if_none_match = self.discovery.lock().await.etags[root].clone();
-        let answer = self.send_for_answer(&call).await?;
-        if answer.status != StatusCode::NOT_MODIFIED {
-            let groups = groups(&answer.read(&call)?);
-            self.discovery.lock().await.renew(root, answer.etag, groups);
+    /// Reads one of the two documents, unless it is unchanged.
+    async fn refresh(&self, api: &ApiClient, root: usize) -> Result<(), ClusterError> {
+        let operation = Operation::Other("list the kinds that are served".to_owned());
+        let mut request = ApiRequest::get(operation, ROOTS[root].to_owned()).accepting(AGGREGATED);
+        request.if_none_match = self.0.lock().await.etags[root].clone();
+        let response = api.send_for_response(&request).await?;
+        if response.status != StatusCode::NOT_MODIFIED {
+            let groups = parse_document(&response.read(&request)?);
+            self.0.lock().await.replace_document(root, response.etag, groups);
         }
         Ok(())
     }
 
-    /// The kinds of a group; what was not said is asked of the group itself.
-    async fn kinds(&self, group: &str, version: &str, served: Served) -> Result<Vec<Arc<Resource>>, ClusterError> {
-        if let Served::Kinds(kinds) = served {
-            return Ok(kinds);
+    /// Returns the resource types of a version; reads them from the group itself if the document does not list them.
+    async fn list_types(
+        &self,
+        api: &ApiClient,
+        group: &str,
+        version: &str,
+        served: ServedTypes,
+    ) -> Result<Vec<Arc<ApiResource>>, ClusterError> {
+        if let ServedTypes::Listed(resources) = served {
+            return Ok(resources);
         }
-        let operation = format!("list the kinds of {}", api_version(group, version));
-        let kinds = match self.send(&Call::get(Operation::Said(operation), root(group, version))).await {
-            Ok(list) => listable(group, version, &list),
+        let operation = Operation::Other(format!("list the kinds of {}", api_version(group, version)));
+        let resources = match api.send(&ApiRequest::get(operation, group_version_path(group, version))).await {
+            Ok(list) => parse_resource_list(group, version, &list),
             Err(error) if error.is_not_found() => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        self.discovery.lock().await.note(group, version, &kinds);
-        Ok(kinds)
+        self.0.lock().await.set_types(group, version, &resources);
+        Ok(resources)
     }
 }
 
-/// Reads either form of a document.
-fn groups(document: &Value) -> BTreeMap<String, Versions> {
+/// Parses a discovery document, aggregated or not.
+fn parse_document(document: &Value) -> BTreeMap<String, Versions> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match document["kind"].as_str() {
@@ -223,35 +178,40 @@ fn groups(document: &Value) -> BTreeMap<String, Versions> {
             .iter()
             .map(|group| {
                 let name = text(&group["metadata"]["name"]);
-                let versions = list(&group["versions"]).iter().map(|version| aggregated(&name, version)).collect();
+                let versions =
+                    list(&group["versions"]).iter().map(|version| parse_aggregated_version(&name, version)).collect();
                 (name, versions)
             })
             .collect(),
         Some("APIVersions") => {
-            let versions = list(&document["versions"]).iter().map(|version| (text(version), Served::Unsaid)).collect();
+            let versions =
+                list(&document["versions"]).iter().map(|version| (text(version), ServedTypes::Unlisted)).collect();
             BTreeMap::from([(String::new(), versions)])
         }
         _ => list(&document["groups"])
             .iter()
             .map(|group| {
                 let versions = list(&group["versions"]);
-                (text(&group["name"]), versions.iter().map(|one| (text(&one["version"]), Served::Unsaid)).collect())
+                (
+                    text(&group["name"]),
+                    versions.iter().map(|one| (text(&one["version"]), ServedTypes::Unlisted)).collect(),
+                )
             })
             .collect(),
     }
 }
 
-fn aggregated(group: &str, version: &Value) -> (String, Served) {
+fn parse_aggregated_version(group: &str, version: &Value) -> (String, ServedTypes) {
     let name = version["version"].as_str().unwrap_or_default().to_owned();
-    // What a server says of a group that did not answer it is old, or nothing.
+    // A stale entry means that the server of the group did not respond.
     if version["freshness"] == "Stale" {
-        return (name, Served::Unsaid);
+        return (name, ServedTypes::Unlisted);
     }
     let resources = version["resources"].as_array().into_iter().flatten();
-    let kinds = resources
+    let listable = resources
         .filter(|resource| resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|verb| verb == "list")))
         .filter_map(|resource| {
-            Some(Arc::new(Resource {
+            Some(Arc::new(ApiResource {
                 group: group.to_owned(),
                 version: name.clone(),
                 kind: resource["responseKind"]["kind"].as_str()?.to_owned(),
@@ -259,18 +219,18 @@ fn aggregated(group: &str, version: &Value) -> (String, Served) {
                 namespaced: resource["scope"] == "Namespaced",
             }))
         });
-    let kinds = Served::Kinds(kinds.collect());
-    (name, kinds)
+    let served = ServedTypes::Listed(listable.collect());
+    (name, served)
 }
 
-/// Subresources and what cannot be listed are left out.
-fn listable(group: &str, version: &str, list: &Value) -> Vec<Arc<Resource>> {
+/// Parses an APIResourceList, without subresources and types that cannot be listed.
+fn parse_resource_list(group: &str, version: &str, list: &Value) -> Vec<Arc<ApiResource>> {
     let resources = list["resources"].as_array().into_iter().flatten();
     resources
         .filter(|resource| resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|verb| verb == "list")))
         .filter_map(|resource| {
             let plural = resource["name"].as_str().filter(|name| !name.contains('/'))?;
-            Some(Arc::new(Resource {
+            Some(Arc::new(ApiResource {
                 group: group.to_owned(),
                 version: version.to_owned(),
                 kind: resource["kind"].as_str()?.to_owned(),
@@ -287,11 +247,11 @@ mod tests {
     use serde_json::json;
 
     fn served(document: &Value, group: &str) -> Versions {
-        groups(document).remove(group).unwrap()
+        parse_document(document).remove(group).unwrap()
     }
 
     #[test]
-    fn a_group_that_does_not_answer_is_not_one_that_is_not_there() {
+    fn a_group_whose_server_does_not_respond_is_not_taken_for_absent() {
         let kind = |kind: &str, plural: &str, scope: &str, verbs: &[&str]| json!({"resource": plural, "responseKind": {"kind": kind}, "scope": scope, "verbs": verbs});
         let document = json!({"kind": "APIGroupDiscoveryList", "items": [
             {"metadata": {"name": "apps"}, "versions": [
@@ -302,17 +262,19 @@ mod tests {
             ]},
             {"metadata": {"name": "metrics.example"}, "versions": [{"version": "v1beta1", "freshness": "Stale"}]},
         ]});
-        let Served::Kinds(kinds) = served(&document, "apps").remove(0).1 else { panic!("it was said") };
+        let ServedTypes::Listed(kinds) = served(&document, "apps").remove(0).1 else {
+            panic!("the types of apps are listed")
+        };
         assert_eq!(kinds.iter().map(|kind| kind.plural.as_str()).collect::<Vec<_>>(), ["deployments"]);
-        assert_eq!(served(&document, "metrics.example"), [("v1beta1".to_owned(), Served::Unsaid)]);
-        assert_eq!(groups(&document).get("gone.example"), None);
+        assert_eq!(served(&document, "metrics.example"), [("v1beta1".to_owned(), ServedTypes::Unlisted)]);
+        assert_eq!(parse_document(&document).get("gone.example"), None);
     }
 
     #[test]
-    fn a_server_that_lists_only_groups_is_asked_for_each() {
+    fn a_server_without_aggregated_discovery_is_asked_for_each_group() {
         let core = json!({"kind": "APIVersions", "versions": ["v1"]});
-        assert_eq!(served(&core, ""), [("v1".to_owned(), Served::Unsaid)]);
+        assert_eq!(served(&core, ""), [("v1".to_owned(), ServedTypes::Unlisted)]);
         let others = json!({"kind": "APIGroupList", "groups": [{"name": "apps", "versions": [{"version": "v1"}]}]});
-        assert_eq!(served(&others, "apps"), [("v1".to_owned(), Served::Unsaid)]);
+        assert_eq!(served(&others, "apps"), [("v1".to_owned(), ServedTypes::Unlisted)]);
     }
 }

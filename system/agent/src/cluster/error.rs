@@ -1,95 +1,97 @@
-//! What can go wrong with one call to the Kubernetes API, and whether trying again can help.
+//! Failure of one request to the Kubernetes API, and the decision to retry it.
 
 use std::time::Duration;
 
 use serde_json::Value;
 use thiserror::Error;
 
-/// Longer texts of a server are cut.
+/// Longer messages of a server are cut.
 const MESSAGE_CHARS_MAX: usize = 1_000;
-/// So many fields are named, each so long at most.
+/// Number of fields that are named.
 const FIELDS_MAX: usize = 10;
+/// Characters of one field path.
 const FIELD_CHARS_MAX: usize = 200;
 
-/// What the server says of a change that it accepts from nobody, and what helps.
+/// Parts of messages of the server that reject the change of an immutable field.
 const UNCHANGEABLE: [&str; 3] =
     ["immutable", "may not change once set", "updates to statefulset spec for fields other than"];
+/// Advice that is added to such a message.
 const REPLACE_HINT: &str =
     "this cannot be changed in place; with the annotation brokkr.io/replace: \"true\" the object is replaced";
 
-/// How the server begins to say that an applied object has fields of the wrong type.
+/// Start of the server's message about an applied object with a field of the wrong type.
 const MISTYPED: &str = "failed to create typed patch object";
 
-/// One call failed. Each form reads as one sentence that names the object.
+/// Failure of one request. Each variant displays as one sentence that names the object.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ClusterError {
-    /// No complete answer arrived; a write may or may not have happened.
-    #[error("{operation}: the API server cannot be reached: {cause}{}", after(*.attempts))]
+    /// No complete response arrived; a write may or may not have happened.
+    #[error("{operation}: the API server cannot be reached: {cause}{}", describe_attempts(*.attempts))]
     Unreachable {
-        /// What was tried, with the object named.
+        /// Attempted operation, with the object named.
         operation: String,
-        /// What went wrong on the way.
+        /// Network failure.
         cause: String,
-        /// How often it was tried, once it was given up.
+        /// Number of attempts, once retries were given up.
         attempts: u32,
     },
-    /// The server answered with an error.
-    #[error("{operation}: {status} {reason}: {message}{}", after(*.attempts))]
+    /// The server returned an error status.
+    #[error("{operation}: {status} {reason}: {message}{}", describe_attempts(*.attempts))]
     Refused {
-        /// What was tried, with the object named.
+        /// Attempted operation, with the object named.
         operation: String,
-        /// The HTTP status.
+        /// HTTP status.
         status: u16,
-        /// The server's reason, such as `Invalid`.
+        /// Reason, such as `Invalid`.
         reason: String,
-        /// The server's words.
+        /// Message of the server.
         message: String,
-        /// The fields that it names.
+        /// Paths of the fields that the server names.
         fields: Vec<String>,
-        /// What the server asked to wait.
+        /// Value of `Retry-After`.
         retry_after: Option<Duration>,
-        /// How often it was tried, once it was given up.
+        /// Number of attempts, once retries were given up.
         attempts: u32,
     },
-    /// The agent ends, and begins nothing any more.
-    #[error("{operation}: not begun, because the agent stops")]
-    Stopped {
-        /// What was not tried.
+    /// The agent is shutting down and sends no further requests.
+    #[error("{operation}: not sent, because the agent is shutting down")]
+    ShuttingDown {
+        /// Operation that was not attempted.
         operation: String,
     },
-    /// The server answered with something that is no answer to the call.
-    #[error("{operation}: the answer cannot be read: {cause}")]
+    /// The response is not what the request asks for.
+    #[error("{operation}: the response cannot be read: {cause}")]
     Malformed {
-        /// What was tried, with the object named.
+        /// Attempted operation, with the object named.
         operation: String,
-        /// What is wrong with the answer.
+        /// Defect of the response.
         cause: String,
     },
 }
 
-/// A failure that may pass.
+/// Permission to retry a transient failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// The least that the server asked to wait.
+    /// Minimum wait that the server asked for.
     pub after: Option<Duration>,
 }
 
-fn after(attempts: u32) -> String {
+fn describe_attempts(attempts: u32) -> String {
     if attempts == 0 { String::new() } else { format!(" (given up after {attempts} attempts)") }
 }
 
 impl ClusterError {
-    /// Reads the error out of an answer.
-    pub(super) fn refused(operation: &str, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+    /// Reads the error from the status and body of a response.
+    pub(super) fn from_response(operation: &str, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let document: Value = serde_json::from_slice(body).unwrap_or_default();
         let text = |field: &str| document[field].as_str().filter(|text| !text.is_empty());
-        let reason = text("reason").map_or_else(|| canonical(status), str::to_owned);
+        let reason = text("reason").map_or_else(|| canonical_reason(status), str::to_owned);
         let message: String = match text("message") {
             Some(message) => message.chars().take(MESSAGE_CHARS_MAX).collect(),
             None => String::from_utf8_lossy(body).trim().chars().take(MESSAGE_CHARS_MAX).collect(),
         };
-        let cannot_change = status == 422 && UNCHANGEABLE.iter().any(|words| message.contains(words));
-        let fields = fields(&document);
+        let is_immutable = status == 422 && UNCHANGEABLE.iter().any(|words| message.contains(words));
+        let fields = named_fields(&document);
         let refused = Self::Refused {
             operation: operation.to_owned(),
             status,
@@ -99,12 +101,12 @@ impl ClusterError {
             retry_after,
             attempts: 0,
         };
-        if cannot_change { refused.hinted(REPLACE_HINT) } else { refused }
+        if is_immutable { refused.with_hint(REPLACE_HINT) } else { refused }
     }
 
-    /// The same error, with a word on what to do about it.
+    /// Adds advice to the message; replaces the advice to replace the object.
     #[must_use]
-    pub fn hinted(mut self, hint: &str) -> Self {
+    pub fn with_hint(mut self, hint: &str) -> Self {
         if let Self::Refused { message, .. } = &mut self {
             if let Some(earlier) = message.find(REPLACE_HINT) {
                 message.truncate(earlier);
@@ -116,40 +118,40 @@ impl ClusterError {
         self
     }
 
-    /// Whether, and after what, to try again. Nobody else looks at status codes for that.
+    /// Returns a value if the request may be retried. The only place that decides this from status codes.
     pub fn retry(&self) -> Option<Retry> {
         match self {
             Self::Unreachable { .. } => Some(Retry { after: None }),
-            // An object whose fields have the wrong type is a 500 under server-side apply, and stays one.
+            // Server-side apply returns 500 for a field of the wrong type; a retry would fail the same way.
             Self::Refused { status: 500, message, .. } if message.starts_with(MISTYPED) => None,
             Self::Refused { status: 429 | 500 | 503 | 504, retry_after, .. } => Some(Retry { after: *retry_after }),
-            Self::Refused { .. } | Self::Malformed { .. } | Self::Stopped { .. } => None,
+            Self::Refused { .. } | Self::Malformed { .. } | Self::ShuttingDown { .. } => None,
         }
     }
 
-    /// Whether it tells nothing about what was asked: there was no answer.
-    pub fn is_no_answer(&self) -> bool {
-        self.retry().is_some() || matches!(self, Self::Stopped { .. })
+    /// Returns true if the error says nothing about the object, because the server did not process the request.
+    pub fn is_inconclusive(&self) -> bool {
+        self.retry().is_some() || matches!(self, Self::ShuttingDown { .. })
     }
 
-    /// The same error, after so many attempts.
-    pub(crate) fn given_up(mut self, count: u32) -> Self {
+    /// Sets the number of attempts after which retries were given up.
+    pub(super) fn with_attempts(mut self, count: u32) -> Self {
         match &mut self {
             Self::Unreachable { attempts, .. } | Self::Refused { attempts, .. } => *attempts = count,
-            Self::Malformed { .. } | Self::Stopped { .. } => {}
+            Self::Malformed { .. } | Self::ShuttingDown { .. } => {}
         }
         self
     }
 
-    /// Without the server's words, which may quote the content of a Secret.
+    /// Replaces the message of the server, which may quote the content of a Secret.
     pub(super) fn without_content(mut self) -> Self {
         if let Self::Refused { message, fields, status: status @ (400 | 422 | 500), .. } = &mut self {
             let hint = message.find(REPLACE_HINT).map(|_| format!("; {REPLACE_HINT}")).unwrap_or_default();
             let fields = if fields.is_empty() { String::new() } else { format!(" in {}", fields.join(", ")) };
             let failing = match status {
                 500 if message.starts_with(MISTYPED) => MISTYPED,
-                // A webhook that does not answer, perhaps.
-                500 => "the server could not take it",
+                // For example a webhook that does not respond.
+                500 => "the server could not process it",
                 _ => "the object is not valid",
             };
             *message = format!("{failing}{fields} (its content is not shown){hint}");
@@ -157,48 +159,48 @@ impl ClusterError {
         self
     }
 
-    /// Whether the server finds the object not valid.
+    /// Returns true if the server rejects the object as invalid.
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Refused { status: 422, .. })
     }
 
-    /// The HTTP status of a refusal.
+    /// Returns the HTTP status, if the server sent one.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused { status, .. } => Some(*status),
-            Self::Unreachable { .. } | Self::Malformed { .. } | Self::Stopped { .. } => None,
+            Self::Unreachable { .. } | Self::Malformed { .. } | Self::ShuttingDown { .. } => None,
         }
     }
 
-    /// Whether the object, or the path to it, does not exist.
+    /// Returns true if the object, or its resource type, does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })
     }
 
-    /// Whether we may not do this.
+    /// Returns true if the agent lacks the permission.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused { status: 403, .. })
     }
 
-    /// Whether what was asked for is too old: a watch has to begin anew.
-    pub fn is_gone(&self) -> bool {
+    /// Returns true if the requested resourceVersion is too old (410): the watch must list again.
+    pub fn is_expired(&self) -> bool {
         matches!(self, Self::Refused { status: 410, .. })
     }
 
-    /// Whether a precondition or a concurrent change stood against it.
+    /// Returns true if a precondition failed or the object was changed concurrently.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { status: 409, .. })
     }
 }
 
-/// The paths of the fields that a refusal names; a path has no values in it.
-fn fields(document: &Value) -> Vec<String> {
+/// Returns the paths of the fields in `details.causes`. A path contains no values.
+fn named_fields(document: &Value) -> Vec<String> {
     let causes = document["details"]["causes"].as_array().into_iter().flatten();
     let named = causes.filter_map(|cause| cause["field"].as_str().filter(|field| !field.is_empty()));
     named.take(FIELDS_MAX).map(|field| field.chars().take(FIELD_CHARS_MAX).collect()).collect()
 }
 
-fn canonical(status: u16) -> String {
+fn canonical_reason(status: u16) -> String {
     http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error").to_owned()
 }
 
@@ -208,11 +210,11 @@ mod tests {
 
     fn refused(status: u16, message: &str) -> ClusterError {
         let body = serde_json::json!({"message": message}).to_string();
-        ClusterError::refused("apply ConfigMap shop/a", status, None, body.as_bytes())
+        ClusterError::from_response("apply ConfigMap shop/a", status, None, body.as_bytes())
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_transient_failures_are_retried() {
         for status in [429, 500, 503, 504] {
             assert!(refused(status, "busy").retry().is_some(), "{status}");
         }
@@ -222,22 +224,22 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_is_permanent_although_the_server_calls_it_an_internal_error() {
+    fn a_field_of_the_wrong_type_is_permanent_although_the_status_is_500() {
         let mistyped = "failed to create typed patch object (shop/a; /v1, Kind=ConfigMap): .data.x: expected string";
         assert_eq!(refused(500, mistyped).retry(), None);
     }
 
     #[test]
-    fn a_change_that_the_server_never_accepts_is_told_with_its_field_and_what_helps() {
+    fn a_change_of_an_immutable_field_is_reported_with_the_field_and_advice() {
         let body = serde_json::json!({
             "message": "Secret \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set",
             "details": {"causes": [{"field": "data"}]},
         });
-        let refused = ClusterError::refused("apply Secret shop/a", 422, None, body.to_string().as_bytes());
-        let told = refused.clone().without_content().to_string();
-        assert!(told.contains("not valid in data (its content is not shown); this cannot be changed"), "{told}");
+        let refused = ClusterError::from_response("apply Secret shop/a", 422, None, body.to_string().as_bytes());
+        let text = refused.clone().without_content().to_string();
+        assert!(text.contains("not valid in data (its content is not shown); this cannot be changed"), "{text}");
         assert!(refused.to_string().ends_with("the object is replaced"), "{refused}");
-        let other = refused.hinted("it is not replaced").to_string();
+        let other = refused.with_hint("it is not replaced").to_string();
         assert!(other.ends_with("is set; it is not replaced"), "{other}");
     }
 

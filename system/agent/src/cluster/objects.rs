@@ -1,108 +1,108 @@
-//! The verbs: read metadata, apply, delete; and plain ConfigMaps for the inventory.
+//! The cluster as passes use it: read, list, watch, apply and delete objects of any kind.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use serde::de::IgnoredAny;
+use k8s_openapi::Metadata;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sindri_client::encoded;
 use sindri_health::{Assessed, PodSelector};
 use sindri_model::{ObjectKey, StackId, json_value};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use super::discovery::Resource;
+use super::connect::Sender;
+use super::discovery::Discovery;
 use super::error::ClusterError;
-use super::requests::{Answer, Call, Cluster, JSON, Operation};
-use super::response_object::{FIELD_MANAGER, Fingerprint, Received};
-use super::rewritten_field::rewritten;
-use crate::cluster::ownership::{Marks, STACK_LABEL};
+use super::live_object::LiveObject;
+use super::namespaces::{AGENT_NAMESPACE, DEFAULT_NAMESPACE};
+use super::ownership::STACK_LABEL;
+use super::requests::{ApiClient, ApiRequest, ApiResponse, JSON, Operation};
+use super::resource::ApiResource;
+use super::response_object::{FIELD_MANAGER, ResponseObject};
+use super::retry::RetryPolicy;
+use super::rewritten_field::find_rewritten_field;
+use super::watch::{METADATA, Watch};
+use super::write_gate::WriteGate;
+use crate::telemetry::metrics::Metrics;
 
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
-pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-/// Objects per page of a list, and the most pages that are read.
+/// Objects per page of a list.
 const PAGE_SIZE: usize = 500;
+/// Most pages of one list.
 const PAGES_MAX: usize = 10_000;
-/// Most objects have no more than this, and room is made for more only when there is more.
+/// Initial capacity for a serialized object; most are smaller.
 const OBJECT_BYTES: usize = 1_024;
-/// So many pods are looked at to explain why something is not ready.
+/// Pods that are read to explain why an object is not ready.
 const PODS_MAX: usize = 100;
 
-/// What the agent needs to know of a live object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveObject {
-    /// Which object.
-    pub key: Arc<ObjectKey>,
-    /// Where it was found.
-    pub resource: Arc<Resource>,
-    /// Its identity: another object of the same name has another.
-    pub uid: String,
-    /// Another one after every change, of its status too.
-    pub version: String,
-    /// What we own of it.
-    pub ours: Option<Fingerprint>,
-    /// Whose it is said to be.
-    pub marks: Marks,
-    /// Whether another object owns it.
-    pub owned: bool,
-    /// Whether it is on its way out.
-    pub deleting: bool,
+/// Client of one cluster. Each request is retried by the retry policy.
+pub struct Cluster {
+    api: ApiClient,
+    discovery: Discovery,
+    /// The only namespace that the agent may touch; `None` for the whole cluster.
+    namespace_scope: Option<String>,
 }
 
-impl LiveObject {
-    /// Whether this is how the object was before `other`, as far as the versions tell.
-    pub fn is_before(&self, other: &Self) -> bool {
-        matches!((version_number(&self.version), version_number(&other.version)), (Some(this), Some(other)) if this < other)
-    }
-}
-
-/// A version as a number, which grows with every write to the cluster.
-pub fn version_number(version: &str) -> Option<u64> {
-    version.parse().ok()
-}
-
-/// Whether a write counts.
+/// Persistence of an apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// The server checks and answers, and stores nothing.
+pub enum ApplyMode {
+    /// The server validates and responds, and stores nothing.
     DryRun,
-    /// For good.
-    Real,
+    /// The server stores the object.
+    Persist,
 }
 
-/// An object to apply, written out once: most are sent twice, for validation and for good.
-pub struct Patch<'a> {
-    resource: &'a Arc<Resource>,
+/// Serialized object to apply. Most objects are sent twice: for validation, and to be stored.
+pub struct ApplyPatch<'a> {
+    resource: &'a Arc<ApiResource>,
     key: &'a ObjectKey,
     path: String,
-    text: Bytes,
+    body: Bytes,
 }
 
-impl<'a> Patch<'a> {
-    /// For the object at `key`, which is sent as it is written out.
-    pub fn new(resource: &'a Arc<Resource>, key: &'a ObjectKey, object: &impl Serialize) -> Self {
-        Self { resource, key, path: patch_path(resource, key), text: written(object) }
+impl<'a> ApplyPatch<'a> {
+    /// Serializes the object at `key`.
+    pub fn new(resource: &'a Arc<ApiResource>, key: &'a ObjectKey, object: &impl Serialize) -> Self {
+        let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", resource.object_path(key));
+        Self { resource, key, path, body: serialize(object) }
     }
 
-    /// The first field that the server has with another value than was just applied.
-    pub fn rewritten(&self, live: &Value) -> Option<String> {
-        rewritten(&json_value(&self.text).ok()?, live)
+    /// Returns the path of the first field that has another value in `live` than was applied.
+    pub fn find_rewritten_field(&self, live: &Value) -> Option<String> {
+        find_rewritten_field(&json_value(&self.body).ok()?, live)
     }
 }
 
-/// What an apply left behind.
+/// Result of an apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Applied {
-    /// The object after the apply.
+pub struct AppliedObject {
+    /// Object after the apply.
     pub live: LiveObject,
-    /// How it was doing then.
-    pub assessed: Assessed,
-    /// Whether this very call made it.
+    /// Health of the object after the apply.
+    pub health: Assessed,
+    /// True if this request created the object.
     pub created: bool,
-    /// The first field that has another value than was applied.
-    pub rewritten: Option<String>,
+    /// Path of the first field that has another value than was applied.
+    pub rewritten_field: Option<String>,
+}
+
+/// Result of a delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeleteResult {
+    /// The object did not exist.
+    Absent,
+    /// The server accepted the delete; the object is gone once its finalizers are done.
+    Accepted,
+    /// Another object of the same key exists now; it is not deleted.
+    Replaced,
 }
 
 /// One page of a list.
@@ -118,284 +118,371 @@ struct PageMetadata {
     #[serde(rename = "continue")]
     next: Option<String>,
     #[serde(rename = "resourceVersion")]
-    version: Option<String>,
+    resource_version: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// Its items. The server writes an empty list of metadata as null; what is no list has no items at all.
-    fn into_items(self, call: &Call<'_>) -> Result<Vec<T>, ClusterError> {
+    /// Returns the items. The server serializes an empty list of metadata as null; any other document without items is malformed.
+    fn into_items(self, request: &ApiRequest<'_>) -> Result<Vec<T>, ClusterError> {
         match self.items {
             Some(items) => Ok(items),
             None if self.kind.is_some_and(|kind| kind.ends_with("List")) => Ok(Vec::new()),
-            None => Err(call.malformed("it has no items")),
+            None => Err(request.malformed("it has no items")),
         }
     }
 }
 
-/// What a delete came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deletion {
-    /// The object was not there.
-    Absent,
-    /// The server accepted; the object goes now or when its finalizers are done.
-    Accepted,
-    /// Another object of that name is there now; it stays.
-    Replaced,
-}
-
 impl Cluster {
-    /// The metadata of one object; `None` when the server answers that there is none.
-    pub async fn metadata(
+    /// Returns a client that sends requests by `sender`; see [`super::sender()`].
+    pub fn new(sender: Sender, retry_policy: RetryPolicy) -> Self {
+        let api = ApiClient::new(sender, retry_policy, Arc::default());
+        Self { api, discovery: Discovery::default(), namespace_scope: None }
+    }
+
+    /// Limits the agent to one namespace, if one is given.
+    #[must_use]
+    pub fn with_namespace_scope(mut self, namespace: Option<String>) -> Self {
+        self.namespace_scope = namespace;
+        self
+    }
+
+    /// Counts requests in these metrics.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Arc<Metrics>) -> Self {
+        self.api.set_metrics(metrics);
+        self
+    }
+
+    /// Returns a client of the same cluster that still works after shutdown and while the write gate is closed, for leader
+    /// election.
+    pub(crate) fn independent(&self) -> Self {
+        let (api, discovery) = (self.api.independent(), Discovery::default());
+        Self { api, discovery, namespace_scope: self.namespace_scope.clone() }
+    }
+
+    /// Returns the write gate. From the first call on, writes wait until it is open.
+    pub(crate) fn write_gate(&self) -> WriteGate {
+        self.api.write_gate().clone()
+    }
+
+    /// Returns the token that stops this client: once it is cancelled, no request is sent any more.
+    pub(crate) fn shutdown(&self) -> &CancellationToken {
+        &self.api.shutdown
+    }
+
+    /// Returns the only namespace that the agent may touch, if it is limited to one.
+    pub(crate) fn namespace_scope(&self) -> Option<&str> {
+        self.namespace_scope.as_deref()
+    }
+
+    /// Returns the namespace of the agent's own objects.
+    pub(crate) fn agent_namespace(&self) -> &str {
+        self.namespace_scope().unwrap_or(AGENT_NAMESPACE)
+    }
+
+    /// Returns the namespace of declared objects that name none.
+    pub(crate) fn default_namespace(&self) -> &str {
+        self.namespace_scope().unwrap_or(DEFAULT_NAMESPACE)
+    }
+
+    /// Returns the response time of the server; `None` if it does not respond. Not retried.
+    pub(crate) async fn ping(&self) -> Option<Duration> {
+        self.api.ping().await
+    }
+
+    /// Returns the resource type of a kind; `None` if the cluster does not serve it.
+    pub(crate) async fn find_resource(
         &self,
-        resource: &Arc<Resource>,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Result<Option<Arc<ApiResource>>, ClusterError> {
+        self.discovery.find(&self.api, group, version, kind).await
+    }
+
+    /// Returns the resource type in any version that serves it, the given one first; `None` if no version does.
+    pub(crate) async fn find_resource_in_any_version(
+        &self,
+        known: &ApiResource,
+    ) -> Result<Option<Arc<ApiResource>>, ClusterError> {
+        self.discovery.find_in_any_version(&self.api, known).await
+    }
+
+    /// Returns every resource type that can be listed, in every version. An agent of one namespace gets the namespaced ones.
+    pub(crate) async fn list_resources(&self) -> Result<Vec<Arc<ApiResource>>, ClusterError> {
+        let mut resources = self.discovery.list_all(&self.api).await?;
+        resources.retain(|resource| resource.namespaced || self.namespace_scope.is_none());
+        Ok(resources)
+    }
+
+    /// Removes a group from the discovery cache, because a CRD in it changed.
+    pub(crate) async fn forget_group(&self, group: &str) {
+        self.discovery.forget_group(group).await;
+    }
+
+    /// Returns the metadata of one object; `None` if it does not exist.
+    pub(crate) async fn get_metadata(
+        &self,
+        resource: &Arc<ApiResource>,
         key: &ObjectKey,
     ) -> Result<Option<LiveObject>, ClusterError> {
-        let call = Call::get(Operation::Of("read", key), resource.object_path(key)).accepting(METADATA);
-        match self.send_for_answer(&call).await {
-            Ok(answer) => live(&call, resource, &answer.read(&call)?).map(Some),
+        let request = ApiRequest::get(Operation::Object("read", key), resource.object_path(key)).accepting(METADATA);
+        match self.api.send_for_response(&request).await {
+            Ok(response) => LiveObject::from_response(&request, resource, &response.read(&request)?).map(Some),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The metadata of every object of a kind that is labelled with this stack.
-    pub async fn labelled(&self, resource: &Arc<Resource>, stack: StackId) -> Result<Vec<LiveObject>, ClusterError> {
+    /// Returns a whole object; `None` if it does not exist.
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+    ) -> Result<Option<T>, ClusterError> {
+        self.send_get(ApiRequest::get(Operation::Object("read", key), resource.object_path(key))).await
+    }
+
+    /// Returns a whole object; gives up at `deadline`.
+    pub(crate) async fn get_before(
+        &self,
+        deadline: Instant,
+        resource: &ApiResource,
+        key: &ObjectKey,
+    ) -> Result<Option<Value>, ClusterError> {
+        let request = ApiRequest::get(Operation::Object("read", key), resource.object_path(key));
+        self.send_get(request.with_deadline(deadline)).await
+    }
+
+    async fn send_get<T: DeserializeOwned>(&self, request: ApiRequest<'_>) -> Result<Option<T>, ClusterError> {
+        match self.api.send_for_response(&request).await {
+            Ok(response) => response.read(&request).map(Some),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the metadata of every object of a type that carries the label of this stack.
+    pub(crate) async fn list_stack_objects(
+        &self,
+        resource: &Arc<ApiResource>,
+        stack: StackId,
+    ) -> Result<Vec<LiveObject>, ClusterError> {
         let operation = format!("list {} of stack {stack}", resource.plural);
         let query = format!("labelSelector={STACK_LABEL}%3D{stack}");
         self.list(operation, resource, None, &query).await
     }
 
-    /// The metadata of every object of a kind in a namespace.
-    pub async fn in_namespace(
+    /// Returns the metadata of every object of a type in a namespace.
+    pub(crate) async fn list_namespace(
         &self,
-        resource: &Arc<Resource>,
+        resource: &Arc<ApiResource>,
         namespace: &str,
     ) -> Result<Vec<LiveObject>, ClusterError> {
         let operation = format!("list {} in namespace {namespace}", resource.plural);
         self.list(operation, resource, Some(namespace), "").await
     }
 
-    /// The metadata of every object of a kind.
-    pub async fn instances(&self, resource: &Arc<Resource>) -> Result<Vec<LiveObject>, ClusterError> {
+    /// Returns the metadata of every object of a type.
+    pub(crate) async fn list_all(&self, resource: &Arc<ApiResource>) -> Result<Vec<LiveObject>, ClusterError> {
         self.list(format!("list {}", resource.plural), resource, None, "").await
+    }
+
+    /// Returns the metadata of every object of a type that carries the ownership label, and the resourceVersion of the list.
+    pub(crate) async fn list_labelled(
+        &self,
+        resource: &Arc<ApiResource>,
+    ) -> Result<(Vec<LiveObject>, String), ClusterError> {
+        let operation = format!("list labelled {}", resource.plural);
+        self.list_pages(operation, resource, None, &format!("labelSelector={STACK_LABEL}")).await
     }
 
     async fn list(
         &self,
         operation: String,
-        resource: &Arc<Resource>,
+        resource: &Arc<ApiResource>,
         namespace: Option<&str>,
         query: &str,
     ) -> Result<Vec<LiveObject>, ClusterError> {
-        match self.list_at(operation, resource, namespace, query).await {
+        match self.list_pages(operation, resource, namespace, query).await {
             Ok((objects, _)) => Ok(objects),
-            // The kind went away between discovery and this call: nothing of it can be there.
+            // The type was removed between discovery and this request, so no object of it exists.
             Err(error) if error.is_not_found() => Ok(Vec::new()),
             Err(error) => Err(error),
         }
     }
 
-    /// A list, and the version of the cluster at which it holds.
-    pub(super) async fn list_at(
+    /// Lists page by page, and returns the resourceVersion of the list.
+    async fn list_pages(
         &self,
         operation: String,
-        resource: &Arc<Resource>,
+        resource: &Arc<ApiResource>,
         namespace: Option<&str>,
         query: &str,
     ) -> Result<(Vec<LiveObject>, String), ClusterError> {
-        let namespace = namespace.or(self.scope().filter(|_| resource.namespaced));
+        let namespace = namespace.or(self.namespace_scope().filter(|_| resource.namespaced));
         let base = format!("{}?limit={PAGE_SIZE}&{query}", resource.path(namespace));
-        let mut call = Call::get(Operation::Said(operation), base.clone()).accepting(METADATA_LIST);
+        let mut request = ApiRequest::get(Operation::Other(operation), base.clone()).accepting(METADATA_LIST);
         let mut objects = Vec::new();
         for _ in 0..PAGES_MAX {
-            let answer = self.send_for_answer(&call).await?;
-            let mut page: Page<Received<'_>> = answer.read(&call)?;
-            let PageMetadata { next, version } = page.metadata.take().unwrap_or_default();
-            for item in page.into_items(&call)? {
-                objects.push(live(&call, resource, &item)?);
+            let response = self.api.send_for_response(&request).await?;
+            let mut page: Page<ResponseObject<'_>> = response.read(&request)?;
+            let PageMetadata { next, resource_version } = page.metadata.take().unwrap_or_default();
+            for item in page.into_items(&request)? {
+                objects.push(LiveObject::from_response(&request, resource, &item)?);
             }
             match next.filter(|token| !token.is_empty()) {
-                Some(token) => call.path = format!("{base}&continue={token}"),
-                None => return Ok((objects, version.unwrap_or_default())),
+                Some(token) => request.path = format!("{base}&continue={token}"),
+                None => return Ok((objects, resource_version.unwrap_or_default())),
             }
         }
-        Err(call.malformed(format!("it has more than {PAGES_MAX} pages")))
+        Err(request.malformed(format!("it has more than {PAGES_MAX} pages")))
     }
 
-    /// Server-side apply with force, under our field manager.
-    pub async fn apply(&self, patch: &Patch<'_>, mode: Mode) -> Result<Applied, ClusterError> {
-        // All of it, so that nobody has to read it once more to know how it is doing.
-        let (call, answer) = self.send_patch(patch, mode, JSON).await?;
-        let received: Received<'_> = answer.read(&call)?;
-        let (live, assessed) = (live(&call, patch.resource, &received)?, Assessed::of(&received.object, &[]));
-        let (created, rewritten) = (answer.status == StatusCode::CREATED, patch.rewritten(&received.object));
-        Ok(Applied { live, assessed, created, rewritten })
+    /// Watches the objects of a type that carry the ownership label, from a resourceVersion on. Not retried: the caller
+    /// decides between watching again and listing again.
+    pub(crate) async fn watch(
+        &self,
+        resource: &Arc<ApiResource>,
+        resource_version: &str,
+    ) -> Result<Watch, ClusterError> {
+        Watch::open(&self.api, resource, self.namespace_scope(), resource_version).await
     }
 
-    /// The object as an apply would leave it.
-    pub async fn preview(&self, patch: &Patch<'_>) -> Result<Value, ClusterError> {
-        let (call, answer) = self.send_patch(patch, Mode::DryRun, JSON).await?;
-        answer.read(&call)
+    /// Returns whole objects in a namespace that carry a label.
+    pub(crate) async fn list_full<T: DeserializeOwned>(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        label: &str,
+        value: &str,
+    ) -> Result<Vec<T>, ClusterError> {
+        let path = format!("{}?labelSelector={label}%3D{value}", resource.path(Some(namespace)));
+        let operation = Operation::Other(format!("list {} with {label}={value}", resource.plural));
+        self.list_one_page(ApiRequest::get(operation, path)).await
     }
 
-    /// Applies an object, or asks whether the server would take it. What becomes of it is not looked at.
-    pub async fn apply_unseen(&self, patch: &Patch<'_>, mode: Mode) -> Result<(), ClusterError> {
-        let (call, answer) = self.send_patch(patch, mode, METADATA).await?;
-        answer.read::<IgnoredAny>(&call).map(drop)
+    /// Returns the first pods of a selector, which are enough to explain a failure; gives up at `deadline`.
+    pub(crate) async fn list_pods_before(
+        &self,
+        deadline: Instant,
+        selector: &PodSelector,
+    ) -> Result<Vec<Value>, ClusterError> {
+        let (namespace, labels) = (encoded(&selector.namespace), encoded(&selector.labels));
+        let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PODS_MAX}&labelSelector={labels}");
+        let operation = Operation::Other(format!("list the pods with {}", selector.labels));
+        self.list_one_page(ApiRequest::get(operation, path).with_deadline(deadline)).await
+    }
+
+    async fn list_one_page<T: DeserializeOwned>(&self, request: ApiRequest<'_>) -> Result<Vec<T>, ClusterError> {
+        let response = self.api.send_for_response(&request).await?;
+        response.read::<Page<T>>(&request)?.into_items(&request)
+    }
+
+    /// Applies an object with server-side apply and force, under the agent's field manager.
+    pub(crate) async fn apply(&self, patch: &ApplyPatch<'_>, mode: ApplyMode) -> Result<AppliedObject, ClusterError> {
+        // Asks for the whole object, so that its health is known without a further read.
+        let (request, response) = self.send_patch(patch, mode, JSON).await?;
+        let object: ResponseObject<'_> = response.read(&request)?;
+        Ok(AppliedObject {
+            live: LiveObject::from_response(&request, patch.resource, &object)?,
+            health: Assessed::of(&object.value, &[]),
+            created: response.status == StatusCode::CREATED,
+            rewritten_field: patch.find_rewritten_field(&object.value),
+        })
+    }
+
+    /// Returns the object as an apply would leave it.
+    pub(crate) async fn dry_run_apply(&self, patch: &ApplyPatch<'_>) -> Result<Value, ClusterError> {
+        let (request, response) = self.send_patch(patch, ApplyMode::DryRun, JSON).await?;
+        response.read(&request)
+    }
+
+    /// Applies or validates an object without reading the result.
+    pub(crate) async fn apply_only(&self, patch: &ApplyPatch<'_>, mode: ApplyMode) -> Result<(), ClusterError> {
+        let (request, response) = self.send_patch(patch, mode, METADATA).await?;
+        response.read::<IgnoredAny>(&request).map(drop)
     }
 
     async fn send_patch<'a>(
         &self,
-        patch: &'a Patch<'_>,
-        mode: Mode,
+        patch: &'a ApplyPatch<'_>,
+        mode: ApplyMode,
         accept: &'static str,
-    ) -> Result<(Call<'a>, Answer), ClusterError> {
+    ) -> Result<(ApiRequest<'a>, ApiResponse), ClusterError> {
         let (verb, dry_run) = match mode {
-            Mode::DryRun => ("validate", "&dryRun=All"),
-            Mode::Real => ("apply", ""),
+            ApplyMode::DryRun => ("validate", "&dryRun=All"),
+            ApplyMode::Persist => ("apply", ""),
         };
-        let call = Call {
-            operation: Operation::Of(verb, patch.key),
-            method: Method::PATCH,
-            path: [&patch.path, dry_run].concat(),
-            accept,
-            content_type: APPLY_PATCH,
-            if_none_match: None,
-            body: patch.text.clone(),
-            until: None,
-        };
-        let secret = patch.resource.group.is_empty() && patch.resource.kind == "Secret";
-        let sent = self.send_for_answer(&call).await;
-        let answer = sent.map_err(|error| if secret { error.without_content() } else { error })?;
-        Ok((call, answer))
+        let (operation, path) = (Operation::Object(verb, patch.key), [&patch.path, dry_run].concat());
+        let mut request = ApiRequest::new(operation, Method::PATCH, path, patch.body.clone()).accepting(accept);
+        request.content_type = APPLY_PATCH;
+        let is_secret = patch.resource.group.is_empty() && patch.resource.kind == "Secret";
+        let sent = self.api.send_for_response(&request).await;
+        let response = sent.map_err(|error| if is_secret { error.without_content() } else { error })?;
+        Ok((request, response))
     }
 
-    /// Writes a whole object: makes it if it has no version, else replaces exactly that version.
-    pub async fn put(&self, resource: &Resource, key: &ObjectKey, object: &Value) -> Result<Value, ClusterError> {
-        let is_new = object["metadata"]["resourceVersion"].is_null();
-        let path = if is_new { resource.path(key.namespace.as_deref()) } else { resource.object_path(key) };
-        let call = Call {
-            operation: Operation::Of("write", key),
-            method: if is_new { Method::POST } else { Method::PUT },
-            path: format!("{path}?fieldManager={FIELD_MANAGER}"),
-            accept: JSON,
-            content_type: JSON,
-            if_none_match: None,
-            body: written(object),
-            until: None,
+    /// Creates an object without a resourceVersion, or replaces exactly the given resourceVersion.
+    pub(crate) async fn create_or_replace<T: Serialize + Metadata<Ty = ObjectMeta>>(
+        &self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        object: &T,
+    ) -> Result<(), ClusterError> {
+        let (method, path) = match object.metadata().resource_version {
+            None => (Method::POST, resource.path(key.namespace.as_deref())),
+            Some(_) => (Method::PUT, resource.object_path(key)),
         };
-        self.send(&call).await
+        let path = format!("{path}?fieldManager={FIELD_MANAGER}");
+        let request = ApiRequest::new(Operation::Object("write", key), method, path, serialize(object));
+        self.api.send(&request).await.map(drop)
     }
 
-    /// Deletes the object with this identity and no other.
-    pub async fn delete(&self, resource: &Arc<Resource>, key: &ObjectKey, uid: &str) -> Result<Deletion, ClusterError> {
+    /// Deletes the object with this UID and no other.
+    pub(crate) async fn delete(
+        &self,
+        resource: &Arc<ApiResource>,
+        key: &ObjectKey,
+        uid: &str,
+    ) -> Result<DeleteResult, ClusterError> {
         let options = json!({
             "kind": "DeleteOptions", "apiVersion": "v1",
             "preconditions": {"uid": uid}, "propagationPolicy": "Background",
         });
-        let call = Call {
-            operation: Operation::Of("delete", key),
-            method: Method::DELETE,
-            path: resource.object_path(key),
-            accept: JSON,
-            content_type: JSON,
-            if_none_match: None,
-            body: written(&options),
-            until: None,
-        };
-        match self.send(&call).await {
-            Ok(_) => Ok(Deletion::Accepted),
-            Err(error) if error.is_not_found() => Ok(Deletion::Absent),
-            Err(error) if error.is_conflict() => match self.metadata(resource, key).await? {
-                None => Ok(Deletion::Absent),
-                Some(live) if live.uid != uid => Ok(Deletion::Replaced),
-                // It is the one that was meant: something else stood against it.
+        let (operation, path) = (Operation::Object("delete", key), resource.object_path(key));
+        let request = ApiRequest::new(operation, Method::DELETE, path, serialize(&options));
+        match self.api.send(&request).await {
+            Ok(_) => Ok(DeleteResult::Accepted),
+            Err(error) if error.is_not_found() => Ok(DeleteResult::Absent),
+            Err(error) if error.is_conflict() => match self.get_metadata(resource, key).await? {
+                None => Ok(DeleteResult::Absent),
+                Some(live) if live.uid != uid => Ok(DeleteResult::Replaced),
+                // The UID matches, so the conflict has another cause.
                 Some(_) => Err(error),
             },
             Err(error) => Err(error),
         }
     }
 
-    /// A whole object; `None` when the server answers that there is none.
-    pub async fn read(&self, resource: &Resource, key: &ObjectKey) -> Result<Option<Value>, ClusterError> {
-        self.found(Call::get(Operation::Of("read", key), resource.object_path(key))).await
-    }
-
-    /// The same, for somebody who does not wait for ever.
-    pub async fn read_until(
-        &self,
-        until: Instant,
-        resource: &Resource,
-        key: &ObjectKey,
-    ) -> Result<Option<Value>, ClusterError> {
-        self.found(Call::get(Operation::Of("read", key), resource.object_path(key)).until(until)).await
-    }
-
-    async fn found(&self, call: Call<'_>) -> Result<Option<Value>, ClusterError> {
-        match self.send(&call).await {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
+    /// Creates the namespace of the agent's own objects, if it does not exist. An agent of one namespace uses that one.
+    pub(crate) async fn ensure_agent_namespace(&self) -> Result<(), ClusterError> {
+        if self.namespace_scope.is_some() {
+            return Ok(());
         }
-    }
-
-    /// The first pods that a selector finds: the worst of so many tell enough.
-    pub async fn pods_until(&self, until: Instant, selector: &PodSelector) -> Result<Vec<Value>, ClusterError> {
-        let (namespace, labels) = (encoded(&selector.namespace), encoded(&selector.labels));
-        let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PODS_MAX}&labelSelector={labels}");
-        let call = Call::get(Operation::Said(format!("list the pods with {}", selector.labels)), path).until(until);
-        self.send_for_answer(&call).await?.read::<Page<Value>>(&call)?.into_items(&call)
-    }
-
-    /// Whole objects of a namespace by label.
-    pub async fn read_labelled(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        label: &str,
-        value: &str,
-    ) -> Result<Vec<Value>, ClusterError> {
-        let path = format!("{}?labelSelector={label}%3D{value}", resource.path(Some(namespace)));
-        let call = Call::get(Operation::Said(format!("list {} with {label}={value}", resource.plural)), path);
-        self.send_for_answer(&call).await?.read::<Page<Value>>(&call)?.into_items(&call)
+        let resource = Arc::new(ApiResource::from_cluster_type::<Namespace>());
+        let key = resource.object_key(None, AGENT_NAMESPACE);
+        if self.get_metadata(&resource, &key).await?.is_none() {
+            let metadata = ObjectMeta { name: Some(AGENT_NAMESPACE.to_owned()), ..ObjectMeta::default() };
+            let namespace = Namespace { metadata, ..Namespace::default() };
+            self.apply_only(&ApplyPatch::new(&resource, &key, &namespace), ApplyMode::Persist).await?;
+        }
+        Ok(())
     }
 }
 
-fn patch_path(resource: &Resource, key: &ObjectKey) -> String {
-    format!("{}?fieldManager={FIELD_MANAGER}&force=true", resource.object_path(key))
-}
-
-fn written(object: &impl Serialize) -> Bytes {
+fn serialize(object: &impl Serialize) -> Bytes {
     let mut text = Vec::with_capacity(OBJECT_BYTES);
-    serde_json::to_writer(&mut text, object).expect("an object is values under names");
+    serde_json::to_writer(&mut text, object).expect("objects have string keys only");
     Bytes::from(text)
-}
-
-fn identity(call: &Call<'_>, metadata: &Value) -> Result<String, ClusterError> {
-    let uid = metadata["uid"].as_str().filter(|uid| !uid.is_empty());
-    uid.map(str::to_owned).ok_or_else(|| call.malformed("it has no uid"))
-}
-
-pub(super) fn live(
-    call: &Call<'_>,
-    resource: &Arc<Resource>,
-    received: &Received<'_>,
-) -> Result<LiveObject, ClusterError> {
-    let metadata = received.metadata();
-    let name = metadata["name"].as_str().ok_or_else(|| call.malformed("an object has no name"))?;
-    Ok(LiveObject {
-        key: Arc::new(ObjectKey {
-            group: resource.group.clone(),
-            kind: resource.kind.clone(),
-            namespace: metadata["namespace"].as_str().map(str::to_owned),
-            name: name.to_owned(),
-        }),
-        resource: resource.clone(),
-        uid: identity(call, metadata)?,
-        version: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
-        ours: received.ours(),
-        marks: Marks::of(metadata),
-        owned: metadata["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty()),
-        deleting: metadata["deletionTimestamp"].is_string(),
-    })
 }

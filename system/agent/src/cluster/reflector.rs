@@ -1,7 +1,7 @@
-//! What is in the cluster under our label, kept up to date by one watch for each kind that some stack uses.
+//! Local copy of the objects with the ownership label, kept current by one watch for each resource type that a stack uses.
 //!
-//! It only saves looking: a kind whose watch does not run is listed instead, and what is missing here is read before
-//! anything is concluded from it. Memory grows with what is ours, not with what is in the cluster.
+//! Only saves reads: a type whose watch is not current is listed instead, and an object that is missing here is read before
+//! anything is concluded from its absence. Memory grows with the labelled objects, not with the size of the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,101 +13,109 @@ use sindri_model::{ObjectKey, StackId};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::cluster::{Change, Cluster, ClusterError, LiveObject, Resource, version_number};
-use crate::pass_queue::{Queue, Why};
+use super::error::ClusterError;
+use super::live_object::{LiveObject, is_older};
+use super::objects::Cluster;
+use super::resource::ApiResource;
+use super::watch::WatchEvent;
+use crate::pass_queue::{PassQueue, Reason};
 
-/// How often everything is listed again, in case a watch has lied.
-const RESYNC_EVERY: Duration = Duration::from_secs(600);
-/// The pause before a watch that broke is begun again; each further one is twice as long.
+/// Interval at which everything is listed again, in case a watch missed an event.
+const RESYNC_INTERVAL: Duration = Duration::from_secs(600);
+/// Pause before a failed watch is opened again; doubled after each further failure.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// The objects that carry our label, by kind.
+/// Objects that carry the ownership label, by resource type.
 #[derive(Default)]
-pub struct Watches {
-    kinds: Mutex<BTreeMap<Arc<Resource>, Kind>>,
-    asked: Notify,
+pub struct Reflector {
+    types: Mutex<BTreeMap<Arc<ApiResource>, WatchedType>>,
+    type_added: Notify,
 }
 
-/// One kind.
+/// State of one resource type.
 #[derive(Default)]
-struct Kind {
-    /// Somebody watches it.
+struct WatchedType {
+    /// True if a task watches it.
     is_watched: bool,
-    /// What the watch knows is what the server knows, or will be in a moment.
+    /// True if the copy follows the server.
     is_current: bool,
-    /// Up to which version everything has been heard.
-    heard: String,
+    /// resourceVersion up to which all events were received.
+    seen_version: String,
     objects: BTreeMap<Arc<ObjectKey>, LiveObject>,
 }
 
-/// What was heard of an object.
+/// Existence of an object according to an event or a list.
 #[derive(Clone, Copy)]
-enum Is {
-    There,
+enum Existence {
+    Present,
     Gone,
 }
 
-/// Why a watch ended.
-enum Ended {
-    /// Everything has to be listed again.
-    Stale,
-    /// The cluster does not serve the kind.
+/// Reason why a watch ended without an error.
+enum WatchEnd {
+    /// Everything must be listed again.
+    ListAgain,
+    /// The cluster does not serve the type any more.
     NotServed,
 }
 
-impl Watches {
-    fn want(&self, resource: &Arc<Resource>) {
-        let mut kinds = self.lock();
-        if !kinds.contains_key(resource) {
-            kinds.insert(resource.clone(), Kind::default());
-            self.asked.notify_one();
+impl Reflector {
+    fn add_type(&self, resource: &Arc<ApiResource>) {
+        let mut types = self.lock();
+        if !types.contains_key(resource) {
+            types.insert(resource.clone(), WatchedType::default());
+            self.type_added.notify_one();
         }
     }
 
-    /// The objects of a kind that carry our label and are meant; `None` if that is not known now. From then on the kind is
-    /// watched.
-    pub fn select(&self, resource: &Arc<Resource>, is_meant: impl Fn(&LiveObject) -> bool) -> Option<Vec<LiveObject>> {
-        self.want(resource);
-        let kinds = self.lock();
-        let kind = kinds.get(resource).filter(|kind| kind.is_current)?;
-        Some(kind.objects.values().filter(|object| is_meant(object)).cloned().collect())
+    /// Returns the objects of a type that match; `None` if the copy of the type is not current. The first call for a type
+    /// starts a watch of it.
+    pub fn select(
+        &self,
+        resource: &Arc<ApiResource>,
+        matches: impl Fn(&LiveObject) -> bool,
+    ) -> Option<Vec<LiveObject>> {
+        self.add_type(resource);
+        let types = self.lock();
+        let watched = types.get(resource).filter(|watched| watched.is_current)?;
+        Some(watched.objects.values().filter(|object| matches(object)).cloned().collect())
     }
 
-    /// Watches every kind that was asked for. Never ends.
-    pub async fn run(&self, cluster: &Cluster, queue: &Queue) -> std::convert::Infallible {
-        let mut watching = FuturesUnordered::new();
+    /// Watches every type that was selected, and queues passes of the stacks whose objects change. Never ends.
+    pub async fn run(&self, cluster: &Cluster, queue: &PassQueue) -> std::convert::Infallible {
+        let mut watches = FuturesUnordered::new();
         loop {
-            let asked = self.asked.notified();
-            for resource in self.unwatched() {
-                watching.push(self.watch(resource, cluster, queue));
+            let type_added = self.type_added.notified();
+            for resource in self.take_unwatched() {
+                watches.push(self.watch_type(resource, cluster, queue));
             }
             tokio::select! {
-                biased; // neither is urgent; the order only has to be one
-                () = asked => {}
-                Some(()) = watching.next() => {}
+                biased; // any fixed order will do
+                () = type_added => {}
+                Some(()) = watches.next() => {}
             }
         }
     }
 
-    fn unwatched(&self) -> Vec<Arc<Resource>> {
-        let mut kinds = self.lock();
-        let unwatched = kinds.iter_mut().filter(|(_, kind)| !kind.is_watched);
+    fn take_unwatched(&self) -> Vec<Arc<ApiResource>> {
+        let mut types = self.lock();
+        let unwatched = types.iter_mut().filter(|(_, watched)| !watched.is_watched);
         unwatched
-            .map(|(resource, kind)| {
-                kind.is_watched = true;
+            .map(|(resource, watched)| {
+                watched.is_watched = true;
                 resource.clone()
             })
             .collect()
     }
 
-    /// Until the cluster no longer serves the kind.
-    async fn watch(&self, resource: Arc<Resource>, cluster: &Cluster, queue: &Queue) {
+    /// Watches a type until the cluster no longer serves it.
+    async fn watch_type(&self, resource: Arc<ApiResource>, cluster: &Cluster, queue: &PassQueue) {
         let mut pause = PAUSE_FIRST;
         loop {
-            match self.follow(&resource, cluster, queue).await {
-                Ok(Ended::Stale) => pause = PAUSE_FIRST,
-                Ok(Ended::NotServed) => {
+            match self.list_and_watch(&resource, cluster, queue).await {
+                Ok(WatchEnd::ListAgain) => pause = PAUSE_FIRST,
+                Ok(WatchEnd::NotServed) => {
                     self.lock().remove(&resource);
                     return;
                 }
@@ -121,146 +129,154 @@ impl Watches {
         }
     }
 
-    async fn follow(&self, resource: &Arc<Resource>, cluster: &Cluster, queue: &Queue) -> Result<Ended, ClusterError> {
-        let listed = cluster.marked(resource).await;
-        let (objects, mut version) = match listed {
+    async fn list_and_watch(
+        &self,
+        resource: &Arc<ApiResource>,
+        cluster: &Cluster,
+        queue: &PassQueue,
+    ) -> Result<WatchEnd, ClusterError> {
+        let (objects, mut version) = match cluster.list_labelled(resource).await {
             Ok(listed) => listed,
-            Err(error) if error.is_not_found() => return Ok(Ended::NotServed),
+            Err(error) if error.is_not_found() => return Ok(WatchEnd::NotServed),
             Err(error) => return Err(error),
         };
-        self.renew(resource, objects, &version, queue);
-        let (until, mut pause) = (Instant::now() + RESYNC_EVERY, PAUSE_FIRST);
-        while Instant::now() < until {
-            let began = Instant::now();
-            let watched = timeout_at(until, self.listen(resource, cluster, queue, &mut version)).await;
+        self.replace_all(resource, objects, &version, queue);
+        let (resync_at, mut pause) = (Instant::now() + RESYNC_INTERVAL, PAUSE_FIRST);
+        while Instant::now() < resync_at {
+            let opened = Instant::now();
+            let watched = timeout_at(resync_at, self.follow_watch(resource, cluster, queue, &mut version)).await;
             match watched {
-                Err(_) => return Ok(Ended::Stale),
-                Ok(Ok(())) if began.elapsed() > PAUSE_MAX => pause = PAUSE_FIRST,
-                // A server that ends every watch at once is not asked as fast as it answers.
+                Err(_) => return Ok(WatchEnd::ListAgain),
+                Ok(Ok(())) if opened.elapsed() > PAUSE_MAX => pause = PAUSE_FIRST,
+                // A server that ends every watch at once is not asked without a pause.
                 Ok(Ok(())) => {
                     sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
-                Ok(Err(error)) if error.is_gone() || error.is_not_found() => return Ok(Ended::Stale),
+                Ok(Err(error)) if error.is_expired() || error.is_not_found() => return Ok(WatchEnd::ListAgain),
                 Ok(Err(error)) => {
                     tracing::info!("{error}");
-                    // Until it runs again nobody knows what it missed.
+                    // Events may be missed until the watch is open again.
                     self.set_current(resource, false);
                     sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
             }
         }
-        Ok(Ended::Stale)
+        Ok(WatchEnd::ListAgain)
     }
 
-    /// One watch, until the server ends it.
-    async fn listen(
+    /// Follows one watch until the server ends it.
+    async fn follow_watch(
         &self,
-        resource: &Arc<Resource>,
+        resource: &Arc<ApiResource>,
         cluster: &Cluster,
-        queue: &Queue,
+        queue: &PassQueue,
         version: &mut String,
     ) -> Result<(), ClusterError> {
-        let mut changes = cluster.watch(resource, version).await?;
+        let mut watch = cluster.watch(resource, version).await?;
         self.set_current(resource, true);
-        while let Some(change) = changes.next().await? {
-            version.clone_from(&changes.version);
-            match change {
-                Change::Seen(object) => self.note(resource, object, Is::There, queue),
-                Change::Gone(object) => self.note(resource, object, Is::Gone, queue),
-                Change::Bookmark => {}
+        while let Some(event) = watch.next_event().await? {
+            version.clone_from(&watch.resource_version);
+            match event {
+                WatchEvent::Changed(object) => self.update(resource, object, Existence::Present, queue),
+                WatchEvent::Removed(object) => self.update(resource, object, Existence::Gone, queue),
+                WatchEvent::Bookmark => {}
             }
-            self.heard(resource, version);
+            self.set_seen_version(resource, version);
         }
         Ok(())
     }
 
-    /// Takes in a whole list.
-    fn renew(&self, resource: &Arc<Resource>, objects: Vec<LiveObject>, version: &str, queue: &Queue) {
+    /// Replaces the copy of a type by a list.
+    fn replace_all(
+        &self,
+        resource: &Arc<ApiResource>,
+        objects: Vec<LiveObject>,
+        list_version: &str,
+        queue: &PassQueue,
+    ) {
         let listed: BTreeSet<&ObjectKey> = objects.iter().map(|object| &*object.key).collect();
         let known: Vec<LiveObject> =
-            self.lock().get(resource).map(|kind| kind.objects.values().cloned().collect()).unwrap_or_default();
+            self.lock().get(resource).map(|watched| watched.objects.values().cloned().collect()).unwrap_or_default();
         for object in known.into_iter().filter(|object| !listed.contains(&*object.key)) {
-            // It was gone when the list was made, if it was there before.
-            self.note(resource, LiveObject { version: version.to_owned(), ..object }, Is::Gone, queue);
+            // Gone as of the list, unless it was written after the list.
+            let resource_version = list_version.to_owned();
+            self.update(resource, LiveObject { resource_version, ..object }, Existence::Gone, queue);
         }
         for object in objects {
-            self.note(resource, object, Is::There, queue);
+            self.update(resource, object, Existence::Present, queue);
         }
-        self.heard(resource, version);
+        self.set_seen_version(resource, list_version);
         self.set_current(resource, true);
     }
 
-    /// Takes in one object, and asks for a pass of the stacks to which its change may matter. What is older than what was
-    /// learnt from an answer is no news.
-    fn note(&self, resource: &Arc<Resource>, object: LiveObject, is: Is, queue: &Queue) {
-        let mut kinds = self.lock();
-        let Some(kind) = kinds.get_mut(resource) else { return };
-        let before = kind.objects.get(&object.key);
-        if before.is_some_and(|before| object.is_before(before)) {
+    /// Updates one object and queues passes of the stacks that its old and its new label name. Ignores a state that is older
+    /// than the known one.
+    fn update(&self, resource: &Arc<ApiResource>, object: LiveObject, existence: Existence, queue: &PassQueue) {
+        let mut types = self.lock();
+        let Some(watched) = types.get_mut(resource) else { return };
+        let before = watched.objects.get(&object.key);
+        if before.is_some_and(|before| object.is_older_than(before)) {
             return;
         }
-        let labels = [before.and_then(stack_of), stack_of(&object)];
-        let is_news = match is {
-            Is::There => before != Some(&object),
-            Is::Gone => before.is_some(),
+        let stacks = [before.and_then(labelled_stack), labelled_stack(&object)];
+        let has_changed = match existence {
+            Existence::Present => before != Some(&object),
+            Existence::Gone => before.is_some(),
         };
-        match is {
-            Is::There => kind.objects.insert(object.key.clone(), object),
-            Is::Gone => kind.objects.remove(&object.key),
+        match existence {
+            Existence::Present => watched.objects.insert(object.key.clone(), object),
+            Existence::Gone => watched.objects.remove(&object.key),
         };
-        drop(kinds);
-        for stack in labels.into_iter().flatten().filter(|_| is_news) {
-            queue.ask(stack, Why::Seen);
+        drop(types);
+        for stack in stacks.into_iter().flatten().filter(|_| has_changed) {
+            queue.request(stack, Reason::ObjectEvent);
         }
     }
 
-    /// Takes in what writes were answered with, as far as the watches are behind it. What they are not behind may have
-    /// changed since, or be gone.
-    pub fn learn<'a>(&self, written: impl Iterator<Item = &'a LiveObject>) {
-        let mut kinds = self.lock();
+    /// Adds the results of the agent's own writes that the watches have not reported yet, so that they do not look like
+    /// drift. A write that a watch has already passed is ignored: the object may have changed since.
+    pub fn add_written<'a>(&self, written: impl Iterator<Item = &'a LiveObject>) {
+        let mut types = self.lock();
         for object in written {
-            let Some(kind) = kinds.get_mut(&object.resource).filter(|kind| kind.is_current) else { continue };
-            let (heard, written) = (version_number(&kind.heard), version_number(&object.version));
-            if matches!((heard, written), (Some(heard), Some(written)) if heard < written) {
-                kind.objects.insert(object.key.clone(), object.clone());
+            let Some(watched) = types.get_mut(&object.resource).filter(|watched| watched.is_current) else { continue };
+            if is_older(&watched.seen_version, &object.resource_version) {
+                watched.objects.insert(object.key.clone(), object.clone());
             }
         }
     }
 
-    fn heard(&self, resource: &Arc<Resource>, version: &str) {
-        if let Some(kind) = self.lock().get_mut(resource) {
-            version.clone_into(&mut kind.heard);
+    fn set_seen_version(&self, resource: &Arc<ApiResource>, version: &str) {
+        if let Some(watched) = self.lock().get_mut(resource) {
+            version.clone_into(&mut watched.seen_version);
         }
     }
 
-    fn set_current(&self, resource: &Arc<Resource>, is_current: bool) {
-        if let Some(kind) = self.lock().get_mut(resource) {
-            kind.is_current = is_current;
+    fn set_current(&self, resource: &Arc<ApiResource>, is_current: bool) {
+        if let Some(watched) = self.lock().get_mut(resource) {
+            watched.is_current = is_current;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<Resource>, Kind>> {
-        // Nothing here can be left half done.
-        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<ApiResource>, WatchedType>> {
+        // Each change under the lock is complete in itself, so a poisoned lock still holds a valid map.
+        self.types.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn stack_of(object: &LiveObject) -> Option<StackId> {
-    object.marks.label.as_deref().and_then(|label| label.parse().ok())
+fn labelled_stack(object: &LiveObject) -> Option<StackId> {
+    object.ownership.stack_label.as_deref().and_then(|label| label.parse().ok())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-    use crate::cluster::ownership::Marks;
+    use crate::cluster::ownership::Ownership;
 
-    fn config_maps() -> Arc<Resource> {
+    fn config_maps() -> Arc<ApiResource> {
         let (group, version, plural, kind) = (String::new(), "v1".into(), "configmaps".into(), "ConfigMap".into());
-        Arc::new(Resource { group, version, plural, kind, namespaced: true })
+        Arc::new(ApiResource { group, version, plural, kind, namespaced: true })
     }
 
     fn stack() -> StackId {
@@ -274,71 +290,79 @@ mod tests {
             namespace: Some("shop".into()),
             name: "a".into(),
         };
-        let (uid, version, resource) = ("7".to_owned(), version.to_owned(), config_maps());
-        let marks = Marks { label: Some(stack().to_string()), ..Marks::of(&json!({})) };
-        LiveObject { key: Arc::new(key), resource, uid, version, ours: None, marks, owned: false, deleting: false }
+        LiveObject {
+            key: Arc::new(key),
+            resource: config_maps(),
+            uid: "7".to_owned(),
+            resource_version: version.to_owned(),
+            applied_fields: None,
+            ownership: Ownership { stack_label: Some(stack().to_string()), ..Ownership::default() },
+            has_owner_reference: false,
+            is_terminating: false,
+        }
     }
 
-    /// The version that is known of the one object, after a list at version 5 in which it had version 3.
-    fn known(then: impl FnOnce(&Watches, &Queue)) -> (Option<String>, bool) {
-        let (watches, queue) = (Watches::default(), Queue::default());
-        watches.want(&config_maps());
-        watches.renew(&config_maps(), vec![object("3")], "5", &queue);
-        queue.begin(stack());
-        then(&watches, &queue);
-        let known = watches.select(&config_maps(), |_| true).expect("it is current");
-        (known.first().map(|object| object.version.clone()), queue.why(stack()).is_some())
+    /// Returns the known resourceVersion of one object, and whether a pass is due, after a list at version 5 in which the
+    /// object had version 3, and further steps.
+    fn state_after(steps: impl FnOnce(&Reflector, &PassQueue)) -> (Option<String>, bool) {
+        let (reflector, queue) = (Reflector::default(), PassQueue::default());
+        reflector.add_type(&config_maps());
+        reflector.replace_all(&config_maps(), vec![object("3")], "5", &queue);
+        queue.begin_pass(stack());
+        steps(&reflector, &queue);
+        let known = reflector.select(&config_maps(), |_| true).expect("the type is current");
+        (known.first().map(|object| object.resource_version.clone()), queue.reason(stack()).is_some())
     }
 
-    fn hear(watches: &Watches, version: &str, is: Is, queue: &Queue) {
-        watches.note(&config_maps(), object(version), is, queue);
-        watches.heard(&config_maps(), version);
+    fn receive_event(reflector: &Reflector, version: &str, existence: Existence, queue: &PassQueue) {
+        reflector.update(&config_maps(), object(version), existence, queue);
+        reflector.set_seen_version(&config_maps(), version);
     }
 
     #[test]
-    fn a_watch_that_is_behind_an_answer_takes_nothing_back_and_makes_no_pass() {
-        let learnt = known(|watches, queue| {
-            watches.learn([&object("9")].into_iter());
-            hear(watches, "7", Is::There, queue);
-            hear(watches, "9", Is::There, queue);
+    fn events_of_our_own_write_cause_no_pass_and_older_events_are_ignored() {
+        let written = state_after(|reflector, queue| {
+            reflector.add_written([&object("9")].into_iter());
+            receive_event(reflector, "7", Existence::Present, queue);
+            receive_event(reflector, "9", Existence::Present, queue);
         });
-        assert_eq!(learnt, (Some("9".into()), false));
+        assert_eq!(written, (Some("9".into()), false));
     }
 
     #[test]
-    fn what_happens_after_the_answer_counts() {
-        let edited = known(|watches, queue| {
-            watches.learn([&object("9")].into_iter());
-            hear(watches, "10", Is::There, queue);
+    fn events_after_our_own_write_cause_a_pass() {
+        let edited = state_after(|reflector, queue| {
+            reflector.add_written([&object("9")].into_iter());
+            receive_event(reflector, "10", Existence::Present, queue);
         });
         assert_eq!(edited, (Some("10".into()), true));
-        let gone = known(|watches, queue| {
-            watches.learn([&object("9")].into_iter());
-            hear(watches, "10", Is::Gone, queue);
+        let gone = state_after(|reflector, queue| {
+            reflector.add_written([&object("9")].into_iter());
+            receive_event(reflector, "10", Existence::Gone, queue);
         });
         assert_eq!(gone, (None, true));
     }
 
     #[test]
-    fn an_answer_that_comes_late_brings_nothing_back() {
-        let gone = known(|watches, queue| {
-            hear(watches, "9", Is::There, queue);
-            hear(watches, "10", Is::Gone, queue);
-            watches.learn([&object("9")].into_iter());
+    fn a_late_write_response_does_not_restore_a_deleted_object() {
+        let gone = state_after(|reflector, queue| {
+            receive_event(reflector, "9", Existence::Present, queue);
+            receive_event(reflector, "10", Existence::Gone, queue);
+            reflector.add_written([&object("9")].into_iter());
         });
         assert_eq!(gone, (None, true));
     }
 
     #[test]
-    fn a_list_from_before_the_answer_does_not_take_it_back_and_one_from_after_it_does() {
-        let older = known(|watches, queue| {
-            watches.learn([&object("9")].into_iter());
-            watches.renew(&config_maps(), Vec::new(), "8", queue);
+    fn a_list_older_than_our_own_write_is_ignored_and_a_newer_one_is_not() {
+        let older = state_after(|reflector, queue| {
+            reflector.add_written([&object("9")].into_iter());
+            reflector.replace_all(&config_maps(), Vec::new(), "8", queue);
         });
         assert_eq!(older, (Some("9".into()), false));
-        let newer = known(|watches, queue| {
-            watches.learn([&object("9")].into_iter());
-            watches.renew(&config_maps(), Vec::new(), "11", queue);
+        let newer = state_after(|reflector, queue| {
+            reflector.add_written([&object("9")].into_iter());
+            reflector.replace_all(&config_maps(), Vec::new(), "11", queue);
         });
         assert_eq!(newer, (None, true));
     }

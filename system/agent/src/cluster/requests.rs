@@ -1,4 +1,4 @@
-//! One request to the API server and its answer, with a deadline, a size limit and the retry policy.
+//! One request to the API server and its response, with a timeout, a size limit, the retry policy and the write gate.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -16,61 +16,57 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use sindri_client::root_cause;
 use sindri_model::ObjectKey;
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
-use tokio::time::Instant;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::connect::Sender;
-use super::discovery::Discovery;
 use super::error::ClusterError;
-use crate::cluster::retry::RetryPolicy;
-use crate::cluster::shutdown::Stop;
-use crate::cluster::write_gate::Holding;
-use crate::pass::inventory::INVENTORY_NAMESPACE;
+use super::retry::RetryPolicy;
+use super::write_gate::WriteGate;
 use crate::telemetry::metrics::Metrics;
 
-const AGENT: &str = concat!("sindri-agent/", env!("CARGO_PKG_VERSION"));
-/// From the first byte sent to the last byte received.
-const DEADLINE: Duration = Duration::from_secs(60);
-/// The same for a ping: a cluster that hangs does not hold up a heartbeat for longer.
-const PING_DEADLINE: Duration = Duration::from_secs(5);
-/// So many calls are under way at once, whoever makes them; watches and pings aside.
-const CALLS_MAX: usize = 128;
-/// The largest answer that is read.
-const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+const USER_AGENT_NAME: &str = concat!("sindri-agent/", env!("CARGO_PKG_VERSION"));
+/// Timeout from the first byte sent to the last byte received.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The same for a ping, so that an unresponsive cluster does not delay heartbeats for longer.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+/// Requests in flight at the same time, of all passes together; watches and pings are not counted.
+const IN_FLIGHT_MAX: usize = 128;
+/// Largest response body.
+const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A client of one cluster.
-pub struct Cluster {
+/// Sends requests to the API server of one cluster.
+pub(super) struct ApiClient {
     sender: Sender,
-    policy: RetryPolicy,
+    retry_policy: RetryPolicy,
     metrics: Arc<Metrics>,
-    calls: Semaphore,
-    pub(super) discovery: Mutex<Discovery>,
-    /// The one namespace that may be touched; without it, all of them.
-    scope: Option<String>,
-    /// Without a Lease, everybody may write.
-    holding: OnceLock<Holding>,
-    /// Asked for when the agent ends: no call is begun after that.
-    pub(crate) stop: Stop,
+    in_flight: Semaphore,
+    /// Absent without leader election: then every write is allowed.
+    write_gate: OnceLock<WriteGate>,
+    /// Once cancelled, no request is sent any more; requests in flight end normally.
+    pub(super) shutdown: CancellationToken,
 }
 
-/// What a call is about, as it reads in an error: `apply ConfigMap shop/a`. Put into words only then.
+/// Description of a request for error messages, such as `apply ConfigMap shop/a`. Formatted only when an error occurs.
 pub(super) enum Operation<'a> {
-    Of(&'static str, &'a ObjectKey),
-    Said(String),
+    /// A verb and the object that it is applied to.
+    Object(&'static str, &'a ObjectKey),
+    Other(String),
 }
 
 impl fmt::Display for Operation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Of(verb, key) => write!(f, "{verb} {key}"),
-            Self::Said(words) => f.write_str(words),
+            Self::Object(verb, key) => write!(f, "{verb} {key}"),
+            Self::Other(text) => f.write_str(text),
         }
     }
 }
 
-/// What one call sends.
-pub(super) struct Call<'a> {
+/// One request.
+pub(super) struct ApiRequest<'a> {
     pub operation: Operation<'a>,
     pub method: Method,
     pub path: String,
@@ -78,28 +74,32 @@ pub(super) struct Call<'a> {
     pub content_type: &'static str,
     pub if_none_match: Option<String>,
     pub body: Bytes,
-    /// From then on nobody waits for it: neither for an answer nor to try again.
-    pub until: Option<Instant>,
+    /// Time after which the caller no longer waits, neither for a response nor for a retry.
+    pub deadline: Option<Instant>,
 }
 
-/// What came back.
-pub(super) struct Answer {
+/// Response with a status below 400.
+pub(super) struct ApiResponse {
     pub status: StatusCode,
     pub etag: Option<String>,
-    /// JSON, unless it is as it was: then there is nothing.
+    /// JSON; empty if the status is 304.
     body: Bytes,
 }
 
 pub(super) const JSON: &str = "application/json";
 
-impl<'a> Call<'a> {
-    pub(super) fn get(operation: Operation<'a>, path: String) -> Self {
-        let (method, body) = (Method::GET, Bytes::new());
-        Self { operation, method, path, accept: JSON, content_type: JSON, if_none_match: None, body, until: None }
+impl<'a> ApiRequest<'a> {
+    pub(super) fn new(operation: Operation<'a>, method: Method, path: String, body: Bytes) -> Self {
+        let (accept, content_type) = (JSON, JSON);
+        Self { operation, method, path, accept, content_type, if_none_match: None, body, deadline: None }
     }
 
-    pub(super) fn until(mut self, until: Instant) -> Self {
-        self.until = Some(until);
+    pub(super) fn get(operation: Operation<'a>, path: String) -> Self {
+        Self::new(operation, Method::GET, path, Bytes::new())
+    }
+
+    pub(super) fn with_deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
         self
     }
 
@@ -108,9 +108,9 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// How long somebody still waits for it.
-    fn left(&self) -> Duration {
-        self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
+    /// Returns the time until the deadline.
+    fn remaining_time(&self) -> Duration {
+        self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
     pub(super) fn malformed(&self, cause: impl Into<String>) -> ClusterError {
@@ -120,209 +120,191 @@ impl<'a> Call<'a> {
     pub(super) fn unreachable(&self, cause: String) -> ClusterError {
         ClusterError::Unreachable { operation: self.operation.to_string(), cause, attempts: 0 }
     }
-}
 
-impl Answer {
-    /// What the server says.
-    pub(super) fn read<'a, T: Deserialize<'a>>(&'a self, call: &Call<'_>) -> Result<T, ClusterError> {
-        serde_json::from_slice(&self.body).map_err(|error| call.malformed(error.to_string()))
+    fn timed_out(&self, limit: Duration) -> ClusterError {
+        self.unreachable(format!("no response within {} s", limit.as_secs()))
     }
 }
 
-impl Cluster {
-    /// A cluster, to which requests get by `sender`; see [`super::sender()`].
-    pub fn new(sender: Sender, policy: RetryPolicy) -> Self {
+impl ApiResponse {
+    /// Deserializes the body.
+    pub(super) fn read<'a, T: Deserialize<'a>>(&'a self, request: &ApiRequest<'_>) -> Result<T, ClusterError> {
+        serde_json::from_slice(&self.body).map_err(|error| request.malformed(error.to_string()))
+    }
+}
+
+impl ApiClient {
+    pub(super) fn new(sender: Sender, retry_policy: RetryPolicy, metrics: Arc<Metrics>) -> Self {
         Self {
             sender,
-            policy,
-            metrics: Arc::default(),
-            calls: Semaphore::new(CALLS_MAX),
-            discovery: Mutex::new(Discovery::default()),
-            scope: None,
-            holding: OnceLock::new(),
-            stop: Stop::default(),
+            retry_policy,
+            metrics,
+            in_flight: Semaphore::new(IN_FLIGHT_MAX),
+            write_gate: OnceLock::new(),
+            shutdown: CancellationToken::new(),
         }
     }
 
-    /// The same cluster, for what has to be said when everything else has ended.
-    pub fn apart(&self) -> Self {
-        Self::new(self.sender.clone(), self.policy).counted(self.metrics.clone()).within(self.scope.clone())
+    /// Returns a client of the same cluster with its own limits, which is neither cancelled nor gated with this one.
+    pub(super) fn independent(&self) -> Self {
+        Self::new(self.sender.clone(), self.retry_policy, self.metrics.clone())
     }
 
-    /// From now on nothing is written unless the Lease is held.
-    pub fn guarded(&self) -> Holding {
-        self.holding.get_or_init(Holding::default).clone()
+    /// Counts requests in these metrics.
+    pub(super) fn set_metrics(&mut self, metrics: Arc<Metrics>) {
+        self.metrics = metrics;
     }
 
-    /// Waits until this process may make a call, or is to end.
-    async fn may_send(&self, call: &Call<'_>) -> Result<(), ClusterError> {
-        let Some(holding) = self.guard(call) else { return Ok(()) };
+    /// Returns the write gate. From the first call on, writes wait until it is open.
+    pub(super) fn write_gate(&self) -> &WriteGate {
+        self.write_gate.get_or_init(WriteGate::default)
+    }
+
+    /// Waits until the write gate permits the request, or until shutdown.
+    async fn wait_for_write_gate(&self, request: &ApiRequest<'_>) -> Result<(), ClusterError> {
+        let Some(gate) = self.gate_of(request) else { return Ok(()) };
         tokio::select! {
-            biased; // whoever stops does not wait
-            () = self.stop.asked() => Ok(()),
-            held = tokio::time::timeout(DEADLINE, holding.held()) => held
-                .map_err(|_| call.unreachable("the Lease could not be renewed, and nothing may be written".to_owned())),
+            biased; // shutdown first: it ends the wait
+            () = self.shutdown.cancelled() => Ok(()),
+            opened = timeout(REQUEST_TIMEOUT, gate.wait_until_open()) => opened
+                .map_err(|_| request.unreachable("the Lease could not be renewed, and nothing may be written".to_owned())),
         }
     }
 
-    /// Nothing is begun by a process that is to end.
-    fn go_on(&self, call: &Call<'_>) -> Result<(), ClusterError> {
-        if self.stop.is_asked() {
-            return Err(ClusterError::Stopped { operation: call.operation.to_string() });
+    fn check_not_shutting_down(&self, request: &ApiRequest<'_>) -> Result<(), ClusterError> {
+        if self.shutdown.is_cancelled() {
+            return Err(ClusterError::ShuttingDown { operation: request.operation.to_string() });
         }
         Ok(())
     }
 
-    /// What a call needs to be allowed.
-    fn guard(&self, call: &Call<'_>) -> Option<&Holding> {
-        self.holding.get().filter(|_| call.method != Method::GET)
+    /// Returns the gate that the request must pass: reads need none.
+    fn gate_of(&self, request: &ApiRequest<'_>) -> Option<&WriteGate> {
+        self.write_gate.get().filter(|_| request.method != Method::GET)
     }
 
-    /// Waits until fewer others are under way.
-    async fn place(&self, call: &Call<'_>) -> Result<SemaphorePermit<'_>, ClusterError> {
-        if let Ok(place) = self.calls.try_acquire() {
-            return Ok(place);
+    /// Waits until fewer requests are in flight.
+    async fn acquire_slot(&self, request: &ApiRequest<'_>) -> Result<SemaphorePermit<'_>, ClusterError> {
+        if let Ok(slot) = self.in_flight.try_acquire() {
+            return Ok(slot);
         }
-        let waited = tokio::time::timeout(call.left(), self.calls.acquire()).await;
-        let place = waited.map_err(|_| call.unreachable("too many other calls are under way".to_owned()))?;
-        Ok(place.expect("nobody closes it"))
+        let acquired = timeout(request.remaining_time(), self.in_flight.acquire()).await;
+        let slot = acquired.map_err(|_| request.unreachable("too many other requests are in flight".to_owned()))?;
+        Ok(slot.expect("the semaphore is never closed"))
     }
 
-    /// The same cluster, but of it only one namespace if one is given.
-    #[must_use]
-    pub fn within(mut self, scope: Option<String>) -> Self {
-        self.scope = scope;
-        self
-    }
-
-    /// The one namespace that may be touched, if there is one.
-    pub fn scope(&self) -> Option<&str> {
-        self.scope.as_deref()
-    }
-
-    /// The namespace of the agent's own objects.
-    pub fn home(&self) -> &str {
-        self.scope().unwrap_or(INVENTORY_NAMESPACE)
-    }
-
-    /// The same cluster, with its calls counted there.
-    pub fn counted(mut self, metrics: Arc<Metrics>) -> Self {
-        self.metrics = metrics;
-        self
-    }
-
-    /// Whether the server answers now, and how fast. Not retried: it is asked again with the next heartbeat.
-    pub async fn ping(&self) -> Option<Duration> {
+    /// Returns the response time of the server; `None` if it does not respond. Not retried: the next heartbeat repeats it.
+    pub(super) async fn ping(&self) -> Option<Duration> {
         let start = Instant::now();
-        let call = Call::get(Operation::Said("ask for the version".to_owned()), "/version".to_owned());
-        let answer = self.once(&call, PING_DEADLINE).await.ok()?;
-        answer.read::<IgnoredAny>(&call).ok().map(|_| start.elapsed())
+        let request = ApiRequest::get(Operation::Other("read the version".to_owned()), "/version".to_owned());
+        let response = self.send_once(&request, PING_TIMEOUT).await.ok()?;
+        response.read::<IgnoredAny>(&request).ok().map(|_| start.elapsed())
     }
 
-    /// Sends a call by the retry policy; `Ok` is a JSON answer with a status below 400.
-    pub(super) async fn send(&self, call: &Call<'_>) -> Result<Value, ClusterError> {
-        self.send_for_answer(call).await?.read(call)
+    /// Sends a request by the retry policy and returns the JSON of the response.
+    pub(super) async fn send(&self, request: &ApiRequest<'_>) -> Result<Value, ClusterError> {
+        self.send_for_response(request).await?.read(request)
     }
 
-    /// The same, with the status and the ETag, and not read yet.
-    pub(super) async fn send_for_answer(&self, call: &Call<'_>) -> Result<Answer, ClusterError> {
+    /// Sends a request by the retry policy and returns the response with its status and ETag.
+    pub(super) async fn send_for_response(&self, request: &ApiRequest<'_>) -> Result<ApiResponse, ClusterError> {
         let start = Instant::now();
         let mut failures = 0;
         // Every wait is at least the first one of the policy, so its time limit bounds the number of attempts.
         loop {
-            let error = match self.in_turn(call).await {
-                Ok(answer) => return Ok(answer),
+            let error = match self.attempt(request).await {
+                Ok(response) => return Ok(response),
                 Err(error) => error,
             };
             failures += 1;
             let Some(retry) = error.retry() else { return Err(error) };
-            let wait = self.policy.wait(failures, start.elapsed(), retry.after);
-            let Some(wait) = wait.filter(|wait| *wait < call.left()) else {
-                return Err(error.given_up(failures));
+            let wait = self.retry_policy.wait_after(failures, start.elapsed(), retry.after);
+            let Some(wait) = wait.filter(|wait| *wait < request.remaining_time()) else {
+                return Err(error.with_attempts(failures));
             };
             tracing::info!("retry in {} s after: {error}", wait.as_secs());
-            self.metrics.retried();
+            self.metrics.count_retry();
             tokio::select! {
-                biased; // whoever stops does not wait
-                () = self.stop.asked() => {}
+                biased; // shutdown first: it ends the wait
+                () = self.shutdown.cancelled() => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
     }
 
-    /// Sends a call once, when it may be sent.
-    async fn in_turn(&self, call: &Call<'_>) -> Result<Answer, ClusterError> {
+    /// Sends a request once, as soon as the write gate and the limit of requests in flight permit it.
+    async fn attempt(&self, request: &ApiRequest<'_>) -> Result<ApiResponse, ClusterError> {
         loop {
-            self.may_send(call).await?;
-            self.go_on(call)?;
-            let _place = self.place(call).await?;
-            self.go_on(call)?;
-            // The Lease may have been lost while there was no place; whoever waits for it needs none.
-            if self.guard(call).is_none_or(Holding::is_held) {
-                return self.once(call, DEADLINE.min(call.left())).await;
+            self.wait_for_write_gate(request).await?;
+            self.check_not_shutting_down(request)?;
+            let _slot = self.acquire_slot(request).await?;
+            self.check_not_shutting_down(request)?;
+            // The Lease may have been lost during the wait for a slot; the wait for the Lease then gives the slot back.
+            if self.gate_of(request).is_none_or(WriteGate::is_open) {
+                return self.send_once(request, REQUEST_TIMEOUT.min(request.remaining_time())).await;
             }
         }
     }
 
-    async fn once(&self, call: &Call<'_>, deadline: Duration) -> Result<Answer, ClusterError> {
-        let answered = tokio::time::timeout(deadline, self.exchange(call)).await;
-        let answered =
-            answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", deadline.as_secs()))));
-        self.count(call, answered.as_ref().map(|answer| answer.status));
-        answered
+    async fn send_once(&self, request: &ApiRequest<'_>, limit: Duration) -> Result<ApiResponse, ClusterError> {
+        let response = timeout(limit, self.exchange(request)).await;
+        let response = response.unwrap_or_else(|_| Err(request.timed_out(limit)));
+        self.count(request, response.as_ref().map(|response| response.status));
+        response
     }
 
-    /// Sends a call once and returns a body that is read as it comes.
-    pub(super) async fn open(&self, call: &Call<'_>) -> Result<Incoming, ClusterError> {
-        let answered = tokio::time::timeout(DEADLINE, self.answer(call)).await;
-        let answered =
-            answered.unwrap_or_else(|_| Err(call.unreachable(format!("no answer within {} s", DEADLINE.as_secs()))));
-        self.count(call, answered.as_ref().map(|(head, _)| head.status));
-        answered.map(|(_, body)| body)
+    /// Sends a request once and returns the body as a stream.
+    pub(super) async fn open_stream(&self, request: &ApiRequest<'_>) -> Result<Incoming, ClusterError> {
+        let response = timeout(REQUEST_TIMEOUT, self.send_for_head(request)).await;
+        let response = response.unwrap_or_else(|_| Err(request.timed_out(REQUEST_TIMEOUT)));
+        self.count(request, response.as_ref().map(|(head, _)| head.status));
+        response.map(|(_, body)| body)
     }
 
-    fn count(&self, call: &Call<'_>, status: Result<StatusCode, &ClusterError>) {
+    fn count(&self, request: &ApiRequest<'_>, status: Result<StatusCode, &ClusterError>) {
         let status = status.map_or_else(ClusterError::status, |status| Some(status.as_u16()));
-        self.metrics.called(&call.method, status);
+        self.metrics.count_request(&request.method, status);
     }
 
-    async fn exchange(&self, call: &Call<'_>) -> Result<Answer, ClusterError> {
-        let (head, body) = self.answer(call).await?;
+    async fn exchange(&self, request: &ApiRequest<'_>) -> Result<ApiResponse, ClusterError> {
+        let (head, body) = self.send_for_head(request).await?;
         let etag = head.headers.get(ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         if head.status == StatusCode::NOT_MODIFIED {
-            return Ok(Answer { status: head.status, etag, body: Bytes::new() });
+            return Ok(ApiResponse { status: head.status, etag, body: Bytes::new() });
         }
-        let body = whole(call, body).await?;
-        Ok(Answer { status: head.status, etag, body })
+        let body = read_body(request, body).await?;
+        Ok(ApiResponse { status: head.status, etag, body })
     }
 
-    /// An answer with a status below 400, and its body.
-    async fn answer(&self, call: &Call<'_>) -> Result<(Parts, Incoming), ClusterError> {
-        let request = Request::builder()
-            .method(call.method.clone())
-            .uri(&call.path)
-            .header(USER_AGENT, HeaderValue::from_static(AGENT))
-            .header(ACCEPT, HeaderValue::from_static(call.accept))
-            .header(CONTENT_TYPE, HeaderValue::from_static(call.content_type));
-        let request = match &call.if_none_match {
-            Some(etag) => request.header(IF_NONE_MATCH, etag),
-            None => request,
+    /// Returns the head of a response with a status below 400, and its unread body.
+    async fn send_for_head(&self, request: &ApiRequest<'_>) -> Result<(Parts, Incoming), ClusterError> {
+        let builder = Request::builder()
+            .method(request.method.clone())
+            .uri(&request.path)
+            .header(USER_AGENT, HeaderValue::from_static(USER_AGENT_NAME))
+            .header(ACCEPT, HeaderValue::from_static(request.accept))
+            .header(CONTENT_TYPE, HeaderValue::from_static(request.content_type));
+        let builder = match &request.if_none_match {
+            Some(etag) => builder.header(IF_NONE_MATCH, etag),
+            None => builder,
         };
-        let request = request.body(Body::from(call.body.clone())).map_err(|error| call.malformed(error.to_string()))?;
-        let sent = self.sender.clone().oneshot(request).await;
-        let response = sent.map_err(|error| call.unreachable(root_cause(&*error)))?;
+        let http_request =
+            builder.body(Body::from(request.body.clone())).map_err(|error| request.malformed(error.to_string()))?;
+        let sent = self.sender.clone().oneshot(http_request).await;
+        let response = sent.map_err(|error| request.unreachable(root_cause(&*error)))?;
         let (head, body) = response.into_parts();
         if head.status.as_u16() >= 400 {
-            let (after, body) = (retry_after(&head.headers), whole(call, body).await?);
-            return Err(ClusterError::refused(&call.operation.to_string(), head.status.as_u16(), after, &body));
+            let (after, body) = (retry_after(&head.headers), read_body(request, body).await?);
+            let operation = request.operation.to_string();
+            return Err(ClusterError::from_response(&operation, head.status.as_u16(), after, &body));
         }
         Ok((head, body))
     }
 }
 
-async fn whole(call: &Call<'_>, body: Incoming) -> Result<Bytes, ClusterError> {
-    let collected = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-    Ok(collected.map_err(|error| call.unreachable(root_cause(&*error)))?.to_bytes())
+async fn read_body(request: &ApiRequest<'_>, body: Incoming) -> Result<Bytes, ClusterError> {
+    let collected = Limited::new(body, RESPONSE_BYTES_MAX).collect().await;
+    Ok(collected.map_err(|error| request.unreachable(root_cause(&*error)))?.to_bytes())
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
@@ -339,44 +321,44 @@ mod tests {
 
     use super::*;
 
-    /// A cluster that never answers, and how many calls it got.
-    fn silent() -> (Cluster, Arc<AtomicUsize>) {
-        let got = Arc::new(AtomicUsize::new(0));
-        let counted = got.clone();
+    /// Client of a cluster that never responds, and the number of requests that it received.
+    fn silent_client() -> (ApiClient, Arc<AtomicUsize>) {
+        let received = Arc::new(AtomicUsize::new(0));
+        let counter = received.clone();
         let service = service_fn(move |_: Request<Body>| {
-            counted.fetch_add(1, Ordering::Relaxed);
+            counter.fetch_add(1, Ordering::Relaxed);
             std::future::pending::<Result<Response<Incoming>, BoxError>>()
         });
-        (Cluster::new(Sender::new(service), RetryPolicy::default()), got)
+        (ApiClient::new(Sender::new(service), RetryPolicy::default(), Arc::default()), received)
     }
 
-    fn look() -> Call<'static> {
-        Call::get(Operation::Said("look".to_owned()), "/version".to_owned())
-    }
-
-    #[tokio::test]
-    async fn so_many_calls_are_under_way_and_a_place_is_not_waited_for_any_longer_than_an_answer() {
-        let ((cluster, got), call) = (silent(), look());
-        let mut calls: Vec<_> = (0..CALLS_MAX + 2).map(|_| Box::pin(cluster.send(&call))).collect();
-        assert!(calls.iter_mut().all(|call| call.now_or_never().is_none()));
-        assert_eq!(got.load(Ordering::Relaxed), CALLS_MAX);
-        let hasty = look().until(Instant::now() + Duration::from_millis(20));
-        let error = cluster.send(&hasty).await.unwrap_err();
-        assert!(error.to_string().contains("too many other calls"), "{error}");
-        drop(calls.remove(0));
-        assert!(calls.iter_mut().all(|call| call.now_or_never().is_none()));
-        assert_eq!(got.load(Ordering::Relaxed), CALLS_MAX + 1, "whoever ends makes room for one");
+    fn read_version() -> ApiRequest<'static> {
+        ApiRequest::get(Operation::Other("read".to_owned()), "/version".to_owned())
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_the_lease_hears_that_the_agent_ends() {
-        let ((cluster, got), mut call) = (silent(), look());
-        call.method = Method::PATCH;
-        cluster.guarded();
-        let mut write = Box::pin(cluster.send(&call));
+    async fn requests_in_flight_are_limited_and_a_deadline_also_ends_the_wait_for_a_slot() {
+        let ((client, received), request) = (silent_client(), read_version());
+        let mut requests: Vec<_> = (0..IN_FLIGHT_MAX + 2).map(|_| Box::pin(client.send(&request))).collect();
+        assert!(requests.iter_mut().all(|request| request.now_or_never().is_none()));
+        assert_eq!(received.load(Ordering::Relaxed), IN_FLIGHT_MAX);
+        let hasty = read_version().with_deadline(Instant::now() + Duration::from_millis(20));
+        let error = client.send(&hasty).await.unwrap_err();
+        assert!(error.to_string().contains("too many other requests"), "{error}");
+        drop(requests.remove(0));
+        assert!(requests.iter_mut().all(|request| request.now_or_never().is_none()));
+        assert_eq!(received.load(Ordering::Relaxed), IN_FLIGHT_MAX + 1, "a request that ends frees one slot");
+    }
+
+    #[tokio::test]
+    async fn shutdown_cancels_a_write_that_waits_for_the_lease() {
+        let ((client, received), mut request) = (silent_client(), read_version());
+        request.method = Method::PATCH;
+        client.write_gate();
+        let mut write = Box::pin(client.send(&request));
         assert!((&mut write).now_or_never().is_none());
-        cluster.stop.ask();
-        assert!(matches!(write.now_or_never(), Some(Err(ClusterError::Stopped { .. }))));
-        assert_eq!(got.load(Ordering::Relaxed), 0);
+        client.shutdown.cancel();
+        assert!(matches!(write.now_or_never(), Some(Err(ClusterError::ShuttingDown { .. }))));
+        assert_eq!(received.load(Ordering::Relaxed), 0);
     }
 }

@@ -1,30 +1,31 @@
-//! Objects as the server sends them, read once. Who manages which field is often more than half of an object, and only our
-//! own fields are looked at, as a whole: they stay the text that they are.
+//! Deserialization of objects in responses. Managed fields are often more than half of an object and only the agent's own
+//! entry is used, as a whole, so they are kept as JSON text instead of a tree.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::cluster::ignore::Ignored;
+use super::ignore::IgnoredFields;
 
-/// The field manager of everything that the agent applies.
+/// Field manager of everything that the agent applies.
 pub(super) const FIELD_MANAGER: &str = "sindri-agent";
 
-/// An object, or another answer that has the form of one.
-pub(super) struct Received<'a> {
-    /// All of it but the managed fields.
-    pub object: Value,
-    managers: Vec<Manager<'a>>,
+/// An object, or a Status, in a response.
+pub(super) struct ResponseObject<'a> {
+    /// The object without its managed fields.
+    pub value: Value,
+    managed_fields: Vec<ManagedFieldsEntry<'a>>,
 }
 
-/// One entry of the managed fields.
+/// One entry of `managedFields`.
 #[derive(Deserialize)]
-struct Manager<'a> {
+struct ManagedFieldsEntry<'a> {
     #[serde(borrow)]
     manager: Option<Text<'a>>,
     #[serde(borrow)]
@@ -37,18 +38,19 @@ struct Manager<'a> {
     fields: Option<&'a RawValue>,
 }
 
-/// Borrowed where it has no escapes: inside an option serde borrows only what is a type of its own.
+/// String that borrows from the response if it has no escapes. A newtype, because serde does not borrow a `Cow` inside an option.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Stands for the fields that we applied to an object, and when: the server takes a field from us as soon as anybody
-/// else gives it another value or takes it away, so that as long as this is the same, so is every declared value that is
-/// not left to others. It is compared with others of the same process only.
+/// Hash of the agent's managed fields of an object and of the time of its last apply.
+///
+/// The server removes a field from our entry as soon as another client changes or removes its value. While the hash stays
+/// the same, so does every declared value that is not ignored. Comparable only within one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fingerprint(u64);
+pub struct AppliedFieldsHash(u64);
 
-impl Fingerprint {
-    /// Of fields, as the server writes them.
+impl AppliedFieldsHash {
+    /// Hashes `time` and `fieldsV1` of an entry, as the server serialized them.
     pub fn new(time: &str, fields: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         (time, fields).hash(&mut hasher);
@@ -56,89 +58,83 @@ impl Fingerprint {
     }
 }
 
-impl Received<'_> {
+impl ResponseObject<'_> {
     pub(super) fn metadata(&self) -> &Value {
-        &self.object["metadata"]
+        &self.value["metadata"]
     }
 
-    /// What we own of it.
-    pub(super) fn ours(&self) -> Option<Fingerprint> {
-        let is = |text: &Option<Text<'_>>, wanted: &str| text.as_ref().is_some_and(|text| text.0 == wanted);
-        let is_ours = |entry: &&Manager<'_>| {
+    /// Returns the hash of the agent's own entry, without ignored fields.
+    pub(super) fn applied_fields(&self) -> Option<AppliedFieldsHash> {
+        let is = |text: &Option<Text<'_>>, expected: &str| text.as_ref().is_some_and(|text| text.0 == expected);
+        let is_ours = |entry: &&ManagedFieldsEntry<'_>| {
             is(&entry.manager, FIELD_MANAGER) && is(&entry.operation, "Apply") && entry.subresource.is_none()
         };
-        let ours = self.managers.iter().find(is_ours)?;
+        let ours = self.managed_fields.iter().find(is_ours)?;
         let time = ours.time.as_ref().map_or("", |time| &time.0);
         let fields = ours.fields.map_or("", RawValue::get);
-        let ignored = Ignored::of(self.metadata());
+        let ignored = IgnoredFields::from_metadata(self.metadata());
         if ignored.is_empty() {
-            return Some(Fingerprint::new(time, fields));
+            return Some(AppliedFieldsHash::new(time, fields));
         }
         let mut fields: Value = serde_json::from_str(fields).unwrap_or_default();
-        ignored.strip(&mut fields);
-        Some(Fingerprint::new(time, &fields.to_string()))
+        ignored.remove_from_managed_fields(&mut fields);
+        Some(AppliedFieldsHash::new(time, &fields.to_string()))
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Received<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ResponseObject<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Apart { rest, apart } = deserializer.deserialize_map(Fields::<Metadata<'a>>::of("metadata"))?;
-        let mut object = rest;
-        let Metadata { fields, managers } = apart.unwrap_or_default();
+        let (mut object, metadata) = deserializer.deserialize_map(SplitField::<Metadata<'a>>::new("metadata"))?;
+        let Metadata { fields, managed_fields } = metadata.unwrap_or_default();
         object.insert("metadata".to_owned(), fields);
-        Ok(Self { object: Value::Object(object), managers })
+        Ok(Self { value: Value::Object(object), managed_fields })
     }
 }
 
-/// The metadata of an object, taken apart.
+/// Metadata of an object, with its managed fields set apart.
 #[derive(Default)]
 struct Metadata<'a> {
     fields: Value,
-    managers: Vec<Manager<'a>>,
+    managed_fields: Vec<ManagedFieldsEntry<'a>>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Metadata<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Apart { rest, apart } = deserializer.deserialize_map(Fields::<Vec<Manager<'a>>>::of("managedFields"))?;
-        Ok(Self { fields: Value::Object(rest), managers: apart.unwrap_or_default() })
+        let split = SplitField::<Vec<ManagedFieldsEntry<'a>>>::new("managedFields");
+        let (fields, managed_fields) = deserializer.deserialize_map(split)?;
+        Ok(Self { fields: Value::Object(fields), managed_fields: managed_fields.unwrap_or_default() })
     }
 }
 
-/// Fields, of which one is read in a way of its own.
-struct Apart<T> {
-    rest: Map<String, Value>,
-    apart: Option<T>,
+/// Visitor of a mapping that deserializes one field into `T` and the others into values.
+struct SplitField<T> {
+    name: &'static str,
+    split: PhantomData<T>,
 }
 
-/// Reads them.
-struct Fields<T> {
-    apart: &'static str,
-    of: std::marker::PhantomData<T>,
-}
-
-impl<T> Fields<T> {
-    fn of(apart: &'static str) -> Self {
-        Self { apart, of: std::marker::PhantomData }
+impl<T> SplitField<T> {
+    fn new(name: &'static str) -> Self {
+        Self { name, split: PhantomData }
     }
 }
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
-    type Value = Apart<T>;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for SplitField<T> {
+    type Value = (Map<String, Value>, Option<T>);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object with {}", self.apart)
+        write!(f, "an object with {}", self.name)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Apart<T>, A::Error> {
-        let (mut rest, mut apart) = (Map::new(), None);
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let (mut rest, mut split) = (Map::new(), None);
         while let Some(name) = fields.next_key::<String>()? {
-            if name == self.apart {
-                apart = fields.next_value()?;
+            if name == self.name {
+                split = fields.next_value()?;
             } else {
                 rest.insert(name, fields.next_value()?);
             }
         }
-        Ok(Apart { rest, apart })
+        Ok((rest, split))
     }
 }
 
@@ -150,7 +146,7 @@ mod tests {
 
     const FIELDS: &str = r#"{"f:data":{"f:a":{},"f:b":{}}}"#;
 
-    fn sent(managers: &str) -> String {
+    fn response(managers: &str) -> String {
         format!(
             r#"{{"kind":"K","metadata":{{"managedFields":{managers},"name":"a\n","labels":{{"x":"y"}}}},"data":{{}}}}"#
         )
@@ -160,47 +156,47 @@ mod tests {
         format!(r#"{{"manager":"{name}","operation":"Apply","time":"now","fieldsV1":{fields}{more}}}"#)
     }
 
-    fn ours(text: &str) -> Option<Fingerprint> {
-        serde_json::from_str::<Received<'_>>(text).unwrap().ours()
+    fn applied_fields(text: &str) -> Option<AppliedFieldsHash> {
+        serde_json::from_str::<ResponseObject<'_>>(text).unwrap().applied_fields()
     }
 
     #[test]
-    fn everything_but_the_managed_fields_is_as_it_was_sent() {
+    fn all_fields_except_the_managed_fields_are_kept() {
         for managers in ["null", "[]", &format!("[{}]", manager("x", "", FIELDS))] {
-            let text = sent(managers);
-            let received: Received<'_> = serde_json::from_str(&text).unwrap();
+            let text = response(managers);
+            let received: ResponseObject<'_> = serde_json::from_str(&text).unwrap();
             let expected = json!({"kind": "K", "metadata": {"name": "a\n", "labels": {"x": "y"}}, "data": {}});
-            assert_eq!(received.object, expected);
+            assert_eq!(received.value, expected);
         }
     }
 
     #[test]
-    fn only_what_we_applied_to_the_object_itself_is_ours() {
+    fn only_the_agents_apply_entry_of_the_main_resource_counts() {
         let others = [manager("kubectl", "", "{}"), manager(FIELD_MANAGER, r#","subresource":"status""#, "{}")];
-        assert_eq!(ours(&sent(&format!("[{}]", others.join(",")))), None);
+        assert_eq!(applied_fields(&response(&format!("[{}]", others.join(",")))), None);
         let all = format!("[{},{}]", others.join(","), manager(FIELD_MANAGER, "", FIELDS));
-        assert_eq!(ours(&sent(&all)), Some(Fingerprint::new("now", FIELDS)));
-        assert_ne!(ours(&sent(&all)), Some(Fingerprint::new("then", FIELDS)));
-        assert_ne!(ours(&sent(&all)), Some(Fingerprint::new("now", "{}")));
+        assert_eq!(applied_fields(&response(&all)), Some(AppliedFieldsHash::new("now", FIELDS)));
+        assert_ne!(applied_fields(&response(&all)), Some(AppliedFieldsHash::new("then", FIELDS)));
+        assert_ne!(applied_fields(&response(&all)), Some(AppliedFieldsHash::new("now", "{}")));
     }
 
     #[test]
-    fn what_is_left_to_others_makes_no_difference() {
+    fn ignored_fields_do_not_change_the_hash() {
         let text = |fields: &str| {
             let managers = manager(FIELD_MANAGER, "", fields);
             format!(
                 r#"{{"metadata":{{"annotations":{{"sindri.dev/ignore":"/data/b"}},"managedFields":[{managers}]}}}}"#
             )
         };
-        assert_eq!(ours(&text(FIELDS)), ours(&text(r#"{"f:data":{"f:a":{}}}"#)));
-        assert_ne!(ours(&text(FIELDS)), ours(&text(r#"{"f:data":{"f:b":{}}}"#)));
+        assert_eq!(applied_fields(&text(FIELDS)), applied_fields(&text(r#"{"f:data":{"f:a":{}}}"#)));
+        assert_ne!(applied_fields(&text(FIELDS)), applied_fields(&text(r#"{"f:data":{"f:b":{}}}"#)));
     }
 
     #[test]
-    fn what_is_no_object_is_an_error() {
+    fn a_response_that_is_not_an_object_is_an_error() {
         for text in ["[]", "1", "<html>", r#"{"metadata":[]}"#, r#"{"metadata":{"managedFields":{}}}"#] {
-            assert!(serde_json::from_str::<Received<'_>>(text).is_err(), "{text}");
+            assert!(serde_json::from_str::<ResponseObject<'_>>(text).is_err(), "{text}");
         }
-        assert!(serde_json::from_str::<Received<'_>>(r#"{"metadata":null}"#).is_ok());
+        assert!(serde_json::from_str::<ResponseObject<'_>>(r#"{"metadata":null}"#).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Watches: what happens to the objects of one kind that carry our label, as it happens, metadata only.
+//! Watch of one resource type: metadata of objects with the ownership label, event by event.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,122 +11,119 @@ use serde::Deserialize;
 use sindri_client::root_cause;
 use tokio::time::timeout;
 
-use super::discovery::Resource;
 use super::error::ClusterError;
-use super::objects::{LiveObject, METADATA, live};
-use super::requests::{Call, Cluster, Operation};
-use super::response_object::Received;
-use crate::cluster::ownership::STACK_LABEL;
+use super::live_object::LiveObject;
+use super::ownership::STACK_LABEL;
+use super::requests::{ApiClient, ApiRequest, Operation};
+use super::resource::ApiResource;
+use super::response_object::ResponseObject;
 
-/// After this the server ends a watch, and it is begun anew where it ended.
+/// Accept header for metadata only.
+pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+/// Time after which the server ends a watch; it is then continued from the last resourceVersion.
 const WATCH_SECONDS: u64 = 290;
-/// A quiet watch has a bookmark about once a minute; one that is quieter than this is taken for broken.
-const QUIET_MAX: Duration = Duration::from_secs(150);
-/// The longest line: an object is at most a few mebibytes.
+/// Longest time without an event. The server sends a bookmark about once a minute, so a longer silence means a broken connection.
+const SILENCE_MAX: Duration = Duration::from_secs(150);
+/// Longest line: an object has at most a few mebibytes.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What a watch has to say.
+/// Event of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The object is there, and like this.
-    Seen(LiveObject),
-    /// It is gone, or no longer carries our label; this is how it was.
-    Gone(LiveObject),
-    /// Nothing, up to here.
+pub enum WatchEvent {
+    /// The object was added or modified.
+    Changed(LiveObject),
+    /// The object was deleted or lost its label; holds its last state.
+    Removed(LiveObject),
+    /// The server reports its current resourceVersion.
     Bookmark,
 }
 
-/// One line of a watch.
+/// One line of the response.
 #[derive(Deserialize)]
-struct Event<'a> {
+struct EventLine<'a> {
     #[serde(borrow, rename = "type")]
-    sort: Cow<'a, str>,
+    event_type: Cow<'a, str>,
     #[serde(borrow)]
-    object: Received<'a>,
+    object: ResponseObject<'a>,
 }
 
 /// An open watch.
-pub struct Changes {
-    resource: Arc<Resource>,
-    call: Call<'static>,
+pub struct Watch {
+    resource: Arc<ApiResource>,
+    request: ApiRequest<'static>,
     body: Incoming,
-    read: BytesMut,
-    /// Where a further watch has to begin.
-    pub version: String,
+    buffer: BytesMut,
+    /// resourceVersion from which a further watch continues.
+    pub resource_version: String,
 }
 
-impl Cluster {
-    /// The metadata of every object of a kind that carries our label, and where a watch has to begin.
-    pub async fn marked(&self, resource: &Arc<Resource>) -> Result<(Vec<LiveObject>, String), ClusterError> {
-        let operation = format!("list {} that are ours", resource.plural);
-        self.list_at(operation, resource, None, &format!("labelSelector={STACK_LABEL}")).await
-    }
-
-    /// Watches them. Not retried: whoever watches knows better what to do then.
-    pub async fn watch(&self, resource: &Arc<Resource>, version: &str) -> Result<Changes, ClusterError> {
+impl Watch {
+    /// Opens a watch of one namespace or of the whole cluster.
+    pub(super) async fn open(
+        api: &ApiClient,
+        resource: &Arc<ApiResource>,
+        namespace: Option<&str>,
+        resource_version: &str,
+    ) -> Result<Self, ClusterError> {
         let query =
             format!("labelSelector={STACK_LABEL}&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&watch=true");
-        let path = format!(
-            "{}?{query}&resourceVersion={version}",
-            resource.path(self.scope().filter(|_| resource.namespaced))
-        );
-        let call =
-            Call::get(Operation::Said(format!("watch {} that are ours", resource.plural)), path).accepting(METADATA);
-        let body = self.open(&call).await?;
-        Ok(Changes { resource: resource.clone(), call, body, read: BytesMut::new(), version: version.to_owned() })
+        let path = resource.path(namespace.filter(|_| resource.namespaced));
+        let path = format!("{path}?{query}&resourceVersion={resource_version}");
+        let operation = Operation::Other(format!("watch labelled {}", resource.plural));
+        let request = ApiRequest::get(operation, path).accepting(METADATA);
+        let body = api.open_stream(&request).await?;
+        let (resource, resource_version) = (resource.clone(), resource_version.to_owned());
+        Ok(Self { resource, request, body, buffer: BytesMut::new(), resource_version })
     }
-}
 
-impl Changes {
-    /// The next change; `None` when the server has ended the watch.
-    pub async fn next(&mut self) -> Result<Option<Change>, ClusterError> {
+    /// Returns the next event; `None` when the server has ended the watch.
+    pub async fn next_event(&mut self) -> Result<Option<WatchEvent>, ClusterError> {
         loop {
-            if let Some(line) = self.line() {
-                let event = serde_json::from_slice(&line).map_err(|error| self.call.malformed(error.to_string()))?;
-                return self.change(&event).map(Some);
+            if let Some(line) = self.take_line() {
+                let event = serde_json::from_slice(&line).map_err(|error| self.request.malformed(error.to_string()))?;
+                return self.read_event(&event).map(Some);
             }
-            if self.read.len() > LINE_BYTES_MAX {
-                return Err(self.call.malformed(format!("a line has more than {LINE_BYTES_MAX} bytes")));
+            if self.buffer.len() > LINE_BYTES_MAX {
+                return Err(self.request.malformed(format!("a line has more than {LINE_BYTES_MAX} bytes")));
             }
-            let frame = timeout(QUIET_MAX, self.body.frame()).await;
-            let frame = frame.map_err(|_| self.call.unreachable("the watch fell silent".to_owned()))?;
+            let frame = timeout(SILENCE_MAX, self.body.frame()).await;
+            let frame = frame.map_err(|_| {
+                self.request.unreachable(format!("the watch had no event within {} s", SILENCE_MAX.as_secs()))
+            })?;
             match frame {
                 None => return Ok(None),
-                Some(Err(error)) => return Err(self.call.unreachable(root_cause(&error))),
+                Some(Err(error)) => return Err(self.request.unreachable(root_cause(&error))),
                 Some(Ok(frame)) => {
-                    frame.data_ref().into_iter().for_each(|data| self.read.extend_from_slice(data));
+                    frame.data_ref().into_iter().for_each(|data| self.buffer.extend_from_slice(data));
                 }
             }
         }
     }
 
-    fn line(&mut self) -> Option<BytesMut> {
-        let end = self.read.iter().position(|byte| *byte == b'\n')?;
-        let line = self.read.split_to(end);
-        self.read.advance(1);
+    fn take_line(&mut self) -> Option<BytesMut> {
+        let end = self.buffer.iter().position(|byte| *byte == b'\n')?;
+        let line = self.buffer.split_to(end);
+        self.buffer.advance(1);
         Some(line)
     }
 
-    fn change(&mut self, event: &Event<'_>) -> Result<Change, ClusterError> {
-        let object = &event.object.object;
-        if event.sort == "ERROR" {
+    fn read_event(&mut self, event: &EventLine<'_>) -> Result<WatchEvent, ClusterError> {
+        let object = &event.object.value;
+        if event.event_type == "ERROR" {
             let status = object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
-            return Err(ClusterError::refused(
-                &self.call.operation.to_string(),
-                status,
-                None,
-                object.to_string().as_bytes(),
-            ));
+            let (operation, body) = (self.request.operation.to_string(), object.to_string());
+            return Err(ClusterError::from_response(&operation, status, None, body.as_bytes()));
         }
-        let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-        if !version.is_empty() {
-            self.version = version.to_owned();
+        let resource_version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        if !resource_version.is_empty() {
+            self.resource_version = resource_version.to_owned();
         }
-        match &*event.sort {
-            "ADDED" | "MODIFIED" => live(&self.call, &self.resource, &event.object).map(Change::Seen),
-            "DELETED" => live(&self.call, &self.resource, &event.object).map(Change::Gone),
-            "BOOKMARK" => Ok(Change::Bookmark),
-            _ => Err(self.call.malformed("a watch event has an unknown type")),
+        let read_object = || LiveObject::from_response(&self.request, &self.resource, &event.object);
+        match &*event.event_type {
+            "ADDED" | "MODIFIED" => read_object().map(WatchEvent::Changed),
+            "DELETED" => read_object().map(WatchEvent::Removed),
+            "BOOKMARK" => Ok(WatchEvent::Bookmark),
+            _ => Err(self.request.malformed("a watch event has an unknown type")),
         }
     }
 }

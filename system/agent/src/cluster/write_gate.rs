@@ -1,84 +1,84 @@
-//! Whether this process may write: a gate before every call that changes something.
+//! Gate before every request that changes the cluster: open only while this process holds the Lease.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What is known of the Lease. Shared by whoever renews it and whoever writes.
+/// State of the Lease, set by leader election and read before each write. Clones share the state.
 #[derive(Clone, Debug, Default)]
-pub struct Holding(Arc<Shared>);
+pub struct WriteGate(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    leadership: Mutex<Leadership>,
     changed: Notify,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// The cluster has not said, or not for too long.
+enum Leadership {
+    /// The Lease has not been read yet.
     #[default]
     Unknown,
-    /// Nobody else acts before this time.
+    /// This process holds the Lease; no other process acts before `until`.
     Held { until: Instant },
-    /// Another process acts.
-    Taken,
+    /// Another process holds the Lease.
+    HeldByOther,
 }
 
-impl Holding {
-    /// It is ours until then.
-    pub fn hold(&self, until: Instant) {
-        self.set(State::Held { until });
+impl WriteGate {
+    /// Opens the gate until the given time.
+    pub fn open_until(&self, until: Instant) {
+        self.set(Leadership::Held { until });
     }
 
-    /// Somebody else has it.
-    pub fn taken(&self) {
-        self.set(State::Taken);
+    /// Closes the gate because another process holds the Lease.
+    pub fn close_for_other_leader(&self) {
+        self.set(Leadership::HeldByOther);
     }
 
-    fn set(&self, state: State) {
-        *self.lock() = state;
+    fn set(&self, leadership: Leadership) {
+        *self.lock() = leadership;
         self.0.changed.notify_waiters();
     }
 
-    /// Whether another process is known to act.
-    pub fn is_taken(&self) -> bool {
-        *self.lock() == State::Taken
+    /// Returns true if another process is known to hold the Lease.
+    pub fn has_other_leader(&self) -> bool {
+        *self.lock() == Leadership::HeldByOther
     }
 
-    /// Whether this process may write.
-    pub fn is_held(&self) -> bool {
-        matches!(*self.lock(), State::Held { until } if Instant::now() < until)
+    /// Returns true if this process may write.
+    pub fn is_open(&self) -> bool {
+        matches!(*self.lock(), Leadership::Held { until } if Instant::now() < until)
     }
 
-    /// Ends as soon as this process may write.
-    pub async fn held(&self) {
-        self.until(Self::is_held).await;
+    /// Waits until this process may write.
+    pub async fn wait_until_open(&self) {
+        self.wait_until(Self::is_open).await;
     }
 
-    /// Ends as soon as another process acts.
-    pub async fn lost(&self) {
-        self.until(Self::is_taken).await;
+    /// Waits until another process is known to hold the Lease.
+    pub async fn wait_for_other_leader(&self) {
+        self.wait_until(Self::has_other_leader).await;
     }
 
-    /// Ends as soon as no other process is known to act.
-    pub async fn free(&self) {
-        self.until(|holding| !holding.is_taken()).await;
+    /// Waits until no other process is known to hold the Lease.
+    pub async fn wait_until_no_other_leader(&self) {
+        self.wait_until(|gate| !gate.has_other_leader()).await;
     }
 
-    async fn until(&self, is_so: impl Fn(&Self) -> bool) {
+    async fn wait_until(&self, condition: impl Fn(&Self) -> bool) {
         loop {
             let changed = self.0.changed.notified();
-            if is_so(self) {
+            if condition(self) {
                 return;
             }
             changed.await;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing here can be left half done.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Leadership> {
+        // The value is replaced as a whole, so a poisoned lock still holds a valid one.
+        self.0.leadership.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

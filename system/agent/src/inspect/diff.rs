@@ -1,21 +1,21 @@
-//! What would change in an object, field by field.
+//! Difference between two states of an object, field by field.
 
 use serde_json::Value;
 use sindri_model::ObjectKey;
 
-/// More lines say no more.
+/// Number of lines; further ones are counted.
 const LINES_MAX: usize = 40;
-/// Longer values are cut.
+/// Characters of a value; longer ones are cut.
 const VALUE_CHARS_MAX: usize = 80;
-/// What the server writes for itself.
-const OF_THE_SERVER: [&str; 6] =
+/// Metadata that the server sets.
+const SERVER_FIELDS: [&str; 6] =
     ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
 
-/// One line for each field that differs; nothing of a Secret but the names of its fields.
+/// Returns one line for each field that differs. Values of a Secret are not included, only their names.
 pub fn diff(key: &ObjectKey, before: &Value, after: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     let is_secret = key.group.is_empty() && key.kind == "Secret";
-    compare(&mut lines, "", &stripped(before), &stripped(after), is_secret);
+    compare(&mut lines, "", &without_server_fields(before), &without_server_fields(after), is_secret);
     let more = lines.len().saturating_sub(LINES_MAX);
     lines.truncate(LINES_MAX);
     if more > 0 {
@@ -24,13 +24,13 @@ pub fn diff(key: &ObjectKey, before: &Value, after: &Value) -> Vec<String> {
     lines
 }
 
-fn stripped(object: &Value) -> Value {
+fn without_server_fields(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
     }
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        OF_THE_SERVER.iter().for_each(|field| {
+        SERVER_FIELDS.iter().for_each(|field| {
             metadata.remove(*field);
         });
     }
@@ -62,17 +62,17 @@ fn compare(lines: &mut Vec<String>, path: &str, before: &Value, after: &Value, i
                 compare(lines, &format!("{path}[{index}]"), old, new, is_secret);
             }
         }
-        // Only its names may be told.
+        // A missing mapping of a Secret is compared as an empty one, so that its values stay hidden.
         (Value::Null, Value::Object(_)) | (Value::Object(_), Value::Null) if is_secret => {
             let empty = Value::Object(serde_json::Map::new());
             let or_empty = |value: &Value| if value.is_null() { empty.clone() } else { value.clone() };
             compare(lines, path, &or_empty(before), &or_empty(after), is_secret);
         }
-        (old, new) => lines.push(format!("{path}: {} → {}", shown(old), shown(new))),
+        (old, new) => lines.push(format!("{path}: {} → {}", format_value(old), format_value(new))),
     }
 }
 
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     if value.is_null() {
         return "(none)".to_owned();
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_told_and_not_what_the_server_writes() {
+    fn only_differences_are_listed_without_fields_of_the_server() {
         let before =
             json!({"metadata": {"name": "a", "resourceVersion": "1"}, "data": {"a": "1", "b": "2"}, "status": 1});
         let after =
@@ -102,12 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn of_a_secret_only_the_names_are_told() {
+    fn of_a_secret_only_the_names_of_its_fields_are_listed() {
         let before = json!({"metadata": {"name": "a"}, "data": {"a": "aHVudGVyMg=="}});
         let after = json!({"metadata": {"name": "a"}, "data": {"a": "b3RoZXI=", "new": "c2VjcmV0"}});
         let lines = diff(&key("Secret"), &before, &after).join("\n");
         assert_eq!(lines, "data.a: (hidden) → (hidden)\ndata.new: (hidden) → (hidden)");
-        let made = diff(&key("Secret"), &Value::Null, &after).join("\n");
-        assert!(made.contains("data.new: (hidden)") && !made.contains("c2VjcmV0"), "{made}");
+        let created = diff(&key("Secret"), &Value::Null, &after).join("\n");
+        assert!(created.contains("data.new: (hidden)") && !created.contains("c2VjcmV0"), "{created}");
     }
 }

@@ -1,5 +1,8 @@
-//! Looking without touching: what a pass would do, and what is left of stacks that nobody wants.
+//! Read-only commands: preview of the next passes, and objects that belong to no stack.
 
 mod diff;
 mod orphans;
 mod preview;
+
+pub use orphans::list_orphans;
+pub use preview::preview_passes;

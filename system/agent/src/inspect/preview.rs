@@ -1,4 +1,4 @@
-//! What a pass of each stack would do, with what it would change in each object. Nothing is written.
+//! Preview of the next pass of each stack, with the fields that it would change. Writes nothing.
 
 use std::fmt::Write as _;
 
@@ -7,79 +7,86 @@ use sindri_client::TargetState;
 
 use super::diff::diff;
 use crate::agent::{Agent, AgentError};
-use crate::cluster::reflector::Watches;
-use crate::pass::inventory::{self, Position};
-use crate::pass::observe::{self, ObserveError};
-use crate::pass::plan::{Observed, Write, plan};
-use crate::pass::run::PassError;
+use crate::cluster::Cluster;
+use crate::cluster::reflector::Reflector;
+use crate::pass::foreign_objects::search_holds;
+use crate::pass::ignored_values::copy_ignored_fields;
+use crate::pass::inventory::load_inventory;
+use crate::pass::observe::read_live_objects;
+use crate::pass::plan::{PlanInputs, Write, make_plan, render_plan};
+use crate::pass::resolve::{ResolveError, resolve_bundle};
+use crate::pass::summary::PassError;
 use crate::target::claims::Claims;
-use crate::target::policy::Policy;
+use crate::target::policy::StackPolicy;
+use crate::target::poller::fetch_policies;
 use crate::target::revision::Revision;
 
-impl Agent {
-    /// One paragraph for each stack.
-    pub async fn preview(&self) -> Result<String, AgentError> {
-        let id = self.find().await?;
-        let state = self.broker.target_state(id, None).await.map_err(AgentError::Refused)?;
-        let policies = self.policies(id).await.map_err(AgentError::Refused)?;
-        let TargetState::Changed { objects, .. } = state else { return Ok(String::new()) };
-        let objects: Vec<Revision> = objects.into_iter().map(Revision::read).collect();
-        let mut claims = self.cluster.no_claims();
-        objects.iter().for_each(|object| claims.add(object.stack_id, object.sequence_id, &object.declared));
-        let mut text = String::new();
-        for object in &objects {
-            let annotations = policies.get(&object.stack_id).cloned().unwrap_or_default();
-            let (policy, _) = Policy::of(&self.settings, &annotations);
-            let removal = if object.is_deletion_marker { ", to be removed" } else { "" };
-            let shown = self.preview_stack(object, &claims, &policy).await;
-            let shown = shown.unwrap_or_else(|error| format!("! {error}\n"));
-            let shown = if shown.is_empty() { "= nothing to do\n".to_owned() } else { shown };
-            let (stack, sequence) = (object.stack_id, object.sequence_id);
-            write!(text, "stack {stack} at sequence {sequence}{removal}\n{shown}\n")
-                .expect("a string takes every line");
-        }
-        Ok(text)
+/// Returns one paragraph for each stack.
+pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
+    let id = agent.find_id().await.map_err(AgentError::Refused)?;
+    let state = agent.broker.target_state(id, None).await.map_err(AgentError::Refused)?;
+    let policies = fetch_policies(&agent.broker, id).await.map_err(AgentError::Refused)?;
+    let TargetState::Changed { objects, .. } = state else { return Ok(String::new()) };
+    let revisions: Vec<Revision> = objects.into_iter().map(Revision::from_wire).collect();
+    let mut claims = Claims::new(agent.cluster.default_namespace());
+    revisions.iter().for_each(|revision| claims.add(revision.stack_id, revision.sequence_id, &revision.declared));
+    let mut text = String::new();
+    for revision in &revisions {
+        let annotations = policies.get(&revision.stack_id).cloned().unwrap_or_default();
+        let (policy, _) = StackPolicy::from_annotations(&agent.settings, &annotations);
+        let removal = if revision.is_deletion_marker { ", to be removed" } else { "" };
+        let preview = preview_stack(&agent.cluster, revision, &claims, &policy).await;
+        let preview = preview.unwrap_or_else(|error| format!("! {error}\n"));
+        let preview = if preview.is_empty() { "= nothing to do\n".to_owned() } else { preview };
+        let (stack, sequence) = (revision.stack_id, revision.sequence_id);
+        write!(text, "stack {stack} at sequence {sequence}{removal}\n{preview}\n")
+            .expect("writing to a string cannot fail");
     }
+    Ok(text)
+}
 
-    async fn preview_stack(&self, object: &Revision, claims: &Claims, policy: &Policy) -> Result<String, PassError> {
-        let inventory = inventory::load(&self.cluster, object.stack_id).await?;
-        let position = Position { epoch: object.sequence_id.epoch(), sequence: object.sequence_id };
-        let bundle = object.bundle().map_err(ObserveError::Bundle)?;
-        let desired = observe::desired(&self.cluster, object, bundle, position, &policy.ignore).await?;
-        // Nobody watches here: everything is listed.
-        let live = observe::live(&self.cluster, &Watches::default(), &desired, &inventory).await?;
-        let observed = Observed { inventory: &inventory, live: &live, settled: None, claims, drift: policy.drift };
-        let mut plan = plan(&desired, observed)?;
-        observe::keep_ignored(&self.cluster, &mut plan.writes).await?;
-        let mut changes = Vec::new();
-        let mut unchanged = 0;
-        for write in &plan.writes {
-            let lines = self.changes(write).await;
-            unchanged += usize::from(lines.is_empty());
-            changes.push((write.object.key.clone(), lines));
-        }
-        plan.writes.retain(|write| changes.iter().any(|(key, lines)| *key == write.object.key && !lines.is_empty()));
-        let held = self.holds(&desired, &inventory, &plan, policy).await;
-        let mut text = String::new();
-        for line in plan.shown(&inventory, &live, &held).lines() {
-            text.push_str(&format!("{line}\n"));
-            let of_line = changes.iter().find(|(key, _)| line[2..].split("  (").next() == Some(&key.to_string()));
-            of_line.into_iter().flat_map(|(_, lines)| lines).for_each(|line| text.push_str(&format!("    {line}\n")));
-        }
-        if unchanged > 0 {
-            text.push_str(&format!("= {unchanged} objects are as they are declared\n"));
-        }
-        Ok(text)
+async fn preview_stack(
+    cluster: &Cluster,
+    revision: &Revision,
+    claims: &Claims,
+    policy: &StackPolicy,
+) -> Result<String, PassError> {
+    let inventory = load_inventory(cluster, revision.stack_id).await?;
+    let bundle = revision.take_bundle().map_err(ResolveError::Bundle)?;
+    let desired = resolve_bundle(cluster, revision, bundle, &policy.ignore).await?;
+    // A reflector that does not run has no current types, so every type is listed.
+    let live = read_live_objects(cluster, &Reflector::default(), &desired, &inventory).await?;
+    let inputs = PlanInputs { inventory: &inventory, live: &live, last_applied: None, claims, drift: policy.drift };
+    let mut plan = make_plan(&desired, inputs)?;
+    copy_ignored_fields(cluster, &mut plan.writes).await?;
+    let mut changes = Vec::new();
+    let mut unchanged = 0;
+    for write in &plan.writes {
+        let lines = find_changes(cluster, write).await;
+        unchanged += usize::from(lines.is_empty());
+        changes.push((write.object.key.clone(), lines));
     }
+    plan.writes.retain(|write| changes.iter().any(|(key, lines)| *key == write.object.key && !lines.is_empty()));
+    let holds = search_holds(cluster, &desired, &inventory, &plan, &policy.brake).await;
+    let mut text = String::new();
+    for line in render_plan(&plan, &inventory, &live, &holds).lines() {
+        text.push_str(&format!("{line}\n"));
+        let of_line = changes.iter().find(|(key, _)| line[2..].split("  (").next() == Some(&key.to_string()));
+        of_line.into_iter().flat_map(|(_, lines)| lines).for_each(|line| text.push_str(&format!("    {line}\n")));
+    }
+    if unchanged > 0 {
+        text.push_str(&format!("= {unchanged} objects are unchanged\n"));
+    }
+    Ok(text)
+}
 
-    /// What an apply would change; what the server says against it, if it refuses.
-    async fn changes(&self, write: &Write) -> Vec<String> {
-        let object = &write.object;
-        let before = self.cluster.read(&object.resource, &object.key).await;
-        let after = self.cluster.preview(&object.patch()).await;
-        match (before, after) {
-            (Ok(before), Ok(after)) => diff(&object.key, &before.unwrap_or(Value::Null), &after),
-            (Err(error), _) | (_, Err(error)) => vec![format!("! {error}")],
-        }
+/// Returns the fields that an apply would change, or the error of the server.
+async fn find_changes(cluster: &Cluster, write: &Write) -> Vec<String> {
+    let object = &write.object;
+    let before = cluster.get(&object.resource, &object.key).await;
+    let after = cluster.dry_run_apply(&object.to_patch()).await;
+    match (before, after) {
+        (Ok(before), Ok(after)) => diff(&object.key, &before.unwrap_or(Value::Null), &after),
+        (Err(error), _) | (_, Err(error)) => vec![format!("! {error}")],
     }
 }

@@ -1,151 +1,158 @@
-//! A Lease in the cluster, so that of several processes of an agent only one acts.
+//! Lease in the cluster that names the leader among the processes of an agent.
 //!
-//! Nobody compares clocks: whoever waits takes the Lease when it has not seen it change for as long as it is valid. Whoever
-//! holds it stops writing before that, if it cannot renew it. While the cluster cannot be asked, nobody writes, and what
-//! fails is told all the same.
+//! Clocks are not compared: a process that waits takes the Lease when it has not seen it change for as long as it is valid.
+//! The leader stops writing before that time if it cannot renew the Lease. While the cluster is unreachable no process
+//! writes, and failures are still reported.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use sindri_model::{Clock, ObjectKey};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::cluster::write_gate::Holding;
-use crate::cluster::{Cluster, ClusterError, Resource};
-use crate::pass::inventory;
+use crate::cluster::write_gate::WriteGate;
+use crate::cluster::{ApiResource, Cluster, ClusterError};
 
-/// The name of the Lease.
+/// Name of the Lease.
 pub const LEASE_NAME: &str = "sindri-agent";
-/// After so long without a renewal somebody else may take it.
-const VALID: Duration = Duration::from_secs(30);
-/// How often it is renewed, and looked at by those who wait.
-const RENEW_EVERY: Duration = Duration::from_secs(10);
-/// Without a renewal for so long its holder stops acting: earlier than anybody else may begin.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
-/// One try.
-const TRY_MAX: Duration = Duration::from_secs(5);
+/// Seconds without a renewal after which another process may take the Lease.
+const VALID_SECONDS: i32 = 30;
+const VALID: Duration = Duration::from_secs(VALID_SECONDS as u64);
+/// Interval at which the leader renews the Lease and other processes read it.
+const RENEW_INTERVAL: Duration = Duration::from_secs(10);
+/// Time without a renewal after which the leader stops writing: earlier than another process may begin.
+const WRITE_MAX: Duration = Duration::from_secs(20);
+/// Time limit of one attempt.
+const ATTEMPT_MAX: Duration = Duration::from_secs(5);
 
-/// A claim to act.
-pub struct Lease<'a> {
-    /// The cluster that it is about.
+/// Holder of the Lease, or candidate.
+pub struct LeaderLease<'a> {
+    /// Client of the cluster, neither gated nor cancelled.
     pub cluster: &'a Cluster,
-    /// For the times that are written into it, which nobody compares.
+    /// Clock for the times in the Lease, which are informative only.
     pub clock: &'a Clock,
-    /// Who we are. A process that is started again under the same name goes on at once.
-    pub holder: &'a str,
+    /// Name of this process. A restarted process of the same name continues at once.
+    pub identity: &'a str,
 }
 
-/// What a try came to.
-enum Tried {
+/// Result of an attempt to hold the Lease.
+enum Attempt {
     Held,
-    /// Somebody else has it; this is how it looks.
-    Taken(Value),
+    /// Another process holds it; the current spec.
+    HeldByOther(LeaseSpec),
 }
 
-impl Lease<'_> {
-    /// Takes it when it may, renews it, and says how it stands. For ever.
-    pub async fn keep(&self, holding: &Holding) -> Infallible {
-        let mut seen: Option<(Value, Instant)> = None;
+impl LeaderLease<'_> {
+    /// Takes the Lease when it is free, renews it, and keeps the write gate up to date. Never ends.
+    pub async fn run(&self, gate: &WriteGate) -> Infallible {
+        let mut seen: Option<(LeaseSpec, Instant)> = None;
         loop {
-            let asked = Instant::now();
-            let may_take = seen.as_ref().is_some_and(|(_, since)| since.elapsed() >= VALID);
-            match timeout(TRY_MAX, self.attempt(may_take)).await {
-                Ok(Ok(Tried::Held)) => {
+            let started = Instant::now();
+            let has_expired = seen.as_ref().is_some_and(|(_, since)| since.elapsed() >= VALID);
+            match timeout(ATTEMPT_MAX, self.attempt(has_expired)).await {
+                Ok(Ok(Attempt::Held)) => {
                     seen = None;
-                    holding.hold(asked + GIVE_UP_AFTER);
+                    gate.open_until(started + WRITE_MAX);
                 }
-                Ok(Ok(Tried::Taken(spec))) => {
-                    if !holding.is_taken() {
-                        tracing::info!("{} acts; waiting", spec["holderIdentity"].as_str().unwrap_or("somebody"));
-                        holding.taken();
+                Ok(Ok(Attempt::HeldByOther(spec))) => {
+                    if !gate.has_other_leader() {
+                        tracing::info!("waiting for the Lease, which {} holds", holder(&spec));
+                        gate.close_for_other_leader();
                     }
                     if seen.as_ref().is_none_or(|(known, _)| *known != spec) {
                         seen = Some((spec, Instant::now()));
                     }
                 }
                 Ok(Err(error)) => tracing::info!("{error}"),
-                Err(_) => tracing::info!("the Lease: no answer within {} s", TRY_MAX.as_secs()),
+                Err(_) => tracing::info!("the Lease: no response within {} s", ATTEMPT_MAX.as_secs()),
             }
-            sleep(RENEW_EVERY).await;
+            sleep(RENEW_INTERVAL).await;
         }
     }
 
-    /// Lets go of it, so that nobody has to wait. Whoever cannot is not in the way: it ends by itself.
+    /// Releases the Lease, so that the next process need not wait. If that fails, the Lease expires.
     pub async fn release(&self) {
-        let _ = timeout(TRY_MAX, self.write_if_ours()).await;
+        let _ = timeout(ATTEMPT_MAX, self.release_if_held()).await;
     }
 
-    async fn write_if_ours(&self) -> Result<(), ClusterError> {
-        if let Some(found) = self.cluster.read(&leases(), &self.key()).await?
-            && found["spec"]["holderIdentity"] == self.holder
+    async fn release_if_held(&self) -> Result<(), ClusterError> {
+        if let Some(lease) = self.read().await?
+            && holder(&spec_of(&lease)) == self.identity
         {
-            self.write(&found, "").await?;
+            self.write(&lease, "").await?;
         }
         Ok(())
     }
 
-    async fn attempt(&self, may_take: bool) -> Result<Tried, ClusterError> {
-        let Some(found) = self.cluster.read(&leases(), &self.key()).await? else {
-            inventory::ensure_namespace(self.cluster).await?;
-            return self.write(&Value::Null, self.holder).await;
+    async fn attempt(&self, has_expired: bool) -> Result<Attempt, ClusterError> {
+        let Some(lease) = self.read().await? else {
+            self.cluster.ensure_agent_namespace().await?;
+            return self.write(&Lease::default(), self.identity).await;
         };
-        let holder = found["spec"]["holderIdentity"].as_str().unwrap_or_default();
-        if holder == self.holder || holder.is_empty() || may_take {
-            return self.write(&found, self.holder).await;
+        let spec = spec_of(&lease);
+        let holder = holder(&spec);
+        if holder == self.identity || holder.is_empty() || has_expired {
+            return self.write(&lease, self.identity).await;
         }
-        Ok(Tried::Taken(found["spec"].clone()))
+        Ok(Attempt::HeldByOther(spec))
     }
 
-    /// Writes it as it was found, or not at all if somebody was faster.
-    async fn write(&self, found: &Value, holder: &str) -> Result<Tried, ClusterError> {
-        let now = self.clock.now();
-        let is_same = found["spec"]["holderIdentity"] == holder;
-        let transitions = found["spec"]["leaseTransitions"].as_i64().unwrap_or_default() + i64::from(!is_same);
-        let acquired = if is_same { found["spec"]["acquireTime"].clone() } else { json!(micro_time(now)) };
-        let lease = json!({
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"name": LEASE_NAME, "namespace": self.key().namespace,
-                "resourceVersion": found["metadata"]["resourceVersion"]},
-            "spec": {"holderIdentity": holder, "leaseDurationSeconds": VALID.as_secs(), "acquireTime": acquired,
-                "renewTime": micro_time(now), "leaseTransitions": transitions},
-        });
-        match self.cluster.put(&leases(), &self.key(), &lease).await {
-            Ok(_) => Ok(Tried::Held),
-            Err(error) if error.is_conflict() => self.who_was_faster(holder, error).await,
+    async fn read(&self) -> Result<Option<Lease>, ClusterError> {
+        self.cluster.get(&leases(), &self.key()).await
+    }
+
+    /// Writes the Lease with this holder, if it has not changed since it was read.
+    async fn write(&self, current: &Lease, holder_identity: &str) -> Result<Attempt, ClusterError> {
+        let (now, before) = (MicroTime(self.clock.now()), spec_of(current));
+        let is_same_holder = before.holder_identity.as_deref() == Some(holder_identity);
+        let acquire_time = if is_same_holder { before.acquire_time } else { Some(now.clone()) };
+        let lease = Lease {
+            metadata: ObjectMeta {
+                name: Some(LEASE_NAME.to_owned()),
+                namespace: Some(self.cluster.agent_namespace().to_owned()),
+                resource_version: current.metadata.resource_version.clone(),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(holder_identity.to_owned()),
+                lease_duration_seconds: Some(VALID_SECONDS),
+                acquire_time,
+                renew_time: Some(now),
+                lease_transitions: Some(before.lease_transitions.unwrap_or_default() + i32::from(!is_same_holder)),
+                ..LeaseSpec::default()
+            }),
+        };
+        match self.cluster.create_or_replace(&leases(), &self.key(), &lease).await {
+            Ok(()) => Ok(Attempt::Held),
+            Err(error) if error.is_conflict() => self.check_after_conflict(holder_identity, error).await,
             Err(error) => Err(error),
         }
     }
 
-    /// It may have been ourselves: an earlier try whose answer was lost.
-    async fn who_was_faster(&self, holder: &str, conflict: ClusterError) -> Result<Tried, ClusterError> {
-        match self.cluster.read(&leases(), &self.key()).await? {
-            Some(now) if now["spec"]["holderIdentity"] == holder => Ok(Tried::Held),
-            Some(now) => Ok(Tried::Taken(now["spec"].clone())),
+    /// Reads the Lease after a conflict. This process may hold it by an earlier attempt whose response was lost.
+    async fn check_after_conflict(&self, identity: &str, conflict: ClusterError) -> Result<Attempt, ClusterError> {
+        match self.read().await? {
+            Some(lease) if spec_of(&lease).holder_identity.as_deref() == Some(identity) => Ok(Attempt::Held),
+            Some(lease) => Ok(Attempt::HeldByOther(spec_of(&lease))),
             None => Err(conflict),
         }
     }
 
     fn key(&self) -> ObjectKey {
-        ObjectKey {
-            group: "coordination.k8s.io".into(),
-            kind: "Lease".into(),
-            namespace: Some(self.cluster.home().to_owned()),
-            name: LEASE_NAME.into(),
-        }
+        leases().object_key(Some(self.cluster.agent_namespace()), LEASE_NAME)
     }
 }
 
-fn micro_time(now: jiff::Timestamp) -> String {
-    now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+fn leases() -> ApiResource {
+    ApiResource::from_namespaced_type::<Lease>()
 }
 
-fn leases() -> Resource {
-    Resource {
-        group: "coordination.k8s.io".into(),
-        version: "v1".into(),
-        kind: "Lease".into(),
-        plural: "leases".into(),
-        namespaced: true,
-    }
+fn spec_of(lease: &Lease) -> LeaseSpec {
+    lease.spec.clone().unwrap_or_default()
+}
+
+fn holder(spec: &LeaseSpec) -> &str {
+    spec.holder_identity.as_deref().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Asks the broker whether somebody has approved what is held back.
+//! Asks the broker for the approval of deletions that are held back.
 
 use std::fmt;
 
@@ -6,76 +6,125 @@ use sindri_client::Client;
 use sindri_model::wire::{ApprovalRequest, ApprovalState};
 use sindri_model::{AgentId, Checksum};
 
-use crate::pass::observe::Desired;
-use crate::pass::plan::{Hold, Strangers};
+use super::desired::DesiredStack;
+use super::plan::{ForeignObjects, Hold};
 
-/// What the broker takes: so many reasons of so many characters, and a plan of so many bytes.
+/// Limits of the broker: number of reasons, characters of each, and bytes of the plan.
 const REASONS_MAX: usize = 32;
 const REASON_CHARS_MAX: usize = 1_000;
 const PLAN_BYTES_MAX: usize = 60 * 1024;
 
-/// Whether a plan may be carried out.
-pub enum Verdict {
-    /// Nobody has to be asked.
-    Free,
-    /// It may, and these may go with what is deleted.
-    Approved(Strangers),
-    /// Not all of it.
+/// Decision about the deletions of a plan.
+pub enum ApprovalDecision {
+    /// No approval is needed.
+    NotNeeded,
+    /// Everything is approved, including the deletion of these foreign objects.
+    Approved(ForeignObjects),
+    /// Some deletions, or the whole revision, must wait.
     Held {
-        /// What waits.
+        /// Deletions that wait.
         holds: Vec<Hold>,
-        /// What to tell.
-        back: HeldBack,
+        /// Message to report.
+        message: HoldMessage,
     },
 }
 
-/// What waits for an approval, as people read it.
+/// Deletions that wait for an approval, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldBack {
+pub struct HoldMessage {
     reasons: Vec<String>,
-    /// How it stands with the approval.
-    standing: String,
+    /// State of the approval.
+    approval: String,
 }
 
-impl fmt::Display for HeldBack {
+impl fmt::Display for HoldMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.reasons.join("; "), self.standing)
+        write!(f, "{}; {}", self.reasons.join("; "), self.approval)
     }
 }
 
-/// Asks for an approval of exactly this. A broker that does not answer has approved nothing.
-pub async fn ask(broker: &Client, agent: AgentId, desired: &Desired, holds: Vec<Hold>, shown: &str) -> Verdict {
+/// Requests an approval of exactly these holds. If the broker does not respond, nothing is approved.
+pub async fn request_approval(
+    broker: &Client,
+    agent: AgentId,
+    desired: &DesiredStack,
+    holds: Vec<Hold>,
+    plan_text: &str,
+) -> ApprovalDecision {
     let cut = |reason: String| reason.chars().take(REASON_CHARS_MAX).collect::<String>();
     let reasons: Vec<String> = holds.iter().take(REASONS_MAX).map(|hold| cut(hold.to_string())).collect();
     let request = ApprovalRequest {
         deployment_object_id: desired.revision,
         digest: digest(desired, &holds).to_string(),
         reasons: reasons.clone(),
-        plan: shown[..shown.floor_char_boundary(PLAN_BYTES_MAX)].to_owned(),
+        plan: plan_text[..plan_text.floor_char_boundary(PLAN_BYTES_MAX)].to_owned(),
     };
-    let standing = match broker.propose(agent, desired.stack, &request).await {
+    let approval = match broker.propose(agent, desired.stack, &request).await {
         Ok(approval) => match approval.state {
-            ApprovalState::Approved => return Verdict::Approved(strangers(holds)),
+            ApprovalState::Approved => return ApprovalDecision::Approved(approved_objects(holds)),
             ApprovalState::Rejected => format!("approval {} was rejected", approval.id),
             ApprovalState::Pending | ApprovalState::Superseded => {
                 format!("this waits for approval {} (sindri approve {0})", approval.id)
             }
         },
-        Err(error) => format!("this waits for an approval, which could not be asked for: {error}"),
+        Err(error) => format!("this waits for an approval, which could not be requested: {error}"),
     };
-    Verdict::Held { holds, back: HeldBack { reasons, standing } }
+    ApprovalDecision::Held { holds, message: HoldMessage { reasons, approval } }
 }
 
-/// Stands for exactly these deletes of this revision: whoever approves it approves nothing else.
-fn digest(desired: &Desired, holds: &[Hold]) -> Checksum {
-    Checksum::of(&format!("{} {holds:?}", desired.revision))
+/// Returns the digest of exactly these deletions of this revision: an approval is valid for nothing else.
+fn digest(desired: &DesiredStack, holds: &[Hold]) -> Checksum {
+    let holds: Vec<String> = holds.iter().map(digest_text).collect();
+    Checksum::of(&format!("{} [{}]", desired.revision, holds.join(", ")))
 }
 
-/// What may go with namespaces and definitions.
-fn strangers(holds: Vec<Hold>) -> Strangers {
-    let others = holds.into_iter().filter_map(|hold| match hold {
-        Hold::Others { key, held, .. } => Some((key, held)),
+/// Returns the part of a hold in the digest. The text must stay the same in later versions, because a pending approval
+/// would otherwise be requested again.
+fn digest_text(hold: &Hold) -> String {
+    match hold {
+        Hold::TooMany { deletes, total } => format!("TooMany {{ deletes: {deletes}, of: {total} }}"),
+        Hold::Data { key, uid } => format!("Data {{ key: {key:?}, uid: {uid:?} }}"),
+        Hold::Foreign { key, uid, objects } => format!("Others {{ key: {key:?}, uid: {uid:?}, held: {objects:?} }}"),
+    }
+}
+
+/// Returns the foreign objects that an approval allows to delete.
+fn approved_objects(holds: Vec<Hold>) -> ForeignObjects {
+    let foreign = holds.into_iter().filter_map(|hold| match hold {
+        Hold::Foreign { key, objects, .. } => Some((key, objects)),
         Hold::TooMany { .. } | Hold::Data { .. } => None,
     });
-    others.collect()
+    foreign.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sindri_model::ObjectKey;
+
+    use super::*;
+
+    #[test]
+    fn the_digest_of_a_hold_does_not_change_between_versions() {
+        let key = |kind: &str| {
+            let (group, namespace) = (String::new(), Some("shop".to_owned()));
+            Arc::new(ObjectKey { group, kind: kind.to_owned(), namespace, name: "a".to_owned() })
+        };
+        let text = |kind: &str| {
+            format!("ObjectKey {{ group: \"\", kind: \"{kind}\", namespace: Some(\"shop\"), name: \"a\" }}")
+        };
+        let uid = || "7".to_owned();
+        let foreign = Hold::Foreign { key: key("Namespace"), uid: uid(), objects: vec![key("A"), key("B")] };
+        for (hold, expected) in [
+            (Hold::TooMany { deletes: 6, total: 11 }, "TooMany { deletes: 6, of: 11 }".to_owned()),
+            (Hold::Data { key: key("C"), uid: uid() }, format!("Data {{ key: {}, uid: \"7\" }}", text("C"))),
+            (
+                foreign,
+                format!("Others {{ key: {}, uid: \"7\", held: [{}, {}] }}", text("Namespace"), text("A"), text("B")),
+            ),
+        ] {
+            assert_eq!(digest_text(&hold), expected);
+        }
+    }
 }

@@ -1,78 +1,100 @@
-//! What of others lives in a namespace, or is an instance of a definition: deleting those would delete it too.
+//! Foreign objects: objects in a namespace, or custom resources of a CRD, that do not belong to the stack. Deleting the
+//! namespace or the CRD would delete them too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde_json::Value;
 use sindri_model::ObjectKey;
 
-use crate::cluster::{Cluster, ClusterError, LiveObject, Resource};
-use crate::pass::inventory::Inventory;
-use crate::pass::plan::{Delete, Stage};
+use super::desired::DesiredStack;
+use super::inventory::Inventory;
+use super::plan::{Delete, ForeignObjects, Hold, Plan, Stage, find_holds};
+use crate::cluster::{ApiResource, Cluster, ClusterError, LiveObject};
+use crate::settings::Brake;
 
-/// More are not looked for: these are reason enough.
-const STRANGERS_MAX: usize = 100;
+/// Number of foreign objects after which the search ends: fewer are enough to hold a delete back.
+const FOREIGN_MAX: usize = 100;
 
-/// What else would go with an object, in order.
-pub async fn strangers(
+/// Returns the deletions of a plan that wait for an approval, after searching for foreign objects.
+pub async fn search_holds(
+    cluster: &Cluster,
+    desired: &DesiredStack,
+    inventory: &Inventory,
+    plan: &Plan,
+    brake: &Brake,
+) -> Vec<Hold> {
+    let mut foreign = ForeignObjects::new();
+    let has_content = |key: &ObjectKey| Stage::from_key(key).precedes_validation();
+    for delete in plan.deletes.iter().filter(|delete| brake.is_on && has_content(&delete.entry.key)) {
+        // After a failed search the delete itself searches again, and fails if that fails too.
+        if let Ok(objects) = find_foreign_objects(cluster, inventory, delete).await {
+            foreign.insert(delete.entry.key.clone(), objects);
+        }
+    }
+    find_holds(plan, inventory, &desired.goal, &foreign, brake)
+}
+
+/// Returns the foreign objects that would be deleted with an object, sorted by key.
+pub async fn find_foreign_objects(
     cluster: &Cluster,
     inventory: &Inventory,
     delete: &Delete,
 ) -> Result<Vec<Arc<ObjectKey>>, ClusterError> {
     let key = &delete.entry.key;
-    match Stage::of(key) {
-        Stage::Namespaces => in_namespace(cluster, inventory, &key.name, &BTreeSet::new()).await,
-        Stage::Definitions => of_definition(cluster, inventory, delete).await,
+    match Stage::from_key(key) {
+        Stage::Namespaces => find_in_namespace(cluster, inventory, &key.name, &BTreeSet::new()).await,
+        Stage::Crds => find_custom_resources(cluster, inventory, delete).await,
         _ => Ok(Vec::new()),
     }
 }
 
-async fn of_definition(
+async fn find_custom_resources(
     cluster: &Cluster,
     inventory: &Inventory,
     delete: &Delete,
 ) -> Result<Vec<Arc<ObjectKey>>, ClusterError> {
-    let definition = cluster.read(&delete.entry.resource, &delete.entry.key).await?.unwrap_or_default();
-    let versions = definition["spec"]["versions"].as_array().cloned().unwrap_or_default();
+    let crd: Value = cluster.get(&delete.entry.resource, &delete.entry.key).await?.unwrap_or_default();
+    let versions = crd["spec"]["versions"].as_array().cloned().unwrap_or_default();
     let served = versions.iter().find(|version| version["served"] == true);
     let version = served.and_then(|version| version["name"].as_str()).unwrap_or_default();
-    let Some(kind) = Resource::defined_by(&definition, version) else { return Ok(Vec::new()) };
-    let instances = cluster.instances(&Arc::new(kind)).await?;
-    let strangers = instances.into_iter().map(|object| object.key).filter(|key| inventory.get(key).is_none());
-    Ok(sorted(strangers))
+    let Some(resource) = ApiResource::from_crd(&crd, version) else { return Ok(Vec::new()) };
+    let custom_resources = cluster.list_all(&Arc::new(resource)).await?;
+    Ok(sorted(custom_resources.into_iter().map(|object| object.key).filter(|key| inventory.get(key).is_none())))
 }
 
-/// Objects in a namespace that neither this stack nor the cluster itself put there. What another object owns comes and
-/// goes with its owner.
-pub async fn in_namespace(
+/// Returns the objects in a namespace that neither this stack nor the cluster itself created; `own_uids` are further objects
+/// of the stack. Objects with an owner reference are left out, because they are deleted with their owner.
+pub async fn find_in_namespace(
     cluster: &Cluster,
     inventory: &Inventory,
     namespace: &str,
-    ours: &BTreeSet<&str>,
+    own_uids: &BTreeSet<&str>,
 ) -> Result<Vec<Arc<ObjectKey>>, ClusterError> {
-    let is_strange = |object: &LiveObject| {
-        let is_known = ours.contains(object.uid.as_str()) || inventory.get(&object.key).is_some();
-        !is_known && !object.owned && !is_made_by_the_cluster(&object.key)
+    let is_foreign = |object: &LiveObject| {
+        let is_own = own_uids.contains(object.uid.as_str()) || inventory.get(&object.key).is_some();
+        !is_own && !object.has_owner_reference && !is_created_by_cluster(&object.key)
     };
-    let mut strangers = Vec::new();
-    for resource in cluster.listable_resources().await?.iter().filter(|resource| resource.namespaced) {
-        let objects = cluster.in_namespace(resource, namespace).await?;
-        strangers.extend(objects.into_iter().filter(is_strange).map(|object| object.key));
-        if strangers.len() >= STRANGERS_MAX {
+    let mut foreign = Vec::new();
+    for resource in cluster.list_resources().await?.iter().filter(|resource| resource.namespaced) {
+        let objects = cluster.list_namespace(resource, namespace).await?;
+        foreign.extend(objects.into_iter().filter(is_foreign).map(|object| object.key));
+        if foreign.len() >= FOREIGN_MAX {
             break;
         }
     }
-    Ok(sorted(strangers.into_iter()))
+    Ok(sorted(foreign.into_iter()))
 }
 
 fn sorted(keys: impl Iterator<Item = Arc<ObjectKey>>) -> Vec<Arc<ObjectKey>> {
     let keys: BTreeSet<Arc<ObjectKey>> = keys.collect();
-    keys.into_iter().take(STRANGERS_MAX).collect()
+    keys.into_iter().take(FOREIGN_MAX).collect()
 }
 
-/// What every namespace gets from the cluster itself.
-fn is_made_by_the_cluster(key: &ObjectKey) -> bool {
-    let of_core = key.group.is_empty();
+/// Returns true for objects that the control plane creates in every namespace.
+fn is_created_by_cluster(key: &ObjectKey) -> bool {
+    let is_core = key.group.is_empty();
     key.kind == "Event"
-        || (of_core && key.kind == "ServiceAccount" && key.name == "default")
-        || (of_core && key.kind == "ConfigMap" && key.name == "kube-root-ca.crt")
+        || (is_core && key.kind == "ServiceAccount" && key.name == "default")
+        || (is_core && key.kind == "ConfigMap" && key.name == "kube-root-ca.crt")
 }

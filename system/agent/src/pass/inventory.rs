@@ -1,164 +1,172 @@
-//! What the agent knows to be its own in the cluster, per stack: written ahead, in chunks.
+//! Inventory of a stack: the objects that the agent created for it, stored in the cluster in chunks.
 //!
-//! The key of an object is here before the object is first written, its UID after. An entry goes only when
-//! the object was seen gone or seen to be someone else's. An entry never moves between chunks, so that no
-//! order of partial writes loses one. Left out: finding what no inventory knows (a sweep).
+//! The key of an object is stored before the object is first written, its UID after. An entry is removed only when the
+//! object was seen gone or owned by another. An entry never moves between chunks, so that no order of partial writes loses
+//! one. Objects that are in no inventory are found by `observe::find_stack_objects`.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use sindri_model::{Epoch, ObjectKey, Sequence, StackId};
 use thiserror::Error;
 
-use crate::cluster::{Cluster, ClusterError, Mode, Patch, Resource};
+use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError};
 
-/// Where inventories are kept.
-pub const INVENTORY_NAMESPACE: &str = "sindri-system";
-/// Labels an inventory with its stack.
+/// Label of an inventory: id of its stack.
 pub const INVENTORY_LABEL: &str = "sindri.dev/inventory";
-/// An entry is at most a few hundred bytes, and an object of a cluster at most about a mebibyte.
+/// Entries per chunk: an entry has at most a few hundred bytes, and a ConfigMap at most about a mebibyte.
 const CHUNK_ENTRIES_MAX: usize = 1_000;
 
-/// One object that is ours, or may become so at any moment.
+/// Object that the agent created, or is about to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which object.
+    /// Key of the object.
     pub key: Arc<ObjectKey>,
-    /// Where to find it.
-    pub resource: Arc<Resource>,
-    /// Its identity, once it is known.
+    /// Resource type of the object.
+    pub resource: Arc<ApiResource>,
+    /// UID of the object, once it is known.
     pub uid: Option<String>,
 }
 
-/// Entries as they are written. There are thousands of them, of few kinds: what they share is written once.
+/// Serialized entries. There are thousands of few resource types, so the type is stored once for all of its objects.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Kept<'a> {
-    /// Objects of one kind. Group and kind of their keys are those of the resource.
-    Together { resource: Cow<'a, Resource>, objects: Vec<KeptObject<'a>> },
-    /// One by itself, as earlier agents wrote them all.
-    Alone {
-        key: Cow<'a, ObjectKey>,
-        resource: Cow<'a, Resource>,
+enum StoredEntries {
+    /// Objects of one type; group and kind of their keys are those of the resource.
+    Grouped { resource: ApiResource, objects: Vec<StoredObject> },
+    /// A single object. Earlier versions of the agent wrote only this form.
+    Single {
+        key: ObjectKey,
+        resource: ApiResource,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        uid: Option<Cow<'a, str>>,
+        uid: Option<String>,
     },
 }
 
-/// A namespace, a name and an identity.
-type KeptObject<'a> = (Option<Cow<'a, str>>, Cow<'a, str>, Option<Cow<'a, str>>);
+/// Namespace, name and UID.
+type StoredObject = (Option<String>, String, Option<String>);
 
-impl<'a> Kept<'a> {
-    fn all(entries: impl Iterator<Item = &'a Entry>) -> Vec<Self> {
-        let mut together: BTreeMap<&Resource, Vec<KeptObject<'_>>> = BTreeMap::new();
-        let mut kept = Vec::new();
+impl StoredEntries {
+    fn from_entries<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Self> {
+        let mut grouped: BTreeMap<&ApiResource, Vec<StoredObject>> = BTreeMap::new();
+        let mut stored = Vec::new();
         for Entry { key, resource, uid } in entries {
-            let uid = uid.as_deref().map(Cow::Borrowed);
             if (&key.group, &key.kind) == (&resource.group, &resource.kind) {
-                let namespace = key.namespace.as_deref().map(Cow::Borrowed);
-                together.entry(resource).or_default().push((namespace, Cow::Borrowed(&key.name), uid));
+                let object = (key.namespace.clone(), key.name.clone(), uid.clone());
+                grouped.entry(resource).or_default().push(object);
             } else {
-                kept.push(Self::Alone { key: Cow::Borrowed(key), resource: Cow::Borrowed(resource), uid });
+                let (key, resource) = (ObjectKey::clone(key), ApiResource::clone(resource));
+                stored.push(Self::Single { key, resource, uid: uid.clone() });
             }
         }
-        kept.extend(
-            together
-                .into_iter()
-                .map(|(resource, objects)| Self::Together { resource: Cow::Borrowed(resource), objects }),
-        );
-        kept
+        let grouped = grouped.into_iter();
+        stored.extend(grouped.map(|(resource, objects)| Self::Grouped { resource: resource.clone(), objects }));
+        stored
     }
 
     fn into_entries(self) -> Vec<Entry> {
         let (resource, objects) = match self {
-            Self::Together { resource, objects } => (Arc::new(resource.into_owned()), objects),
-            Self::Alone { key, resource, uid } => {
-                let (key, resource) = (Arc::new(key.into_owned()), Arc::new(resource.into_owned()));
-                return vec![Entry { key, resource, uid: uid.map(Cow::into_owned) }];
+            Self::Grouped { resource, objects } => (Arc::new(resource), objects),
+            Self::Single { key, resource, uid } => {
+                return vec![Entry { key: Arc::new(key), resource: Arc::new(resource), uid }];
             }
         };
-        let entry = |(namespace, name, uid): KeptObject<'_>| {
-            let (group, kind) = (resource.group.clone(), resource.kind.clone());
-            let (namespace, name) = (namespace.map(Cow::into_owned), name.into_owned());
-            let key = Arc::new(ObjectKey { group, kind, namespace, name });
-            Entry { key, resource: resource.clone(), uid: uid.map(Cow::into_owned) }
+        let entry = |(namespace, name, uid): StoredObject| {
+            let key = Arc::new(resource.object_key(namespace.as_deref(), &name));
+            Entry { key, resource: resource.clone(), uid }
         };
         objects.into_iter().map(entry).collect()
     }
 }
 
-/// The position of a revision in everything that was ever submitted.
+/// Position of a revision in the order of all revisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Position {
-    /// The life of the broker's database.
+pub struct RevisionPosition {
+    /// Epoch of the broker's database in which the revision was submitted.
     pub epoch: Epoch,
-    /// The sequence within it.
+    /// Sequence within the epoch.
     pub sequence: Sequence,
 }
 
-/// The inventory of one stack.
+impl RevisionPosition {
+    /// Returns the position of a sequence. The epoch is the one in which the revision was submitted, so that a revision that
+    /// a restored database still has is not newer because of the restore.
+    pub fn from_sequence(sequence: Sequence) -> Self {
+        Self { epoch: sequence.epoch(), sequence }
+    }
+}
+
+impl fmt::Display for RevisionPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of epoch {}", self.sequence, self.epoch)
+    }
+}
+
+/// Inventory of one stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
     chunks: Vec<BTreeMap<Arc<ObjectKey>, Entry>>,
-    /// The highest revision that was ever begun here.
-    pub begun: Option<Position>,
-    /// The last revision of which every write succeeded.
-    pub applied: Option<Position>,
+    /// Newest revision whose writes began.
+    pub begun: Option<RevisionPosition>,
+    /// Last revision of which every write succeeded.
+    pub applied: Option<RevisionPosition>,
 }
 
-/// The inventory cannot be read or written.
+/// Failure to read or write an inventory.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum InventoryError {
-    /// The cluster did not do it.
+    /// The request failed.
     #[error("the inventory of the stack: {0}")]
     Cluster(#[from] ClusterError),
-    /// It is there and makes no sense.
+    /// A ConfigMap of the inventory has invalid content.
     #[error("the inventory of the stack: {name} cannot be read: {cause}")]
     Malformed {
-        /// The ConfigMap.
+        /// Name of the ConfigMap.
         name: String,
-        /// What is wrong with it.
+        /// Defect of the content.
         cause: String,
     },
 }
 
 impl Inventory {
-    /// The entry of an object.
+    /// Returns the entry of an object.
     pub fn get(&self, key: &ObjectKey) -> Option<&Entry> {
         self.chunks.iter().find_map(|chunk| chunk.get(key))
     }
 
-    /// Every entry, ordered within its chunk.
+    /// Returns every entry, ordered within its chunk.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.chunks.iter().flat_map(BTreeMap::values)
     }
 
-    /// Whether nothing is left.
+    /// Returns true if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.entries().next().is_none()
     }
 
-    /// Adds an entry, or renews the one that is there.
-    pub fn put(&mut self, entry: Entry) {
-        let known = self.chunks.iter().position(|chunk| chunk.contains_key(&entry.key));
-        let roomy = self.chunks.iter().position(|chunk| chunk.len() < CHUNK_ENTRIES_MAX);
-        let index = known.or(roomy).unwrap_or_else(|| {
+    /// Adds an entry, or replaces the one of the same key in its chunk.
+    pub fn insert(&mut self, entry: Entry) {
+        let existing = self.chunks.iter().position(|chunk| chunk.contains_key(&entry.key));
+        let with_room = self.chunks.iter().position(|chunk| chunk.len() < CHUNK_ENTRIES_MAX);
+        let index = existing.or(with_room).unwrap_or_else(|| {
             self.chunks.push(BTreeMap::new());
             self.chunks.len() - 1
         });
         self.chunks[index].insert(entry.key.clone(), entry);
     }
 
-    /// Notes the identity of an object.
-    pub fn identify(&mut self, key: &ObjectKey, uid: &str) {
+    /// Sets the UID of an object.
+    pub fn set_uid(&mut self, key: &ObjectKey, uid: &str) {
         let entry = self.chunks.iter_mut().find_map(|chunk| chunk.get_mut(key));
         entry.expect("an object is in the inventory before it is written").uid = Some(uid.to_owned());
     }
 
-    /// Takes an entry out: the object is gone, or someone else's.
+    /// Removes the entry of an object that is gone or owned by another.
     pub fn remove(&mut self, key: &ObjectKey) {
         self.chunks.iter_mut().for_each(|chunk| {
             chunk.remove(key);
@@ -166,142 +174,113 @@ impl Inventory {
     }
 }
 
-fn config_maps() -> Arc<Resource> {
-    Arc::new(Resource {
-        group: String::new(),
-        version: "v1".into(),
-        kind: "ConfigMap".into(),
-        plural: "configmaps".into(),
-        namespaced: true,
-    })
+fn config_maps() -> Arc<ApiResource> {
+    Arc::new(ApiResource::from_namespaced_type::<ConfigMap>())
 }
 
-fn namespaces() -> Arc<Resource> {
-    Arc::new(Resource {
-        group: String::new(),
-        version: "v1".into(),
-        kind: "Namespace".into(),
-        plural: "namespaces".into(),
-        namespaced: false,
-    })
+fn chunk_name(stack: StackId, index: usize) -> String {
+    format!("inventory-{stack}-{index}")
 }
 
-fn chunk_key(home: &str, stack: StackId, index: usize) -> ObjectKey {
-    ObjectKey {
-        group: String::new(),
-        kind: "ConfigMap".into(),
-        namespace: Some(home.into()),
-        name: format!("inventory-{stack}-{index}"),
-    }
-}
-
-fn chunk_manifest(home: &str, stack: StackId, index: usize, inventory: &Inventory) -> Value {
-    let key = chunk_key(home, stack, index);
-    let entries = Kept::all(inventory.chunks.get(index).into_iter().flat_map(BTreeMap::values));
-    let entries = serde_json::to_string(&entries).expect("entries are texts under names");
-    let mut data = json!({"index": index.to_string(), "entries": entries});
+fn build_chunk(namespace: &str, stack: StackId, index: usize, inventory: &Inventory) -> ConfigMap {
+    let entries = StoredEntries::from_entries(inventory.chunks.get(index).into_iter().flat_map(BTreeMap::values));
+    let entries = serde_json::to_string(&entries).expect("entries have string keys only");
+    let mut data = BTreeMap::from([("index".to_owned(), index.to_string()), ("entries".to_owned(), entries)]);
     if index == 0 {
-        data["begun"] = json!(json!(inventory.begun).to_string());
-        data["applied"] = json!(json!(inventory.applied).to_string());
+        data.insert("begun".to_owned(), json!(inventory.begun).to_string());
+        data.insert("applied".to_owned(), json!(inventory.applied).to_string());
     }
-    json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": key.name, "namespace": home, "labels": {INVENTORY_LABEL: stack}},
-        "data": data,
-    })
+    let metadata = ObjectMeta {
+        name: Some(chunk_name(stack, index)),
+        namespace: Some(namespace.to_owned()),
+        labels: Some(BTreeMap::from([(INVENTORY_LABEL.to_owned(), stack.to_string())])),
+        ..ObjectMeta::default()
+    };
+    ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }
 }
 
-/// Reads the inventory of a stack. A failure is never an empty inventory.
-pub async fn load(cluster: &Cluster, stack: StackId) -> Result<Inventory, InventoryError> {
-    let found = cluster.read_labelled(&config_maps(), cluster.home(), INVENTORY_LABEL, &stack.to_string()).await?;
+/// Reads the inventory of a stack. A failed read is an error, never an empty inventory.
+pub async fn load_inventory(cluster: &Cluster, stack: StackId) -> Result<Inventory, InventoryError> {
+    let (namespace, stack) = (cluster.agent_namespace(), stack.to_string());
+    let chunks: Vec<ConfigMap> = cluster.list_full(&config_maps(), namespace, INVENTORY_LABEL, &stack).await?;
     let mut inventory = Inventory::default();
-    for config_map in &found {
+    for config_map in &chunks {
         read_chunk(config_map, &mut inventory).map_err(|cause| {
-            let name = config_map["metadata"]["name"].as_str().unwrap_or("a ConfigMap without a name").to_owned();
+            let name = config_map.metadata.name.as_deref().unwrap_or("a ConfigMap without a name").to_owned();
             InventoryError::Malformed { name, cause }
         })?;
     }
     Ok(inventory)
 }
 
-fn read_chunk(config_map: &Value, inventory: &mut Inventory) -> Result<(), String> {
-    let data = |field: &str| config_map["data"][field].as_str().ok_or(format!("data.{field} is missing"));
-    let index: usize = data("index")?.parse().map_err(|error| format!("data.index: {error}"))?;
-    let entries: Vec<Kept<'_>> =
-        serde_json::from_str(data("entries")?).map_err(|error| format!("data.entries: {error}"))?;
+fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<(), String> {
+    let get = |field: &str| config_map.data.as_ref().and_then(|data| data.get(field)).map(String::as_str);
+    let require = |field: &str| get(field).ok_or(format!("data.{field} is missing"));
+    let index: usize = require("index")?.parse().map_err(|error| format!("data.index: {error}"))?;
+    let entries: Vec<StoredEntries> =
+        serde_json::from_str(require("entries")?).map_err(|error| format!("data.entries: {error}"))?;
     if index == 0 {
-        inventory.begun = serde_json::from_str(data("begun")?).map_err(|error| format!("data.begun: {error}"))?;
-        // Inventories of earlier agents do not have it.
-        let applied = data("applied").unwrap_or("null");
+        inventory.begun = serde_json::from_str(require("begun")?).map_err(|error| format!("data.begun: {error}"))?;
+        // Inventories of earlier versions of the agent do not have it.
+        let applied = get("applied").unwrap_or("null");
         inventory.applied = serde_json::from_str(applied).map_err(|error| format!("data.applied: {error}"))?;
     }
     while inventory.chunks.len() <= index {
         inventory.chunks.push(BTreeMap::new());
     }
-    let entries = entries.into_iter().flat_map(Kept::into_entries);
+    let entries = entries.into_iter().flat_map(StoredEntries::into_entries);
     inventory.chunks[index] = entries.map(|entry| (entry.key.clone(), entry)).collect();
     Ok(())
 }
 
-/// Writes the chunks of `after` that differ from `before`; nothing when nothing differs.
-pub async fn save(
+/// Writes the chunks of `after` that differ from `before`, if any.
+pub async fn save_inventory(
     cluster: &Cluster,
     stack: StackId,
     before: &Inventory,
     after: &Inventory,
 ) -> Result<(), InventoryError> {
-    let chunks = after.chunks.len().max(1);
-    let changed: Vec<usize> = (0..chunks)
-        .filter(|index| {
-            let places = |inventory: &Inventory| (inventory.begun, inventory.applied);
-            before.chunks.get(*index) != after.chunks.get(*index) || (*index == 0 && places(before) != places(after))
-        })
-        .collect();
+    let positions = |inventory: &Inventory| (inventory.begun, inventory.applied);
+    let has_changed = |index: &usize| {
+        before.chunks.get(*index) != after.chunks.get(*index) || (*index == 0 && positions(before) != positions(after))
+    };
+    let changed: Vec<usize> = (0..after.chunks.len().max(1)).filter(has_changed).collect();
     if changed.is_empty() {
         return Ok(());
     }
     if *before == Inventory::default() {
-        ensure_namespace(cluster).await?;
+        cluster.ensure_agent_namespace().await?;
     }
+    let (resource, namespace) = (config_maps(), cluster.agent_namespace());
     for index in changed {
-        let manifest = chunk_manifest(cluster.home(), stack, index, after);
-        let (resource, key) = (config_maps(), chunk_key(cluster.home(), stack, index));
-        cluster.apply_unseen(&Patch::new(&resource, &key, &manifest), Mode::Real).await?;
+        let key = resource.object_key(Some(namespace), &chunk_name(stack, index));
+        let chunk = build_chunk(namespace, stack, index, after);
+        cluster.apply_only(&ApplyPatch::new(&resource, &key, &chunk), ApplyMode::Persist).await?;
     }
     Ok(())
 }
 
-/// Removes the inventory of a stack of which nothing is left.
-pub async fn discard(cluster: &Cluster, stack: StackId, inventory: &Inventory) -> Result<(), InventoryError> {
-    assert!(inventory.is_empty(), "an inventory with entries is never discarded");
+/// Deletes the inventory of a stack that has no objects any more.
+pub async fn delete_inventory(cluster: &Cluster, stack: StackId, inventory: &Inventory) -> Result<(), InventoryError> {
+    assert!(inventory.is_empty(), "an inventory with entries is never deleted");
+    let resource = config_maps();
     for index in (0..inventory.chunks.len().max(1)).rev() {
-        let key = chunk_key(cluster.home(), stack, index);
-        if let Some(live) = cluster.metadata(&config_maps(), &key).await? {
-            cluster.delete(&config_maps(), &key, &live.uid).await?;
+        let key = resource.object_key(Some(cluster.agent_namespace()), &chunk_name(stack, index));
+        if let Some(live) = cluster.get_metadata(&resource, &key).await? {
+            cluster.delete(&resource, &key, &live.uid).await?;
         }
-    }
-    Ok(())
-}
-
-/// Makes the namespace of the agent's own objects. Whoever has one namespace only has it already.
-pub async fn ensure_namespace(cluster: &Cluster) -> Result<(), ClusterError> {
-    if cluster.scope().is_some() {
-        return Ok(());
-    }
-    let key =
-        ObjectKey { group: String::new(), kind: "Namespace".into(), namespace: None, name: INVENTORY_NAMESPACE.into() };
-    let resource = namespaces();
-    if cluster.metadata(&resource, &key).await?.is_none() {
-        let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": INVENTORY_NAMESPACE}});
-        cluster.apply_unseen(&Patch::new(&resource, &key, &manifest), Mode::Real).await?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use k8s_openapi::api::core::v1::Namespace;
     use proptest::prelude::*;
+
+    use super::*;
+
+    const NAMESPACE: &str = "sindri-system";
 
     fn entry(number: usize) -> Entry {
         let key = ObjectKey {
@@ -313,10 +292,11 @@ mod tests {
         Entry { key: Arc::new(key), resource: config_maps(), uid: None }
     }
 
+    /// Serializes an inventory and reads it again.
     fn reread(stack: StackId, inventory: &Inventory) -> Inventory {
         let mut again = Inventory::default();
         for index in 0..inventory.chunks.len().max(1) {
-            read_chunk(&chunk_manifest(INVENTORY_NAMESPACE, stack, index, inventory), &mut again).unwrap();
+            read_chunk(&build_chunk(NAMESPACE, stack, index, inventory), &mut again).unwrap();
         }
         again
     }
@@ -325,48 +305,50 @@ mod tests {
     fn ten_thousand_objects_fit_in_chunks_far_below_a_mebibyte() {
         let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
         let mut inventory = Inventory::default();
-        (0..10_000).for_each(|number| inventory.put(entry(number)));
+        (0..10_000).for_each(|number| inventory.insert(entry(number)));
         assert_eq!(inventory.chunks.len(), 10);
         for index in 0..10 {
-            assert!(chunk_manifest(INVENTORY_NAMESPACE, stack, index, &inventory).to_string().len() < 256 * 1024);
+            let chunk = serde_json::to_string(&build_chunk(NAMESPACE, stack, index, &inventory)).unwrap();
+            assert!(chunk.len() < 256 * 1024);
         }
         assert_eq!(reread(stack, &inventory), inventory);
     }
 
     #[test]
-    fn entries_of_every_sort_are_read_as_they_were_written() {
+    fn entries_of_every_form_are_read_as_they_were_written() {
         let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
-        let known = Entry { uid: Some("7".into()), ..entry(1) };
-        let of_the_cluster = Entry {
+        let with_uid = Entry { uid: Some("7".into()), ..entry(1) };
+        let cluster_scoped = Entry {
             key: Arc::new(ObjectKey {
                 group: String::new(),
                 kind: "Namespace".into(),
                 namespace: None,
                 name: "shop".into(),
             }),
-            resource: namespaces(),
+            resource: Arc::new(ApiResource::from_cluster_type::<Namespace>()),
             uid: None,
         };
         let mut renamed = entry(2);
         Arc::make_mut(&mut renamed.key).kind = "Renamed".into();
         let mut inventory = Inventory::default();
-        [entry(0), known, of_the_cluster, renamed].into_iter().for_each(|entry| inventory.put(entry));
+        [entry(0), with_uid, cluster_scoped, renamed].into_iter().for_each(|entry| inventory.insert(entry));
         assert_eq!(reread(stack, &inventory), inventory);
     }
 
     #[test]
-    fn what_earlier_agents_wrote_can_be_read() {
+    fn inventories_of_earlier_versions_can_be_read() {
         let written = r#"[{"key":{"group":"","kind":"ConfigMap","namespace":"shop","name":"object-1"},
             "resource":{"group":"","version":"v1","kind":"ConfigMap","plural":"configmaps","namespaced":true},"uid":"7"}]"#;
-        let config_map = json!({"data": {"index": "0", "entries": written, "begun": "null"}});
+        let data = [("index", "0"), ("entries", written), ("begun", "null")];
+        let data = data.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let config_map = ConfigMap { data: Some(data), ..ConfigMap::default() };
         let mut inventory = Inventory::default();
         read_chunk(&config_map, &mut inventory).unwrap();
         assert_eq!(inventory.entries().collect::<Vec<_>>(), [&Entry { uid: Some("7".into()), ..entry(1) }]);
     }
 
     proptest! {
-        /// Whatever is put and removed, an entry stays in its chunk, and a partial write of chunks never loses
-        /// an entry that both states have.
+        /// Entries stay in their chunks, so a partial write of chunks never loses an entry that both states have.
         #[test]
         fn no_order_of_partial_writes_loses_an_entry(
             first in prop::collection::vec(0usize..40, 0..40),
@@ -375,10 +357,10 @@ mod tests {
             written in 0usize..4,
         ) {
             let mut before = Inventory::default();
-            first.iter().for_each(|number| before.put(entry(*number)));
+            first.iter().for_each(|number| before.insert(entry(*number)));
             let mut after = before.clone();
             removed.iter().for_each(|number| after.remove(&entry(*number).key));
-            added.iter().for_each(|number| after.put(entry(*number)));
+            added.iter().for_each(|number| after.insert(entry(*number)));
             let mut partial = before.clone();
             for index in 0..written.min(after.chunks.len()) {
                 if partial.chunks.len() <= index { partial.chunks.push(BTreeMap::new()); }

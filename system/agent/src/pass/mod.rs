@@ -1,9 +1,13 @@
 //! One pass of one stack: observe, plan, act.
 
-pub(crate) mod act;
-pub(crate) mod approval;
+mod act;
+mod approval;
+pub(crate) mod desired;
 pub(crate) mod foreign_objects;
+pub(crate) mod ignored_values;
 pub(crate) mod inventory;
 pub(crate) mod observe;
 pub(crate) mod plan;
+pub(crate) mod resolve;
 pub(crate) mod run;
+pub(crate) mod summary;

@@ -1,4 +1,4 @@
-//! The agent's access key: out of the environment, or out of a file that not everybody can read.
+//! Access key of the agent: from the environment, or from a file that other users cannot read.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,62 +10,62 @@ use thiserror::Error;
 
 use super::settings::{PAK, PAK_FILE};
 
-/// A file that is larger holds no key.
+/// Number of bytes of the file that are read.
 const FILE_BYTES_MAX: u64 = 4 * 1024;
-/// What everybody on the machine may do with a file. Its group may read it: so a pod sees a mounted Secret.
-const EVERYBODY: u32 = 0o007;
+/// Permission bits of other users. The group may read the file, because that is how a pod sees a mounted Secret.
+const OTHER_USERS: u32 = 0o007;
 
-/// There is no key.
+/// Reason why there is no usable key.
 #[derive(Debug, Error)]
 pub enum KeyError {
-    /// Nobody said which.
-    #[error("{0} is not set: say it with SINDRI__AGENT__PAK, or name a file that holds it with --pak-file", PAK.key)]
+    /// Neither setting is set.
+    #[error("{0} is not set: set it with SINDRI__AGENT__PAK, or name a file that holds it with --pak-file", PAK.key)]
     Missing,
     /// The file cannot be read.
     #[error("the key file {path}: {source}")]
     File {
-        /// Of the file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// Anybody could have read it.
-    #[error("the key file {path} is open to everybody (mode {mode:04o}): chmod 600 it")]
+    /// Other users can access the file.
+    #[error("the key file {path} is accessible to other users (mode {mode:04o}): run chmod 600 on it")]
     Open {
-        /// Of the file.
+        /// Path of the file.
         path: String,
-        /// Its permissions.
+        /// Permissions of the file.
         mode: u32,
     },
-    /// There is none in it.
+    /// The file is empty.
     #[error("the key file {path} holds no key")]
     Empty {
-        /// Of the file.
+        /// Path of the file.
         path: String,
     },
 }
 
-/// The key that the settings say.
-pub fn key(config: &Config) -> Result<String, KeyError> {
+/// Reads the key.
+pub fn read_key(config: &Config) -> Result<String, KeyError> {
     match config.path(&PAK_FILE) {
-        Some(path) => in_file(path),
+        Some(path) => read_file(path),
         None => config.get(&PAK).map(str::to_owned).ok_or(KeyError::Missing),
     }
 }
 
-fn in_file(path: &Path) -> Result<String, KeyError> {
-    let shown = path.display().to_string();
-    let fault = |source| KeyError::File { path: shown.clone(), source };
-    let file = File::open(path).map_err(fault)?;
-    // Of the file that is open, whatever its name stands for by now.
-    let mode = file.metadata().map_err(fault)?.permissions().mode() & 0o7777;
-    if mode & EVERYBODY != 0 {
-        return Err(KeyError::Open { path: shown, mode });
+fn read_file(path: &Path) -> Result<String, KeyError> {
+    let path_text = path.display().to_string();
+    let to_error = |source| KeyError::File { path: path_text.clone(), source };
+    let file = File::open(path).map_err(to_error)?;
+    // Checks the open file, because its path may refer to another file by now.
+    let mode = file.metadata().map_err(to_error)?.permissions().mode() & 0o7777;
+    if mode & OTHER_USERS != 0 {
+        return Err(KeyError::Open { path: path_text, mode });
     }
     let mut text = String::new();
-    file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(fault)?;
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(to_error)?;
     match text.trim() {
-        "" => Err(KeyError::Empty { path: shown }),
+        "" => Err(KeyError::Empty { path: path_text }),
         key => Ok(key.to_owned()),
     }
 }

@@ -1,16 +1,16 @@
-//! Every setting of the agent, said once.
+//! Table of all settings of the agent.
 
 use http::Uri;
 use sindri_process::{Form, Kind, MASK, Program, Rule, Setting};
 
-/// Says what would be done.
+/// Command that previews the next passes.
 pub const PLAN: &str = "plan";
-/// Lists what nobody declares any more.
+/// Command that lists orphaned objects.
 pub const ORPHANS: &str = "orphans";
-/// Runs the agent, as it does when no command is given.
+/// Command that runs the agent; the default.
 pub const RUN: &str = "run";
 
-/// The longest name that Kubernetes gives a namespace.
+/// Most characters in the name of a namespace.
 const LABEL_CHARS_MAX: usize = 63;
 
 const URL: Form = Form {
@@ -22,7 +22,7 @@ const URL: Form = Form {
 const NAMESPACE_NAME: Form = Form {
     placeholder: "NAME",
     fits: is_label,
-    expected: "must be the name of a namespace: small letters, digits and dashes, at most 63",
+    expected: "must be the name of a namespace: lowercase letters, digits and dashes, at most 63",
     shown: str::to_owned,
 };
 const ADDRESS: Form = Form {
@@ -32,45 +32,40 @@ const ADDRESS: Form = Form {
     shown: str::to_owned,
 };
 
-/// Who it is.
-pub const NAME: Setting =
-    Setting::plain("agent.name", "name", Kind::Text, "The name under which the broker knows this agent");
-/// Where it is.
-pub const CLUSTER_NAME: Setting = Setting::plain(
-    "agent.cluster_name",
-    "cluster",
-    Kind::Text,
-    "The name under which the broker knows the cluster of this agent",
-);
-/// Whom it asks.
-pub const BROKER_URL: Setting = Setting::plain("agent.broker_url", "broker", Kind::Form(&URL), "The broker's address");
-/// Whom it believes.
+/// Name of the agent.
+pub const NAME: Setting = Setting::plain("agent.name", "name", Kind::Text, "Name of this agent at the broker");
+/// Name of the cluster.
+pub const CLUSTER_NAME: Setting =
+    Setting::plain("agent.cluster_name", "cluster", Kind::Text, "Name of the cluster of this agent at the broker");
+/// URL of the broker.
+pub const BROKER_URL: Setting = Setting::plain("agent.broker_url", "broker", Kind::Form(&URL), "URL of the broker");
+/// Certificate authorities for the broker.
 pub const BROKER_CA_FILE: Setting = Setting::plain(
     "agent.broker_ca_file",
     "broker-ca-file",
     Kind::Path,
-    "Authorities in PEM that may issue the broker's certificate, in place of those that the machine trusts",
+    "PEM file with the certificate authorities that may issue the broker's certificate, instead of those that the machine trusts",
 );
-/// Its key.
-pub const PAK: Setting = Setting::secret("agent.pak", "The access key of this agent");
-/// Where its key is.
+/// Access key of the agent.
+pub const PAK: Setting = Setting::secret("agent.pak", "Access key of this agent");
+/// File with the access key.
 pub const PAK_FILE: Setting = Setting::plain(
     "agent.pak_file",
     "pak-file",
     Kind::Path,
-    "A file that holds the access key and that not everybody can read",
+    "File with the access key; it must not be readable by other users",
 );
-/// Its cluster.
+/// Kubeconfig of the cluster.
 pub const KUBECONFIG: Setting = Setting::plain(
     "agent.kubeconfig",
     "kubeconfig",
     Kind::Path,
-    "The kubeconfig of the cluster; without it the service account of the pod is used",
+    "Kubeconfig of the cluster; without it the service account of the pod is used",
 );
-/// Which of the clusters in the kubeconfig.
+/// Context in the kubeconfig.
 pub const CONTEXT: Setting =
-    Setting::plain("agent.context", "context", Kind::Text, "The context of the kubeconfig, if not its current one");
-/// How often it polls.
+    Setting::plain("agent.context", "context", Kind::Text, "Context of the kubeconfig, if not its current one");
+/// Polling interval.
 pub const POLLING_INTERVAL: Setting = Setting::plain(
     "agent.polling_interval",
     "polling-interval",
@@ -78,22 +73,22 @@ pub const POLLING_INTERVAL: Setting = Setting::plain(
     "Seconds between two polls of the broker",
 )
 .or("30");
-/// How much of the cluster is its own.
+/// Namespace that the agent is limited to.
 pub const NAMESPACE: Setting = Setting::plain(
     "agent.namespace",
     "namespace",
     Kind::Form(&NAMESPACE_NAME),
-    "The one namespace that it may touch; without it, the whole cluster",
+    "The only namespace that the agent may touch; without it, the whole cluster",
 );
-/// What it does about changes of others.
+/// Treatment of drift.
 pub const DRIFT: Setting = Setting::plain(
     "agent.drift",
     "drift",
     Kind::Choice(&["off", "detect", "correct"]),
-    "What to do about objects that somebody else changed",
+    "Treatment of objects that other clients changed",
 )
 .or("correct");
-/// Whether it stops before it deletes much.
+/// Use of the brake.
 pub const BRAKE_ENABLED: Setting = Setting::plain(
     "agent.brake.enabled",
     "brake-enabled",
@@ -101,51 +96,51 @@ pub const BRAKE_ENABLED: Setting = Setting::plain(
     "Whether deleting much of a stack at once waits for an approval",
 )
 .or("true");
-/// How much that is.
+/// Objects that the brake always allows to delete.
 pub const BRAKE_OBJECTS: Setting = Setting::plain(
     "agent.brake.objects",
     "brake-objects",
     Kind::Count(0, 1_000_000),
-    "So many objects of a stack may always be deleted at once",
+    "Number of objects of a stack that may always be deleted at once",
 )
 .or("5");
-/// How much that is, of all.
+/// Percentage that the brake always allows to delete.
 pub const BRAKE_PERCENT: Setting = Setting::plain(
     "agent.brake.percent",
     "brake-percent",
     Kind::Count(0, 100),
-    "This part of a stack, in percent, may always be deleted at once",
+    "Percentage of a stack that may always be deleted at once",
 )
 .or("50");
-/// Whether it makes sure to be the only one.
+/// Use of leader election.
 pub const LEASE: Setting = Setting::plain(
     "agent.lease",
     "lease",
     Kind::Switch,
-    "Whether to hold a Lease in the cluster, so that two agents of one name never work at once",
+    "Whether to use leader election by a Lease in the cluster, so that two processes of one agent never act at the same time",
 )
 .or("true");
-/// Which of several processes it is.
+/// Name of the process in leader election.
 pub const IDENTITY: Setting = Setting::plain(
     "agent.identity",
     "identity",
     Kind::Text,
-    "The name of this process in the Lease; without it, the name of the pod, or of the machine with the process's number",
+    "Name of this process in the Lease; by default the name of the pod, or the name of the machine with the process id",
 );
-/// Who may ask how it does.
+/// Address of the probes.
 pub const LISTEN: Setting = Setting::plain(
     "agent.listen",
     "listen",
     Kind::Form(&ADDRESS),
-    "Where to answer /healthz, /readyz and /metrics; port 0 takes a free one, empty answers nobody",
+    "Address of /healthz, /readyz and /metrics; port 0 takes a free port, empty serves none",
 )
 .or("");
-/// How to write log lines.
+/// Format of log lines.
 pub const LOG_FORM: Setting = Setting::log_form("agent.log.form");
-/// Which lines to write.
+/// Level of log lines.
 pub const LOG_LEVEL: Setting = Setting::log_level("agent.log.level");
 
-/// The agent.
+/// Program and settings of the agent.
 pub static PROGRAM: Program = Program {
     name: "sindri-agent",
     version: env!("CARGO_PKG_VERSION"),
@@ -181,9 +176,9 @@ pub static PROGRAM: Program = Program {
 fn commands() -> Vec<clap::Command> {
     let command = |name, about| clap::Command::new(name).about(about);
     vec![
-        command(RUN, "Runs the agent, as without a command"),
-        command(PLAN, "Shows what the agent would do, and does nothing"),
-        command(ORPHANS, "Lists objects that carry the agent's marks and that no stack declares"),
+        command(RUN, "Runs the agent; the default"),
+        command(PLAN, "Shows what the agent would do, without doing it"),
+        command(ORPHANS, "Lists objects with ownership annotations of stacks that are not in the target state"),
     ]
 }
 
@@ -195,7 +190,7 @@ fn is_url(text: &str) -> bool {
     is_web && has_host && !has_user && url.query().is_none() && !text.contains('#')
 }
 
-/// An address with a user may hold a password; it is not taken, and not shown either.
+/// Masks the user of a URL, which may include a password. Such a URL is rejected, and must not be shown.
 fn without_user(text: &str) -> String {
     match (text.split_once("://"), text.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{MASK}@{host}"),
@@ -221,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_default_is_a_value_that_the_setting_takes() {
+    fn every_default_is_a_valid_value() {
         for setting in PROGRAM.settings {
             assert_eq!(setting.default.map_or(Ok(()), |text| setting.check(text)), Ok(()), "{}", setting.key);
             assert_eq!(setting.flag.is_none(), setting.is_secret, "{}", setting.key);
@@ -231,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_of_the_web_and_holds_no_password() {
+    fn a_broker_url_has_a_http_scheme_and_no_password() {
         for good in ["http://a", "https://a.example:8443", "http://[::1]:3000/prefix", "http://10.0.0.1:1"] {
             assert_eq!(BROKER_URL.check(good), Ok(()), "{good}");
         }
@@ -242,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_and_addresses_to_listen_on_are_checked() {
+    fn namespaces_and_listen_addresses_are_validated() {
         for bad in ["", "Shop", "-a", "a-", "a.b"] {
             assert!(NAMESPACE.check(bad).is_err(), "{bad}");
         }
@@ -256,8 +251,8 @@ mod tests {
         assert!(NAMESPACE.check(&"a".repeat(64)).is_err());
     }
 
-    /// The table of the manual, as it must be.
-    fn manual() -> String {
+    /// Returns the table of settings as docs/operating.md must have it.
+    fn settings_table() -> String {
         let mut table = "| in the file | flag | default | |\n|---|---|---|---|\n".to_owned();
         for setting in PROGRAM.settings {
             let flag = setting.flag.map_or_else(|| "none: it is secret".to_owned(), |flag| format!("`--{flag}`"));
@@ -276,8 +271,8 @@ mod tests {
     }
 
     #[test]
-    fn the_manual_has_every_setting_as_it_is() {
-        let manual_now = include_str!("../../../../docs/operating.md");
-        assert!(manual_now.contains(&manual()), "docs/operating.md must hold this table:\n{}", manual());
+    fn docs_operating_lists_every_setting() {
+        let manual = include_str!("../../../../docs/operating.md");
+        assert!(manual.contains(&settings_table()), "docs/operating.md must hold this table:\n{}", settings_table());
     }
 }

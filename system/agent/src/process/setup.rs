@@ -1,4 +1,4 @@
-//! What the settings stand for, as it is handed in to the library.
+//! Builds the agent's settings, broker client and cluster configuration from the process configuration.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,44 +15,44 @@ use thiserror::Error;
 use super::access_key::{self, KeyError};
 use super::settings as names;
 
-/// The settings do not lead to a broker or a cluster.
+/// Reason why the agent cannot be set up.
 #[derive(Debug, Error)]
-pub enum HandedError {
+pub enum SetupError {
     /// A setting is wrong or missing.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// There is no key.
+    /// There is no usable access key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The address or the key cannot be used.
+    /// The URL or the access key is malformed.
     #[error(transparent)]
     Client(#[from] ClientSetupError),
-    /// Nobody's certificate can be believed.
-    #[error("{0}; name those that may issue the broker's with --broker-ca-file")]
+    /// The certificates that the machine trusts cannot be read.
+    #[error("{0}; name the certificate authorities of the broker with --broker-ca-file")]
     Trust(TrustError),
-    /// The authorities cannot be read.
-    #[error("the authorities {path}: {reason}")]
+    /// The file of certificate authorities cannot be used.
+    #[error("the certificate authorities {path}: {reason}")]
     Authorities {
-        /// Of the file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         reason: String,
     },
     /// The kubeconfig cannot be used.
     #[error("the kubeconfig {path}: {reason}")]
     Kubeconfig {
-        /// Of the file.
+        /// Path of the file.
         path: String,
-        /// Why, in one line.
+        /// Cause, in one line.
         reason: String,
     },
-    /// There is no cluster.
-    #[error("no kubeconfig was named with --kubeconfig, and this is no pod: {0}")]
+    /// There is no kubeconfig, and the process does not run in a pod.
+    #[error("no kubeconfig is set with --kubeconfig, and the process does not run in a pod: {0}")]
     NoCluster(String),
 }
 
-/// How the agent runs.
-pub fn settings(config: &Config) -> Result<Settings, ConfigError> {
+/// Reads the agent's settings.
+pub fn read_settings(config: &Config) -> Result<Settings, ConfigError> {
     let name = config.need(&names::NAME)?.to_owned();
     let cluster_name = config.need(&names::CLUSTER_NAME)?.to_owned();
     let percent = config.count(&names::BRAKE_PERCENT);
@@ -74,36 +74,36 @@ pub fn settings(config: &Config) -> Result<Settings, ConfigError> {
     })
 }
 
-/// A client of the broker, encrypted where its address says so.
-pub fn broker(config: &Config, connector: HttpConnector) -> Result<Client, HandedError> {
+/// Builds the client of the broker, with TLS if its URL says https.
+pub fn build_broker_client(config: &Config, connector: HttpConnector) -> Result<Client, SetupError> {
     let url = config.need(&names::BROKER_URL)?;
     let url: Uri = url.parse().map_err(|_| ClientSetupError::Address(names::BROKER_URL.shown(url)))?;
-    let key = access_key::key(config)?;
+    let key = access_key::read_key(config)?;
     if url.scheme() != Some(&Scheme::HTTPS) {
         return Ok(Client::new(connector, url, &key)?);
     }
-    let trust = trust(config.path(&names::BROKER_CA_FILE))?;
+    let trust = read_trust(config.path(&names::BROKER_CA_FILE))?;
     Ok(Client::new(encrypted(connector, &trust), url, &key)?)
 }
 
-fn trust(authorities: Option<&Path>) -> Result<Trust, HandedError> {
-    let Some(path) = authorities else { return Trust::system().map_err(HandedError::Trust) };
-    let fault = |reason: String| HandedError::Authorities { path: path.display().to_string(), reason };
-    let certificates = std::fs::read(path).map_err(|error| fault(error.to_string()))?;
-    Trust::authorities(&certificates).map_err(|error| fault(error.to_string()))
+fn read_trust(authorities: Option<&Path>) -> Result<Trust, SetupError> {
+    let Some(path) = authorities else { return Trust::system().map_err(SetupError::Trust) };
+    let to_error = |reason: String| SetupError::Authorities { path: path.display().to_string(), reason };
+    let certificates = std::fs::read(path).map_err(|error| to_error(error.to_string()))?;
+    Trust::authorities(&certificates).map_err(|error| to_error(error.to_string()))
 }
 
-/// The cluster that the settings name, or the one that this pod is in.
-pub async fn cluster(config: &Config) -> Result<kube::Config, HandedError> {
+/// Returns the configuration of the cluster that the settings name, or of the one that this pod runs in.
+pub async fn read_cluster_config(config: &Config) -> Result<kube::Config, SetupError> {
     let Some(path) = config.path(&names::KUBECONFIG) else {
-        return kube::Config::incluster().map_err(|error| HandedError::NoCluster(one_line(&error)));
+        return kube::Config::incluster().map_err(|error| SetupError::NoCluster(to_one_line(&error)));
     };
-    let fault = |reason| HandedError::Kubeconfig { path: path.display().to_string(), reason };
-    let parsed = Kubeconfig::read_from(path).map_err(|error| fault(one_line(&error)))?;
+    let to_error = |reason| SetupError::Kubeconfig { path: path.display().to_string(), reason };
+    let parsed = Kubeconfig::read_from(path).map_err(|error| to_error(to_one_line(&error)))?;
     let options = KubeConfigOptions { context: config.get(&names::CONTEXT).map(str::to_owned), ..Default::default() };
-    kube::Config::from_custom_kubeconfig(parsed, &options).await.map_err(|error| fault(one_line(&error)))
+    kube::Config::from_custom_kubeconfig(parsed, &options).await.map_err(|error| to_error(to_one_line(&error)))
 }
 
-fn one_line(error: &dyn std::error::Error) -> String {
+fn to_one_line(error: &dyn std::error::Error) -> String {
     error.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }

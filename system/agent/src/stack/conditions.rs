@@ -1,102 +1,112 @@
-//! How a stack is, as conditions: levels that are told when they differ from what the broker heard last.
+//! Conditions of a stack, reported when they differ from the last report.
 
 use sindri_model::wire::{ConditionStatus, ReportedCondition, condition};
 
-use crate::pass::run::{PassError, Passed};
-use crate::stack::drift::Persistent;
+use super::drift::PersistentDrift;
+use crate::pass::summary::{PassError, PassSummary};
 
 /// Longer messages are cut.
 const MESSAGE_CHARS_MAX: usize = 2_000;
 
-/// Whether what was applied works.
+/// Condition `Ready`: health of the applied objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ready {
-    /// `Unknown` as long as nobody has looked.
+pub struct ReadyCondition {
+    /// `Unknown` until the objects were read.
     pub status: ConditionStatus,
-    /// One word.
+    /// Machine-readable reason.
     pub reason: String,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
-/// What is known of a stack after a pass.
-pub(crate) struct Standing<'a> {
+/// State of a stack after a pass, from which its conditions follow.
+pub struct ConditionInputs<'a> {
+    /// True if the stack is being removed.
     pub is_removal: bool,
-    pub passed: &'a Result<Passed, PassError>,
-    pub drift: Option<Persistent>,
-    pub ready: Ready,
+    /// Result of the pass.
+    pub pass: &'a Result<PassSummary, PassError>,
+    /// Drift that is reported.
+    pub drift: Option<PersistentDrift>,
+    /// Health of the objects.
+    pub ready: ReadyCondition,
 }
 
-impl Standing<'_> {
-    /// Every condition, always all of them.
-    pub(crate) fn conditions(&self) -> Vec<ReportedCondition> {
+impl ConditionInputs<'_> {
+    /// Returns all conditions.
+    pub fn to_conditions(&self) -> Vec<ReportedCondition> {
         vec![self.accepted(), self.applied(), self.ready(), self.drifted(), self.blocked(), self.deleting()]
     }
 
     fn accepted(&self) -> ReportedCondition {
-        match self.passed {
-            Err(error) if error.is_of_the_bundle() => no(condition::ACCEPTED, "NotAccepted", error),
-            Ok(_) | Err(_) => yes(condition::ACCEPTED, "Accepted", ""),
+        match self.pass {
+            Err(error) if error.is_caused_by_bundle() => condition_false(condition::ACCEPTED, "NotAccepted", error),
+            Ok(_) | Err(_) => condition_true(condition::ACCEPTED, "Accepted", ""),
         }
     }
 
     fn applied(&self) -> ReportedCondition {
-        match self.passed {
-            Err(error) => no(condition::APPLIED, "Failed", error),
-            Ok(Passed { held: Some(held), .. }) => no(condition::APPLIED, "HeldBack", held),
-            Ok(Passed { leaving, .. }) if !leaving.is_empty() => {
-                let leaving: Vec<String> = leaving.iter().map(ToString::to_string).collect();
-                no(condition::APPLIED, "Progressing", &format!("being deleted: {}", leaving.join(", ")))
+        match self.pass {
+            Err(error) => condition_false(condition::APPLIED, "Failed", error),
+            Ok(PassSummary { held: Some(held), .. }) => condition_false(condition::APPLIED, "HeldBack", held),
+            Ok(PassSummary { terminating, .. }) if !terminating.is_empty() => {
+                let keys: Vec<String> = terminating.iter().map(ToString::to_string).collect();
+                condition_false(condition::APPLIED, "Progressing", &format!("being deleted: {}", keys.join(", ")))
             }
-            Ok(Passed { rewritten, .. }) if !rewritten.is_empty() => {
-                let places: Vec<String> = rewritten.iter().map(|(key, path)| format!("{key}: {path}")).collect();
-                let places = places.join(", ");
-                let message = format!("not as it was applied, because something in the cluster rewrites it: {places}");
-                yes(condition::APPLIED, condition::REWRITTEN, &message)
+            Ok(PassSummary { rewritten_fields, .. }) if !rewritten_fields.is_empty() => {
+                let fields: Vec<String> = rewritten_fields.iter().map(|(key, path)| format!("{key}: {path}")).collect();
+                let message = format!(
+                    "the cluster stores other values than were applied, for example because of an admission webhook: {}",
+                    fields.join(", ")
+                );
+                condition_true(condition::APPLIED, condition::REWRITTEN, &message)
             }
-            Ok(_) => yes(condition::APPLIED, "Applied", ""),
+            Ok(_) => condition_true(condition::APPLIED, "Applied", ""),
         }
     }
 
     fn ready(&self) -> ReportedCondition {
-        let Ready { status, reason, message } = &self.ready;
-        made(condition::READY, *status, reason, message)
+        let ReadyCondition { status, reason, message } = &self.ready;
+        build_condition(condition::READY, *status, reason, message)
     }
 
     fn drifted(&self) -> ReportedCondition {
         match &self.drift {
-            None => no(condition::DRIFTED, "AsDeclared", ""),
-            Some(Persistent::Left(message)) => yes(condition::DRIFTED, "Detected", message),
-            Some(Persistent::ComesBack(message)) => yes(condition::DRIFTED, "ComesBack", message),
-            Some(Persistent::Stays(message)) => yes(condition::DRIFTED, "CannotBeCorrected", message),
+            None => condition_false(condition::DRIFTED, "AsDeclared", ""),
+            Some(PersistentDrift::Detected(message)) => condition_true(condition::DRIFTED, "Detected", message),
+            Some(PersistentDrift::Recurring(message)) => condition_true(condition::DRIFTED, "ComesBack", message),
+            Some(PersistentDrift::Uncorrectable(message)) => {
+                condition_true(condition::DRIFTED, "CannotBeCorrected", message)
+            }
         }
     }
 
     fn blocked(&self) -> ReportedCondition {
-        match self.passed {
-            Ok(Passed { held: Some(held), .. }) => yes(condition::BLOCKED, "WaitsForApproval", &held.to_string()),
-            Ok(_) | Err(_) => no(condition::BLOCKED, "NotBlocked", ""),
+        match self.pass {
+            Ok(PassSummary { held: Some(held), .. }) => {
+                condition_true(condition::BLOCKED, "WaitsForApproval", &held.to_string())
+            }
+            Ok(_) | Err(_) => condition_false(condition::BLOCKED, "NotBlocked", ""),
         }
     }
 
     fn deleting(&self) -> ReportedCondition {
         if self.is_removal {
-            yes(condition::DELETING, "Removal", "the stack is being removed from this cluster")
+            condition_true(condition::DELETING, "Removal", "the stack is being removed from this cluster")
         } else {
-            no(condition::DELETING, "Wanted", "")
+            condition_false(condition::DELETING, "Wanted", "")
         }
     }
 }
 
-fn yes(kind: &str, reason: &str, message: &str) -> ReportedCondition {
-    made(kind, ConditionStatus::True, reason, message)
+fn condition_true(condition_type: &str, reason: &str, message: &str) -> ReportedCondition {
+    build_condition(condition_type, ConditionStatus::True, reason, message)
 }
 
-fn no(kind: &str, reason: &str, message: &(impl ToString + ?Sized)) -> ReportedCondition {
-    made(kind, ConditionStatus::False, reason, &message.to_string())
+fn condition_false(condition_type: &str, reason: &str, message: &(impl ToString + ?Sized)) -> ReportedCondition {
+    build_condition(condition_type, ConditionStatus::False, reason, &message.to_string())
 }
 
-fn made(kind: &str, status: ConditionStatus, reason: &str, message: &str) -> ReportedCondition {
+fn build_condition(condition_type: &str, status: ConditionStatus, reason: &str, message: &str) -> ReportedCondition {
     let message = message.chars().take(MESSAGE_CHARS_MAX).collect();
-    ReportedCondition { kind: kind.to_owned(), status, reason: reason.to_owned(), message }
+    ReportedCondition { kind: condition_type.to_owned(), status, reason: reason.to_owned(), message }
 }

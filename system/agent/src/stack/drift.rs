@@ -1,4 +1,4 @@
-//! How often a stack had to be put right: what comes back again and again is told and put right ever more slowly.
+//! History of the drift of a stack: drift that recurs is reported and corrected with growing pauses.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,91 +7,92 @@ use std::time::Duration;
 use sindri_model::ObjectKey;
 use tokio::time::Instant;
 
-/// After something was put right: how long until the next time. Twice as long each further time.
-const REST_FIRST: Duration = Duration::from_secs(1);
-/// So many times within the window is again and again.
-const OFTEN: usize = 3;
-/// The window, in polls.
+/// Pause after a correction; doubled after each further one.
+const PAUSE_FIRST: Duration = Duration::from_secs(1);
+/// Number of corrections within the window, or of failures in a row, from which drift is reported.
+const REPORTED_MIN: usize = 3;
+/// Length of the window in polling intervals.
 const WINDOW_POLLS: u32 = 10;
-/// More are not remembered.
+/// Number of corrections that are remembered.
 const REMEMBERED_MAX: usize = 16;
-/// So many objects are named.
+/// Number of objects that are named in a message.
 const NAMED_MAX: usize = 10;
 
-/// What is remembered of a stack. All of it can be lost.
+/// Drift of one stack. It may be lost: a new process starts with none.
 #[derive(Debug, Default)]
-pub struct Drift {
-    corrected: VecDeque<Instant>,
-    /// Passes in a row that could not put right what was once applied.
-    failed: usize,
-    /// What was last found changed.
+pub struct DriftHistory {
+    corrections: VecDeque<Instant>,
+    /// Passes in a row that could not correct what was once applied.
+    failures: usize,
+    /// Objects that drifted last.
     keys: Vec<Arc<ObjectKey>>,
-    /// It is not to be put right.
-    is_left: bool,
+    /// True if drift exists and is not to be corrected.
+    is_uncorrected: bool,
 }
 
-/// What is to be told of a drift.
+/// Drift that is reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Persistent {
-    /// It was found, and is left as it is.
-    Left(String),
-    /// It comes back again and again.
-    ComesBack(String),
-    /// It cannot be put right.
-    Stays(String),
+pub enum PersistentDrift {
+    /// It was detected and is not corrected, by policy.
+    Detected(String),
+    /// It recurs after each correction.
+    Recurring(String),
+    /// It cannot be corrected.
+    Uncorrectable(String),
 }
 
-impl Drift {
-    /// A pass found these changed, and has put them right unless they are to be left.
-    pub fn found(&mut self, keys: &[Arc<ObjectKey>], is_left: bool) {
-        self.failed = 0;
-        self.is_left = is_left && !keys.is_empty();
+impl DriftHistory {
+    /// Records the drifted objects of a pass, which were corrected if `is_corrected`.
+    pub fn record(&mut self, keys: &[Arc<ObjectKey>], is_corrected: bool) {
+        self.failures = 0;
+        self.is_uncorrected = !is_corrected && !keys.is_empty();
         if keys.is_empty() {
             return;
         }
         self.keys = keys.to_vec();
-        if !is_left {
-            self.corrected.push_back(Instant::now());
-            if self.corrected.len() > REMEMBERED_MAX {
-                self.corrected.pop_front();
+        if is_corrected {
+            self.corrections.push_back(Instant::now());
+            if self.corrections.len() > REMEMBERED_MAX {
+                self.corrections.pop_front();
             }
         }
     }
 
-    /// A pass could not write what an earlier one had applied.
-    pub fn failed(&mut self) {
-        self.failed += 1;
+    /// Records a pass that could not write what an earlier one had applied.
+    pub fn record_failure(&mut self) {
+        self.failures += 1;
     }
 
-    /// Another revision is wanted: what was wrong with the last one does not count.
-    pub fn forget(&mut self) {
+    /// Forgets everything, because another revision is applied.
+    pub fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// How long to wait before something is put right again, if that has just been done.
-    pub fn rest(&self, interval: Duration) -> Duration {
-        let times = self.recent(interval).min(REMEMBERED_MAX);
-        if times == 0 { Duration::ZERO } else { (REST_FIRST * (1 << (times - 1))).min(interval) }
+    /// Returns the pause before the next correction.
+    pub fn pause(&self, interval: Duration) -> Duration {
+        let times = self.recent_corrections(interval).min(REMEMBERED_MAX);
+        if times == 0 { Duration::ZERO } else { (PAUSE_FIRST * (1 << (times - 1))).min(interval) }
     }
 
-    /// What to tell, if it is more than what happens once.
-    pub fn persistent(&self, interval: Duration) -> Option<Persistent> {
-        let times = self.recent(interval);
-        if self.failed >= OFTEN {
-            return Some(Persistent::Stays(format!("{} passes in a row could not put it right", self.failed)));
+    /// Returns the drift to report, if it is more than a single correction.
+    pub fn persistent(&self, interval: Duration) -> Option<PersistentDrift> {
+        let times = self.recent_corrections(interval);
+        if self.failures >= REPORTED_MIN {
+            let message = format!("{} passes in a row could not correct it", self.failures);
+            return Some(PersistentDrift::Uncorrectable(message));
         }
-        if self.is_left {
-            return Some(Persistent::Left(format!("changed by someone else: {}", self.named())));
+        if self.is_uncorrected {
+            return Some(PersistentDrift::Detected(format!("changed by another client: {}", self.list_keys())));
         }
-        let named = || format!("put right {times} times in {} s: {}", window(interval).as_secs(), self.named());
-        (times >= OFTEN).then(|| Persistent::ComesBack(named()))
+        let message = || format!("corrected {times} times in {} s: {}", window(interval).as_secs(), self.list_keys());
+        (times >= REPORTED_MIN).then(|| PersistentDrift::Recurring(message()))
     }
 
-    fn recent(&self, interval: Duration) -> usize {
-        self.corrected.iter().filter(|time| time.elapsed() < window(interval)).count()
+    fn recent_corrections(&self, interval: Duration) -> usize {
+        self.corrections.iter().filter(|time| time.elapsed() < window(interval)).count()
     }
 
-    fn named(&self) -> String {
+    fn list_keys(&self) -> String {
         let named: Vec<String> = self.keys.iter().take(NAMED_MAX).map(ToString::to_string).collect();
         match self.keys.len().saturating_sub(NAMED_MAX) {
             0 => named.join(", "),
@@ -116,38 +117,38 @@ mod tests {
     }
 
     #[test]
-    fn once_is_nothing_and_again_and_again_is_told_and_slowed_down() {
-        let mut drift = Drift::default();
-        assert_eq!(drift.rest(INTERVAL), Duration::ZERO);
-        drift.found(&keys(), false);
-        assert_eq!((drift.rest(INTERVAL).as_secs(), drift.persistent(INTERVAL)), (1, None));
-        drift.found(&[], false);
-        drift.found(&keys(), false);
-        drift.found(&keys(), false);
-        let told = Persistent::ComesBack("put right 3 times in 300 s: ConfigMap shop/a".into());
-        assert_eq!((drift.rest(INTERVAL).as_secs(), drift.persistent(INTERVAL)), (4, Some(told)));
-        (0..20).for_each(|_| drift.found(&keys(), false));
-        assert_eq!(drift.rest(INTERVAL), INTERVAL, "never slower than the polls");
+    fn recurring_drift_is_reported_and_corrected_ever_more_slowly() {
+        let mut drift = DriftHistory::default();
+        assert_eq!(drift.pause(INTERVAL), Duration::ZERO);
+        drift.record(&keys(), true);
+        assert_eq!((drift.pause(INTERVAL).as_secs(), drift.persistent(INTERVAL)), (1, None));
+        drift.record(&[], true);
+        drift.record(&keys(), true);
+        drift.record(&keys(), true);
+        let recurring = PersistentDrift::Recurring("corrected 3 times in 300 s: ConfigMap shop/a".into());
+        assert_eq!((drift.pause(INTERVAL).as_secs(), drift.persistent(INTERVAL)), (4, Some(recurring)));
+        (0..20).for_each(|_| drift.record(&keys(), true));
+        assert_eq!(drift.pause(INTERVAL), INTERVAL, "never longer than the polling interval");
     }
 
     #[test]
-    fn one_failure_is_nothing_and_three_in_a_row_are_told() {
-        let mut drift = Drift::default();
-        drift.failed();
-        drift.failed();
+    fn three_failed_corrections_in_a_row_are_reported() {
+        let mut drift = DriftHistory::default();
+        drift.record_failure();
+        drift.record_failure();
         assert_eq!(drift.persistent(INTERVAL), None);
-        drift.failed();
-        assert!(matches!(drift.persistent(INTERVAL), Some(Persistent::Stays(_))));
-        drift.found(&[], false);
-        assert_eq!(drift.persistent(INTERVAL), None, "it was put right after all");
+        drift.record_failure();
+        assert!(matches!(drift.persistent(INTERVAL), Some(PersistentDrift::Uncorrectable(_))));
+        drift.record(&[], true);
+        assert_eq!(drift.persistent(INTERVAL), None, "the next pass corrected it");
     }
 
     #[test]
-    fn what_is_only_looked_at_is_told_as_long_as_it_is_so() {
-        let mut drift = Drift::default();
-        drift.found(&keys(), true);
-        assert!(matches!(drift.persistent(INTERVAL), Some(Persistent::Left(_))));
-        drift.found(&[], true);
+    fn drift_that_is_not_corrected_is_reported_while_it_exists() {
+        let mut drift = DriftHistory::default();
+        drift.record(&keys(), false);
+        assert!(matches!(drift.persistent(INTERVAL), Some(PersistentDrift::Detected(_))));
+        drift.record(&[], false);
         assert_eq!(drift.persistent(INTERVAL), None);
     }
 }

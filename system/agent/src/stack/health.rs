@@ -1,4 +1,4 @@
-//! Whether what was applied works. Objects are read only when they have changed, or are not ready yet.
+//! Health of the objects of a stack. Objects are read only if they have changed or are not ready yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,99 +9,91 @@ use sindri_model::ObjectKey;
 use sindri_model::wire::{ConditionStatus, HealthStatus};
 use tokio::time::Instant;
 
-use crate::cluster::concurrency::at_once;
+use super::conditions::ReadyCondition;
+use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{Cluster, ClusterError};
-use crate::pass::observe::DesiredObject;
-use crate::stack::conditions::Ready;
+use crate::pass::desired::DesiredObject;
+use crate::pass::summary::PresentObject;
 
-/// So many objects that are not ready are named.
+/// Number of objects that are not ready and named in a message.
 const NAMED_MAX: usize = 5;
-/// How long all looking of one pass may take. The next pass looks again; to correct drift, or to apply something new, must not
-/// wait for minutes because a single object cannot be read.
-const LOOK_MAX: Duration = Duration::from_secs(10);
+/// Time limit of all health reads of one pass. The next pass reads again; drift correction and new revisions must not wait
+/// for minutes because one object cannot be read.
+const READ_MAX: Duration = Duration::from_secs(10);
 
-/// A declared object that is there.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Present {
-    /// The object.
-    pub object: Arc<DesiredObject>,
-    /// Its version.
-    pub version: String,
-    /// How it was doing when this pass wrote it.
-    pub assessed: Option<Assessed>,
-}
-
-/// How the objects of a stack are doing. All of it can be lost.
+/// Health of the objects of one stack. It may be lost: the next pass reads it again.
 #[derive(Debug, Default)]
-pub struct Health {
-    objects: BTreeMap<Arc<ObjectKey>, Looked>,
-    /// Why nobody can tell.
-    unseen: Option<String>,
+pub struct StackHealth {
+    objects: BTreeMap<Arc<ObjectKey>, ObjectHealth>,
+    /// First failed read of the last update.
+    read_error: Option<String>,
 }
 
 #[derive(Debug)]
-struct Looked {
-    version: String,
+struct ObjectHealth {
+    resource_version: String,
     assessed: Assessed,
 }
 
-impl Health {
-    /// Looks at what has changed since the last time, and at the pods of what is not ready.
-    pub async fn look(&mut self, cluster: &Cluster, present: Vec<Present>) {
+impl StackHealth {
+    /// Reads the objects that changed since the last update or are not ready, and the pods of those that are not ready.
+    pub async fn update(&mut self, cluster: &Cluster, present: Vec<PresentObject>) {
         if !self.objects.is_empty() {
-            let there: BTreeSet<&ObjectKey> = present.iter().map(|present| &*present.object.key).collect();
-            self.objects.retain(|key, _| there.contains(&**key));
+            let keys: BTreeSet<&ObjectKey> = present.iter().map(|present| &*present.object.key).collect();
+            self.objects.retain(|key, _| keys.contains(&**key));
         }
         let mut due = Vec::new();
-        for Present { object, version, assessed } in present {
-            match assessed {
-                // What this pass wrote has told how it is doing; it will change, and then it is looked at again.
+        for PresentObject { object, resource_version, health } in present {
+            match health {
+                // The response to the write of this pass had the health; a later change causes a read.
                 Some(assessed) => {
-                    self.objects.insert(object.key.clone(), Looked { version, assessed });
+                    self.objects.insert(object.key.clone(), ObjectHealth { resource_version, assessed });
                 }
-                None if self.is_due(&object.key, &version) => due.push(object),
+                None if self.is_due(&object.key, &resource_version) => due.push(object),
                 None => {}
             }
         }
-        let until = Instant::now() + LOOK_MAX;
-        let looked = at_once(due, |object| look_at(cluster, until, object)).await;
-        self.unseen = None;
-        for looked in looked {
-            match looked {
-                Ok(Some((key, looked))) => {
-                    self.objects.insert(key, looked);
+        let deadline = Instant::now() + READ_MAX;
+        let read = run_concurrently(due, |object| read_health(cluster, deadline, object)).await;
+        self.read_error = None;
+        for read in read {
+            match read {
+                Ok(Some((key, health))) => {
+                    self.objects.insert(key, health);
                 }
-                // The next pass finds that it is gone.
+                // The next pass observes that it is gone.
                 Ok(None) => {}
-                // The first tells why; those after it may only have had no time left.
+                // The first error is the cause; later ones may only have run out of time.
                 Err(reason) => {
-                    self.unseen.get_or_insert(reason);
+                    self.read_error.get_or_insert(reason);
                 }
             }
         }
     }
 
-    fn is_due(&self, key: &ObjectKey, version: &str) -> bool {
-        let is_known = |known: &Looked| known.version == version && known.assessed.health.state == State::Ready;
-        !self.objects.get(key).is_some_and(is_known)
+    fn is_due(&self, key: &ObjectKey, resource_version: &str) -> bool {
+        let is_current = |known: &ObjectHealth| {
+            known.resource_version == resource_version && known.assessed.health.state == State::Ready
+        };
+        !self.objects.get(key).is_some_and(is_current)
     }
 
-    /// Whether something could not be looked at the last time.
-    pub fn is_out_of_sight(&self) -> bool {
-        self.unseen.is_some()
+    /// Returns true if an object could not be read in the last update.
+    pub fn has_read_error(&self) -> bool {
+        self.read_error.is_some()
     }
 
-    /// All of them together.
+    /// Returns the summary of all objects.
     pub fn summary(&self) -> Summary {
-        let all: Vec<Assessed> = self.objects.values().map(|looked| looked.assessed.clone()).collect();
+        let all: Vec<Assessed> = self.objects.values().map(|health| health.assessed.clone()).collect();
         summarise(&all)
     }
 
-    /// The condition of the stack.
-    pub fn ready(&self) -> Ready {
-        if let Some(unseen) = &self.unseen {
+    /// Returns the condition `Ready` of the stack.
+    pub fn ready_condition(&self) -> ReadyCondition {
+        if let Some(error) = &self.read_error {
             let (status, reason) = (ConditionStatus::Unknown, "NotSeen".to_owned());
-            return Ready { status, reason, message: unseen.clone() };
+            return ReadyCondition { status, reason, message: error.clone() };
         }
         let summary = self.summary();
         let (status, reason) = match summary.status {
@@ -112,17 +104,17 @@ impl Health {
         };
         let counted = format!("{} of {} objects are ready", summary.ready, summary.total);
         let unready = summary.resources.iter().filter(|resource| !resource.ready).take(NAMED_MAX).map(|resource| {
-            let place = resource.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+            let namespace = resource.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
             let why = resource.message.as_deref().unwrap_or("not ready");
-            format!("{} {place}{}: {why}", resource.kind, resource.name)
+            format!("{} {namespace}{}: {why}", resource.kind, resource.name)
         });
         let message = std::iter::once(counted).chain(unready).collect::<Vec<_>>().join("; ");
-        Ready { status, reason: reason.to_owned(), message }
+        ReadyCondition { status, reason: reason.to_owned(), message }
     }
 }
 
-/// What the broker calls it.
-pub fn status(summary: &Summary) -> HealthStatus {
+/// Converts the status to the broker's type.
+pub fn to_wire_status(summary: &Summary) -> HealthStatus {
     match summary.status {
         Status::Healthy => HealthStatus::Healthy,
         Status::Unknown => HealthStatus::Unknown,
@@ -131,23 +123,24 @@ pub fn status(summary: &Summary) -> HealthStatus {
     }
 }
 
-async fn look_at(
+async fn read_health(
     cluster: &Cluster,
-    until: Instant,
+    deadline: Instant,
     declared: Arc<DesiredObject>,
-) -> Result<Option<(Arc<ObjectKey>, Looked)>, String> {
-    let words = |error: ClusterError| error.to_string();
-    if Instant::now() >= until {
-        return Err(format!("read {}: {} s were over before its turn", declared.key, LOOK_MAX.as_secs()));
+) -> Result<Option<(Arc<ObjectKey>, ObjectHealth)>, String> {
+    let to_text = |error: ClusterError| error.to_string();
+    if Instant::now() >= deadline {
+        return Err(format!("read {}: not read within {} s", declared.key, READ_MAX.as_secs()));
     }
-    let read = cluster.read_until(until, &declared.resource, &declared.key).await;
-    let Some(object) = read.map_err(words)? else { return Ok(None) };
+    let read = cluster.get_before(deadline, &declared.resource, &declared.key).await;
+    let Some(object) = read.map_err(to_text)? else { return Ok(None) };
     let mut assessed = Assessed::of(&object, &[]);
     if assessed.health.state != State::Ready
         && let Some(selector) = pods_of(&object)
     {
-        assessed = Assessed::of(&object, &cluster.pods_until(until, &selector).await.map_err(words)?);
+        let pods = cluster.list_pods_before(deadline, &selector).await.map_err(to_text)?;
+        assessed = Assessed::of(&object, &pods);
     }
-    let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-    Ok(Some((declared.key.clone(), Looked { version, assessed })))
+    let resource_version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    Ok(Some((declared.key.clone(), ObjectHealth { resource_version, assessed })))
 }

@@ -1,8 +1,9 @@
-//! Passes of stacks, and the reports about them.
+//! Passes of stacks in order, and the reports about them: outcome, conditions, health.
 
 pub(crate) mod conditions;
-pub(crate) mod drift;
+mod drift;
 pub(crate) mod health;
 pub(crate) mod outcome;
-pub(crate) mod reconcile;
+pub(crate) mod reconciler;
+mod state;
 pub(crate) mod worker;

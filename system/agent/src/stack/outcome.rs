@@ -1,8 +1,8 @@
-//! The fourth step: tells the broker how a revision went, once per change.
+//! The fourth step of a pass: reports the outcome of a revision to the broker when it changes.
 //!
-//! Outcomes are levels: what the broker heard last is read from it at the start, and an outcome is sent when
-//! it differs. The key of a report follows from what was heard before it, so that neither a lost answer nor a
-//! process that was killed while its report was on the way doubles it.
+//! The last reported outcome is read from the broker at the start, and an outcome is sent if it differs. The idempotency key
+//! of a report is derived from the event before it, so that neither a lost response nor a process killed during a report
+//! causes a duplicate.
 
 use std::collections::BTreeMap;
 
@@ -10,79 +10,81 @@ use sindri_client::{Client, ClientError};
 use sindri_model::wire::{AgentEvent, EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent};
 use sindri_model::{AgentId, Checksum, EventId, RevisionId};
 
-/// Longer messages are cut: the broker keeps every event.
+/// Longer messages are cut, because the broker stores every event.
 const MESSAGE_CHARS_MAX: usize = 4_000;
 
-/// How a revision went.
+/// Outcome of a revision. Its debug text is part of the idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Carried out, or not.
+    /// Success or failure.
     pub status: EventStatus,
-    /// What an operator should know.
+    /// Message for the operator.
     pub message: Option<String>,
 }
 
 impl Outcome {
-    /// Carried out.
+    /// Returns the outcome of a complete pass.
     pub fn success() -> Self {
         Self { status: EventStatus::Success, message: None }
     }
 
-    /// Not, or not wholly.
+    /// Returns the outcome of a pass that failed, or is not complete.
     pub fn failure(message: impl ToString) -> Self {
         let message = message.to_string().chars().take(MESSAGE_CHARS_MAX).collect();
         Self { status: EventStatus::Failure, message: Some(message) }
     }
 }
 
-/// What the broker has heard of an agent.
-pub struct Recorded {
+/// Outcomes that the broker has stored for an agent.
+pub struct StoredOutcomes {
     agent: AgentId,
     last: BTreeMap<RevisionId, AgentEvent>,
 }
 
-impl Recorded {
-    /// From its events, oldest first.
-    pub fn new(agent: AgentId, events: Vec<AgentEvent>) -> Self {
+impl StoredOutcomes {
+    /// Returns the last outcome of each revision, from events in ascending order.
+    pub fn from_events(agent: AgentId, events: Vec<AgentEvent>) -> Self {
         Self { agent, last: events.into_iter().map(|event| (event.deployment_object_id, event)).collect() }
     }
 
-    /// Who reports about a revision.
-    pub fn reporter(&self, revision: RevisionId) -> Reporter {
-        let mut reporter = Reporter { agent: self.agent, revision, last: None, last_event: None, unheard: None };
-        self.last.get(&revision).cloned().into_iter().for_each(|event| reporter.note(event));
+    /// Returns a reporter for a revision.
+    pub fn reporter(&self, revision: RevisionId) -> OutcomeReporter {
+        let mut reporter =
+            OutcomeReporter { agent: self.agent, revision, last: None, last_event: None, unconfirmed: None };
+        self.last.get(&revision).cloned().into_iter().for_each(|event| reporter.set_last(event));
         reporter
     }
 }
 
-/// Reports about one revision, and remembers what the broker heard of it.
-pub struct Reporter {
+/// Reports outcomes of one revision.
+pub struct OutcomeReporter {
     agent: AgentId,
     revision: RevisionId,
+    /// Last outcome that the broker stored.
     last: Option<Outcome>,
-    /// The event that carried it; part of the key of the next report.
+    /// Event with that outcome; part of the next idempotency key.
     last_event: Option<EventId>,
-    /// Sent, and not known to have been heard.
-    unheard: Option<Outcome>,
+    /// Outcome that was sent and not confirmed.
+    unconfirmed: Option<Outcome>,
 }
 
-impl Reporter {
-    /// Whether it is the one for this revision.
+impl OutcomeReporter {
+    /// Returns true if it reports about this revision.
     pub fn is_about(&self, revision: RevisionId) -> bool {
         self.revision == revision
     }
 
-    /// Whether the broker last heard exactly this of the revision, and nothing else is on its way.
-    pub fn is_known(&self, outcome: &Outcome) -> bool {
-        self.unheard.is_none() && self.last.as_ref() == Some(outcome)
+    /// Returns true if this is the last outcome that the broker stored, and no other one was sent since.
+    pub fn is_reported(&self, outcome: &Outcome) -> bool {
+        self.unconfirmed.is_none() && self.last.as_ref() == Some(outcome)
     }
 
-    /// Sends an outcome unless the broker knows it; first what was sent before and may not have been heard.
+    /// Sends an outcome unless the broker has it. An earlier outcome that was not confirmed is sent again first.
     pub async fn report(&mut self, broker: &Client, outcome: Outcome) -> Result<(), ClientError> {
-        if let Some(earlier) = self.unheard.clone() {
+        if let Some(earlier) = self.unconfirmed.clone() {
             self.send(broker, earlier).await?;
         }
-        if self.is_known(&outcome) {
+        if self.is_reported(&outcome) {
             return Ok(());
         }
         self.send(broker, outcome).await
@@ -96,23 +98,23 @@ impl Reporter {
             status: outcome.status.clone(),
             message: outcome.message.clone(),
         };
-        let key = key(self.revision, self.last_event, &outcome);
-        self.unheard = Some(outcome);
-        let recorded = broker.report(&event, &key).await?;
-        self.unheard = None;
-        tracing::info!(revision = %self.revision, "reported {:?}", recorded.status);
-        self.note(recorded);
+        let key = idempotency_key(self.revision, self.last_event, &outcome);
+        self.unconfirmed = Some(outcome);
+        let stored = broker.report(&event, &key).await?;
+        self.unconfirmed = None;
+        tracing::info!(revision = %self.revision, "reported {:?}", stored.status);
+        self.set_last(stored);
         Ok(())
     }
 
-    fn note(&mut self, event: AgentEvent) {
+    fn set_last(&mut self, event: AgentEvent) {
         self.last_event = Some(event.id);
         self.last = Some(Outcome { status: event.status, message: event.message });
     }
 }
 
-/// The same for the same outcome after the same event, whichever process sends it.
-fn key(revision: RevisionId, after: Option<EventId>, outcome: &Outcome) -> String {
+/// Returns the same key for the same outcome after the same event, in every process.
+fn idempotency_key(revision: RevisionId, after: Option<EventId>, outcome: &Outcome) -> String {
     let after = after.map_or_else(|| "first".to_owned(), |event| event.to_string());
     Checksum::of(&format!("{revision} {after} {outcome:?}")).to_string()
 }

@@ -1,7 +1,7 @@
-//! Takes the stacks that are due, in the order of their sequences, and makes a pass of each.
+//! Takes the stacks that are due, in the order of their sequences, and runs a pass of each.
 //!
-//! A pass begins when the one before it has ended, or has taken so long that the others shall not wait for it any more:
-//! so the order is kept where everything works, and stacks that do not work cannot hold up the rest.
+//! A pass begins when the one before it has ended or its turn is over. So the order is kept while everything works, and
+//! failing stacks cannot delay the others for long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,108 +9,104 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use sindri_model::{AgentId, StackId};
+use sindri_model::StackId;
 use tokio::time::{Instant, sleep_until};
 
-use crate::agent::Agent;
-use crate::cluster::reflector::Watches;
-use crate::pass_queue::{Queue, Why};
-use crate::stack::outcome::Recorded;
-use crate::stack::reconcile::Known;
-use crate::target::poller::Target;
+use super::reconciler::{Reconciler, TURN_MAX};
+use super::state::StackState;
+use crate::pass_queue::{PassQueue, Reason};
 use crate::target::revision::Revision;
 
-/// How long the others wait for one pass.
-pub(crate) const TURN_MAX: Duration = Duration::from_secs(2);
-/// The same if they waited so long for the last one, and in vain: if it works again, this is enough for most.
+/// Turn of a revision whose last pass failed after its full TURN_MAX: enough for most passes if it works again.
 const TURN_STUCK_MAX: Duration = Duration::from_millis(200);
-/// The most passes at once. Most of so many only wait until they may try something again.
+/// Most passes at the same time. Most of so many only wait for a retry.
 const PASSES_MAX: usize = 256;
-/// Makes the passes.
-pub(crate) struct Worker<'a> {
-    pub agent: &'a Agent,
-    pub id: AgentId,
-    pub target: &'a Target,
-    pub queue: &'a Queue,
-    pub watches: &'a Watches,
-    pub recorded: Recorded,
+
+/// Schedules the passes of one agent.
+pub struct Worker<'a> {
+    /// Runs the passes.
+    pub reconciler: Reconciler<'a>,
+    /// Stacks that are due.
+    pub queue: &'a PassQueue,
 }
 
-/// A stack that is due.
-enum Due {
+/// Next stack that is due.
+enum NextPass {
     Now(Arc<Revision>),
-    /// Not yet.
+    /// The stack is paused until then.
     At(Instant),
 }
 
 impl Worker<'_> {
-    /// Until the agent is to end, and the passes that are under way have ended.
-    pub(crate) async fn work(&self) {
-        let mut idle: BTreeMap<StackId, Known> = BTreeMap::new();
+    /// Runs passes until shutdown, and then until the running ones have ended.
+    pub async fn run(&self) {
+        let mut idle: BTreeMap<StackId, StackState> = BTreeMap::new();
         let (mut running, mut busy) = (FuturesUnordered::new(), BTreeSet::new());
         let mut turn: Option<(StackId, Instant)> = None;
-        let stop = &self.agent.cluster.stop;
-        while !(stop.is_asked() && running.is_empty()) {
+        let shutdown = self.reconciler.cluster.shutdown();
+        while !(shutdown.is_cancelled() && running.is_empty()) {
             turn = turn.filter(|(stack, until)| busy.contains(stack) && *until > Instant::now());
-            let may_begin = turn.is_none() && running.len() < PASSES_MAX && !stop.is_asked();
-            let next = if may_begin { self.next(&busy, &idle) } else { None };
+            let may_begin = turn.is_none() && running.len() < PASSES_MAX && !shutdown.is_cancelled();
+            let next = if may_begin { self.find_next(&busy, &idle) } else { None };
             let wakes_at = match next {
-                Some(Due::Now(object)) => {
-                    let stack = object.stack_id;
-                    let known = idle.remove(&stack).unwrap_or_default();
-                    self.queue.begin(stack);
+                Some(NextPass::Now(revision)) => {
+                    let stack = revision.stack_id;
+                    let state = idle.remove(&stack).unwrap_or_default();
+                    self.queue.begin_pass(stack);
                     busy.insert(stack);
-                    let longest = if known.stuck == Some(object.id) { TURN_STUCK_MAX } else { TURN_MAX };
+                    let longest = if state.stuck == Some(revision.id) { TURN_STUCK_MAX } else { TURN_MAX };
                     turn = Some((stack, Instant::now() + longest));
-                    running.push(self.round(object, known));
+                    running.push(self.reconciler.reconcile(revision, state));
                     continue;
                 }
-                Some(Due::At(time)) => Some(time),
+                Some(NextPass::At(time)) => Some(time),
                 None => turn.map(|(_, until)| until),
             };
             tokio::select! {
-                biased; // what ended first: it makes room
-                Some((stack, known)) = running.next() => {
+                biased; // ended passes first: they make room for others
+                Some((stack, state)) = running.next() => {
                     busy.remove(&stack);
-                    idle.insert(stack, known);
-                    self.forget(&mut idle);
+                    idle.insert(stack, state);
+                    self.forget_removed_stacks(&mut idle);
                 }
-                () = self.queue.asked() => self.forget(&mut idle),
-                () = stop.asked(), if !stop.is_asked() => {}
-                () = at(wakes_at) => {}
+                () = self.queue.wait_for_request() => self.forget_removed_stacks(&mut idle),
+                () = shutdown.cancelled(), if !shutdown.is_cancelled() => {}
+                () = sleep_until_some(wakes_at) => {}
             }
         }
     }
 
-    /// The first stack that is due and has no pass under way.
-    fn next(&self, busy: &BTreeSet<StackId>, idle: &BTreeMap<StackId, Known>) -> Option<Due> {
+    /// Returns the first stack that is due and has no running pass.
+    fn find_next(&self, busy: &BTreeSet<StackId>, idle: &BTreeMap<StackId, StackState>) -> Option<NextPass> {
         let mut earliest: Option<Instant> = None;
-        for object in self.target.objects() {
-            let Some(why) = self.queue.why(object.stack_id).filter(|_| !busy.contains(&object.stack_id)) else {
+        for revision in self.reconciler.target.revisions() {
+            let stack = revision.stack_id;
+            let Some(reason) = self.queue.reason(stack).filter(|_| !busy.contains(&stack)) else {
                 continue;
             };
-            let rests_until = idle.get(&object.stack_id).and_then(|known| known.rests_until);
-            match rests_until.filter(|until| why == Why::Seen && *until > Instant::now()) {
-                None => return Some(Due::Now(object)),
+            let paused_until = idle.get(&stack).and_then(|state| state.paused_until);
+            match paused_until.filter(|until| reason == Reason::ObjectEvent && *until > Instant::now()) {
+                None => return Some(NextPass::Now(revision)),
                 Some(until) => earliest = Some(earliest.map_or(until, |earliest| earliest.min(until))),
             }
         }
-        earliest.map(Due::At)
+        earliest.map(NextPass::At)
     }
 
-    /// Forgets stacks of which nothing is wanted any more.
-    fn forget(&self, idle: &mut BTreeMap<StackId, Known>) {
-        let wanted: BTreeSet<StackId> = self.target.objects().iter().map(|object| object.stack_id).collect();
-        // An agent that rests is shown nothing, and shall find what it knows when it is woken.
-        if !wanted.is_empty() {
-            idle.retain(|stack, _| wanted.contains(stack));
-            self.queue.retain(|stack| wanted.contains(&stack));
-            self.agent.metrics.keep(&wanted);
+    /// Forgets stacks that are no longer in the target state.
+    fn forget_removed_stacks(&self, idle: &mut BTreeMap<StackId, StackState>) {
+        let revisions = self.reconciler.target.revisions();
+        let stacks: BTreeSet<StackId> = revisions.iter().map(|revision| revision.stack_id).collect();
+        // An inactive agent has no revisions, and keeps its state until it is active again.
+        if !stacks.is_empty() {
+            idle.retain(|stack, _| stacks.contains(stack));
+            self.queue.retain(|stack| stacks.contains(&stack));
+            self.reconciler.metrics.retain_stacks(&stacks);
         }
     }
 }
 
-async fn at(time: Option<Instant>) {
+async fn sleep_until_some(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,
         None => std::future::pending().await,

@@ -1,44 +1,45 @@
-//! What may be decided differently for one stack: annotations of the stack at the broker, over the agent's settings.
+//! Policy of one stack: annotations of the stack at the broker, which override the agent's settings.
 
 use std::collections::BTreeMap;
 
-use crate::cluster::ignore::{IGNORE_ANNOTATION, Ignored};
+use crate::cluster::ignore::{IGNORE_ANNOTATION, IgnoredFields};
 use crate::settings::{Brake, DriftMode, Settings};
 
-/// `off`, `detect` or `correct`.
+/// Stack annotation: `off`, `detect` or `correct`.
 pub const DRIFT_ANNOTATION: &str = "sindri.dev/drift";
-/// `on` or `off`.
+/// Stack annotation: `on` or `off`.
 pub const BRAKE_ANNOTATION: &str = "sindri.dev/brake";
-/// So many objects may go at once.
+/// Stack annotation: number of objects that may always be deleted in one pass.
 pub const BRAKE_OBJECTS_ANNOTATION: &str = "sindri.dev/brake-objects";
-/// So many of a hundred may go at once.
+/// Stack annotation: percentage of objects that may always be deleted in one pass.
 pub const BRAKE_PERCENT_ANNOTATION: &str = "sindri.dev/brake-percent";
 
-/// How one stack is treated.
+/// Policy of one stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// What to do about changes that nobody declared.
+pub struct StackPolicy {
+    /// Treatment of drift.
     pub drift: DriftMode,
-    /// When a plan waits for an approval.
+    /// Limit on deletions without an approval.
     pub brake: Brake,
-    /// JSON pointers that every object of the stack gets besides its own; empty for none.
+    /// JSON pointers to fields that are ignored in every object of the stack, besides the object's own; may be empty.
     pub ignore: String,
 }
 
-impl Policy {
-    /// For a stack with these annotations. What cannot be read counts for nothing, and is told.
-    pub fn of(settings: &Settings, annotations: &BTreeMap<String, String>) -> (Self, Vec<String>) {
+impl StackPolicy {
+    /// Reads the policy from a stack's annotations. An invalid value has no effect; the second result describes each.
+    pub fn from_annotations(settings: &Settings, annotations: &BTreeMap<String, String>) -> (Self, Vec<String>) {
         let mut policy = Self { drift: settings.drift, brake: settings.brake, ignore: String::new() };
-        let mut faults = Vec::new();
+        let mut problems = Vec::new();
         for (key, value) in annotations {
-            if !policy.read(key, value) {
-                faults.push(format!("the stack's annotation {key}: {value:?} means nothing, and counts for nothing"));
+            if !policy.set(key, value) {
+                problems.push(format!("the stack's annotation {key} is ignored: the value {value:?} is not valid"));
             }
         }
-        (policy, faults)
+        (policy, problems)
     }
 
-    fn read(&mut self, key: &str, value: &str) -> bool {
+    /// Applies one annotation; returns false if its value is invalid.
+    fn set(&mut self, key: &str, value: &str) -> bool {
         match (key, value) {
             (DRIFT_ANNOTATION, "off") => self.drift = DriftMode::Off,
             (DRIFT_ANNOTATION, "detect") => self.drift = DriftMode::Detect,
@@ -53,9 +54,11 @@ impl Policy {
                 Some(percent) => self.brake.percent = percent,
                 None => return false,
             },
-            (IGNORE_ANNOTATION, pointers) if Ignored::parse(pointers).is_ok() => pointers.clone_into(&mut self.ignore),
+            (IGNORE_ANNOTATION, pointers) if IgnoredFields::parse(pointers).is_ok() => {
+                pointers.clone_into(&mut self.ignore)
+            }
             (DRIFT_ANNOTATION | BRAKE_ANNOTATION | IGNORE_ANNOTATION, _) => return false,
-            // Not about how the agent treats it.
+            // Not an annotation of the policy.
             _ => {}
         }
         true
@@ -67,18 +70,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_decides_over_its_agent_and_nonsense_is_told_and_counts_for_nothing() {
+    fn annotations_override_the_settings_and_invalid_values_are_reported_and_ignored() {
         let settings = Settings::new("east".into(), "east".into());
         let read = |pairs: &[(&str, &str)]| {
             let annotations = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-            Policy::of(&settings, &annotations)
+            StackPolicy::from_annotations(&settings, &annotations)
         };
         let (plain, none) = read(&[("sindri.dev/team", "shop")]);
         assert_eq!((plain.drift, plain.brake, none), (DriftMode::Correct, Brake::default(), vec![]));
         let (own, none) = read(&[("sindri.dev/drift", "detect"), ("sindri.dev/brake-percent", "90")]);
         assert_eq!((own.drift, own.brake.percent, none), (DriftMode::Detect, 90, vec![]));
-        let (wrong, told) =
+        let (invalid, problems) =
             read(&[("sindri.dev/drift", "maybe"), ("sindri.dev/brake-percent", "101"), ("sindri.dev/ignore", "spec")]);
-        assert_eq!((wrong.drift, wrong.brake, told.len()), (DriftMode::Correct, Brake::default(), 3));
+        assert_eq!((invalid.drift, invalid.brake, problems.len()), (DriftMode::Correct, Brake::default(), 3));
     }
 }

@@ -1,109 +1,55 @@
-//! Asks the broker what is wanted, at its pace, and says which stacks that concerns.
+//! Polls the broker for the target state, and queues passes of the stacks that it concerns.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join;
-use sindri_client::{ClientError, TargetState};
-use sindri_model::wire::{AgentStatus, DeploymentObject};
-use sindri_model::{AgentId, StackId};
+use sindri_client::{Client, ClientError, TargetState};
+use sindri_model::wire::AgentStatus;
+use sindri_model::{AgentId, Entropy};
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
-use crate::agent::Agent;
-use crate::pass_queue::{Queue, Why};
-use crate::target::claims::Claims;
-use crate::target::revision::Revision;
+use super::claims::Claims;
+use super::state::{LatestTargetState, PolicyAnnotations};
+use crate::pass_queue::{PassQueue, Reason};
+use crate::settings::Settings;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::readiness::Readiness;
 
-/// The annotations of stacks that say how to treat them.
-pub type Policies = BTreeMap<StackId, BTreeMap<String, String>>;
-
-/// What the broker wants of this agent, as it last said. Nothing until it has said something.
-#[derive(Default)]
-pub struct Target {
-    wanted: Mutex<Wanted>,
-    /// Whether the agent is to act on it.
-    is_active: AtomicBool,
+/// Polls for one agent.
+pub struct Poller<'a> {
+    /// Client of the broker.
+    pub broker: &'a Client,
+    /// Id of the agent.
+    pub agent: AgentId,
+    /// Namespace of declared objects that name none.
+    pub default_namespace: &'a str,
+    /// Settings of the agent.
+    pub settings: &'a Settings,
+    /// Entropy for the jitter of the polling interval.
+    pub entropy: &'a Entropy,
+    /// Metrics of the polls.
+    pub metrics: &'a Metrics,
+    /// Readiness, which needs recent polls.
+    pub readiness: &'a Readiness,
+    /// Target state that is updated.
+    pub target: &'a LatestTargetState,
+    /// Queue of the stacks that are due.
+    pub queue: &'a PassQueue,
 }
 
-/// One answer of the broker.
-#[derive(Default)]
-struct Wanted {
-    objects: Vec<Arc<Revision>>,
-    claims: Arc<Claims>,
-    policies: Policies,
-}
-
-/// What the broker wants of one stack.
-struct Wish {
-    revision: Arc<Revision>,
-    /// Whether it was not wanted before.
-    is_new: bool,
-}
-
-impl Target {
-    /// One revision or removal for each stack, in ascending order; none while the agent is not to act.
-    pub fn objects(&self) -> Vec<Arc<Revision>> {
-        if self.is_active.load(Ordering::Relaxed) { self.lock().objects.clone() } else { Vec::new() }
-    }
-
-    /// What all of them declare.
-    pub fn claims(&self) -> Arc<Claims> {
-        self.lock().claims.clone()
-    }
-
-    /// What a stack says about how it is treated.
-    pub fn annotations(&self, stack: StackId) -> BTreeMap<String, String> {
-        self.lock().policies.get(&stack).cloned().unwrap_or_default()
-    }
-
-    /// Reads what is not known already.
-    fn read(&self, objects: Vec<DeploymentObject>) -> Vec<Wish> {
-        let before = self.lock().objects.clone();
-        let mut known: BTreeMap<_, _> = before.into_iter().map(|revision| (revision.id, revision)).collect();
-        let read = objects.into_iter().map(|object| match known.remove(&object.id).filter(|known| known.is(&object)) {
-            Some(revision) => Wish { revision, is_new: false },
-            None => Wish { revision: Arc::new(Revision::read(object)), is_new: true },
-        });
-        read.collect()
-    }
-
-    /// Takes in a new answer; says of which stacks something else is wanted now.
-    fn renew(&self, wishes: Vec<Wish>, policies: Policies, claims: Claims) -> Vec<StackId> {
-        let mut wanted = self.lock();
-        let before = std::mem::take(&mut *wanted);
-        let (mut claims, mut changed) = (claims, Vec::new());
-        for Wish { revision, is_new } in wishes {
-            let stack = revision.stack_id;
-            let is_new = is_new || before.policies.get(&stack) != policies.get(&stack);
-            claims.add(stack, revision.sequence_id, &revision.declared);
-            changed.extend(is_new.then_some(stack));
-            wanted.objects.push(revision);
-        }
-        (wanted.claims, wanted.policies) = (Arc::new(claims), policies);
-        changed
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Wanted> {
-        // Nothing here can be left half done.
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Agent {
-    /// Polls for ever. Every stack is due with every poll: what failed is tried again, and what nobody saw is looked at.
-    pub(crate) async fn polls(&self, id: AgentId, target: &Target, queue: &Queue) -> Infallible {
+impl Poller<'_> {
+    /// Polls forever. After each interval every stack is due, so that failed passes are repeated and missed events noticed.
+    pub async fn run(&self) -> Infallible {
         let mut etag = None;
         loop {
-            let next = Instant::now() + self.interval();
-            let polled = self.poll(id, target, queue, &mut etag, next).await;
-            self.metrics.polled(&polled);
-            self.metrics.wanted(target.objects().len());
+            let next_poll = Instant::now() + self.settings.jittered_interval(self.entropy);
+            let polled = self.poll(&mut etag, next_poll).await;
+            self.metrics.count_poll(&polled);
+            self.metrics.set_stacks(self.target.revisions().len());
             let is_new = match polled {
                 Ok(is_new) => {
-                    self.readiness.polled();
+                    self.readiness.record_poll();
                     is_new
                 }
                 Err(error) => {
@@ -112,66 +58,67 @@ impl Agent {
                 }
             };
             if is_new {
-                // There may be more to come, and nobody waits for it.
+                // Further changes may follow; the broker holds the next poll until there is one.
                 continue;
             }
-            tokio::time::sleep_until(next).await;
-            target.objects().iter().for_each(|object| queue.ask(object.stack_id, Why::Poll));
+            tokio::time::sleep_until(next_poll).await;
+            self.request_all();
         }
     }
 
-    /// One poll, which the broker may hold until `next`; says whether it had something new.
-    async fn poll(
-        &self,
-        id: AgentId,
-        target: &Target,
-        queue: &Queue,
-        etag: &mut Option<String>,
-        next: Instant,
-    ) -> Result<bool, ClientError> {
-        // Whoever rests is told so by its own record; whoever acts, by every answer.
-        if !target.is_active.load(Ordering::Relaxed) && !self.is_active(id, target).await? {
+    /// Polls once; the broker may hold its response until `next_poll`. Returns true if the response has a new target state.
+    async fn poll(&self, etag: &mut Option<String>, next_poll: Instant) -> Result<bool, ClientError> {
+        // Inactive agents read their status from GET /agents/{id}; active ones from the header of each poll response.
+        if !self.target.is_active() && !self.read_status().await? {
             return Ok(false);
         }
-        let (wait, acts) = (next.saturating_duration_since(Instant::now()), Some(AgentStatus::Active));
-        let (status, changed) = match self.broker.next_target_state_or_status(id, etag.as_deref(), acts, wait).await? {
+        let wait = next_poll.saturating_duration_since(Instant::now());
+        let known_status = Some(AgentStatus::Active);
+        let response = self.broker.next_target_state_or_status(self.agent, etag.as_deref(), known_status, wait).await?;
+        let (status, changed) = match response {
             TargetState::Unchanged { status } => (status, None),
             TargetState::Changed { objects, etag, epoch: _, status } => (status, Some((objects, etag))),
         };
         let is_active = match status {
             Some(status) => status == AgentStatus::Active,
-            None => self.is_active(id, target).await?,
+            None => self.read_status().await?,
         };
-        target.is_active.store(is_active, Ordering::Relaxed);
-        let Some((objects, new)) = changed.filter(|_| is_active) else { return Ok(false) };
-        let reading = async {
-            // The question for the policies leaves first: bundles are read while the broker answers it.
+        self.target.set_active(is_active);
+        let Some((objects, new_etag)) = changed.filter(|_| is_active) else { return Ok(false) };
+        let parse = async {
+            // The request for the policies is sent first: bundles are parsed while the broker responds to it.
             yield_now().await;
-            target.read(objects)
+            self.target.parse_revisions(objects)
         };
-        let (policies, wishes) = join(self.policies(id), reading).await;
-        let changed = target.renew(wishes, policies?, self.cluster.no_claims());
-        *etag = new;
+        let (policies, revisions) = join(fetch_policies(self.broker, self.agent), parse).await;
+        let claims = Claims::new(self.default_namespace);
+        let changed = self.target.replace(revisions, policies?, claims);
+        *etag = new_etag;
         if changed.is_empty() {
-            // Something else has changed than what is declared: an approval, perhaps.
-            target.objects().iter().for_each(|object| queue.ask(object.stack_id, Why::Poll));
+            // Something else changed than revisions and policies, for example an approval.
+            self.request_all();
         }
-        changed.into_iter().for_each(|stack| queue.ask(stack, Why::Changed));
+        changed.into_iter().for_each(|stack| self.queue.request(stack, Reason::TargetChanged));
         Ok(etag.is_some())
     }
 
-    /// How each stack is to be treated. A broker that does not know of that has nothing to say.
-    pub(crate) async fn policies(&self, id: AgentId) -> Result<Policies, ClientError> {
-        match self.broker.policies(id).await {
-            Ok(policies) => Ok(policies.into_iter().map(|policy| (policy.stack_id, policy.annotations)).collect()),
-            Err(error) if error.is_not_found() => Ok(Policies::new()),
-            Err(error) => Err(error),
-        }
+    fn request_all(&self) {
+        self.target.revisions().iter().for_each(|revision| self.queue.request(revision.stack_id, Reason::Poll));
     }
 
-    async fn is_active(&self, id: AgentId, target: &Target) -> Result<bool, ClientError> {
-        let is_active = self.broker.agent(id).await?.status == AgentStatus::Active;
-        target.is_active.store(is_active, Ordering::Relaxed);
+    /// Reads the agent's own record; returns true if the agent is active.
+    async fn read_status(&self) -> Result<bool, ClientError> {
+        let is_active = self.broker.agent(self.agent).await?.status == AgentStatus::Active;
+        self.target.set_active(is_active);
         Ok(is_active)
+    }
+}
+
+/// Reads the annotations of all stacks of an agent; empty if the broker does not have this endpoint.
+pub async fn fetch_policies(broker: &Client, agent: AgentId) -> Result<PolicyAnnotations, ClientError> {
+    match broker.policies(agent).await {
+        Ok(policies) => Ok(policies.into_iter().map(|policy| (policy.stack_id, policy.annotations)).collect()),
+        Err(error) if error.is_not_found() => Ok(PolicyAnnotations::new()),
+        Err(error) => Err(error),
     }
 }

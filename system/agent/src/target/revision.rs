@@ -1,4 +1,5 @@
-//! What the broker wants of one stack, read once: for the claims of all stacks first, and then for its own pass.
+//! A revision or removal from the target state, with its bundle parsed once: first for the claims of all stacks, then for the
+//! pass of its own stack.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,35 +7,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sindri_model::wire::DeploymentObject;
 use sindri_model::{Bundle, BundleError, ObjectKey};
 
-/// What one revision declares; nothing is known of one that cannot be read.
-pub type Declared = Option<Vec<Arc<ObjectKey>>>;
+/// Keys of the objects that a revision declares; `None` if its bundle cannot be parsed.
+pub type DeclaredKeys = Option<Vec<Arc<ObjectKey>>>;
 
 /// A revision or a removal.
 pub struct Revision {
-    object: DeploymentObject,
-    /// What it declares.
-    pub declared: Declared,
-    /// Kept until the first pass takes it: what that makes of it is kept instead, and not both.
+    wire: DeploymentObject,
+    /// Keys of the declared objects.
+    pub declared: DeclaredKeys,
+    /// Parsed bundle, until the first pass takes it. The pass keeps its own form, so that only one stays in memory.
     bundle: Mutex<Option<Bundle>>,
 }
 
 impl Revision {
-    /// Reads what the broker sent.
-    pub fn read(object: DeploymentObject) -> Self {
-        let bundle = parse(&object).ok();
+    /// Parses the bundle of a deployment object.
+    pub fn from_wire(wire: DeploymentObject) -> Self {
+        let bundle = parse_bundle(&wire).ok();
         let keys = |bundle: &Bundle| bundle.objects().iter().map(|object| object.key.clone()).collect();
-        Self { declared: bundle.as_ref().map(keys), bundle: Mutex::new(bundle), object }
+        Self { declared: bundle.as_ref().map(keys), bundle: Mutex::new(bundle), wire }
     }
 
-    /// Whether it is what the broker sent now.
-    pub fn is(&self, object: &DeploymentObject) -> bool {
-        self.object == *object
+    /// Returns true if it was read from an equal deployment object.
+    pub fn is_same_as(&self, wire: &DeploymentObject) -> bool {
+        self.wire == *wire
     }
 
-    /// Its objects, or what is wrong with them.
-    pub fn bundle(&self) -> Result<Bundle, BundleError> {
-        let kept = self.bundle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.map_or_else(|| parse(&self.object), Ok)
+    /// Returns the parsed bundle; parses it again if an earlier call took it.
+    pub fn take_bundle(&self) -> Result<Bundle, BundleError> {
+        let bundle = self.bundle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        bundle.map_or_else(|| parse_bundle(&self.wire), Ok)
     }
 }
 
@@ -42,11 +43,11 @@ impl Deref for Revision {
     type Target = DeploymentObject;
 
     fn deref(&self) -> &DeploymentObject {
-        &self.object
+        &self.wire
     }
 }
 
-/// A removal declares nothing.
-fn parse(object: &DeploymentObject) -> Result<Bundle, BundleError> {
-    if object.is_deletion_marker { Ok(Bundle::default()) } else { Bundle::parse(&object.yaml_content) }
+/// Parses the bundle; that of a removal is empty.
+fn parse_bundle(wire: &DeploymentObject) -> Result<Bundle, BundleError> {
+    if wire.is_deletion_marker { Ok(Bundle::default()) } else { Bundle::parse(&wire.yaml_content) }
 }

@@ -1,6 +1,6 @@
-//! What the agent counts, for Prometheus.
+//! Prometheus metrics of the agent.
 //!
-//! Labels are bounded: each is one of a few words of ours. No name and no id of anything is ever one.
+//! Label values come from small fixed sets; names and ids are never label values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,46 +29,46 @@ struct OutcomeLabel {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct CallLabels {
+struct RequestLabels {
     verb: &'static str,
     status: &'static str,
 }
 
-/// How a pass of a stack ended.
+/// Result of a pass, as a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassOutcome {
-    /// Everything is as it was declared.
+    /// The stack is as declared.
     Done,
-    /// What was deleted is not gone yet.
+    /// The pass waits for an approval, or for deleted objects to be gone.
     Waiting,
-    /// Something could not be done.
+    /// The pass failed.
     Failed,
-    /// It took too long and was given up.
+    /// The pass exceeded its time limit.
     TimedOut,
 }
 
-/// What is known of one stack.
+/// Gauge values of one stack.
 #[derive(Clone, Copy, Debug, Default)]
-struct Figures {
+struct StackFigures {
     objects: usize,
     is_blocked: bool,
     is_drifted: bool,
 }
 
-/// Everything that is counted. The library fills it in; whoever holds it may show it.
+/// Metrics of one agent. The agent updates them; [`Metrics::render`] returns them as text.
 pub struct Metrics {
     registry: Registry,
     polls: Family<ResultLabel, Counter>,
     passes: Family<OutcomeLabel, Counter>,
     pass_seconds: Gauge<f64, AtomicU64>,
-    calls: Family<CallLabels, Counter>,
+    requests: Family<RequestLabels, Counter>,
     retries: Counter,
     corrections: Counter,
     stacks: Gauge,
     managed_objects: Gauge,
     stacks_blocked: Gauge,
     stacks_drifted: Gauge,
-    figures: Mutex<BTreeMap<StackId, Figures>>,
+    figures: Mutex<BTreeMap<StackId, StackFigures>>,
 }
 
 impl Default for Metrics {
@@ -78,7 +78,7 @@ impl Default for Metrics {
             polls: Family::default(),
             passes: Family::default(),
             pass_seconds: Gauge::default(),
-            calls: Family::default(),
+            requests: Family::default(),
             retries: Counter::default(),
             corrections: Counter::default(),
             stacks: Gauge::default(),
@@ -97,24 +97,28 @@ impl Metrics {
         let registry = &mut self.registry;
         registry.register("polls", "Polls of the broker", self.polls.clone());
         registry.register("passes", "Passes of stacks", self.passes.clone());
-        let help = "How long the last pass of a stack took";
+        let help = "Duration of the last pass of a stack";
         registry.register_with_unit("last_pass", help, Unit::Seconds, self.pass_seconds.clone());
-        registry.register("kubernetes_calls", "Calls to the API server, each attempt by itself", self.calls.clone());
-        registry.register("kubernetes_retries", "Calls that were tried again", self.retries.clone());
-        let help = "Objects that were put right although nothing new was wanted";
+        registry.register(
+            "kubernetes_calls",
+            "Requests to the API server, each attempt counted",
+            self.requests.clone(),
+        );
+        registry.register("kubernetes_retries", "Requests to the API server that were retried", self.retries.clone());
+        let help = "Objects that were applied again because they had drifted";
         registry.register("drift_corrections", help, self.corrections.clone());
-        registry.register("stacks", "Stacks of which something is wanted", self.stacks.clone());
-        let help = "Objects in the inventories of the stacks that were looked at";
+        registry.register("stacks", "Stacks in the target state", self.stacks.clone());
+        let help = "Objects in the inventories of the stacks";
         registry.register("managed_objects", help, self.managed_objects.clone());
-        let help = "Stacks that wait for somebody's approval";
+        let help = "Stacks that wait for an approval";
         registry.register("stacks_blocked", help, self.stacks_blocked.clone());
-        let help = "Stacks whose drift comes back, cannot be put right, or is left";
+        let help = "Stacks whose drift recurs, cannot be corrected, or is only reported";
         registry.register("stacks_drifted", help, self.stacks_drifted.clone());
     }
 
-    /// A poll was answered, with something new or without, or it was not.
-    pub fn polled(&self, polled: &Result<bool, ClientError>) {
-        let result = match polled {
+    /// Counts a poll; `Ok(true)` if it returned a new target state.
+    pub fn count_poll(&self, result: &Result<bool, ClientError>) {
+        let result = match result {
             Ok(true) => "new",
             Ok(false) => "nothing_new",
             Err(ClientError::Unreachable { .. }) => "unreachable",
@@ -124,8 +128,8 @@ impl Metrics {
         self.polls.get_or_create(&ResultLabel { result }).inc();
     }
 
-    /// A pass has ended.
-    pub fn passed(&self, outcome: PassOutcome, took: Duration) {
+    /// Records the result and the duration of a pass.
+    pub fn record_pass(&self, outcome: PassOutcome, duration: Duration) {
         let outcome = match outcome {
             PassOutcome::Done => "done",
             PassOutcome::Waiting => "waiting",
@@ -133,11 +137,11 @@ impl Metrics {
             PassOutcome::TimedOut => "timed_out",
         };
         self.passes.get_or_create(&OutcomeLabel { outcome }).inc();
-        self.pass_seconds.set(took.as_secs_f64());
+        self.pass_seconds.set(duration.as_secs_f64());
     }
 
-    /// One attempt of a call to the API server has ended; without a status there was no answer that could be read.
-    pub fn called(&self, method: &Method, status: Option<u16>) {
+    /// Counts one attempt of a request to the API server; `None` if there was no readable response.
+    pub fn count_request(&self, method: &Method, status: Option<u16>) {
         let status = match status.map(|status| status / 100) {
             Some(2) => "2xx",
             Some(3) => "3xx",
@@ -146,67 +150,67 @@ impl Metrics {
             Some(_) => "other",
             None => "none",
         };
-        self.calls.get_or_create(&CallLabels { verb: verb(method), status }).inc();
+        self.requests.get_or_create(&RequestLabels { verb: verb(method), status }).inc();
     }
 
-    /// A call to the API server is tried again.
-    pub fn retried(&self) {
+    /// Counts a retry of a request to the API server.
+    pub fn count_retry(&self) {
         self.retries.inc();
     }
 
-    /// So many objects were put right although nothing new was wanted.
-    pub fn corrected(&self, objects: usize) {
+    /// Counts objects that were applied again because they had drifted.
+    pub fn count_corrections(&self, objects: usize) {
         self.corrections.inc_by(objects as u64);
     }
 
-    /// Something is wanted of so many stacks.
-    pub fn wanted(&self, stacks: usize) {
+    /// Sets the number of stacks in the target state.
+    pub fn set_stacks(&self, stacks: usize) {
         self.stacks.set(stacks as i64);
     }
 
-    /// Forgets the figures of all stacks but these.
-    pub fn keep(&self, stacks: &BTreeSet<StackId>) {
+    /// Removes the figures of all other stacks.
+    pub fn retain_stacks(&self, stacks: &BTreeSet<StackId>) {
         let mut figures = self.lock();
         figures.retain(|stack, _| stacks.contains(stack));
-        self.sum_up(&figures);
+        self.update_gauges(&figures);
     }
 
-    /// So many objects of a stack are the agent's.
-    pub fn managed(&self, stack: StackId, objects: usize) {
+    /// Sets the number of objects in the inventory of a stack.
+    pub fn set_managed_objects(&self, stack: StackId, objects: usize) {
         let mut figures = self.lock();
         figures.entry(stack).or_default().objects = objects;
-        self.sum_up(&figures);
+        self.update_gauges(&figures);
     }
 
-    /// Whether a stack waits for somebody's approval.
-    pub fn blocked(&self, stack: StackId, is_blocked: bool) {
+    /// Sets whether a stack waits for an approval.
+    pub fn set_blocked(&self, stack: StackId, is_blocked: bool) {
         let mut figures = self.lock();
         figures.entry(stack).or_default().is_blocked = is_blocked;
-        self.sum_up(&figures);
+        self.update_gauges(&figures);
     }
 
-    /// Whether the drift of a stack is more than what happens once.
-    pub fn drifted(&self, stack: StackId, is_drifted: bool) {
+    /// Sets whether a stack has drift that is reported.
+    pub fn set_drifted(&self, stack: StackId, is_drifted: bool) {
         let mut figures = self.lock();
         figures.entry(stack).or_default().is_drifted = is_drifted;
-        self.sum_up(&figures);
+        self.update_gauges(&figures);
     }
 
-    fn sum_up(&self, figures: &BTreeMap<StackId, Figures>) {
+    fn update_gauges(&self, figures: &BTreeMap<StackId, StackFigures>) {
         self.managed_objects.set(figures.values().map(|figures| figures.objects as i64).sum());
         self.stacks_blocked.set(figures.values().filter(|figures| figures.is_blocked).count() as i64);
         self.stacks_drifted.set(figures.values().filter(|figures| figures.is_drifted).count() as i64);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<StackId, Figures>> {
-        // Nothing here can be left half done.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<StackId, StackFigures>> {
+        // Each change under the lock is complete in itself, so a poisoned lock still holds a valid map.
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything, in the text form of OpenMetrics, which Prometheus reads.
-    pub fn text(&self) -> String {
+    /// Returns all metrics in the OpenMetrics text format.
+    pub fn render(&self) -> String {
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("a string takes any text");
+        encode(&mut text, &self.registry).expect("writing to a string cannot fail");
         text
     }
 }
@@ -239,18 +243,18 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_counted_is_in_the_text() {
+    fn all_metrics_are_rendered() {
         let metrics = Metrics::default();
-        metrics.polled(&Ok(true));
-        metrics.polled(&Err(ClientError::Malformed { operation: "poll".to_owned(), reason: "a page".to_owned() }));
-        metrics.passed(PassOutcome::TimedOut, Duration::from_millis(1_500));
-        metrics.called(&Method::PATCH, Some(201));
-        metrics.called(&Method::PATCH, Some(200));
-        metrics.called(&Method::GET, None);
-        metrics.retried();
-        metrics.corrected(3);
-        metrics.wanted(2);
-        let text = metrics.text();
+        metrics.count_poll(&Ok(true));
+        metrics.count_poll(&Err(ClientError::Malformed { operation: "poll".to_owned(), reason: "a page".to_owned() }));
+        metrics.record_pass(PassOutcome::TimedOut, Duration::from_millis(1_500));
+        metrics.count_request(&Method::PATCH, Some(201));
+        metrics.count_request(&Method::PATCH, Some(200));
+        metrics.count_request(&Method::GET, None);
+        metrics.count_retry();
+        metrics.count_corrections(3);
+        metrics.set_stacks(2);
+        let text = metrics.render();
         for line in [
             "sindri_agent_polls_total{result=\"new\"} 1",
             "sindri_agent_polls_total{result=\"malformed\"} 1",
@@ -268,9 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn the_manual_names_everything_that_is_counted() {
+    fn docs_operating_lists_every_metric() {
         let manual = include_str!("../../../../docs/operating.md");
-        let text = Metrics::default().text();
+        let text = Metrics::default().render();
         let mut counted = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
         assert!(counted.clone().count() > 5, "{text}");
         let missing = counted.find(|(name, kind)| {
@@ -281,15 +285,15 @@ mod tests {
     }
 
     #[test]
-    fn objects_and_blocked_stacks_are_summed_up_over_the_stacks_that_are_kept() {
+    fn gauges_are_sums_over_the_retained_stacks() {
         let metrics = Metrics::default();
-        metrics.managed(stack(1), 4);
-        metrics.managed(stack(2), 3);
-        metrics.managed(stack(1), 5);
-        metrics.blocked(stack(2), true);
+        metrics.set_managed_objects(stack(1), 4);
+        metrics.set_managed_objects(stack(2), 3);
+        metrics.set_managed_objects(stack(1), 5);
+        metrics.set_blocked(stack(2), true);
         let figures = |metrics: &Metrics| (metrics.managed_objects.get(), metrics.stacks_blocked.get());
         assert_eq!(figures(&metrics), (8, 1));
-        metrics.keep(&BTreeSet::from([stack(1)]));
+        metrics.retain_stacks(&BTreeSet::from([stack(1)]));
         assert_eq!(figures(&metrics), (5, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Metrics, readiness, and the HTTP endpoints that return them.
+//! Metrics and readiness, and the HTTP endpoints that return them.
 
 pub(crate) mod metrics;
 pub(crate) mod probes;

@@ -1,6 +1,6 @@
-//! What a kubelet and Prometheus ask an agent: whether it lives, whether it is ready, what it counts.
+//! HTTP endpoints for the kubelet and Prometheus: liveness, readiness and metrics.
 //!
-//! Three paths, no key, one request for each connection. The listener is handed in; where there is none, nobody can ask.
+//! Three paths, no authentication, one request for each connection. The caller passes the listener in.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,46 +19,46 @@ use sindri_model::Problem;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::telemetry::metrics::Metrics;
-use crate::telemetry::readiness::{Missing, Readiness};
+use super::metrics::Metrics;
+use super::readiness::{NotReadyReason, Readiness};
 
-/// Open connections; at that many, no more are accepted until one ends.
+/// Most open connections; further ones are accepted when one ends.
 const CONNECTIONS_MAX: usize = 64;
-/// From the first byte of a connection to the last.
+/// Time limit of a connection.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
-/// The largest head of a request.
+/// Largest head of a request.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// How long to wait when the system gives no connection.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const METRICS: HeaderValue = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// What the answers are made of.
+/// State that the endpoints return.
 #[derive(Clone, Debug)]
 pub struct Probes {
-    /// What is counted.
+    /// Metrics of the agent.
     pub metrics: Arc<Metrics>,
-    /// Whether the agent is ready.
+    /// Readiness of the agent.
     pub readiness: Arc<Readiness>,
-    /// How often it polls.
+    /// Polling interval of the agent.
     pub polling_interval: Duration,
 }
 
 impl Probes {
-    /// Answers for ever. Connections belong to this future: dropping it ends them.
+    /// Serves forever. Connections belong to this future: dropping it ends them.
     pub async fn serve(&self, listener: TcpListener) -> Infallible {
         let mut connections = JoinSet::new();
         loop {
             let has_room = connections.len() < CONNECTIONS_MAX;
             tokio::select! {
-                biased; // What ended first: it makes room for the new.
+                biased; // ended connections first: they make room for new ones
                 Some(_ended) = connections.join_next() => {}
                 accepted = listener.accept(), if has_room => match accepted {
-                    Ok((stream, _)) => drop(connections.spawn(connection(stream, self.clone()))),
+                    Ok((stream, _)) => drop(connections.spawn(serve_connection(stream, self.clone()))),
                     Err(error) => {
-                        tracing::warn!("no connection for probes: {error}");
+                        tracing::warn!("cannot accept a connection for probes: {error}");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
@@ -66,29 +66,29 @@ impl Probes {
         }
     }
 
-    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+    fn respond(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
         match path {
             "/healthz" | "/readyz" | "/metrics" if ![Method::GET, Method::HEAD].contains(method) => {
-                let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD");
-                refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-                refused
+                let mut response = response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD are allowed");
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+                response
             }
             "/healthz" => response(StatusCode::OK, TEXT, "ok"),
-            "/readyz" => self.ready(),
-            "/metrics" => response(StatusCode::OK, METRICS, self.metrics.text()),
-            _ => response(StatusCode::NOT_FOUND, TEXT, "there are /healthz, /readyz and /metrics"),
+            "/readyz" => self.respond_ready(),
+            "/metrics" => response(StatusCode::OK, METRICS, self.metrics.render()),
+            _ => response(StatusCode::NOT_FOUND, TEXT, "the paths are /healthz, /readyz and /metrics"),
         }
     }
 
-    fn ready(&self) -> Response<Full<Bytes>> {
-        let missing = self.readiness.missing(self.polling_interval);
-        if missing.is_empty() {
+    fn respond_ready(&self) -> Response<Full<Bytes>> {
+        let reasons = self.readiness.not_ready_reasons(self.polling_interval);
+        if reasons.is_empty() {
             return response(StatusCode::OK, TEXT, "ok");
         }
         let problem = Problem {
             code: "not_ready".to_owned(),
-            message: missing.iter().map(|missing| missing.words()).collect::<Vec<_>>().join("; "),
-            details: Some(json!({"missing": missing.iter().copied().map(Missing::code).collect::<Vec<_>>()})),
+            message: reasons.iter().map(|reason| reason.message()).collect::<Vec<_>>().join("; "),
+            details: Some(json!({"missing": reasons.iter().copied().map(NotReadyReason::code).collect::<Vec<_>>()})),
         };
         let body = serde_json::to_vec(&problem).expect("a problem has string keys only");
         response(StatusCode::SERVICE_UNAVAILABLE, JSON, body)
@@ -102,15 +102,15 @@ fn response(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes
     response
 }
 
-async fn connection(stream: TcpStream, probes: Probes) {
+async fn serve_connection(stream: TcpStream, probes: Probes) {
     let service = service_fn(|request: Request<Incoming>| {
-        let answer = probes.answer(request.method(), request.uri().path());
-        async move { Ok::<_, Infallible>(answer) }
+        let response = probes.respond(request.method(), request.uri().path());
+        async move { Ok::<_, Infallible>(response) }
     });
     let mut protocol = http1::Builder::new();
-    // The time of the whole connection is bounded, and with it that of the head.
+    // The time limit of the whole connection also bounds the head.
     protocol.keep_alive(false).header_read_timeout(None).max_header_size(HEAD_BYTES_MAX);
-    let conversation = protocol.serve_connection(TokioIo::new(stream), service);
-    // A peer that goes away, speaks no HTTP or takes too long is its own affair.
-    let _ended = tokio::time::timeout(CONNECTION_TIME_MAX, conversation).await;
+    let connection = protocol.serve_connection(TokioIo::new(stream), service);
+    // A peer that disconnects, does not speak HTTP or takes too long is ignored.
+    let _ended = tokio::time::timeout(CONNECTION_TIME_MAX, connection).await;
 }

@@ -1,26 +1,26 @@
-//! Whether the agent does its work: it knows who it is, it hears from the broker, and its cluster answers.
+//! Readiness of the agent: it is identified, it polls successfully, and its cluster responds.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So many polling intervals may pass without news before the agent counts as cut off.
+/// Polling intervals without a successful poll after which the agent is not ready.
 const INTERVALS_MAX: u32 = 3;
 
-/// What keeps an agent from being ready.
+/// Reason why an agent is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
-    /// The broker has not said who this agent is.
+pub enum NotReadyReason {
+    /// The broker has not identified the agent.
     Identity,
-    /// No poll has succeeded lately.
+    /// No poll has succeeded recently.
     Poll,
-    /// The API server did not answer when it was last asked.
+    /// The API server did not respond to the last ping.
     Cluster,
 }
 
-impl Missing {
-    /// For programs.
+impl NotReadyReason {
+    /// Returns the machine-readable code.
     pub fn code(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -29,61 +29,61 @@ impl Missing {
         }
     }
 
-    /// For people.
-    pub fn words(self) -> &'static str {
+    /// Returns the message for people.
+    pub fn message(self) -> &'static str {
         match self {
-            Self::Identity => "the broker has not said yet who this agent is",
-            Self::Poll => "no poll of the broker has succeeded lately",
-            Self::Cluster => "the API server has not answered",
+            Self::Identity => "the broker has not identified this agent yet",
+            Self::Poll => "no poll of the broker has succeeded recently",
+            Self::Cluster => "the API server does not respond",
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    is_found: bool,
-    polled: Option<Instant>,
-    cluster_answers: bool,
+struct State {
+    is_identified: bool,
+    last_poll: Option<Instant>,
+    cluster_responds: bool,
 }
 
-/// What was seen last. The library fills it in; whoever holds it may ask.
+/// Readiness of one agent. The agent updates it; the probes read it.
 #[derive(Debug, Default)]
-pub struct Readiness(Mutex<Seen>);
+pub struct Readiness(Mutex<State>);
 
 impl Readiness {
-    /// The broker knows this agent.
-    pub fn found(&self) {
-        self.lock().is_found = true;
+    /// Records that the broker identified the agent.
+    pub fn record_identity(&self) {
+        self.lock().is_identified = true;
     }
 
-    /// A poll was answered.
-    pub fn polled(&self) {
-        self.lock().polled = Some(Instant::now());
+    /// Records a successful poll.
+    pub fn record_poll(&self) {
+        self.lock().last_poll = Some(Instant::now());
     }
 
-    /// The API server was asked.
-    pub fn asked_cluster(&self, has_answered: bool) {
-        self.lock().cluster_answers = has_answered;
+    /// Records a ping of the API server.
+    pub fn record_ping(&self, has_responded: bool) {
+        self.lock().cluster_responds = has_responded;
     }
 
-    /// What is missing now, for an agent that polls at this interval; nothing when it is ready.
-    pub fn missing(&self, polling_interval: Duration) -> Vec<Missing> {
-        self.missing_at(Instant::now(), polling_interval)
+    /// Returns why the agent is not ready, given its polling interval; empty if it is ready.
+    pub fn not_ready_reasons(&self, polling_interval: Duration) -> Vec<NotReadyReason> {
+        self.not_ready_reasons_at(Instant::now(), polling_interval)
     }
 
-    fn missing_at(&self, now: Instant, polling_interval: Duration) -> Vec<Missing> {
-        let seen = *self.lock();
-        let since_poll = seen.polled.map(|polled| now.saturating_duration_since(polled));
+    fn not_ready_reasons_at(&self, now: Instant, polling_interval: Duration) -> Vec<NotReadyReason> {
+        let state = *self.lock();
+        let since_poll = state.last_poll.map(|poll| now.saturating_duration_since(poll));
         let checks = [
-            (Missing::Identity, seen.is_found),
-            (Missing::Poll, since_poll.is_some_and(|since| since <= polling_interval * INTERVALS_MAX)),
-            (Missing::Cluster, seen.cluster_answers),
+            (NotReadyReason::Identity, state.is_identified),
+            (NotReadyReason::Poll, since_poll.is_some_and(|since| since <= polling_interval * INTERVALS_MAX)),
+            (NotReadyReason::Cluster, state.cluster_responds),
         ];
-        checks.into_iter().filter(|(_, is_there)| !is_there).map(|(missing, _)| missing).collect()
+        checks.into_iter().filter(|(_, holds)| !holds).map(|(reason, _)| reason).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        // Nothing here can be left half done.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each change under the lock is complete in itself, so a poisoned lock still holds a valid state.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -95,27 +95,30 @@ mod tests {
     const INTERVAL: Duration = Duration::from_secs(30);
 
     #[test]
-    fn an_agent_is_ready_once_it_is_known_has_polled_and_its_cluster_answers() {
+    fn an_agent_is_ready_once_it_is_identified_has_polled_and_its_cluster_responds() {
         let readiness = Readiness::default();
-        assert_eq!(readiness.missing(INTERVAL), [Missing::Identity, Missing::Poll, Missing::Cluster]);
-        readiness.found();
-        readiness.asked_cluster(true);
-        assert_eq!(readiness.missing(INTERVAL), [Missing::Poll]);
-        readiness.polled();
-        assert_eq!(readiness.missing(INTERVAL), []);
-        readiness.asked_cluster(false);
-        assert_eq!(readiness.missing(INTERVAL), [Missing::Cluster]);
+        assert_eq!(
+            readiness.not_ready_reasons(INTERVAL),
+            [NotReadyReason::Identity, NotReadyReason::Poll, NotReadyReason::Cluster]
+        );
+        readiness.record_identity();
+        readiness.record_ping(true);
+        assert_eq!(readiness.not_ready_reasons(INTERVAL), [NotReadyReason::Poll]);
+        readiness.record_poll();
+        assert_eq!(readiness.not_ready_reasons(INTERVAL), []);
+        readiness.record_ping(false);
+        assert_eq!(readiness.not_ready_reasons(INTERVAL), [NotReadyReason::Cluster]);
     }
 
     #[test]
     fn a_poll_counts_for_three_intervals() {
         let readiness = Readiness::default();
-        readiness.found();
-        readiness.polled();
-        readiness.asked_cluster(true);
+        readiness.record_identity();
+        readiness.record_poll();
+        readiness.record_ping(true);
         let now = Instant::now();
-        assert_eq!(readiness.missing_at(now + INTERVAL * 2, INTERVAL), []);
+        assert_eq!(readiness.not_ready_reasons_at(now + INTERVAL * 2, INTERVAL), []);
         let later = now + INTERVAL * 3 + Duration::from_millis(1);
-        assert_eq!(readiness.missing_at(later, INTERVAL), [Missing::Poll]);
+        assert_eq!(readiness.not_ready_reasons_at(later, INTERVAL), [NotReadyReason::Poll]);
     }
 }

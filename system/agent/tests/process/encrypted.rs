@@ -1,4 +1,4 @@
-//! TLS to the broker: a real handshake, and one line that says what is wrong with a certificate.
+//! TLS to the broker: a real handshake, and one line for each problem of a certificate.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
 use sindri_broker::Tls;
 
-use crate::support::{agent, broker, in_time, listener, mistake, serve};
+use crate::support::{agent, broker, error_line, in_time, listener, serve};
 
 struct Pair {
     certificate: String,
@@ -16,7 +16,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// A certificate for a name, that its issuer signed for itself, valid until the end of a year.
+    /// Returns a self-signed certificate for a name, valid until the end of a year.
     fn new(name: &str, issuer: &str, until: i32) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
@@ -30,8 +30,8 @@ impl Pair {
     }
 }
 
-/// An agent that looks for its broker over TLS and believes whom this file names.
-fn looking(directory: &Path, address: SocketAddr, authorities: &str) -> Command {
+/// Returns a command of an agent that connects over TLS and trusts these authorities.
+fn agent_with_ca(directory: &Path, address: SocketAddr, authorities: &str) -> Command {
     let (ca, kubeconfig) = (directory.join("ca.pem"), directory.join("kubeconfig"));
     std::fs::write(&ca, authorities).unwrap();
     let cluster = "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: a, user: {}}]\n";
@@ -44,7 +44,7 @@ fn looking(directory: &Path, address: SocketAddr, authorities: &str) -> Command 
     command
 }
 
-/// The first line that an agent logs that does not end.
+/// Returns the first log line of an agent that keeps running.
 fn first_line(command: &mut Command) -> String {
     let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
     let line = BufReader::new(process.stderr.take().unwrap()).lines().next().unwrap().unwrap();
@@ -54,32 +54,32 @@ fn first_line(command: &mut Command) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_broker_whose_certificate_is_believed_is_spoken_to() {
+async fn a_broker_with_a_trusted_certificate_is_accepted() {
     let directory = tempfile::tempdir().unwrap();
     let pair = Pair::new("127.0.0.1", "us", 2100);
     let (listener, address) = listener().await;
     let _broker = serve(&broker().await, listener, pair.tls());
-    // The broker's own words about the key: they came through TLS.
-    let words = mistake(&looking(directory.path(), address, &pair.certificate).output().unwrap());
-    assert!(words.contains("cannot find agent east of cluster demo: the broker does not accept the key"), "{words}");
+    // The broker's own error about the key arrived through TLS.
+    let line = error_line(&agent_with_ca(directory.path(), address, &pair.certificate).output().unwrap());
+    assert!(line.contains("cannot find agent east of cluster demo: the broker does not accept the key"), "{line}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_certificate_that_is_not_believed_is_one_line_that_says_why() {
+async fn an_untrusted_certificate_gives_one_line_with_the_reason() {
     let us = Pair::new("127.0.0.1", "us", 2100);
     let expired = Pair::new("127.0.0.1", "us", 2020);
-    let (stranger, impostor) = (Pair::new("127.0.0.1", "them", 2100), Pair::new("127.0.0.1", "us", 2100));
+    let (unknown, impostor) = (Pair::new("127.0.0.1", "them", 2100), Pair::new("127.0.0.1", "us", 2100));
     let elsewhere = Pair::new("broker.example", "us", 2100);
     for (shown, believed, expected) in [
         (&expired, &expired, "its certificate has expired (it was valid until 2020-12-31T00:00:00Z)"),
-        (&stranger, &us, "its certificate was issued by nobody who is trusted here"),
+        (&unknown, &us, "its certificate was issued by nobody who is trusted here"),
         (&impostor, &us, "its certificate names an issuer that is trusted here, and was not signed by it"),
         (&elsewhere, &elsewhere, "its certificate is for broker.example, and not for 127.0.0.1"),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let (listener, address) = listener().await;
         let _broker = serve(&broker().await, listener, shown.tls());
-        let line = first_line(&mut looking(directory.path(), address, &believed.certificate));
+        let line = first_line(&mut agent_with_ca(directory.path(), address, &believed.certificate));
         let expected = format!("the broker at https://{address} cannot be reached: {expected}");
         assert!(line.contains(&expected), "{line}");
         assert!(!line.contains("nothing"), "the key is in no line");
@@ -87,24 +87,24 @@ async fn a_certificate_that_is_not_believed_is_one_line_that_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_broker_that_does_not_encrypt_is_named_as_such() {
+async fn a_broker_without_tls_is_reported_as_such() {
     let directory = tempfile::tempdir().unwrap();
     let (listener, address) = listener().await;
     let _broker = serve(&broker().await, listener, None);
     let pair = Pair::new("127.0.0.1", "us", 2100);
-    let line = first_line(&mut looking(directory.path(), address, &pair.certificate));
+    let line = first_line(&mut agent_with_ca(directory.path(), address, &pair.certificate));
     assert!(line.ends_with("cannot be reached: it does not speak TLS"), "{line}");
 }
 
 #[tokio::test]
-async fn authorities_that_cannot_be_read_are_one_line() {
+async fn unreadable_authorities_give_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let (_listener, address) = in_time(listener()).await;
-    let run = |authorities: &str| mistake(&looking(directory.path(), address, authorities).output().unwrap());
+    let run = |authorities: &str| error_line(&agent_with_ca(directory.path(), address, authorities).output().unwrap());
     assert!(run("nonsense").contains("ca.pem: there is no certificate in it"));
     let broken = "-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n";
     assert!(run(broken).contains("ca.pem: the certificates cannot be read"), "{}", run(broken));
-    let mut command = looking(directory.path(), address, "");
+    let mut command = agent_with_ca(directory.path(), address, "");
     std::fs::remove_file(directory.path().join("ca.pem")).unwrap();
-    assert!(mistake(&command.output().unwrap()).contains("ca.pem: No such file"));
+    assert!(error_line(&command.output().unwrap()).contains("ca.pem: No such file"));
 }

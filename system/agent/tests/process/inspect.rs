@@ -1,9 +1,10 @@
-//! What an agent shows without touching anything, and how it ends.
+//! Read-only commands of an agent, and its shutdown.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sindri_agent::{list_orphans, preview_passes};
 use sindri_client::Client;
 use sindri_model::StackId;
 use tokio::task::JoinSet;
@@ -13,8 +14,8 @@ use crate::support::{BUNDLE, admin, agent_of, broker, client, cluster, declare, 
 const INTERVAL: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A broker with a stack for an agent, and a cluster.
-struct Place {
+/// Broker with a stack for an agent, and a cluster.
+struct Environment {
     _serving: (JoinSet<()>, JoinSet<std::io::Result<()>>),
     broker: SocketAddr,
     api: SocketAddr,
@@ -23,7 +24,7 @@ struct Place {
     stack: StackId,
 }
 
-impl Place {
+impl Environment {
     async fn new() -> Self {
         let ((at_broker, broker_address), (at_cluster, api)) = (listener().await, listener().await);
         let serving = (cluster(at_cluster), serve(&broker().await, at_broker, None));
@@ -36,7 +37,7 @@ impl Place {
         agent_of(self.broker, self.api, &self.key, INTERVAL)
     }
 
-    /// Runs the agent until the newest revision is applied, and lets it end.
+    /// Runs the agent until the newest revision is applied, and shuts it down.
     async fn apply(&self) {
         let id = self.admin.find_agent("east", "demo").await.unwrap().id;
         let newest = self.admin.stack_status(self.stack).await.unwrap().deployment_object_id;
@@ -61,8 +62,8 @@ impl Place {
         client.request(request.unwrap()).await.unwrap()
     }
 
-    /// Everything that a write would change.
-    async fn versions(&self) -> Value {
+    /// Returns the resourceVersions of all ConfigMaps, which every write changes.
+    async fn resource_versions(&self) -> Value {
         let list = self.call("GET", "/api/v1/configmaps", Value::Null).await;
         let items = list["items"].as_array().unwrap();
         items.iter().map(|item| item["metadata"]["resourceVersion"].clone()).collect()
@@ -70,48 +71,51 @@ impl Place {
 }
 
 #[tokio::test]
-async fn a_plan_is_shown_and_nothing_is_done() {
-    let place = Place::new().await;
-    let before = place.versions().await;
-    let shown = place.agent().preview().await.unwrap();
-    assert!(shown.starts_with(&format!("stack {} at sequence ", place.stack)), "{shown}");
-    assert!(shown.contains("\n+ ConfigMap default/a  (new)\n    "), "{shown}");
-    assert!(shown.contains("data: (none) → {\"x\":\"1\"}"), "{shown}");
-    assert_eq!(place.versions().await, before);
+async fn a_preview_lists_changes_and_writes_nothing() {
+    let env = Environment::new().await;
+    let before = env.resource_versions().await;
+    let preview = preview_passes(&env.agent()).await.unwrap();
+    assert!(preview.starts_with(&format!("stack {} at sequence ", env.stack)), "{preview}");
+    assert!(preview.contains("\n+ ConfigMap default/a  (new)\n    "), "{preview}");
+    assert!(preview.contains("data: (none) → {\"x\":\"1\"}"), "{preview}");
+    assert_eq!(env.resource_versions().await, before);
 
-    place.apply().await;
-    let before = place.versions().await;
-    let shown = place.agent().preview().await.unwrap();
-    assert!(shown.ends_with("\n= 1 objects are as they are declared\n\n"), "{shown}");
-    place.admin.submit(place.stack, &BUNDLE.replace("x: '1'", "x: '2'").replace("name: a", "name: b")).await.unwrap();
-    let shown = place.agent().preview().await.unwrap();
-    assert!(shown.contains("+ ConfigMap default/b  (new)") && shown.contains("\n- ConfigMap default/a\n"), "{shown}");
-    assert_eq!(place.versions().await, before);
+    env.apply().await;
+    let before = env.resource_versions().await;
+    let preview = preview_passes(&env.agent()).await.unwrap();
+    assert!(preview.ends_with("\n= 1 objects are unchanged\n\n"), "{preview}");
+    env.admin.submit(env.stack, &BUNDLE.replace("x: '1'", "x: '2'").replace("name: a", "name: b")).await.unwrap();
+    let preview = preview_passes(&env.agent()).await.unwrap();
+    assert!(
+        preview.contains("+ ConfigMap default/b  (new)") && preview.contains("\n- ConfigMap default/a\n"),
+        "{preview}"
+    );
+    assert_eq!(env.resource_versions().await, before);
 }
 
 #[tokio::test]
-async fn what_belongs_to_no_stack_is_listed_and_left() {
-    let place = Place::new().await;
-    place.apply().await;
-    assert_eq!(place.agent().orphans().await.unwrap(), [""; 0], "its stack is wanted");
-    // As if it had been left by an agent that is gone.
+async fn orphaned_objects_are_listed_and_kept() {
+    let env = Environment::new().await;
+    env.apply().await;
+    assert_eq!(list_orphans(&env.agent()).await.unwrap(), [""; 0], "its stack is in the target state");
+    // As if it belonged to a stack of a former agent.
     let other = "10000000-0000-4000-8000-000000000000";
-    let marks = json!({"labels": {"brokkr.io/stack": other}, "annotations": {"brokkr.io/stack-id": other}});
-    place.call("PATCH", "/api/v1/namespaces/default/configmaps/a", json!({"metadata": marks})).await;
-    let before = place.versions().await;
-    assert_eq!(place.agent().orphans().await.unwrap(), [format!("stack {other}: ConfigMap default/a")]);
-    assert_eq!(place.versions().await, before);
+    let metadata = json!({"labels": {"brokkr.io/stack": other}, "annotations": {"brokkr.io/stack-id": other}});
+    env.call("PATCH", "/api/v1/namespaces/default/configmaps/a", json!({"metadata": metadata})).await;
+    let before = env.resource_versions().await;
+    assert_eq!(list_orphans(&env.agent()).await.unwrap(), [format!("stack {other}: ConfigMap default/a")]);
+    assert_eq!(env.resource_versions().await, before);
 }
 
 #[tokio::test]
-async fn an_agent_that_ends_gives_its_lease_back_and_the_next_one_goes_on_at_once() {
-    let place = Place::new().await;
-    place.apply().await;
+async fn an_agent_releases_its_lease_at_shutdown_and_the_next_one_starts_at_once() {
+    let env = Environment::new().await;
+    env.apply().await;
     let lease = "/apis/coordination.k8s.io/v1/namespaces/sindri-system/leases/sindri-agent";
-    assert_eq!(place.call("GET", lease, Value::Null).await["spec"]["holderIdentity"], "");
-    place.admin.submit(place.stack, &BUNDLE.replace("x: '1'", "x: '2'")).await.unwrap();
-    // Waiting for a Lease that nobody renews would take longer than `in_time` allows.
-    place.apply().await;
-    let object = place.call("GET", "/api/v1/namespaces/default/configmaps/a", Value::Null).await;
+    assert_eq!(env.call("GET", lease, Value::Null).await["spec"]["holderIdentity"], "");
+    env.admin.submit(env.stack, &BUNDLE.replace("x: '1'", "x: '2'")).await.unwrap();
+    // Waiting for a Lease to expire would take longer than `in_time` allows.
+    env.apply().await;
+    let object = env.call("GET", "/api/v1/namespaces/default/configmaps/a", Value::Null).await;
     assert_eq!(object["data"]["x"], "2");
 }

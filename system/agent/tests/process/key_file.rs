@@ -1,13 +1,13 @@
-//! The file with the agent's key: whose it may be, and what is said when it is no good.
+//! The file with the agent's access key: required permissions, and error messages.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::support::{agent, mistake};
+use crate::support::{agent, error_line};
 
-/// What the agent says about a file with this content and these permissions. There is no cluster: a key that is good is
-/// followed by a complaint about that.
-fn said(path: &Path, content: &str, mode: u32) -> String {
+/// Returns the error line for a file with this content and these permissions. A good key leads to the error that no cluster
+/// is configured.
+fn run_with_file(path: &Path, content: &str, mode: u32) -> String {
     std::fs::write(path, content).unwrap();
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     run(path)
@@ -16,35 +16,35 @@ fn said(path: &Path, content: &str, mode: u32) -> String {
 fn run(path: &Path) -> String {
     let mut command = agent();
     command.args(["--name", "east", "--cluster", "demo", "--broker", "http://127.0.0.1:1", "--pak-file"]).arg(path);
-    mistake(&command.output().unwrap())
+    error_line(&command.output().unwrap())
 }
 
 #[test]
-fn a_key_file_is_taken_from_its_owner_and_group_and_refused_when_it_is_open_to_everybody() {
+fn a_key_file_is_rejected_if_other_users_can_access_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("key");
     for mode in [0o600, 0o400, 0o440] {
-        assert!(said(&path, "brokkr_BRa_hidden\n", mode).contains("no kubeconfig was named"), "{mode:o}");
+        assert!(run_with_file(&path, "brokkr_BRa_hidden\n", mode).contains("no kubeconfig is set"), "{mode:o}");
         std::fs::remove_file(&path).unwrap();
     }
-    let words = said(&path, "brokkr_BRa_hidden\n", 0o644);
-    assert!(words.contains("key is open to everybody (mode 0644): chmod 600 it"), "{words}");
-    assert!(!words.contains("hidden"));
+    let line = run_with_file(&path, "brokkr_BRa_hidden\n", 0o644);
+    assert!(line.contains("key is accessible to other users (mode 0644): run chmod 600 on it"), "{line}");
+    assert!(!line.contains("hidden"));
 }
 
 #[test]
-fn a_key_file_without_a_key_is_one_line() {
+fn a_key_file_without_a_key_gives_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("key");
     assert!(run(&path).contains("key: No such file"));
-    assert!(said(&path, " \n", 0o600).contains("holds no key"));
-    let words = said(&path, "hid\nden", 0o600);
-    assert!(words.contains("the key is not an access key") && !words.contains("hid"), "{words}");
+    assert!(run_with_file(&path, " \n", 0o600).contains("holds no key"));
+    let line = run_with_file(&path, "hid\nden", 0o600);
+    assert!(line.contains("the key is not an access key") && !line.contains("hid"), "{line}");
 }
 
 #[test]
-fn a_key_and_a_key_file_contradict_each_other() {
+fn a_key_and_a_key_file_exclude_each_other() {
     let mut command = agent();
     let output = command.env("SINDRI__AGENT__PAK", "brokkr_BRa_hidden").args(["--pak-file", "key"]).output().unwrap();
-    assert_eq!(mistake(&output), "sindri-agent: agent.pak and agent.pak_file are both set: one of them at most");
+    assert_eq!(error_line(&output), "sindri-agent: agent.pak and agent.pak_file are both set: one of them at most");
 }

@@ -1,5 +1,5 @@
-//! The agent as a process: its settings, its mistakes, whom it believes, and what it answers when it is asked.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! Tests of the agent's process: settings, error messages, TLS, probes, and the read-only commands.
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod encrypted;
 mod inspect;

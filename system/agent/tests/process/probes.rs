@@ -1,4 +1,4 @@
-//! What an agent answers when it is asked: alive, ready or not and why, and what it counts.
+//! Probes of an agent: liveness, readiness with reasons, and metrics.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -13,26 +13,26 @@ use tokio::task::JoinSet;
 
 use crate::support::{admin, agent, agent_of, broker, client, cluster, declare, in_time, listener, serve};
 
-/// Short, so that three of them pass soon.
+/// Short, so that three intervals pass soon.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Between two questions.
+/// Pause between two requests.
 const PAUSE: Duration = Duration::from_millis(10);
 
-async fn ask(address: SocketAddr, method: &str, path: &str) -> (u16, String) {
+async fn send(address: SocketAddr, method: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(format!("{method} {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    in_time(stream.read_to_string(&mut answer)).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let mut response = String::new();
+    in_time(stream.read_to_string(&mut response)).await.unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
-/// Asks until the answer is like this.
-async fn until(address: SocketAddr, path: &str, is_so: impl Fn(u16, &str) -> bool) {
+/// Repeats a request until the response matches.
+async fn wait_for(address: SocketAddr, path: &str, matches: impl Fn(u16, &str) -> bool) {
     in_time(async {
         loop {
-            let (status, body) = ask(address, "GET", path).await;
-            if is_so(status, &body) {
+            let (status, body) = send(address, "GET", path).await;
+            if matches(status, &body) {
                 return;
             }
             tokio::time::sleep(PAUSE).await;
@@ -41,14 +41,14 @@ async fn until(address: SocketAddr, path: &str, is_so: impl Fn(u16, &str) -> boo
     .await;
 }
 
-/// What a refusal says is missing.
+/// Returns the codes in a response of an agent that is not ready.
 fn missing(body: &str) -> Value {
     let problem: Value = serde_json::from_str(body).unwrap();
     assert_eq!(problem["code"], "not_ready");
     problem["details"]["missing"].clone()
 }
 
-/// An agent with its probes on a port; both end when the set is dropped.
+/// Starts an agent with its probes on a port; both end when the set is dropped.
 async fn start(broker: SocketAddr, api: SocketAddr, key: &str) -> (JoinSet<()>, SocketAddr) {
     let agent = agent_of(broker, api, key, INTERVAL);
     let probes =
@@ -61,34 +61,34 @@ async fn start(broker: SocketAddr, api: SocketAddr, key: &str) -> (JoinSet<()>, 
 }
 
 #[tokio::test]
-async fn an_agent_is_ready_while_it_is_known_polls_and_its_cluster_answers() {
+async fn an_agent_is_ready_while_it_is_identified_polls_and_its_cluster_responds() {
     let (at_broker, broker_address) = listener().await;
     let (at_cluster, cluster_address) = listener().await;
     let api = cluster(at_cluster);
     let broker = broker().await;
-    // At another port: at its own nobody answers yet.
+    // On another port, because its own port is not served yet.
     let (elsewhere, elsewhere_address) = listener().await;
     let served = serve(&broker, elsewhere, None);
     let (key, _) = declare(&client(elsewhere_address, &admin().reveal())).await;
     drop(served);
     let (_agent, address) = start(broker_address, cluster_address, &key).await;
-    let (status, body) = ask(address, "GET", "/readyz").await;
+    let (status, body) = send(address, "GET", "/readyz").await;
     assert_eq!((status, missing(&body)), (503, json!(["identity", "poll", "cluster"])));
-    assert!(body.contains("the broker has not said yet who this agent is"), "{body}");
-    assert_eq!(ask(address, "GET", "/healthz").await, (200, "ok".to_owned()));
+    assert!(body.contains("the broker has not identified this agent yet"), "{body}");
+    assert_eq!(send(address, "GET", "/healthz").await, (200, "ok".to_owned()));
 
     let serving = serve(&broker, at_broker, None);
-    until(address, "/readyz", |status, body| (status, body) == (200, "ok")).await;
+    wait_for(address, "/readyz", |status, body| (status, body) == (200, "ok")).await;
 
     drop(api);
-    until(address, "/readyz", |status, body| status == 503 && missing(body) == json!(["cluster"])).await;
+    wait_for(address, "/readyz", |status, body| status == 503 && missing(body) == json!(["cluster"])).await;
     drop(serving);
-    until(address, "/readyz", |status, body| status == 503 && missing(body) == json!(["poll", "cluster"])).await;
-    assert_eq!(ask(address, "GET", "/healthz").await.0, 200, "it lives all the same");
+    wait_for(address, "/readyz", |status, body| status == 503 && missing(body) == json!(["poll", "cluster"])).await;
+    assert_eq!(send(address, "GET", "/healthz").await.0, 200, "it is alive all the same");
 }
 
 #[tokio::test]
-async fn what_the_agent_does_is_counted() {
+async fn polls_passes_and_requests_are_counted() {
     let (at_broker, broker_address) = listener().await;
     let (at_cluster, cluster_address) = listener().await;
     let (_api, _broker) = (cluster(at_cluster), serve(&broker().await, at_broker, None));
@@ -108,25 +108,25 @@ async fn what_the_agent_does_is_counted() {
         "sindri_agent_stacks ",
         "sindri_agent_managed_objects ",
     ] {
-        until(address, "/metrics", |status, text| status == 200 && counted(text, line)).await;
+        wait_for(address, "/metrics", |status, text| status == 200 && counted(text, line)).await;
     }
-    let (_, text) = ask(address, "GET", "/metrics").await;
+    let (_, text) = send(address, "GET", "/metrics").await;
     assert!(text.contains("\nsindri_agent_managed_objects 1\n") && text.ends_with("# EOF\n"), "{text}");
     assert!(!text.contains("east") && !text.contains("web"), "no name is a label: {text}");
 }
 
 #[tokio::test]
-async fn other_paths_and_methods_are_refused() {
+async fn other_paths_and_methods_are_rejected() {
     let (_broker, broker_address) = listener().await;
     let (_cluster, cluster_address) = listener().await;
     let (_agent, address) = start(broker_address, cluster_address, "brokkr_BRa_b").await;
-    assert_eq!(ask(address, "GET", "/").await.0, 404);
-    assert_eq!(ask(address, "POST", "/healthz").await.0, 405);
-    assert_eq!(ask(address, "HEAD", "/healthz").await, (200, String::new()));
+    assert_eq!(send(address, "GET", "/").await.0, 404);
+    assert_eq!(send(address, "POST", "/healthz").await.0, 405);
+    assert_eq!(send(address, "HEAD", "/healthz").await, (200, String::new()));
 }
 
 #[test]
-fn the_process_says_where_it_is_asked_and_ends_well_when_it_is_told_to() {
+fn the_process_prints_the_address_of_its_probes_and_exits_with_0_on_sigterm() {
     let directory = tempfile::tempdir().unwrap();
     let kubeconfig = directory.path().join("kubeconfig");
     let cluster = "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: a, user: {}}]\n";
@@ -136,13 +136,13 @@ fn the_process_says_where_it_is_asked_and_ends_well_when_it_is_told_to() {
     command.args(["--name", "east", "--cluster", "demo", "--broker", "http://127.0.0.1:1", "--log", "off"]);
     command.args(["--listen", "127.0.0.1:0"]).env("SINDRI__AGENT__PAK", "brokkr_BRa_b");
     let mut process = command.arg("--kubeconfig").arg(kubeconfig).stdout(Stdio::piped()).spawn().unwrap();
-    let said = BufReader::new(process.stdout.take().unwrap()).lines().next().unwrap().unwrap();
-    let mut stream = std::net::TcpStream::connect(said.strip_prefix("PROBES http://").unwrap()).unwrap();
+    let line = BufReader::new(process.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    let mut stream = std::net::TcpStream::connect(line.strip_prefix("PROBES http://").unwrap()).unwrap();
     stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("application/json"), "{answer}");
-    let asked = std::process::Command::new("kill").args(["-TERM", &process.id().to_string()]).status().unwrap();
-    assert!(asked.success());
-    assert_eq!(process.wait().unwrap().code(), Some(0), "SIGTERM is no failure");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 503") && response.contains("application/json"), "{response}");
+    let killed = std::process::Command::new("kill").args(["-TERM", &process.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(process.wait().unwrap().code(), Some(0), "SIGTERM is not a failure");
 }

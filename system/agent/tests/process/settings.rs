@@ -1,10 +1,11 @@
-//! Settings in layers, as the binary reads them, and every mistake in one line.
+//! Settings in layers, as the binary reads them, and every error in one line.
 
 use std::path::Path;
 
-use crate::support::{agent, mistake};
+use crate::support::{agent, error_line};
 
-const ENOUGH: [&str; 6] = ["--name", "east", "--cluster", "demo", "--broker", "http://127.0.0.1:1"];
+/// All required settings but the access key.
+const REQUIRED: [&str; 6] = ["--name", "east", "--cluster", "demo", "--broker", "http://127.0.0.1:1"];
 
 fn printed(command: &mut std::process::Command) -> String {
     let output = command.arg("--print-config").output().unwrap();
@@ -19,7 +20,7 @@ fn write(directory: &Path, text: &str) -> String {
 }
 
 #[test]
-fn print_config_shows_every_setting_its_value_and_its_source_and_no_key() {
+fn print_config_shows_every_setting_with_value_and_source_and_no_key() {
     let directory = tempfile::tempdir().unwrap();
     let text = "[agent]\nname = \"east\"\npolling_interval = 5\n[agent.brake]\nobjects = 9\nenabled = false\n";
     let file = write(directory.path(), text);
@@ -51,19 +52,19 @@ agent.log.level                 info                      default
 }
 
 #[test]
-fn what_nobody_knows_is_refused_in_every_layer() {
+fn unknown_settings_are_rejected_in_every_layer() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), "[agent]\npoling_interval = 5\n");
-    let words = mistake(&agent().args(["--config", &file]).output().unwrap());
+    let line = error_line(&agent().args(["--config", &file]).output().unwrap());
     assert!(
-        words.ends_with(
+        line.ends_with(
             "agent.toml:2: there is no setting agent.poling_interval; the nearest is agent.polling_interval"
         )
     );
-    let words = mistake(&agent().env("SINDRI__AGENT__PACK", "x").output().unwrap());
-    assert!(words.contains("the nearest is SINDRI__AGENT__PAK"), "{words}");
-    assert!(mistake(&agent().args(["--key", "brokkr_BRa_hidden"]).output().unwrap()).contains("--key"));
-    assert!(mistake(&agent().arg("dance").output().unwrap()).contains("dance"));
+    let line = error_line(&agent().env("SINDRI__AGENT__PACK", "x").output().unwrap());
+    assert!(line.contains("the nearest is SINDRI__AGENT__PAK"), "{line}");
+    assert!(error_line(&agent().args(["--key", "brokkr_BRa_hidden"]).output().unwrap()).contains("--key"));
+    assert!(error_line(&agent().arg("dance").output().unwrap()).contains("dance"));
 }
 
 #[test]
@@ -81,51 +82,58 @@ fn a_bad_value_is_named_with_what_is_expected() {
         ("--namespace", "Shop", "must be the name of a namespace"),
         ("--listen", "everywhere", "must be like HOST:PORT, or empty"),
     ] {
-        let words = mistake(&agent().args([flag, value]).output().unwrap());
-        assert!(words.contains(expected) && !words.contains("hidden"), "{words}");
+        let line = error_line(&agent().args([flag, value]).output().unwrap());
+        assert!(line.contains(expected) && !line.contains("hidden"), "{line}");
     }
 }
 
 #[test]
-fn what_is_missing_is_named_with_the_ways_to_say_it() {
+fn a_missing_setting_is_named_with_the_ways_to_set_it() {
     for (given, expected) in [
         (0, "agent.name is not set: say it with --name, SINDRI__AGENT__NAME or in the file"),
         (2, "agent.cluster_name is not set: say it with --cluster, SINDRI__AGENT__CLUSTER_NAME or in the file"),
         (4, "agent.broker_url is not set: say it with --broker, SINDRI__AGENT__BROKER_URL or in the file"),
-        (6, "agent.pak is not set: say it with SINDRI__AGENT__PAK, or name a file that holds it with --pak-file"),
+        (6, "agent.pak is not set: set it with SINDRI__AGENT__PAK, or name a file that holds it with --pak-file"),
     ] {
-        assert_eq!(mistake(&agent().args(&ENOUGH[..given]).output().unwrap()), format!("sindri-agent: {expected}"));
+        assert_eq!(
+            error_line(&agent().args(&REQUIRED[..given]).output().unwrap()),
+            format!("sindri-agent: {expected}")
+        );
     }
 }
 
 #[test]
-fn a_cluster_that_cannot_be_found_is_one_line() {
+fn a_missing_cluster_configuration_gives_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("kubeconfig").display().to_string();
     let run = |more: &[&str]| {
         let mut command = agent();
-        command.env("SINDRI__AGENT__PAK", "brokkr_BRa_hidden").args(ENOUGH).args(more);
-        mistake(&command.output().unwrap())
+        command.env("SINDRI__AGENT__PAK", "brokkr_BRa_hidden").args(REQUIRED).args(more);
+        error_line(&command.output().unwrap())
     };
-    assert!(run(&[]).contains("no kubeconfig was named with --kubeconfig, and this is no pod"), "{}", run(&[]));
-    let words = run(&["--kubeconfig", &file]);
-    assert!(words.contains(&format!("the kubeconfig {file}: ")) && words.contains("No such file"), "{words}");
+    assert!(
+        run(&[]).contains("no kubeconfig is set with --kubeconfig, and the process does not run in a pod"),
+        "{}",
+        run(&[])
+    );
+    let line = run(&["--kubeconfig", &file]);
+    assert!(line.contains(&format!("the kubeconfig {file}: ")) && line.contains("No such file"), "{line}");
     std::fs::write(&file, "clusters:\n- {\n").unwrap();
     assert!(run(&["--kubeconfig", &file]).contains(&format!("the kubeconfig {file}: ")));
     std::fs::write(&file, "apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\nusers: []\n").unwrap();
-    let words = run(&["--kubeconfig", &file, "--context", "moon"]);
-    assert!(words.contains("moon"), "{words}");
+    let line = run(&["--kubeconfig", &file, "--context", "moon"]);
+    assert!(line.contains("moon"), "{line}");
 }
 
 #[test]
-fn every_command_needs_to_know_who_it_is_and_help_says_what_there_is() {
+fn every_command_needs_the_name_and_help_lists_commands_and_settings() {
     for command in ["run", "plan", "orphans"] {
-        let words = mistake(&agent().arg(command).output().unwrap());
-        assert!(words.starts_with("sindri-agent: agent.name is not set"), "{words}");
+        let line = error_line(&agent().arg(command).output().unwrap());
+        assert!(line.starts_with("sindri-agent: agent.name is not set"), "{line}");
     }
-    let said = |flag: &str| String::from_utf8(agent().arg(flag).output().unwrap().stdout).unwrap();
-    assert_eq!(said("--version"), format!("sindri-agent {}\n", env!("CARGO_PKG_VERSION")));
-    let help = said("--help");
+    let output = |flag: &str| String::from_utf8(agent().arg(flag).output().unwrap().stdout).unwrap();
+    assert_eq!(output("--version"), format!("sindri-agent {}\n", env!("CARGO_PKG_VERSION")));
+    let help = output("--help");
     for part in
         ["--broker <URL>", "--pak-file <PATH>", "SINDRI__AGENT__PAK", "run ", "plan ", "orphans ", "[default: 30]"]
     {

@@ -18,20 +18,20 @@ use sindri_model::{Clock, Entropy, Pak, StackId};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// A stack of one object.
+/// Bundle with one object.
 pub const BUNDLE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {x: '1'}\n";
-/// What never happens in a test that passes.
-const FOREVER: Duration = Duration::from_secs(30);
+/// Time limit, which a passing test never reaches.
+const TIME_MAX: Duration = Duration::from_secs(30);
 
-/// The binary, in an environment that says nothing to it.
+/// Returns a command that runs the binary in an empty environment.
 pub fn agent() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sindri-agent"));
     command.env_clear();
     command
 }
 
-/// The one line of a mistake.
-pub fn mistake(output: &Output) -> String {
+/// Returns the only line of the error output of a process that failed.
+pub fn error_line(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -39,10 +39,10 @@ pub fn mistake(output: &Output) -> String {
 }
 
 pub async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(FOREVER, future).await.expect("it ends")
+    tokio::time::timeout(TIME_MAX, future).await.expect("it ends")
 }
 
-/// Different bytes at each call, the same in each run.
+/// Returns different bytes at each call, the same in each run.
 pub fn counting_entropy() -> Entropy {
     let calls = Arc::new(AtomicU64::new(1));
     Entropy::new(move |bytes| {
@@ -58,19 +58,19 @@ pub fn noon() -> Timestamp {
     Timestamp::from_second(1_700_000_000).unwrap()
 }
 
-/// A listener on a free port. Whoever connects waits until somebody serves on it.
+/// Opens a listener on a free port. Connections wait until it is served.
 pub async fn listener() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     (listener, address)
 }
 
-/// The administrator's key of every broker here.
+/// Administrator's key of every broker in these tests.
 pub fn admin() -> Pak {
     Pak::mint(&Entropy::new(|bytes| bytes.fill(7)))
 }
 
-/// A broker that knows nobody but its administrator.
+/// Starts a broker that has only its administrator.
 pub async fn broker() -> Broker {
     let store = SqliteStore::open(":memory:", None).unwrap();
     let broker = Broker::start(store, Clock::new(noon), counting_entropy()).await.unwrap();
@@ -78,7 +78,7 @@ pub async fn broker() -> Broker {
     broker
 }
 
-/// Serves a broker until this is dropped.
+/// Serves a broker until the result is dropped.
 pub fn serve(broker: &Broker, listener: TcpListener, tls: Option<Tls>) -> JoinSet<io::Result<()>> {
     let mut serving = JoinSet::new();
     let options = ServeOptions { tls, ..ServeOptions::default() };
@@ -86,7 +86,7 @@ pub fn serve(broker: &Broker, listener: TcpListener, tls: Option<Tls>) -> JoinSe
     serving
 }
 
-/// A cluster that ends when this is dropped.
+/// Serves a simulated cluster until the result is dropped.
 pub fn cluster(listener: TcpListener) -> JoinSet<()> {
     let server = SharedServer::new(ApiServer::new(1, noon()));
     let mut serving = JoinSet::new();
@@ -100,19 +100,19 @@ pub fn cluster(listener: TcpListener) -> JoinSet<()> {
     serving
 }
 
-/// A client of a broker that does not encrypt.
+/// Returns a client of a broker without TLS.
 pub fn client(address: SocketAddr, key: &str) -> Client {
     Client::new(HttpConnector::new(), format!("http://{address}").parse().unwrap(), key).unwrap()
 }
 
-/// The agent of a cluster, in this process.
+/// Returns an agent that runs in this process.
 pub fn agent_of(broker: SocketAddr, api: SocketAddr, key: &str, polling_interval: Duration) -> Agent {
     let config = kube::Config::new(format!("http://{api}").parse().unwrap());
     let metrics = Arc::default();
     let cluster = Cluster::new(sender(&config, HttpConnector::new()).unwrap(), RetryPolicy::default());
     Agent {
         broker: client(broker, key),
-        cluster: cluster.counted(Arc::clone(&metrics)),
+        cluster: cluster.with_metrics(Arc::clone(&metrics)),
         clock: Clock::new(noon),
         entropy: counting_entropy(),
         identity: "east".to_owned(),
@@ -122,7 +122,7 @@ pub fn agent_of(broker: SocketAddr, api: SocketAddr, key: &str, polling_interval
     }
 }
 
-/// An active agent's key at a broker that serves, and a stack with one object for it.
+/// Creates an active agent and a stack with one object for it; returns the agent's key and the stack.
 pub async fn declare(admin: &Client) -> (String, StackId) {
     let generator = admin.create_generator(&NewGenerator { name: "g".to_owned(), description: None }).await.unwrap();
     let generator_id = generator.generator.id;

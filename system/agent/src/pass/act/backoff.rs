@@ -1,27 +1,27 @@
-//! Asking again and again, ever more slowly, until the time is over.
+//! Pauses between repeated reads, doubled each time, up to a total time.
 
 use std::time::Duration;
 
-/// The first pause; each further one is twice as long.
+/// First pause.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 
-/// How much longer to wait for something.
-pub struct Patience {
-    left: Duration,
+/// Remaining time and next pause.
+pub struct Backoff {
+    remaining: Duration,
     pause: Duration,
 }
 
-impl Patience {
-    /// So long in all.
-    pub fn new(longest: Duration) -> Self {
-        Self { left: longest, pause: PAUSE_FIRST }
+impl Backoff {
+    /// Returns a backoff whose pauses take `total` together.
+    pub fn new(total: Duration) -> Self {
+        Self { remaining: total, pause: PAUSE_FIRST }
     }
 
-    /// Pauses; false when the time is over.
+    /// Pauses; returns false if the time is over.
     pub async fn pause(&mut self) -> bool {
-        let pause = self.pause.min(self.left);
+        let pause = self.pause.min(self.remaining);
         tokio::time::sleep(pause).await;
-        self.left -= pause;
+        self.remaining -= pause;
         self.pause *= 2;
         !pause.is_zero()
     }

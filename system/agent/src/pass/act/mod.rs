@@ -1,10 +1,12 @@
-//! The third step of a pass: carries out a plan.
+//! The third step of a pass: executes a plan.
 
 mod backoff;
 mod delete;
 mod executor;
 mod namespaces;
 mod replace;
+mod result;
 mod write;
 
-pub use executor::{ActError, Executor};
+pub use executor::Executor;
+pub use result::ActError;

@@ -1,51 +1,57 @@
-//! Namespaces that a pass made, and takes back when a later step fails.
+//! Namespaces that a pass created, and deletes again when a later step fails.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sindri_model::ObjectKey;
 
-use super::executor::{Done, Executor};
-use crate::cluster::Resource;
-use crate::pass::foreign_objects;
+use super::result::ActResult;
+use crate::cluster::{ApiResource, Cluster};
+use crate::pass::foreign_objects::find_in_namespace;
+use crate::pass::inventory::Inventory;
 use crate::pass::plan::{Stage, Write};
 
-/// A namespace that did not exist before this pass.
-pub struct NewNamespace {
+/// Namespace that did not exist before this pass.
+pub struct CreatedNamespace {
     key: Arc<ObjectKey>,
-    resource: Arc<Resource>,
+    resource: Arc<ApiResource>,
     uid: String,
 }
 
-impl NewNamespace {
-    /// The one that a write made, if it did.
-    pub fn of(write: &Write, done: &Done) -> Option<Self> {
-        let made = done.applied.get(&write.object.key).filter(|applied| applied.created)?;
+impl CreatedNamespace {
+    /// Returns the namespace that a write created, if it did.
+    pub fn from_write(write: &Write, result: &ActResult) -> Option<Self> {
+        let applied = result.applied.get(&write.object.key).filter(|applied| applied.created)?;
         let (key, resource) = (write.object.key.clone(), write.object.resource.clone());
-        (write.stage == Stage::Namespaces).then(|| Self { key, resource, uid: made.live.uid.clone() })
+        (write.stage == Stage::Namespaces).then(|| Self { key, resource, uid: applied.live.uid.clone() })
     }
 }
 
-impl Executor<'_> {
-    /// Deletes the namespaces of a failed pass, unless something else moved in, or nobody can tell.
-    pub(super) async fn take_back(&self, made: &[NewNamespace], done: &Done) {
-        for namespace in made {
-            let ours: BTreeSet<&str> = done.applied.values().map(|applied| applied.live.uid.as_str()).collect();
-            let held = foreign_objects::in_namespace(self.cluster, self.inventory, &namespace.key.name, &ours).await;
-            match held.map(|held| held.into_iter().next()) {
-                Ok(None) => {}
-                Ok(Some(held)) => {
-                    tracing::info!("kept {}, which holds {held}", namespace.key);
-                    continue;
-                }
-                Err(error) => {
-                    tracing::info!("kept {}, whose content cannot be read: {error}", namespace.key);
-                    continue;
-                }
+/// Deletes the namespaces that a failed pass created, unless they contain foreign objects or their content cannot be read.
+pub async fn delete_created_namespaces(
+    cluster: &Cluster,
+    inventory: &Inventory,
+    created: &[CreatedNamespace],
+    result: &ActResult,
+) {
+    let own_uids: BTreeSet<&str> = result.applied.values().map(|applied| applied.live.uid.as_str()).collect();
+    for namespace in created {
+        let foreign = find_in_namespace(cluster, inventory, &namespace.key.name, &own_uids).await;
+        match foreign.map(|foreign| foreign.into_iter().next()) {
+            Ok(None) => {}
+            Ok(Some(foreign)) => {
+                tracing::info!("kept {}, which contains {foreign}", namespace.key);
+                continue;
             }
-            match self.cluster.delete(&namespace.resource, &namespace.key, &namespace.uid).await {
-                Ok(_) => tracing::info!("took back {}, which was made in this pass", namespace.key),
-                Err(error) => tracing::warn!("could not take back {}: {error}", namespace.key),
+            Err(error) => {
+                tracing::info!("kept {}, whose content cannot be read: {error}", namespace.key);
+                continue;
+            }
+        }
+        match cluster.delete(&namespace.resource, &namespace.key, &namespace.uid).await {
+            Ok(_) => tracing::info!("deleted {}, which the failed pass had created", namespace.key),
+            Err(error) => {
+                tracing::warn!("could not delete {}, which the failed pass had created: {error}", namespace.key)
             }
         }
     }

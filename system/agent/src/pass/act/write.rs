@@ -1,94 +1,105 @@
-//! Writes: namespaces and definitions, then the rest once all of it was found valid, stage by stage.
+//! Writes: namespaces and CRDs first, then the other objects stage by stage, once all of them are validated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::backoff::Patience;
-use super::executor::{ActError, Done, Executor, SERVED_WAIT_MAX};
-use super::namespaces::NewNamespace;
-use crate::cluster::concurrency::at_once;
-use crate::cluster::{Applied, ClusterError, Mode, Patch, Resource};
+use super::backoff::Backoff;
+use super::namespaces::CreatedNamespace;
+use super::replace::{check_replaceable, delete_for_replacement};
+use super::result::{ActError, ActResult, SERVED_WAIT_MAX};
+use crate::cluster::concurrency::run_concurrently;
+use crate::cluster::{ApiResource, AppliedObject, ApplyMode, ApplyPatch, Cluster, ClusterError, LiveObject};
 use crate::pass::plan::{Plan, Stage, Write};
 
-/// So many objects of a stage are named in a line of the log.
+/// Number of objects that are named in one log line.
 const NAMED_MAX: usize = 20;
 
-/// One object that is about to be written.
-pub(super) struct Ready<'a> {
+/// Serialized object that is about to be written.
+pub struct PreparedWrite<'a> {
     write: &'a Write,
-    patch: Patch<'a>,
-    /// The identity of an object that has to be deleted before.
-    in_place_of: Option<String>,
+    patch: ApplyPatch<'a>,
+    /// UID of the object that must be deleted before.
+    replaced_uid: Option<String>,
 }
 
-impl<'a> Ready<'a> {
+impl<'a> PreparedWrite<'a> {
     fn new(write: &'a Write) -> Self {
-        Self { write, patch: write.object.patch(), in_place_of: None }
+        Self { write, patch: write.object.to_patch(), replaced_uid: None }
     }
 }
 
-/// What the server said of objects before any of them was written.
-pub(super) type Validated<'a> = Result<Vec<Ready<'a>>, ActError>;
+/// Result of the validation of objects before any of them is written.
+pub type ValidationResult<'a> = Result<Vec<PreparedWrite<'a>>, ActError>;
 
-impl Executor<'_> {
-    pub(super) async fn write<'a>(
+/// Writes objects to a cluster.
+#[derive(Clone, Copy)]
+pub struct Writer<'c> {
+    /// Client of the cluster.
+    pub cluster: &'c Cluster,
+}
+
+impl Writer<'_> {
+    /// Applies the writes of a plan; validates them first unless `validation` has the result. Adds the namespaces that were
+    /// created, also on failure.
+    pub async fn write_all<'a>(
         &self,
         plan: &'a Plan,
-        validated: Option<Validated<'a>>,
-        done: &mut Done,
-        made: &mut Vec<NewNamespace>,
+        validation: Option<ValidationResult<'a>>,
+        result: &mut ActResult,
+        created: &mut Vec<CreatedNamespace>,
     ) -> Result<(), ActError> {
-        let (first, rest) = plan.before_and_after_validation();
+        let (first, rest) = plan.split_at_validation();
         for stage in first.chunk_by(|one, other| one.stage == other.stage) {
-            let written = self.apply_all(stage.iter().map(Ready::new).collect(), done).await;
-            // Made by this very call: if the answer of an earlier try was lost, nobody can tell, and it is kept.
-            made.extend(stage.iter().filter_map(|write| NewNamespace::of(write, done)));
+            let written = self.apply_all(stage.iter().map(PreparedWrite::new).collect(), result).await;
+            // Only namespaces that this request created: after a lost response of an earlier attempt it is unknown, and
+            // the namespace is kept.
+            created.extend(stage.iter().filter_map(|write| CreatedNamespace::from_write(write, result)));
             written?;
         }
-        for definition in first.iter().filter(|write| write.stage == Stage::Definitions) {
-            self.await_served(definition).await?;
+        for crd in first.iter().filter(|write| write.stage == Stage::Crds) {
+            self.wait_until_served(crd).await?;
         }
-        let validated = match validated {
-            Some(validated) => validated?,
-            None => self.validate(rest).await?,
+        let validated = match validation {
+            Some(validation) => validation?,
+            None => self.validate_all(rest).await?,
         };
         let mut validated = validated.into_iter().peekable();
         while let Some(first) = validated.next() {
             let stage = first.write.stage;
-            let mut together = vec![first];
-            while let Some(next) = validated.next_if(|ready| ready.write.stage == stage) {
-                together.push(next);
+            let mut writes = vec![first];
+            while let Some(next) = validated.next_if(|prepared| prepared.write.stage == stage) {
+                writes.push(next);
             }
-            self.apply_all(together, done).await?;
+            self.apply_all(writes, result).await?;
         }
         Ok(())
     }
 
-    /// Applies objects of one stage, several at once. After a failure no further one is begun, and those under way end.
-    async fn apply_all<'a>(&self, together: Vec<Ready<'a>>, done: &mut Done) -> Result<(), ActError> {
+    /// Applies objects of one stage concurrently. After a failure no further apply begins; those in flight end normally.
+    async fn apply_all<'a>(&self, writes: Vec<PreparedWrite<'a>>, result: &mut ActResult) -> Result<(), ActError> {
         let has_failed = AtomicBool::new(false);
         let mut failed: Option<ActError> = None;
-        // While others are under way: afterwards somebody would wait for it.
-        let applied = Mutex::new(&mut done.applied);
-        let apply = |ready: Ready<'a>| {
+        // Results are inserted while other requests are in flight, not after all of them.
+        let applied = Mutex::new(&mut result.applied);
+        let apply = |prepared: PreparedWrite<'a>| {
             let (has_failed, applied) = (&has_failed, &applied);
             async move {
                 if has_failed.load(Ordering::Relaxed) {
                     return None;
                 }
-                let key = &ready.write.object.key;
-                let ended = self.apply(&ready).await.map(|one| {
-                    // An insertion cannot be left half done.
-                    applied.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), one);
+                let key = &prepared.write.object.key;
+                let ended = self.apply(&prepared).await.map(|object| {
+                    // An insertion does not panic half way, so a poisoned lock still holds a valid map.
+                    applied.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), object);
                 });
                 has_failed.fetch_or(ended.is_err(), Ordering::Relaxed);
                 Some((key, ended))
             }
         };
-        let mut written = Vec::with_capacity(together.len());
-        for ended in at_once(together, apply).await {
+        let mut written = Vec::with_capacity(writes.len());
+        for ended in run_concurrently(writes, apply).await {
             match (ended, &mut failed) {
                 (None, _) => {}
                 (Some((key, Ok(()))), _) => written.push(key),
@@ -98,42 +109,42 @@ impl Executor<'_> {
             }
         }
         if !written.is_empty() {
-            tracing::info!("applied {}", some_of(&written));
+            tracing::info!("applied {}", list_keys(&written));
         }
         failed.map_or(Ok(()), Err)
     }
 
-    async fn apply(&self, ready: &Ready<'_>) -> Result<Applied, ActError> {
-        if let Some(uid) = &ready.in_place_of {
-            self.make_room(ready.write, uid).await?;
+    async fn apply(&self, prepared: &PreparedWrite<'_>) -> Result<AppliedObject, ActError> {
+        if let Some(uid) = &prepared.replaced_uid {
+            delete_for_replacement(self.cluster, prepared.write, uid).await?;
         }
-        let applied = self.cluster.apply(&ready.patch, Mode::Real).await?;
-        tracing::debug!("applied {}", ready.write.object.key);
+        let applied = self.cluster.apply(&prepared.patch, ApplyMode::Persist).await?;
+        tracing::debug!("applied {}", prepared.write.object.key);
         Ok(applied)
     }
 
-    /// Asks the server about every object before the first is written, and collects every no.
-    pub(super) async fn validate<'a>(&self, writes: &'a [Write]) -> Validated<'a> {
-        let check = |write: &'a Write| async move {
-            let ready = Ready::new(write);
-            let checked = self.cluster.apply_unseen(&ready.patch, Mode::DryRun).await;
-            (ready, checked)
+    /// Validates every object by a dry run, and collects every rejection.
+    pub async fn validate_all<'a>(&self, writes: &'a [Write]) -> ValidationResult<'a> {
+        let validate = |write: &'a Write| async move {
+            let prepared = PreparedWrite::new(write);
+            let checked = self.cluster.apply_only(&prepared.patch, ApplyMode::DryRun).await;
+            (prepared, checked)
         };
         let (mut invalid, mut validated) = (Vec::new(), Vec::with_capacity(writes.len()));
-        for (mut ready, checked) in at_once(writes.iter().collect(), check).await {
-            let in_place_of = match checked {
+        for (mut prepared, checked) in run_concurrently(writes.iter().collect(), validate).await {
+            let replaced_uid = match checked {
                 Ok(()) => Ok(None),
-                // A server that does not answer says nothing about the objects.
-                Err(error) if error.is_no_answer() => return Err(error.into()),
-                Err(error) if error.is_invalid() && ready.write.object.replace => {
-                    self.replaceable(ready.write, error).await.map(Some)
+                // Without a response nothing is known about the object.
+                Err(error) if error.is_inconclusive() => return Err(error.into()),
+                Err(error) if error.is_invalid() && prepared.write.object.replace => {
+                    check_replaceable(self.cluster, prepared.write, error).await.map(Some)
                 }
                 Err(error) => Err(error),
             };
-            match in_place_of {
-                Ok(in_place_of) => {
-                    ready.in_place_of = in_place_of;
-                    validated.push(ready);
+            match replaced_uid {
+                Ok(replaced_uid) => {
+                    prepared.replaced_uid = replaced_uid;
+                    validated.push(prepared);
                 }
                 Err(error) => invalid.push(error),
             }
@@ -141,44 +152,46 @@ impl Executor<'_> {
         if invalid.is_empty() { Ok(validated) } else { Err(ActError::Invalid(invalid)) }
     }
 
-    /// Finds out which objects an apply would change, and changes none.
-    pub(super) async fn compare(&self, checks: &[Write], done: &mut Done) -> Result<(), ActError> {
+    /// Finds the objects that an apply would change, by dry runs.
+    pub async fn compare_all(&self, checks: &[Write], result: &mut ActResult) -> Result<(), ActError> {
         for check in checks {
             let object = &check.object;
-            let before = self.cluster.metadata(&object.resource, &object.key).await?;
-            let after = self.cluster.apply(&Ready::new(check).patch, Mode::DryRun).await?;
-            if before.is_some_and(|before| before.uid == after.live.uid && before.ours == after.live.ours) {
-                done.applied.insert(object.key.clone(), after);
+            let before = self.cluster.get_metadata(&object.resource, &object.key).await?;
+            let after = self.cluster.apply(&PreparedWrite::new(check).patch, ApplyMode::DryRun).await?;
+            let is_same =
+                |before: LiveObject| before.uid == after.live.uid && before.applied_fields == after.live.applied_fields;
+            if before.is_some_and(is_same) {
+                result.applied.insert(object.key.clone(), after);
             } else {
-                done.drifted.push(object.key.clone());
+                result.drifted.push(object.key.clone());
             }
         }
         Ok(())
     }
 
-    /// Waits until a definition is established and each of its served versions is in discovery.
-    async fn await_served(&self, definition: &Write) -> Result<(), ActError> {
-        let object = &definition.object;
-        let mut patience = Patience::new(SERVED_WAIT_MAX);
+    /// Waits until a CRD is established and each of its served versions is in discovery.
+    async fn wait_until_served(&self, crd: &Write) -> Result<(), ActError> {
+        let object = &crd.object;
+        let mut backoff = Backoff::new(SERVED_WAIT_MAX);
         loop {
-            let live = self.cluster.read(&object.resource, &object.key).await?.unwrap_or_default();
+            let live: Value = self.cluster.get(&object.resource, &object.key).await?.unwrap_or_default();
             if is_established(&live) && self.is_discovered(&object.manifest).await? {
                 return Ok(());
             }
-            if !patience.pause().await {
+            if !backoff.pause().await {
                 return Err(ActError::NotServed { key: object.key.clone() });
             }
         }
     }
 
-    async fn is_discovered(&self, definition: &Value) -> Result<bool, ClusterError> {
-        self.cluster.forget_group(definition["spec"]["group"].as_str().unwrap_or_default()).await;
-        for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
+    async fn is_discovered(&self, crd: &Value) -> Result<bool, ClusterError> {
+        self.cluster.forget_group(crd["spec"]["group"].as_str().unwrap_or_default()).await;
+        for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
             let name = version["name"].as_str().unwrap_or_default();
-            let Some(kind) = Resource::defined_by(definition, name).filter(|_| version["served"] == true) else {
+            let Some(resource) = ApiResource::from_crd(crd, name).filter(|_| version["served"] == true) else {
                 continue;
             };
-            if self.cluster.resource(&kind.group, &kind.version, &kind.kind).await?.is_none() {
+            if self.cluster.find_resource(&resource.group, &resource.version, &resource.kind).await?.is_none() {
                 return Ok(false);
             }
         }
@@ -186,8 +199,8 @@ impl Executor<'_> {
     }
 }
 
-/// The first of many, and how many more there are: a pass may write thousands.
-fn some_of<K: ToString>(keys: &[K]) -> String {
+/// Lists the first keys and the number of the others: a pass may write thousands.
+fn list_keys<K: ToString>(keys: &[K]) -> String {
     let named = keys.iter().take(NAMED_MAX).map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match keys.len().saturating_sub(NAMED_MAX) {
         0 => named,
@@ -195,8 +208,8 @@ fn some_of<K: ToString>(keys: &[K]) -> String {
     }
 }
 
-fn is_established(definition: &Value) -> bool {
-    let conditions = definition["status"]["conditions"].as_array();
+fn is_established(crd: &Value) -> bool {
+    let conditions = crd["status"]["conditions"].as_array();
     conditions
         .into_iter()
         .flatten()
@@ -210,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_names_the_first_objects_and_counts_the_others() {
+    fn a_log_line_names_the_first_objects_and_counts_the_others() {
         let name = |number: usize| ObjectKey {
             group: String::new(),
             kind: "A".into(),
@@ -218,7 +231,7 @@ mod tests {
             name: number.to_string(),
         };
         let keys: Vec<ObjectKey> = (0..NAMED_MAX + 2).map(name).collect();
-        let some = |count: usize| some_of(&keys.iter().take(count).collect::<Vec<_>>());
+        let some = |count: usize| list_keys(&keys.iter().take(count).collect::<Vec<_>>());
         assert_eq!(some(2), "A 0, A 1");
         assert!(some(NAMED_MAX).ends_with(", A 19"));
         assert!(some(NAMED_MAX + 2).ends_with(", A 19 and 2 more"));

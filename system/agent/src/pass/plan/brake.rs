@@ -1,5 +1,5 @@
-//! What is held back until somebody approves it: a plan that would delete a lot, and deletes that take more along than
-//! they name.
+//! Brake: deletions that wait for an approval, because there are many of them or because they would delete more than the
+//! object itself.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,52 +7,52 @@ use std::sync::Arc;
 
 use sindri_model::ObjectKey;
 
-use super::planner::Plan;
 use super::stage::Stage;
+use super::steps::Plan;
+use crate::pass::desired::Goal;
 use crate::pass::inventory::Inventory;
-use crate::pass::observe::Goal;
 use crate::settings::Brake;
 
-/// What of others would go with a namespace or a definition.
-pub type Strangers = BTreeMap<Arc<ObjectKey>, Vec<Arc<ObjectKey>>>;
+/// Foreign objects that would be deleted with a namespace or a CRD, by the key of the latter.
+pub type ForeignObjects = BTreeMap<Arc<ObjectKey>, Vec<Arc<ObjectKey>>>;
 
-/// So many of them are named.
+/// Number of foreign objects that are named in a message.
 const NAMED_MAX: usize = 10;
 
-/// Something that waits for an approval.
+/// Deletion that waits for an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// The whole revision: it drops most of its stack.
+    /// The whole revision, because it would delete most of its stack.
     TooMany {
-        /// How many objects it would delete.
+        /// Number of objects that it would delete.
         deletes: usize,
-        /// How many there are.
-        of: usize,
+        /// Number of objects of the stack.
+        total: usize,
     },
-    /// One delete: the data goes with it.
+    /// One delete, because data would be deleted with it.
     Data {
-        /// The claim.
+        /// Key of the PersistentVolumeClaim.
         key: Arc<ObjectKey>,
-        /// Its identity.
+        /// Its UID.
         uid: String,
     },
-    /// One delete: objects of others go with it.
-    Others {
-        /// The namespace or the definition.
+    /// One delete, because foreign objects would be deleted with it.
+    Foreign {
+        /// Key of the namespace or the CRD.
         key: Arc<ObjectKey>,
-        /// Its identity.
+        /// Its UID.
         uid: String,
-        /// What else would go.
-        held: Vec<Arc<ObjectKey>>,
+        /// Foreign objects.
+        objects: Vec<Arc<ObjectKey>>,
     },
 }
 
 impl Hold {
-    /// The object that is not deleted; none if the whole revision waits.
+    /// Returns the object that is not deleted; `None` if the whole revision waits.
     pub fn key(&self) -> Option<&ObjectKey> {
         match self {
             Self::TooMany { .. } => None,
-            Self::Data { key, .. } | Self::Others { key, .. } => Some(key),
+            Self::Data { key, .. } | Self::Foreign { key, .. } => Some(key),
         }
     }
 }
@@ -60,44 +60,50 @@ impl Hold {
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooMany { deletes, of } => write!(f, "the revision would delete {deletes} of {of} objects"),
-            Self::Data { key, .. } => write!(f, "{key} is kept: its data would go with it"),
-            Self::Others { key, held, .. } => {
-                let named: Vec<String> = held.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-                let more = held.len().saturating_sub(NAMED_MAX);
+            Self::TooMany { deletes, total } => write!(f, "the revision would delete {deletes} of {total} objects"),
+            Self::Data { key, .. } => write!(f, "{key} is kept: its data would be deleted with it"),
+            Self::Foreign { key, objects, .. } => {
+                let named: Vec<String> = objects.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+                let more = objects.len().saturating_sub(NAMED_MAX);
                 let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-                write!(f, "{key} is kept: it holds {}{more}, which is not of this stack", named.join(", "))
+                write!(f, "{key} is kept: it contains {}{more}, which does not belong to this stack", named.join(", "))
             }
         }
     }
 }
 
-/// What of a plan waits for an approval. A deletion marker is itself the approval for what is only much.
-pub fn holds(plan: &Plan, inventory: &Inventory, goal: &Goal, strangers: &Strangers, brake: &Brake) -> Vec<Hold> {
+/// Returns the deletions of a plan that wait for an approval. A removal is itself the approval to delete many objects.
+pub fn find_holds(
+    plan: &Plan,
+    inventory: &Inventory,
+    goal: &Goal,
+    foreign: &ForeignObjects,
+    brake: &Brake,
+) -> Vec<Hold> {
     if !brake.is_on {
         return Vec::new();
     }
-    let (deletes, of) = (plan.deletes.len(), inventory.entries().count());
-    let is_much = deletes > brake.objects && deletes * 100 > of * usize::from(brake.percent);
-    let too_many = (matches!(goal, Goal::Present(_)) && is_much).then_some(Hold::TooMany { deletes, of });
-    let claims: Vec<&Arc<ObjectKey>> =
-        plan.deletes.iter().map(|delete| &delete.entry.key).filter(|key| is_data(key)).collect();
+    let (deletes, total) = (plan.deletes.len(), inventory.entries().count());
+    let is_above_limit = deletes > brake.objects && deletes * 100 > total * usize::from(brake.percent);
+    let too_many = (matches!(goal, Goal::Present(_)) && is_above_limit).then_some(Hold::TooMany { deletes, total });
+    let volume_claims: Vec<&Arc<ObjectKey>> =
+        plan.deletes.iter().map(|delete| &delete.entry.key).filter(|key| is_volume_claim(key)).collect();
     let single = plan.deletes.iter().filter_map(|delete| {
         let (key, uid) = (delete.entry.key.clone(), delete.uid.clone());
-        if is_data(&key) {
+        if is_volume_claim(&key) {
             return Some(Hold::Data { key, uid });
         }
-        let mut held = strangers.get(&key).cloned().unwrap_or_default();
-        if Stage::of(&key) == Stage::Namespaces {
-            // A claim that waits keeps its namespace.
-            let inside = claims.iter().filter(|claim| claim.namespace.as_ref() == Some(&key.name));
-            held.extend(inside.map(|claim| (*claim).clone()));
+        let mut objects = foreign.get(&key).cloned().unwrap_or_default();
+        if Stage::from_key(&key) == Stage::Namespaces {
+            // A PersistentVolumeClaim that waits keeps its namespace.
+            let inside = volume_claims.iter().filter(|claim| claim.namespace.as_ref() == Some(&key.name));
+            objects.extend(inside.map(|claim| (*claim).clone()));
         }
-        (!held.is_empty()).then_some(Hold::Others { key, uid, held })
+        (!objects.is_empty()).then_some(Hold::Foreign { key, uid, objects })
     });
     too_many.into_iter().chain(single).collect()
 }
 
-fn is_data(key: &ObjectKey) -> bool {
+fn is_volume_claim(key: &ObjectKey) -> bool {
     key.group.is_empty() && key.kind == "PersistentVolumeClaim"
 }

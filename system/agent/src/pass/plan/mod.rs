@@ -4,10 +4,13 @@ mod brake;
 mod planner;
 mod render;
 mod stage;
+mod steps;
 
 #[cfg(test)]
 mod tests;
 
-pub use brake::{Hold, Strangers, holds};
-pub use planner::{Delete, Observed, Plan, Refusal, Settled, Write, plan};
+pub use brake::{ForeignObjects, Hold, find_holds};
+pub use planner::{AppliedState, PlanError, PlanInputs, make_plan};
+pub use render::render_plan;
 pub use stage::Stage;
+pub use steps::{Delete, Plan, Write};

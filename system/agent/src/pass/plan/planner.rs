@@ -1,162 +1,94 @@
-//! The second step: decides every write of one pass. Pure: same inputs, same plan.
+//! The second step of a pass: decides every write. Pure: same inputs, same plan.
 //!
-//! Namespaces and definitions come first, deletes last. What is deleted is in the inventory, is there, and
-//! is proved to be ours by its UID or by marks that are no copy.
+//! Namespaces and CRDs are written first, deletes come last. An object is deleted only if it is in the inventory, exists,
+//! and is proved to belong to the stack by its UID or by ownership annotations that are not a copy.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use sindri_model::{ObjectKey, RevisionId};
 use thiserror::Error;
 
-use crate::cluster::{Applied, LiveObject};
-use crate::pass::inventory::{Entry, Inventory, Position};
-use crate::pass::observe::{Desired, DesiredObject, Goal, LiveSet};
+use super::stage::Stage;
+use super::steps::{Delete, Plan, Write};
+use crate::cluster::{AppliedObject, LiveObject};
+use crate::pass::desired::{DesiredObject, DesiredStack};
+use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
+use crate::pass::observe::LiveSet;
 use crate::settings::DriftMode;
 use crate::target::claims::Claims;
 
-use super::stage::Stage;
-
-/// What a pass left in the cluster: when all of it is still there unchanged, there is nothing to do.
+/// Result of the last pass. An object that is unchanged since then need not be applied again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
-    /// The revision that was applied.
+pub struct AppliedState {
+    /// Revision that was applied.
     pub revision: RevisionId,
-    /// Each object as the server gave it back.
-    pub objects: BTreeMap<Arc<ObjectKey>, Applied>,
+    /// Objects as the server returned them.
+    pub objects: BTreeMap<Arc<ObjectKey>, AppliedObject>,
 }
 
-/// What a plan is made from, next to what is wanted.
+/// Inputs of a plan besides the desired state.
 #[derive(Clone, Copy, Debug)]
-pub struct Observed<'a> {
-    /// What is ours.
+pub struct PlanInputs<'a> {
+    /// Inventory of the stack.
     pub inventory: &'a Inventory,
-    /// What is there.
+    /// Live objects.
     pub live: &'a LiveSet,
-    /// What the last pass left.
-    pub settled: Option<&'a Settled>,
-    /// What other stacks declare.
+    /// Result of the last pass of this process.
+    pub last_applied: Option<&'a AppliedState>,
+    /// Claims of all stacks.
     pub claims: &'a Claims,
-    /// What to do about changes that nobody declared.
+    /// Treatment of drift.
     pub drift: DriftMode,
 }
 
-/// One object to apply.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Write {
-    /// The object.
-    pub object: Arc<DesiredObject>,
-    /// When.
-    pub stage: Stage,
-}
-
-/// One object to delete, with the identity that is the precondition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delete {
-    /// The object.
-    pub entry: Entry,
-    /// Its identity as it was seen.
-    pub uid: String,
-}
-
-/// Every write of one pass, in order.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// The inventory before the first write.
-    pub ahead: Inventory,
-    /// What is applied, by stage.
-    pub writes: Vec<Write>,
-    /// What is only compared: whether it has changed is not known, and it is not to be put right.
-    pub checks: Vec<Write>,
-    /// What is deleted, after every write succeeded, by stage the other way round.
-    pub deletes: Vec<Delete>,
-    /// Already on their way out: waited for, not deleted again.
-    pub leaving: Vec<Arc<ObjectKey>>,
-    /// What is no longer as this revision left it.
-    pub drifted: Vec<Arc<ObjectKey>>,
-}
-
-/// A plan that must not be made.
+/// Reason why nothing of a revision may be written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Refusal {
-    /// An older revision than one that was begun here.
+pub enum PlanError {
+    /// The revision is older than one whose writes began here.
     #[error("revision {got} is older than revision {begun}, which was applied here before; it is not applied")]
-    GoesBack {
-        /// What the broker sent.
-        got: Place,
-        /// What was begun.
-        begun: Place,
+    OlderRevision {
+        /// Revision of the target state.
+        got: RevisionPosition,
+        /// Newest revision whose writes began.
+        begun: RevisionPosition,
     },
-    /// Objects that other stacks declare.
+    /// Objects that belong to other stacks.
     #[error("{}", .0.join("; "))]
-    OwnedByOthers(Vec<String>),
-    /// Objects that are on their way out: what is applied to them now goes with them.
+    OwnedByOtherStacks(Vec<String>),
+    /// Declared objects that are being deleted: a change applied now would be lost with them.
     #[error("{} objects are being deleted; they are applied again once they are gone", .0.len())]
-    BeingDeleted(Vec<Arc<ObjectKey>>),
-}
-
-/// A position, as people read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(pub Position);
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of epoch {}", self.0.sequence, self.0.epoch)
-    }
-}
-
-impl Plan {
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.checks.is_empty() && self.deletes.is_empty() && self.leaving.is_empty()
-    }
-
-    /// What has to be there before the rest can be validated, and that rest.
-    pub fn before_and_after_validation(&self) -> (&[Write], &[Write]) {
-        self.writes.split_at(self.writes.partition_point(|write| write.stage.comes_before_validation()))
-    }
+    Terminating(Vec<Arc<ObjectKey>>),
 }
 
 /// Decides every write of one pass.
-pub fn plan(desired: &Desired, observed: Observed<'_>) -> Result<Plan, Refusal> {
-    let Observed { inventory, live, .. } = observed;
+pub fn make_plan(desired: &DesiredStack, inputs: PlanInputs<'_>) -> Result<Plan, PlanError> {
+    let PlanInputs { inventory, live, .. } = inputs;
     if let Some(begun) = inventory.begun.filter(|begun| *begun > desired.position) {
-        return Err(Refusal::GoesBack { got: Place(desired.position), begun: Place(begun) });
+        return Err(PlanError::OlderRevision { got: desired.position, begun });
     }
-    let objects: &[Arc<DesiredObject>] = match &desired.goal {
-        Goal::Present(objects) => objects,
-        Goal::Removed => &[],
-    };
-    refuse_what_others_own(desired, objects, observed)?;
-    refuse_what_is_leaving(objects, live)?;
-    let mut plan = decide_writes(desired, objects, observed);
+    let objects = desired.goal.objects();
+    check_owners(desired, objects, inputs)?;
+    check_not_terminating(objects, live)?;
+    let mut plan = decide_writes(desired, objects, inputs);
     if !inventory.is_empty() {
-        decide_deletes(&mut plan, desired, objects, observed);
-    }
-    if !plan.deletes.is_empty() {
-        let wanted: BTreeSet<&ObjectKey> = objects.iter().map(|object| &*object.key).collect();
-        assert!(
-            plan.deletes.iter().all(|delete| !wanted.contains(&*delete.entry.key)),
-            "a wanted object is never deleted"
-        );
+        decide_deletes(&mut plan, desired, objects, inputs);
     }
     Ok(plan)
 }
 
-fn decide_writes(desired: &Desired, objects: &[Arc<DesiredObject>], observed: Observed<'_>) -> Plan {
-    let Observed { inventory, live, drift, .. } = observed;
-    let settled = observed.settled.filter(|settled| settled.revision == desired.revision);
+fn decide_writes(desired: &DesiredStack, objects: &[Arc<DesiredObject>], inputs: PlanInputs<'_>) -> Plan {
+    let PlanInputs { inventory, live, drift, .. } = inputs;
+    let last_applied = inputs.last_applied.filter(|last| last.revision == desired.revision);
     let is_applied = inventory.applied == Some(desired.position);
     let (mut writes, mut checks, mut drifted) = (Vec::new(), Vec::new(), Vec::new());
     for object in objects {
-        let (found, known) = (live.get(&object.key), settled.and_then(|settled| settled.objects.get(&object.key)));
-        if is_settled(known, found) {
+        let (found, known) = (live.get(&object.key), last_applied.and_then(|last| last.objects.get(&object.key)));
+        if is_unchanged(known, found) {
             continue;
         }
-        let is_looked_at = drift != DriftMode::Off;
-        let has_drifted = is_looked_at && is_applied && (found.is_none() || known.is_some());
-        let write = Write { stage: Stage::of(&object.key), object: object.clone() };
+        let has_drifted = drift != DriftMode::Off && is_applied && (found.is_none() || known.is_some());
+        let write = Write { stage: Stage::from_key(&object.key), object: object.clone() };
         if has_drifted {
             drifted.push(object.key.clone());
         }
@@ -168,43 +100,44 @@ fn decide_writes(desired: &Desired, objects: &[Arc<DesiredObject>], observed: Ob
         }
     }
     writes.sort_by_key(|write| write.stage);
-    let ahead = written_ahead(inventory, desired, &writes);
-    Plan { ahead, writes, checks, deletes: Vec::new(), leaving: Vec::new(), drifted }
+    let inventory_ahead = add_writes(inventory, desired, &writes);
+    Plan { inventory_ahead, writes, checks, deletes: Vec::new(), terminating: Vec::new(), drifted }
 }
 
-fn written_ahead(inventory: &Inventory, desired: &Desired, writes: &[Write]) -> Inventory {
+/// Returns the inventory with the keys of all writes.
+fn add_writes(inventory: &Inventory, desired: &DesiredStack, writes: &[Write]) -> Inventory {
     let mut ahead = inventory.clone();
     if !writes.is_empty() {
         ahead.begun = Some(desired.position);
     }
     for write in writes {
         let known = ahead.get(&write.object.key);
-        // A revision may declare the same object in another version.
+        // A revision may declare the same object in another API version.
         if known.is_none_or(|known| known.resource != write.object.resource) {
             let uid = known.and_then(|known| known.uid.clone());
             let (key, resource) = (write.object.key.clone(), write.object.resource.clone());
-            ahead.put(Entry { key, resource, uid });
+            ahead.insert(Entry { key, resource, uid });
         }
     }
     ahead
 }
 
-/// What carries the marks of another stack is refused, unless that stack has let go of it; of two stacks that declare
-/// what nobody has yet, the earlier one gets it.
-fn refuse_what_others_own(
-    desired: &Desired,
+/// Rejects objects that belong to another stack, unless that stack does not declare them any more. Of two stacks that
+/// declare an object that has no owner yet, the one with the earlier sequence gets it.
+fn check_owners(
+    desired: &DesiredStack,
     objects: &[Arc<DesiredObject>],
-    observed: Observed<'_>,
-) -> Result<(), Refusal> {
+    inputs: PlanInputs<'_>,
+) -> Result<(), PlanError> {
     let owner = |key: &ObjectKey| -> Option<String> {
-        let live = observed.live.get(key);
-        if live.is_some_and(|live| live.marks.prove(desired.stack, key)) {
+        let live = inputs.live.get(key);
+        if live.is_some_and(|live| live.ownership.proves_owner(desired.stack, key)) {
             return None;
         }
-        let marked = live.and_then(|live| live.marks.other_owner(desired.stack, key));
-        let marked = marked.filter(|owner| observed.claims.may_want(owner, key)).map(str::to_owned);
-        let earlier = || observed.claims.earlier(desired.stack, desired.position.sequence, key);
-        marked.or_else(|| earlier().map(|stack| stack.to_string()))
+        let annotated = live.and_then(|live| live.ownership.other_owner(desired.stack, key));
+        let annotated = annotated.filter(|owner| inputs.claims.may_declare(owner, key)).map(str::to_owned);
+        let earlier = || inputs.claims.earlier_claimant(desired.stack, desired.position.sequence, key);
+        annotated.or_else(|| earlier().map(|stack| stack.to_string()))
     };
     let owned: Vec<String> = objects
         .iter()
@@ -213,47 +146,50 @@ fn refuse_what_others_own(
             Some(format!("{} belongs to stack {owner}; one object cannot be declared by two stacks", object.key))
         })
         .collect();
-    if owned.is_empty() { Ok(()) } else { Err(Refusal::OwnedByOthers(owned)) }
+    if owned.is_empty() { Ok(()) } else { Err(PlanError::OwnedByOtherStacks(owned)) }
 }
 
-fn refuse_what_is_leaving(objects: &[Arc<DesiredObject>], live: &LiveSet) -> Result<(), Refusal> {
-    let leaving = |object: &&Arc<DesiredObject>| live.get(&object.key).is_some_and(|live| live.deleting);
-    let leaving: Vec<Arc<ObjectKey>> = objects.iter().filter(leaving).map(|object| object.key.clone()).collect();
-    if leaving.is_empty() { Ok(()) } else { Err(Refusal::BeingDeleted(leaving)) }
+fn check_not_terminating(objects: &[Arc<DesiredObject>], live: &LiveSet) -> Result<(), PlanError> {
+    let is_terminating = |object: &&Arc<DesiredObject>| live.get(&object.key).is_some_and(|live| live.is_terminating);
+    let terminating: Vec<_> = objects.iter().filter(is_terminating).map(|object| object.key.clone()).collect();
+    if terminating.is_empty() { Ok(()) } else { Err(PlanError::Terminating(terminating)) }
 }
 
-fn is_settled(known: Option<&Applied>, live: Option<&LiveObject>) -> bool {
-    let (Some(known), Some(live)) = (known, live) else { return false };
-    known.live.uid == live.uid && known.live.ours.is_some() && known.live.ours == live.ours
+/// Returns true if a live object is the one that was applied, and no other client changed an applied field.
+fn is_unchanged(applied: Option<&AppliedObject>, live: Option<&LiveObject>) -> bool {
+    let (Some(applied), Some(live)) = (applied, live) else { return false };
+    let fields = applied.live.applied_fields;
+    applied.live.uid == live.uid && fields.is_some() && fields == live.applied_fields
 }
 
-fn decide_deletes(plan: &mut Plan, desired: &Desired, objects: &[Arc<DesiredObject>], observed: Observed<'_>) {
+fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<DesiredObject>], inputs: PlanInputs<'_>) {
     let declared: BTreeSet<&ObjectKey> = objects.iter().map(|object| &*object.key).collect();
-    for entry in observed.inventory.entries().filter(|entry| !declared.contains(&*entry.key)) {
-        let found = observed.live.get(&entry.key).filter(|object| is_ours(desired, entry, object));
+    for entry in inputs.inventory.entries().filter(|entry| !declared.contains(&*entry.key)) {
+        let found = inputs.live.get(&entry.key).filter(|object| is_owned(desired, entry, object));
         let Some(object) = found else {
-            plan.ahead.remove(&entry.key);
+            plan.inventory_ahead.remove(&entry.key);
             continue;
         };
-        if object.deleting {
-            plan.leaving.push(entry.key.clone());
-        } else if observed.claims.other(desired.stack, &entry.key).is_none() {
+        if object.is_terminating {
+            plan.terminating.push(entry.key.clone());
+        } else if inputs.claims.other_claimant(desired.stack, &entry.key).is_none() {
             let entry = Entry { resource: object.resource.clone(), ..entry.clone() };
             plan.deletes.push(Delete { entry, uid: object.uid.clone() });
         }
-        // What another stack declares now stays, and stays known to us until it carries the marks of the other.
+        // An object that another stack declares now is kept, and stays in the inventory until the other stack owns it.
     }
-    plan.deletes.sort_by_key(|delete| std::cmp::Reverse(Stage::of(&delete.entry.key)));
+    plan.deletes.sort_by_key(|delete| std::cmp::Reverse(Stage::from_key(&delete.entry.key)));
     assert!(
         plan.deletes.iter().all(|delete| !declared.contains(&*delete.entry.key)),
-        "a wanted object is never deleted"
+        "a declared object is never deleted"
     );
 }
 
-/// Whether a live object is the one that the entry means.
-fn is_ours(desired: &Desired, entry: &Entry, object: &LiveObject) -> bool {
-    let same = entry.uid.as_deref() == Some(object.uid.as_str());
-    let moved = object.marks.other_owner(desired.stack, &entry.key).is_some();
-    // An owned object is left to the garbage collector.
-    !object.owned && !moved && (same || object.marks.prove(desired.stack, &entry.key))
+/// Returns true if a live object belongs to the stack and is the one of the entry.
+fn is_owned(desired: &DesiredStack, entry: &Entry, object: &LiveObject) -> bool {
+    let has_same_uid = entry.uid.as_deref() == Some(object.uid.as_str());
+    let has_other_owner = object.ownership.other_owner(desired.stack, &entry.key).is_some();
+    let is_proved = has_same_uid || object.ownership.proves_owner(desired.stack, &entry.key);
+    // An object with an owner reference is left to the garbage collector.
+    !object.has_owner_reference && !has_other_owner && is_proved
 }

@@ -1,57 +1,58 @@
-//! In which order kinds are written. Deletes go the other way round.
+//! Order in which kinds are written. Deletes use the reverse order.
 
 use sindri_model::ObjectKey;
 
-/// When an object is written: what others refer to comes before them. Within a stage the bundle's order counts.
+/// Stage in which an object is written: objects that others refer to come before those. Within a stage the order of the
+/// bundle applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Other objects live in them.
+    /// Namespaces.
     Namespaces,
-    /// Other objects are instances of them; the next stage waits until they are served.
-    Definitions,
-    /// What limits or classifies objects that come later.
+    /// CustomResourceDefinitions; the next stage waits until they are served.
+    Crds,
+    /// Limits and classes of later objects.
     Policies,
-    /// Accounts and roles.
-    Rights,
-    /// Who has which role.
-    Bindings,
-    /// What programs read when they start.
+    /// Service accounts and roles.
+    Roles,
+    /// Role bindings.
+    RoleBindings,
+    /// Configuration that workloads read when they start.
     Configuration,
-    /// What programs keep their data in.
+    /// Volumes.
     Storage,
-    /// How programs are found: they see the addresses of services that were there before them.
+    /// Services: a workload gets the addresses of services that exist before it starts.
     Services,
-    /// Programs.
+    /// Workloads.
     Workloads,
-    /// Every other kind, custom resources among them.
-    Rest,
-    /// What is asked about every later write: it must not stand in the way of its own stack.
-    Gates,
+    /// Every other kind, including custom resources.
+    Others,
+    /// Admission webhooks and API services, last so that they do not block the other objects of their own stack.
+    Admission,
 }
 
 impl Stage {
-    /// The stage of an object.
-    pub fn of(key: &ObjectKey) -> Self {
+    /// Returns the stage of an object.
+    pub fn from_key(key: &ObjectKey) -> Self {
         match (key.group.as_str(), key.kind.as_str()) {
             ("", "Namespace") => Self::Namespaces,
-            ("apiextensions.k8s.io", "CustomResourceDefinition") => Self::Definitions,
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => Self::Crds,
             ("", "ResourceQuota" | "LimitRange") => Self::Policies,
             ("scheduling.k8s.io" | "storage.k8s.io" | "node.k8s.io" | "policy", _) => Self::Policies,
             ("networking.k8s.io", "NetworkPolicy" | "IngressClass") => Self::Policies,
-            ("", "ServiceAccount") | ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => Self::Rights,
-            ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => Self::Bindings,
+            ("", "ServiceAccount") | ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => Self::Roles,
+            ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => Self::RoleBindings,
             ("", "Secret" | "ConfigMap") => Self::Configuration,
             ("", "PersistentVolume" | "PersistentVolumeClaim") => Self::Storage,
             ("", "Service" | "Endpoints") | ("discovery.k8s.io", "EndpointSlice") => Self::Services,
             ("", "Pod" | "ReplicationController") | ("apps" | "batch", _) => Self::Workloads,
-            ("admissionregistration.k8s.io" | "apiregistration.k8s.io", _) => Self::Gates,
-            _ => Self::Rest,
+            ("admissionregistration.k8s.io" | "apiregistration.k8s.io", _) => Self::Admission,
+            _ => Self::Others,
         }
     }
 
-    /// Whether it is written before the bundle is validated: the rest could not be checked without it.
-    pub fn comes_before_validation(self) -> bool {
-        matches!(self, Self::Namespaces | Self::Definitions)
+    /// Returns true if it is written before the bundle is validated, because other objects cannot be validated without it.
+    pub fn precedes_validation(self) -> bool {
+        matches!(self, Self::Namespaces | Self::Crds)
     }
 }
 
@@ -60,9 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_refer_to_is_written_first() {
+    fn objects_that_others_refer_to_are_written_first() {
         let stage = |group: &str, kind: &str| {
-            Stage::of(&ObjectKey { group: group.into(), kind: kind.into(), namespace: None, name: "a".into() })
+            Stage::from_key(&ObjectKey { group: group.into(), kind: kind.into(), namespace: None, name: "a".into() })
         };
         let written = [
             stage("", "Namespace"),

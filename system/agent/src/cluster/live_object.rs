@@ -1,0 +1,66 @@
+//! State of a live object, as far as the agent uses it.
+
+use std::sync::Arc;
+
+use sindri_model::ObjectKey;
+
+use super::error::ClusterError;
+use super::ownership::Ownership;
+use super::requests::ApiRequest;
+use super::resource::ApiResource;
+use super::response_object::{AppliedFieldsHash, ResponseObject};
+
+/// Metadata of a live object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveObject {
+    /// Key of the object.
+    pub key: Arc<ObjectKey>,
+    /// Resource type by which it was read.
+    pub resource: Arc<ApiResource>,
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `metadata.resourceVersion`.
+    pub resource_version: String,
+    /// Hash of the fields that the agent manages, if it manages any.
+    pub applied_fields: Option<AppliedFieldsHash>,
+    /// Ownership label and annotations.
+    pub ownership: Ownership,
+    /// True if it has an owner reference.
+    pub has_owner_reference: bool,
+    /// True if it has a deletion timestamp.
+    pub is_terminating: bool,
+}
+
+impl LiveObject {
+    /// Reads the metadata from a response to `request`.
+    pub(super) fn from_response(
+        request: &ApiRequest<'_>,
+        resource: &Arc<ApiResource>,
+        response: &ResponseObject<'_>,
+    ) -> Result<Self, ClusterError> {
+        let metadata = response.metadata();
+        let name = metadata["name"].as_str().ok_or_else(|| request.malformed("an object has no name"))?;
+        let uid = metadata["uid"].as_str().filter(|uid| !uid.is_empty());
+        Ok(Self {
+            key: Arc::new(resource.object_key(metadata["namespace"].as_str(), name)),
+            resource: resource.clone(),
+            uid: uid.ok_or_else(|| request.malformed("an object has no uid"))?.to_owned(),
+            resource_version: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
+            applied_fields: response.applied_fields(),
+            ownership: Ownership::from_metadata(metadata),
+            has_owner_reference: metadata["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty()),
+            is_terminating: metadata["deletionTimestamp"].is_string(),
+        })
+    }
+
+    /// Returns true if its resourceVersion is known to be older than that of `other`.
+    pub fn is_older_than(&self, other: &Self) -> bool {
+        is_older(&self.resource_version, &other.resource_version)
+    }
+}
+
+/// Returns true if both resourceVersions are numbers and the first is smaller. The number grows with every write to the
+/// cluster; a version that is no number is never older.
+pub fn is_older(version: &str, than: &str) -> bool {
+    matches!((version.parse::<u64>(), than.parse::<u64>()), (Ok(version), Ok(than)) if version < than)
+}

@@ -1,0 +1,82 @@
+//! Result of the execution of a plan, and its errors.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sindri_model::ObjectKey;
+use thiserror::Error;
+
+use crate::cluster::{AppliedObject, ClusterError};
+use crate::pass::inventory::InventoryError;
+
+/// Time that a pass waits for a CRD to be served.
+pub(super) const SERVED_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Time that a pass waits for deleted objects to be gone; the next pass waits for the rest.
+pub(super) const GONE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Reason why a plan was not executed completely.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ActError {
+    /// The inventory could not be written; nothing was done after that.
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+    /// The server rejects objects; nothing of the bundle was written except namespaces and CRDs.
+    #[error("{} of the objects are not valid: {}", .0.len(), join(.0))]
+    Invalid(Vec<ClusterError>),
+    /// Some writes failed; earlier writes are kept.
+    #[error("{}", join(.0))]
+    Write(Vec<ClusterError>),
+    /// A CRD was applied and its kind is not served.
+    #[error("{key} was applied and is still not served after {} s", SERVED_WAIT_MAX.as_secs())]
+    NotServed {
+        /// Key of the CRD.
+        key: Arc<ObjectKey>,
+    },
+    /// An object that is to be replaced was deleted and still exists.
+    #[error("{key} is being replaced: it was deleted and is not gone after {} s; it is created again once it is gone", GONE_WAIT_MAX.as_secs())]
+    NotReplaced {
+        /// Key of the object.
+        key: Arc<ObjectKey>,
+    },
+    /// Some deletes failed; the others were done.
+    #[error("{} objects could not be deleted: {}", .0.len(), join(.0))]
+    Deletes(Vec<DeleteError>),
+}
+
+impl From<ClusterError> for ActError {
+    fn from(error: ClusterError) -> Self {
+        Self::Write(vec![error])
+    }
+}
+
+/// Reason why an object was not deleted.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum DeleteError {
+    /// The request failed.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// A foreign object, which was created after the plan was made, would be deleted with it.
+    #[error("{key} is kept: it contains {foreign}, which does not belong to this stack")]
+    ContainsForeign {
+        /// Key of the namespace or the CRD.
+        key: Arc<ObjectKey>,
+        /// One of the foreign objects.
+        foreign: Arc<ObjectKey>,
+    },
+}
+
+fn join<E: std::fmt::Display>(errors: &[E]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Result of the execution of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ActResult {
+    /// Objects that were written, or found unchanged by a dry run, as the server returned them.
+    pub applied: BTreeMap<Arc<ObjectKey>, AppliedObject>,
+    /// Objects that were deleted and still exist.
+    pub terminating: Vec<Arc<ObjectKey>>,
+    /// Objects that a dry run found different from their declaration.
+    pub drifted: Vec<Arc<ObjectKey>>,
+}

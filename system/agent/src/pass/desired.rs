@@ -1,0 +1,69 @@
+//! Desired state of one stack: its objects with their resource types and namespaces, or its removal.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use sindri_model::{ObjectKey, RevisionId, StackId};
+
+use super::inventory::RevisionPosition;
+use crate::cluster::ignore::IgnoredFields;
+use crate::cluster::ownership::{RevisionOwner, add_ownership};
+use crate::cluster::{ApiResource, ApplyPatch};
+
+/// Kubernetes object that a revision declares.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DesiredObject {
+    /// Number of its document in the bundle.
+    pub document: usize,
+    /// Key of the object, with its namespace.
+    pub key: Arc<ObjectKey>,
+    /// Resource type of the object.
+    pub resource: Arc<ApiResource>,
+    /// Manifest; the ownership label and annotations, name and namespace are added when it is sent.
+    pub manifest: Value,
+    /// Ownership values of the revision.
+    pub owner: Arc<RevisionOwner>,
+    /// Fields that are left to other field managers once the object exists.
+    pub ignored: IgnoredFields,
+    /// True if it may be deleted and created again when the server rejects a change.
+    pub replace: bool,
+}
+
+impl DesiredObject {
+    /// Returns the object as it is applied.
+    pub fn to_patch(&self) -> ApplyPatch<'_> {
+        ApplyPatch::new(&self.resource, &self.key, &add_ownership(&self.manifest, &self.owner, &self.key))
+    }
+}
+
+/// Desired state of one stack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DesiredStack {
+    /// Id of the stack.
+    pub stack: StackId,
+    /// Id of the revision.
+    pub revision: RevisionId,
+    /// Position of the revision in the order of all revisions.
+    pub position: RevisionPosition,
+    /// Objects, or removal.
+    pub goal: Goal,
+}
+
+/// Goal of a pass.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Goal {
+    /// The stack has exactly these objects.
+    Present(Vec<Arc<DesiredObject>>),
+    /// The stack has no objects.
+    Removed,
+}
+
+impl Goal {
+    /// Returns the declared objects; none for a removal.
+    pub fn objects(&self) -> &[Arc<DesiredObject>] {
+        match self {
+            Self::Present(objects) => objects,
+            Self::Removed => &[],
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Plan of one pass: its writes and deletes, in order.
+
+use std::sync::Arc;
+
+use sindri_model::ObjectKey;
+
+use super::stage::Stage;
+use crate::pass::desired::DesiredObject;
+use crate::pass::inventory::{Entry, Inventory};
+
+/// Object to apply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// Declared object.
+    pub object: Arc<DesiredObject>,
+    /// Stage in which it is applied.
+    pub stage: Stage,
+}
+
+/// Object to delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delete {
+    /// Inventory entry of the object.
+    pub entry: Entry,
+    /// UID of the live object, the precondition of the delete.
+    pub uid: String,
+}
+
+/// Every write of one pass, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Inventory to store before the first write.
+    pub inventory_ahead: Inventory,
+    /// Objects to apply, by stage.
+    pub writes: Vec<Write>,
+    /// Objects to compare by a dry run only: it is not known if they changed, and drift is not corrected.
+    pub checks: Vec<Write>,
+    /// Objects to delete after every write succeeded, by descending stage.
+    pub deletes: Vec<Delete>,
+    /// Objects that are already being deleted: waited for, not deleted again.
+    pub terminating: Vec<Arc<ObjectKey>>,
+    /// Objects that differ from what this revision applied.
+    pub drifted: Vec<Arc<ObjectKey>>,
+}
+
+impl Plan {
+    /// Returns true if there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.checks.is_empty() && self.deletes.is_empty() && self.terminating.is_empty()
+    }
+
+    /// Returns the writes that must be done before the others can be validated, and the others.
+    pub fn split_at_validation(&self) -> (&[Write], &[Write]) {
+        self.writes.split_at(self.writes.partition_point(|write| write.stage.precedes_validation()))
+    }
+}

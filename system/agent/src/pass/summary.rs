@@ -1,0 +1,84 @@
+//! Result of one pass of one stack, and its errors.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sindri_health::Assessed;
+use sindri_model::ObjectKey;
+use thiserror::Error;
+
+use super::act::ActError;
+use super::approval::HoldMessage;
+use super::desired::DesiredObject;
+use super::inventory::InventoryError;
+use super::plan::PlanError;
+use super::resolve::ResolveError;
+use crate::cluster::ClusterError;
+
+/// Time limit of a pass; after it the next pass starts from the observed state.
+pub const PASS_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// Result of a pass that did not fail.
+#[derive(Debug, Default)]
+pub struct PassSummary {
+    /// Objects that are being deleted; the pass is complete only when they are gone.
+    pub terminating: Vec<Arc<ObjectKey>>,
+    /// Objects that differed from what this revision had applied.
+    pub drifted: Vec<Arc<ObjectKey>>,
+    /// Deletions that wait for an approval.
+    pub held: Option<HoldMessage>,
+    /// Declared objects that exist.
+    pub present: Vec<PresentObject>,
+    /// Fields that the cluster rewrites at every apply: object and path.
+    pub rewritten_fields: Vec<(Arc<ObjectKey>, String)>,
+}
+
+/// Declared object that exists in the cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PresentObject {
+    /// Declared object.
+    pub object: Arc<DesiredObject>,
+    /// resourceVersion of the live object.
+    pub resource_version: String,
+    /// Health after this pass wrote it; `None` if the pass did not write it.
+    pub health: Option<Assessed>,
+}
+
+/// Reason why a pass failed.
+#[derive(Debug, Error)]
+pub enum PassError {
+    /// The bundle could not be resolved.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// The inventory could not be read or written.
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+    /// Live objects could not be read.
+    #[error(transparent)]
+    Observe(#[from] ClusterError),
+    /// The revision must not be applied.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The plan was not executed completely.
+    #[error(transparent)]
+    Act(#[from] ActError),
+    /// The pass exceeded its time limit.
+    #[error("the pass took longer than {} s", PASS_MAX.as_secs())]
+    TimedOut,
+}
+
+impl PassError {
+    /// Returns true if the cause is the bundle, and not the cluster.
+    pub fn is_caused_by_bundle(&self) -> bool {
+        match self {
+            Self::Resolve(ResolveError::Bundle(_) | ResolveError::Objects(_)) | Self::Plan(_) => true,
+            Self::Act(error) => matches!(error, ActError::Invalid(_)),
+            Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) | Self::TimedOut => false,
+        }
+    }
+
+    /// Returns true if a write failed.
+    pub fn is_failed_write(&self) -> bool {
+        matches!(self, Self::Act(_))
+    }
+}

@@ -1,0 +1,205 @@
+//! Runs a pass of a stack and reports about it: outcome, conditions, health.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sindri_client::{Client, ClientError};
+use sindri_model::wire::{DeploymentObject, DeploymentObjectHealthUpdate, ReportedCondition, StackStatusReport};
+use sindri_model::{AgentId, Clock, StackId};
+use tokio::time::{Instant, timeout};
+
+use super::health::to_wire_status;
+use super::outcome::StoredOutcomes;
+use super::state::StackState;
+use crate::cluster::Cluster;
+use crate::cluster::reflector::Reflector;
+use crate::pass::run::{Pass, PassCache};
+use crate::pass::summary::{PASS_MAX, PassError, PassSummary};
+use crate::settings::{DriftMode, Settings};
+use crate::target::policy::StackPolicy;
+use crate::target::revision::Revision;
+use crate::target::state::LatestTargetState;
+use crate::telemetry::metrics::{Metrics, PassOutcome};
+
+/// Longest time that other stacks wait for one pass.
+pub const TURN_MAX: Duration = Duration::from_secs(2);
+
+/// Runs passes of the stacks of one agent.
+pub struct Reconciler<'a> {
+    /// Client of the cluster.
+    pub cluster: &'a Cluster,
+    /// Client of the broker.
+    pub broker: &'a Client,
+    /// Labelled objects of the cluster.
+    pub reflector: &'a Reflector,
+    /// Target state of the agent.
+    pub target: &'a LatestTargetState,
+    /// Id of the agent.
+    pub agent: AgentId,
+    /// Settings of the agent.
+    pub settings: &'a Settings,
+    /// Clock for the times in reports.
+    pub clock: &'a Clock,
+    /// Metrics of the passes.
+    pub metrics: &'a Metrics,
+    /// Outcomes that the broker has stored.
+    pub outcomes: StoredOutcomes,
+}
+
+impl Reconciler<'_> {
+    /// Runs a pass of a stack and reports about it.
+    pub async fn reconcile(&self, revision: Arc<Revision>, mut state: StackState) -> (StackId, StackState) {
+        match state.reporter.take() {
+            Some(reporter) if reporter.is_about(revision.id) => state.reporter = Some(reporter),
+            _ => {
+                state.drift.reset();
+                state.reporter = Some(self.outcomes.reporter(revision.id));
+            }
+        }
+        // The broker stops sending a removal that it knows to be complete.
+        if !state.is_removal_confirmed(&revision)
+            && let Err(error) = self.pass_and_report(&revision, &mut state).await
+        {
+            tracing::warn!("{error}");
+        }
+        (revision.stack_id, state)
+    }
+
+    async fn pass_and_report(&self, revision: &Revision, state: &mut StackState) -> Result<(), ClientError> {
+        let annotations = self.target.annotations(revision.stack_id);
+        let (policy, problems) = StackPolicy::from_annotations(self.settings, &annotations);
+        problems.iter().for_each(|problem| tracing::warn!("stack {}: {problem}", revision.stack_id));
+        let started = Instant::now();
+        let mut pass = self.run_pass(revision, &policy, state).await;
+        if self.cluster.shutdown().is_cancelled() && pass.is_err() {
+            // The shutdown interrupted the pass; the next process continues.
+            return Ok(());
+        }
+        let interval = self.settings.polling_interval;
+        state.record_pass(revision, &pass, &policy, interval);
+        if let (Ok(summary), DriftMode::Correct) = (&pass, policy.drift) {
+            self.metrics.count_corrections(summary.drifted.len());
+        }
+        self.metrics.set_drifted(revision.stack_id, state.drift.persistent(interval).is_some());
+        // The outcome is reported before the health is read, which may take some seconds.
+        let reported = self.report_outcome(&pass, state).await;
+        if let Ok(summary) = &mut pass {
+            state.health.update(self.cluster, std::mem::take(&mut summary.present)).await;
+        }
+        if self.cluster.shutdown().is_cancelled() {
+            // The health could not be read because of the shutdown, so it is not reported; the next process reads it.
+            return reported;
+        }
+        let has_failed = pass.is_err() || state.health.has_read_error();
+        state.stuck = (has_failed && started.elapsed() >= TURN_MAX).then_some(revision.id);
+        reported?;
+        self.report_status(revision, &pass, state).await
+    }
+
+    async fn run_pass(
+        &self,
+        revision: &Revision,
+        policy: &StackPolicy,
+        state: &mut StackState,
+    ) -> Result<PassSummary, PassError> {
+        let (claims, started) = (self.target.claims(), Instant::now());
+        let pass = Pass {
+            cluster: self.cluster,
+            broker: self.broker,
+            reflector: self.reflector,
+            agent: self.agent,
+            revision,
+            claims: &claims,
+            policy,
+        };
+        let result = timeout(PASS_MAX, pass.run(&mut state.cache)).await;
+        let result = result.unwrap_or_else(|_| {
+            state.cache = PassCache::default();
+            Err(PassError::TimedOut)
+        });
+        let (metrics, stack) = (self.metrics, revision.stack_id);
+        metrics.record_pass(to_label(&result), started.elapsed());
+        metrics.set_blocked(stack, result.as_ref().is_ok_and(|summary| summary.held.is_some()));
+        state.cache.managed_objects().into_iter().for_each(|count| metrics.set_managed_objects(stack, count));
+        if let Err(error) = &result {
+            tracing::warn!("stack {stack}: {error}");
+        }
+        result
+    }
+
+    /// Reports the outcome of a pass, unless the broker has it.
+    async fn report_outcome(
+        &self,
+        pass: &Result<PassSummary, PassError>,
+        state: &mut StackState,
+    ) -> Result<(), ClientError> {
+        match (state.decide_outcome(pass), &mut state.reporter) {
+            (Some(outcome), Some(reporter)) => reporter.report(self.broker, outcome).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Reports conditions and health if they changed. A stack whose removal is complete has none.
+    async fn report_status(
+        &self,
+        revision: &DeploymentObject,
+        pass: &Result<PassSummary, PassError>,
+        state: &mut StackState,
+    ) -> Result<(), ClientError> {
+        if state.is_removal_confirmed(revision) {
+            return Ok(());
+        }
+        let conditions = state.conditions(revision, pass, self.settings.polling_interval);
+        // A broker without these endpoints accepts only events.
+        accept_not_found(self.report_conditions(revision, conditions, state).await)?;
+        accept_not_found(self.report_health(revision, state).await)
+    }
+
+    async fn report_conditions(
+        &self,
+        revision: &DeploymentObject,
+        conditions: Vec<ReportedCondition>,
+        state: &mut StackState,
+    ) -> Result<(), ClientError> {
+        let report = StackStatusReport { deployment_object_id: revision.id, conditions };
+        if state.reported_conditions.as_ref() == Some(&report) {
+            return Ok(());
+        }
+        self.broker.put_stack_status(self.agent, revision.stack_id, &report).await?;
+        state.reported_conditions = Some(report);
+        Ok(())
+    }
+
+    async fn report_health(&self, revision: &DeploymentObject, state: &mut StackState) -> Result<(), ClientError> {
+        let summary = state.health.summary();
+        if revision.is_deletion_marker || summary.total == 0 {
+            return Ok(());
+        }
+        let report = (revision.id, to_wire_status(&summary), summary.to_json());
+        if state.reported_health.as_ref() == Some(&report) {
+            return Ok(());
+        }
+        let (id, status, json) = report.clone();
+        let update = DeploymentObjectHealthUpdate { id, status, summary: Some(json), checked_at: self.clock.now() };
+        self.broker.report_health(self.agent, update).await?;
+        state.reported_health = Some(report);
+        Ok(())
+    }
+}
+
+fn accept_not_found(result: Result<(), ClientError>) -> Result<(), ClientError> {
+    match result {
+        Err(error) if error.is_not_found() => Ok(()),
+        result => result,
+    }
+}
+
+fn to_label(pass: &Result<PassSummary, PassError>) -> PassOutcome {
+    match pass {
+        Ok(summary) if summary.held.is_some() => PassOutcome::Waiting,
+        Ok(summary) if summary.terminating.is_empty() => PassOutcome::Done,
+        Ok(_) => PassOutcome::Waiting,
+        Err(PassError::TimedOut) => PassOutcome::TimedOut,
+        Err(_) => PassOutcome::Failed,
+    }
+}

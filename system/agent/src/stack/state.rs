@@ -1,0 +1,112 @@
+//! State of a stack between its passes, and what its reports follow from.
+
+use std::time::Duration;
+
+use sindri_model::RevisionId;
+use sindri_model::wire::{ConditionStatus, DeploymentObject, HealthStatus, ReportedCondition, StackStatusReport};
+use tokio::time::Instant;
+
+use super::conditions::{ConditionInputs, ReadyCondition};
+use super::drift::DriftHistory;
+use super::health::StackHealth;
+use super::outcome::{Outcome, OutcomeReporter};
+use crate::pass::run::PassCache;
+use crate::pass::summary::{PassError, PassSummary};
+use crate::settings::DriftMode;
+use crate::target::policy::StackPolicy;
+
+/// Passes in a row that find deleted objects still terminating, after which that is reported: a finalizer may block forever.
+const SILENT_WAITS_MAX: u32 = 10;
+
+/// State of a stack between its passes. It may be lost: a new process builds it again.
+#[derive(Default)]
+pub struct StackState {
+    pub cache: PassCache,
+    pub reporter: Option<OutcomeReporter>,
+    /// Passes in a row that found deleted objects still terminating.
+    waits: u32,
+    pub drift: DriftHistory,
+    /// Revision that was last applied.
+    applied: Option<RevisionId>,
+    pub health: StackHealth,
+    /// Conditions that the broker stored last.
+    pub reported_conditions: Option<StackStatusReport>,
+    /// Health that the broker stored last.
+    pub reported_health: Option<(RevisionId, HealthStatus, serde_json::Value)>,
+    /// Revision whose last pass failed after its full TURN_MAX; its next turn is TURN_STUCK_MAX.
+    pub stuck: Option<RevisionId>,
+    /// Time before which object events start no pass.
+    pub paused_until: Option<Instant>,
+}
+
+impl StackState {
+    /// Records the result of a pass for the next ones.
+    pub fn record_pass(
+        &mut self,
+        revision: &DeploymentObject,
+        pass: &Result<PassSummary, PassError>,
+        policy: &StackPolicy,
+        interval: Duration,
+    ) {
+        self.paused_until = None;
+        match pass {
+            Ok(summary) => {
+                self.drift.record(&summary.drifted, policy.drift == DriftMode::Correct);
+                let is_complete = summary.held.is_none() && summary.terminating.is_empty();
+                self.applied = is_complete.then_some(revision.id).or(self.applied);
+                if !summary.drifted.is_empty() {
+                    self.paused_until = Some(Instant::now() + self.drift.pause(interval));
+                }
+            }
+            Err(error) => {
+                if self.applied == Some(revision.id) && error.is_failed_write() {
+                    self.drift.record_failure();
+                }
+                // The next poll retries it; events of its own writes must not.
+                self.paused_until = Some(Instant::now() + interval);
+            }
+        }
+    }
+
+    /// Returns the outcome to report; `None` while deleted objects are terminating.
+    pub fn decide_outcome(&mut self, pass: &Result<PassSummary, PassError>) -> Option<Outcome> {
+        let summary = match pass {
+            Ok(summary) => summary,
+            Err(error) => return Some(Outcome::failure(error)),
+        };
+        if let Some(held) = &summary.held {
+            return Some(Outcome::failure(held));
+        }
+        if summary.terminating.is_empty() {
+            self.waits = 0;
+            return Some(Outcome::success());
+        }
+        self.waits += 1;
+        let keys: Vec<String> = summary.terminating.iter().map(ToString::to_string).collect();
+        let is_long = self.waits >= SILENT_WAITS_MAX;
+        is_long.then(|| Outcome::failure(format!("being deleted, and still not gone: {}", keys.join(", "))))
+    }
+
+    /// Returns true if the broker has stored that a removal is complete.
+    pub fn is_removal_confirmed(&self, revision: &DeploymentObject) -> bool {
+        let success = Outcome::success();
+        revision.is_deletion_marker && self.reporter.as_ref().is_some_and(|reporter| reporter.is_reported(&success))
+    }
+
+    /// Returns the conditions to report.
+    pub fn conditions(
+        &self,
+        revision: &DeploymentObject,
+        pass: &Result<PassSummary, PassError>,
+        interval: Duration,
+    ) -> Vec<ReportedCondition> {
+        let ready = if revision.is_deletion_marker || self.applied != Some(revision.id) {
+            let (status, reason) = (ConditionStatus::Unknown, "NotApplied".to_owned());
+            ReadyCondition { status, reason, message: String::new() }
+        } else {
+            self.health.ready_condition()
+        };
+        let (is_removal, drift) = (revision.is_deletion_marker, self.drift.persistent(interval));
+        ConditionInputs { is_removal, pass, drift, ready }.to_conditions()
+    }
+}
