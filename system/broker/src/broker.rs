@@ -1,4 +1,4 @@
-//! The broker as a value: what its handlers share.
+//! The broker as a value: the state that its handlers and background loops share.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
 use crate::store::{KeyRecord, Store, StoreError, WriteContext};
 use crate::throttle::Throttle;
-use crate::webhooks::{Unopened, WebhookSettings};
+use crate::webhooks::{UnsealError, WebhookSettings};
 
-/// The largest body that is accepted, unless the broker was made with another bound.
+/// Default limit on the body of a request.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// How much one request may ask for.
+/// Limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The largest body.
+    /// Largest body.
     pub body_bytes_max: usize,
-    /// The longest wait of a poll.
+    /// Longest wait of a poll.
     pub wait_max: Duration,
 }
 
@@ -31,14 +31,14 @@ impl Default for Bounds {
     }
 }
 
-/// How long an agent may be silent before subscribers are told, unless the broker was made with another bound.
+/// Default time without a heartbeat after which an agent counts as offline.
 const OFFLINE_AFTER: Duration = Duration::from_secs(120);
 
-/// A broker. Cheap to clone; clones are the same broker.
+/// A broker. Cheap to clone; clones share their state.
 #[derive(Clone)]
 pub struct Broker(Arc<Parts>);
 
-/// What a broker has. Behind one pointer: every request has a clone of it.
+/// State of a broker. Behind one pointer, because every request clones it.
 pub struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
@@ -46,7 +46,7 @@ pub struct Parts {
     pub(crate) memory: Arc<Memory>,
     pub(crate) etag_key: EtagKey,
     pub(crate) bounds: Bounds,
-    /// Nothing means never.
+    /// Time without a heartbeat after which an agent counts as offline; `None` means never.
     pub(crate) offline_after: Option<Duration>,
     pub(crate) webhooks: Option<WebhookSettings>,
     pub(crate) metrics: Arc<Metrics>,
@@ -63,7 +63,7 @@ impl Deref for Broker {
 }
 
 impl Broker {
-    /// A broker over a store that nothing else in this process writes to.
+    /// Starts a broker over a store that nothing else in this process writes to.
     pub async fn start(store: impl Store + 'static, clock: Clock, entropy: Entropy) -> Result<Self, StoreError> {
         let memory = Arc::new(Memory::default());
         store.set_observer(memory.watcher());
@@ -83,55 +83,55 @@ impl Broker {
         })))
     }
 
-    /// The same broker, which sends messages to subscribers.
+    /// Sets the settings of webhooks, without which none are delivered.
     pub fn with_webhooks(self, settings: WebhookSettings) -> Self {
-        self.changed(|parts| parts.webhooks = Some(settings))
+        self.configure(|parts| parts.webhooks = Some(settings))
     }
 
-    /// The same broker with other bounds.
+    /// Sets the limits of requests.
     pub fn with_bounds(self, bounds: Bounds) -> Self {
-        self.changed(|parts| parts.bounds = bounds)
+        self.configure(|parts| parts.bounds = bounds)
     }
 
-    /// The same broker, which tells subscribers of agents that were silent for longer than this; without it, of none.
+    /// Sets the time without a heartbeat after which an agent counts as offline; with `None`, never.
     pub fn with_offline_after(self, offline_after: Option<Duration>) -> Self {
-        self.changed(|parts| parts.offline_after = offline_after)
+        self.configure(|parts| parts.offline_after = offline_after)
     }
 
-    /// Before it is served: afterwards there are clones, which keep what they have.
-    fn changed(mut self, change: impl FnOnce(&mut Parts)) -> Self {
-        change(Arc::get_mut(&mut self.0).expect("a broker is changed before it is cloned"));
+    /// Changes the state before the broker is served, while it has no clones.
+    fn configure(mut self, change: impl FnOnce(&mut Parts)) -> Self {
+        change(Arc::get_mut(&mut self.0).expect("a broker is configured before it is cloned"));
         self
     }
 
-    /// What it counts.
+    /// Returns the metrics.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// Whether the store has an administrator's key: false only before the first start is complete.
+    /// Returns true if the store has an administrator's key: false only before the first start is complete.
     pub async fn has_admin(&self) -> Result<bool, StoreError> {
         self.store.has_admin_key().await
     }
 
-    /// Makes `pak` the administrator's key, unless there is one; says whether it did.
+    /// Stores `pak` as the administrator's key unless there is one; returns true if it did.
     pub async fn initialise(&self, pak: &Pak) -> Result<bool, StoreError> {
-        self.store.create_admin_key(self.stamp(), KeyRecord::from(pak)).await
+        self.store.create_admin_key(self.write_context(), KeyRecord::from(pak)).await
     }
 
-    /// Whether the key opens what is stored under it: to be asked before the broker serves. An error names the
-    /// subscription that it does not open; without a key, any.
-    pub async fn check_sealing_key(&self) -> Result<Result<(), Unopened>, StoreError> {
+    /// Checks that the encryption key decrypts the stored subscriptions; call it before the broker serves. The inner error
+    /// names a subscription that the key does not decrypt, or any if there is no key.
+    pub async fn check_sealing_key(&self) -> Result<Result<(), UnsealError>, StoreError> {
         let Some(sample) = self.store.get_any_webhook().await? else { return Ok(Ok(())) };
         let id = sample.public.id;
         Ok(match &self.webhooks {
             Some(settings) => settings.open_all(id, &sample.sealed).map(drop),
-            None => Err(Unopened(id)),
+            None => Err(UnsealError(id)),
         })
     }
 
-    /// For what the broker does by itself.
-    pub(crate) fn stamp(&self) -> WriteContext {
+    /// Returns the context of writes that the broker makes by itself.
+    pub(crate) fn write_context(&self) -> WriteContext {
         WriteContext::system(self.clock.now(), self.entropy.clone())
     }
 }

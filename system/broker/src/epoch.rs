@@ -1,5 +1,6 @@
-//! Notices that the database was restored from a backup: an agent shows an identity that a broker of this database
-//! has signed, and the database does not know it yet.
+//! Epochs: detects that the database was restored from a backup, and begins a new epoch.
+//!
+//! The proof is an ETag that a broker of this database has signed and whose version the database has not reached yet.
 
 use sindri_model::{AgentId, Epoch};
 
@@ -7,45 +8,45 @@ use crate::broker::Broker;
 use crate::store::{StoreError, TargetState};
 
 impl Broker {
-    /// Whether the database turned out to be behind what an agent has seen. It has a new epoch then.
-    pub(crate) async fn is_behind(
+    /// Begins a new epoch if an agent's ETag proves that the database was restored; returns true if it did.
+    pub(crate) async fn detect_restore(
         &self,
         agent: AgentId,
-        desired: &TargetState,
+        state: &TargetState,
         if_none_match: &[u8],
     ) -> Result<bool, StoreError> {
         let header = std::str::from_utf8(if_none_match).unwrap_or_default();
-        let Some(seen) = self.etag_key.read(agent, header) else { return Ok(false) };
-        if seen <= (desired.epoch, desired.version) {
+        let Some(seen) = self.etag_key.verify(agent, header) else { return Ok(false) };
+        if seen <= (state.epoch, state.version) {
             return Ok(false);
         }
-        // Another broker may have moved on meanwhile; only the counter says what was ever given out.
-        let era = self.store.get_position().await?;
-        if seen <= (era.epoch, era.latest) {
+        // Another broker may have written since `state` was read; only the counter has the highest version.
+        let position = self.store.get_position().await?;
+        if seen <= (position.epoch, position.latest) {
             return Ok(false);
         }
         self.begin_epoch(seen.0, format!("agent {agent} has seen epoch {} number {}", seen.0, seen.1)).await?;
         Ok(true)
     }
 
-    /// Starts a new epoch if the database lives elsewhere than before: it was restored there, or promoted.
+    /// Begins a new epoch if the database server is another one than before: the database was restored there, or a
+    /// replica was promoted.
     pub async fn settle_origin(&self, origin: String) -> Result<(), StoreError> {
         if self.store.record_origin(origin.clone()).await? {
-            self.restored(format!("the database now lives at {origin}")).await?;
+            self.record_restore(format!("the database is now at {origin}")).await?;
         }
         Ok(())
     }
 
-    /// Starts a new epoch: the database was restored.
-    pub async fn restored(&self, why: String) -> Result<Epoch, StoreError> {
-        let era = self.store.get_position().await?;
-        self.begin_epoch(era.epoch, why).await
+    /// Begins a new epoch, because the database was restored.
+    pub async fn record_restore(&self, reason: String) -> Result<Epoch, StoreError> {
+        let position = self.store.get_position().await?;
+        self.begin_epoch(position.epoch, reason).await
     }
 
-    /// Starts a new epoch, above the one that was seen.
-    async fn begin_epoch(&self, above: Epoch, why: String) -> Result<Epoch, StoreError> {
-        let era = self.store.begin_epoch(self.stamp(), above, why.clone()).await?;
-        tracing::warn!(epoch = era.epoch.0, why, "the database was restored: a new epoch begins");
-        Ok(era.epoch)
+    async fn begin_epoch(&self, above: Epoch, reason: String) -> Result<Epoch, StoreError> {
+        let position = self.store.begin_epoch(self.write_context(), above, reason.clone()).await?;
+        tracing::warn!(epoch = position.epoch.0, reason, "the database was restored: a new epoch begins");
+        Ok(position.epoch)
     }
 }

@@ -1,22 +1,22 @@
-//! Which types of events there are, and how a subscription names those that it wants.
+//! Event types of webhooks, and the patterns by which a subscription selects them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// The most patterns of one subscription.
+/// Limit on the patterns of one subscription.
 const PATTERNS_MAX: usize = 32;
-/// What a refusal repeats at most of a pattern.
+/// Length to which a pattern is cut in an error.
 const SHOWN_CHARS_MAX: usize = 64;
-/// Matches every type.
+/// Pattern that matches every type.
 const EVERYTHING: &str = "*";
-/// Ends a pattern that matches every type of a subject.
+/// End of a pattern that matches every type of a subject.
 const OF_SUBJECT: &str = ".*";
 
 macro_rules! event_types {
     ($($name:ident = $text:literal,)*) => {
-        /// What can happen. The list is closed: a receiver can handle all of it.
+        /// Type of an event. The list is closed, so that a receiver can handle all of it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum EventType {
             $($name,)*
@@ -26,7 +26,7 @@ macro_rules! event_types {
             /// Every type.
             pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// As messages and subscriptions have it.
+            /// Returns the name in messages and subscriptions.
             pub(crate) const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -55,7 +55,7 @@ event_types! {
 }
 
 impl EventType {
-    /// What comes before the point.
+    /// Returns the part before the dot.
     fn subject(self) -> &'static str {
         self.as_str().split('.').next().unwrap_or_default()
     }
@@ -72,24 +72,24 @@ impl FromStr for EventType {
 
     fn from_str(text: &str) -> Result<Self, PatternError> {
         let known = Self::ALL.iter().copied().find(|known| known.as_str() == text);
-        known.ok_or_else(|| PatternError::UnknownType(shown(text)))
+        known.ok_or_else(|| PatternError::UnknownType(shorten(text)))
     }
 }
 
-/// The patterns of a subscription are not usable.
+/// Invalid patterns of a subscription.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum PatternError {
     #[error("there is no event type {0:?}")]
     UnknownType(String),
     #[error("{0:?} matches no event type")]
     MatchesNothing(String),
-    #[error("a subscription names at least one event type")]
+    #[error("a subscription must have at least one event type")]
     None,
-    #[error("a subscription has at most {PATTERNS_MAX} patterns of event types, and this has {0}")]
+    #[error("a subscription has at most {PATTERNS_MAX} patterns of event types, not {0}")]
     TooMany(usize),
 }
 
-/// Types that a subscription wants.
+/// One pattern of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pattern {
     Everything,
@@ -105,10 +105,10 @@ impl Pattern {
         }
         if let Some(subject) = text.strip_suffix(OF_SUBJECT) {
             let known = EventType::ALL.iter().copied().find(|known| known.subject() == subject);
-            return known.map(Self::SubjectOf).ok_or_else(|| PatternError::MatchesNothing(shown(text)));
+            return known.map(Self::SubjectOf).ok_or_else(|| PatternError::MatchesNothing(shorten(text)));
         }
         if text.contains('*') {
-            return Err(PatternError::MatchesNothing(shown(text)));
+            return Err(PatternError::MatchesNothing(shorten(text)));
         }
         text.parse().map(Self::Exactly)
     }
@@ -127,7 +127,7 @@ impl Pattern {
 pub(crate) struct Patterns(Vec<Pattern>);
 
 impl Patterns {
-    /// Reads the patterns of a subscription; each must match something.
+    /// Parses the patterns of a subscription; each must match an event type.
     pub(crate) fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, PatternError> {
         match texts.len() {
             0 => Err(PatternError::None),
@@ -138,13 +138,13 @@ impl Patterns {
         }
     }
 
-    /// Whether one of them matches.
+    /// Returns true if one of the patterns matches.
     pub(crate) fn match_type(&self, event: EventType) -> bool {
         self.0.iter().any(|pattern| pattern.matches(event))
     }
 }
 
-fn shown(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).collect()
 }
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_survives_its_text_and_has_one_subject() {
+    fn every_type_is_parsed_from_its_name_and_has_one_subject() {
         for event in EventType::ALL {
             assert_eq!(event.to_string().parse(), Ok(*event));
             assert_eq!(event.as_str().split('.').count(), 2, "{event}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_exactly_by_subject_or_everything() {
+    fn patterns_match_one_type_a_subject_or_everything() {
         assert_eq!(matched(&["stack.created"]), ["stack.created"]);
         assert_eq!(matched(&["agent.*"]), ["agent.registered", "agent.deregistered", "agent.offline"]);
         assert_eq!(matched(&["*"]).len(), EventType::ALL.len());
@@ -175,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_matches_nothing_is_named() {
-        for (text, words) in [
+    fn the_error_has_the_pattern_that_matches_nothing() {
+        for (text, message) in [
             ("deployment.exploded", "there is no event type \"deployment.exploded\""),
             ("Deployment.failed", "there is no event type \"Deployment.failed\""),
             ("", "there is no event type \"\""),
@@ -187,7 +187,7 @@ mod tests {
             ("**", "\"**\" matches no event type"),
             ("deployment.failed.*", "\"deployment.failed.*\" matches no event type"),
         ] {
-            assert_eq!(Patterns::parse(&["*", text]).unwrap_err().to_string(), words);
+            assert_eq!(Patterns::parse(&["*", text]).unwrap_err().to_string(), message);
         }
         let long = Patterns::parse(&["x".repeat(10_000)]).unwrap_err().to_string();
         assert_eq!(long, format!("there is no event type {:?}", "x".repeat(SHOWN_CHARS_MAX)));

@@ -1,8 +1,8 @@
-//! The broker: what every cluster should run, said once and kept.
+//! The broker: stores the stacks of every cluster and returns to each agent its target state.
 //!
-//! Agents and people speak to it over HTTP (`api`); what it must remember is behind [`Store`]. Clock, entropy,
-//! store and listener are handed in: nothing here reads the environment. It never speaks to a cluster: agents
-//! do, and report.
+//! Agents and operators use its HTTP API (`api`); its durable state is behind [`Store`]. Clock, entropy, store and
+//! listener are passed in: nothing here reads the environment. The broker never connects to a cluster; agents do, and
+//! report.
 
 mod api;
 mod background;
@@ -22,7 +22,7 @@ mod webhooks;
 pub use api::http::connection_info::PeerAddress;
 pub use api::{openapi_document, router};
 pub use broker::{BODY_BYTES_MAX, Bounds, Broker};
-pub use metrics::{Delivery, Metrics};
+pub use metrics::Metrics;
 pub use request_id::with_request_id;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
@@ -35,5 +35,5 @@ pub use store::{
 pub use tls::{Tls, TlsError};
 pub use webhooks::{
     Connector, Dial, GuardedConnector, Resolve, SealingKey, SealingKeyError, Sender, SystemResolver, TargetPolicy,
-    TcpDialer, Trust, Unopened, WebhookSettings, system_connector,
+    TcpDialer, Trust, UnsealError, WebhookSettings, system_connector,
 };

@@ -1,4 +1,4 @@
-//! The broker as a process: settings, clock, entropy, files, signals. Everything else is in the library.
+//! The broker process: settings, clock, entropy, files and signals. Everything else is in the library.
 
 mod process;
 
@@ -14,7 +14,7 @@ use axum::serve::ListenerExt;
 use jiff::Timestamp;
 use sindri_broker::{
     Bounds, Broker, Limits, PostgresError, PostgresStore, SealingKey, SealingKeyError, Sender, ServeOptions,
-    SqliteError, SqliteStore, StoreError, Submitter, TargetPolicy, Unopened, WebhookSettings, serve_with,
+    SqliteError, SqliteStore, StoreError, Submitter, TargetPolicy, UnsealError, WebhookSettings, serve_with,
     system_connector, with_request_id,
 };
 use sindri_model::{Clock, Entropy};
@@ -27,19 +27,19 @@ use process::key::{self, KeyError};
 use process::tls_files::{TlsFiles, TlsFilesError};
 use process::{descriptors, pages, settings};
 
-/// Connections that the system keeps until they are accepted.
+/// Limit on connections that wait to be accepted.
 const BACKLOG: u32 = 4_096;
 
-/// A request is many small allocations, most of them short-lived.
+/// A request makes many small, short-lived allocations, which mimalloc handles faster than the system allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The broker cannot start.
+/// Reason for which the broker cannot start.
 #[derive(Debug, Error)]
 enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("there is no store for {0} in this broker")]
+    #[error("this broker has no store for {0}")]
     NoStore(String),
     #[error("{path}: {source}")]
     Database { path: String, source: SqliteError },
@@ -49,12 +49,12 @@ enum StartError {
     Store { database: String, source: StoreError },
     #[error("the database {path} cannot be opened: {source}")]
     DatabaseFile { path: String, source: io::Error },
-    #[error("the key of webhooks: {0}")]
+    #[error("the encryption key of webhooks: {0}")]
     SealingKey(SealingKeyError),
-    #[error("the key of webhooks {path}: {source}")]
+    #[error("the encryption key of webhooks in {path}: {source}")]
     SealingKeyFile { path: String, source: io::Error },
-    #[error("{0}: set webhooks.encryption_key_file or webhooks.encryption_key to the key under which it was stored")]
-    SealedRows(Unopened),
+    #[error("{0}: set webhooks.encryption_key_file or webhooks.encryption_key to the key with which it was stored")]
+    SealedRows(UnsealError),
     #[error("cannot listen on {address}: {source}")]
     Listen { address: String, source: io::Error },
     #[error(transparent)]
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), StartError> {
-    pages::keep_small();
+    pages::disable_huge_pages();
     let (config, command) = match begin(&settings::PROGRAM, std::env::args_os(), std::env::vars_os())? {
         Begun::Said(text) => {
             print!("{text}");
@@ -86,7 +86,7 @@ fn run() -> Result<(), StartError> {
     };
     let request_id = || with_request_id(|id| id.map(str::to_owned));
     logs::begin(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), request_id);
-    descriptors::take_all();
+    descriptors::raise_limit();
     let runtime = runtime(config.count(&settings::WORKERS))?;
     if command.is_some_and(|(name, _)| name == settings::RESTORE_EPOCH) {
         return runtime.block_on(begin_epoch(&config));
@@ -95,33 +95,33 @@ fn run() -> Result<(), StartError> {
 }
 
 fn runtime(workers: usize) -> io::Result<Runtime> {
-    // One thread needs no scheduler between threads.
+    // One worker needs no multi-threaded scheduler.
     if workers == 1 {
         return Builder::new_current_thread().enable_all().build();
     }
     Builder::new_multi_thread().worker_threads(workers).enable_all().build()
 }
 
-/// The operator says that the database was restored: what is submitted from now on is newer than anything before.
+/// Begins a new epoch after the operator has restored the database: later submissions are newer than all before.
 async fn begin_epoch(config: &Config) -> Result<(), StartError> {
     let broker = broker(config, &system_entropy()).await?;
-    let failed = |source| StartError::Store {
+    let store_error = |source| StartError::Store {
         database: settings::DATABASE_URL.shown(config.text(&settings::DATABASE_URL)),
         source,
     };
-    let epoch = broker.restored("an operator said so".to_owned()).await.map_err(failed)?;
+    let epoch = broker.record_restore("an operator recorded a restore".to_owned()).await.map_err(store_error)?;
     println!("epoch {epoch} begins");
     Ok(())
 }
 
 async fn start(config: &Config) -> Result<(), StartError> {
-    // First: a signal that comes while it starts is heard too.
+    // First, so that a signal during the start is handled too.
     let signals = Signals::listen()?;
     let files = tls_files(config)?;
     let entropy = system_entropy();
     let broker = broker(config, &entropy).await?.with_bounds(bounds(config)).with_offline_after(offline_after(config));
     let broker = with_webhooks(config, broker).await?;
-    key::first_start(&broker, Path::new(config.text(&settings::ADMIN_KEY_FILE)), &entropy).await?;
+    key::create_admin_key(&broker, Path::new(config.text(&settings::ADMIN_KEY_FILE)), &entropy).await?;
     let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };
     let listener = listen(config.text(&settings::LISTEN)).await.map_err(listen_error)?;
     let address = listener.local_addr().map_err(listen_error)?;
@@ -129,12 +129,12 @@ async fn start(config: &Config) -> Result<(), StartError> {
     println!("READY {scheme}://{address}");
     io::stdout().flush()?;
     let listener = listener.tap_io(|stream| {
-        // Only a matter of speed, and a peer that is gone already shows at the first read.
+        // Only improves latency; if the client has disconnected, the first read fails.
         let _ = stream.set_nodelay(true);
     });
     let options = ServeOptions { tls: files.as_ref().map(TlsFiles::tls), limits: limits(config) };
     tokio::select! {
-        biased; // Serving ends the process; following the files never does.
+        biased; // Only serving ends the process.
         served = serve_with(listener, broker, options, signals.end()) => Ok(served?),
         never = follow(files) => match never {},
     }
@@ -152,7 +152,7 @@ async fn follow(files: Option<TlsFiles>) -> Infallible {
     }
 }
 
-/// With room for a whole fleet that comes back at once.
+/// Listens with a backlog for a whole fleet that reconnects at once.
 async fn listen(address: &str) -> io::Result<TcpListener> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in lookup_host(address).await? {
@@ -182,14 +182,14 @@ fn limits(config: &Config) -> Limits {
     Limits { connections_max: config.count(&settings::LIMITS_CONNECTIONS), ..Limits::default() }
 }
 
-/// A broker over the database that is configured.
+/// Starts a broker over the configured database.
 async fn broker(config: &Config, entropy: &Entropy) -> Result<Broker, StartError> {
     let url = config.text(&settings::DATABASE_URL);
     let shown = settings::DATABASE_URL.shown(url);
-    let unstarted = |source| StartError::Store { database: shown.clone(), source };
+    let store_error = |source| StartError::Store { database: shown.clone(), source };
     if let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) {
         let store = sqlite(path)?;
-        return Broker::start(store, system_clock(), entropy.clone()).await.map_err(unstarted);
+        return Broker::start(store, system_clock(), entropy.clone()).await.map_err(store_error);
     }
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         return Err(StartError::NoStore(shown));
@@ -198,14 +198,14 @@ async fn broker(config: &Config, entropy: &Entropy) -> Result<Broker, StartError
     let (store, submitter) = opened.map_err(|source| StartError::Postgres { database: shown.clone(), source })?;
     submit_on_a_thread(submitter)?;
     let origin = store.origin().await;
-    let broker = Broker::start(store, system_clock(), entropy.clone()).await.map_err(unstarted)?;
+    let broker = Broker::start(store, system_clock(), entropy.clone()).await.map_err(store_error)?;
     if let Some(origin) = origin {
-        broker.settle_origin(origin).await.map_err(unstarted)?;
+        broker.settle_origin(origin).await.map_err(store_error)?;
     }
     Ok(broker)
 }
 
-/// With the key under which the secrets of webhooks are stored, if there is one. What is stored must open with it.
+/// Adds the settings of webhooks if there is an encryption key, and checks that it decrypts the stored secrets.
 async fn with_webhooks(config: &Config, broker: Broker) -> Result<Broker, StartError> {
     let allow_private = config.is_on(&settings::WEBHOOKS_ALLOW_PRIVATE_TARGETS);
     let broker = match sealing_key(config)? {
@@ -232,37 +232,37 @@ fn sealing_key(config: &Config) -> Result<Option<SealingKey>, StartError> {
     text.map(|text| SealingKey::parse(text.trim())).transpose().map_err(StartError::SealingKey)
 }
 
-/// SQLite's calls block: they are made on a thread of their own, which ends with the store.
-#[expect(clippy::disallowed_methods, reason = "the process owns threads and hands them in")]
+/// Opens SQLite. Its calls block, so they run on a separate thread, which ends with the store.
+#[expect(clippy::disallowed_methods, reason = "the process owns threads")]
 fn sqlite(path: &str) -> Result<SqliteStore, StartError> {
-    private_file(path)?;
+    create_private_file(path)?;
     let opened = SqliteStore::open_with_worker(path);
     let (store, worker) = opened.map_err(|source| StartError::Database { path: path.to_owned(), source })?;
     std::thread::spawn(move || worker.run());
     Ok(store)
 }
 
-/// Submissions wait for many answers of the database, one after another: on a thread of their own they do not stand in
-/// line behind requests. It ends with the store.
-#[expect(clippy::disallowed_methods, reason = "the process owns threads and hands them in")]
+/// Runs submissions on a separate thread, which ends with the store. They make many round trips to the database and must
+/// not wait behind requests.
+#[expect(clippy::disallowed_methods, reason = "the process owns threads")]
 fn submit_on_a_thread(submitter: Submitter) -> Result<(), StartError> {
     let runtime = runtime(1)?;
     std::thread::spawn(move || runtime.block_on(submitter.run()));
     Ok(())
 }
 
-/// The database holds every bundle, secrets included: it is created for its owner only.
-fn private_file(path: &str) -> Result<(), StartError> {
+/// Creates the database file readable by its owner only, because bundles may contain secrets.
+fn create_private_file(path: &str) -> Result<(), StartError> {
     let created = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     created.map(drop).map_err(|source| StartError::DatabaseFile { path: path.to_owned(), source })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the process owns the wall clock and hands it in")]
+#[expect(clippy::disallowed_methods, reason = "the process owns the wall clock")]
 fn system_clock() -> Clock {
     Clock::new(Timestamp::now)
 }
 
-#[expect(clippy::disallowed_methods, reason = "the process owns entropy and hands it in")]
+#[expect(clippy::disallowed_methods, reason = "the process owns entropy")]
 fn system_entropy() -> Entropy {
-    Entropy::new(|bytes| getrandom::fill(bytes).expect("without entropy no key can be made"))
+    Entropy::new(|bytes| getrandom::fill(bytes).expect("keys need entropy of the system"))
 }

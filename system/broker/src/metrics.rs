@@ -1,7 +1,7 @@
-//! What the broker counts, for Prometheus.
+//! Metrics for Prometheus.
 //!
-//! Labels are bounded: routes are templates, methods a short list, and no id or name of anyone is ever one. What a
-//! request counts in is found by its route, without allocating after the first request of its kind.
+//! The number of label values is limited: routes are templates, methods a fixed list, and ids and names are never labels.
+//! The counters of a request are looked up by its route, which allocates only for the first request of a route.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,10 +17,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// The route of a request that no route takes.
+use crate::store::AttemptOutcome;
+
+/// Route label of a request without a route.
 const NO_ROUTE: &str = "-";
-/// From half a millisecond to the longest wait of a poll.
-const SECONDS: [f64; 14] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0];
+/// Histogram buckets, from half a millisecond to the longest wait of a poll.
+const BUCKETS_SECONDS: [f64; 14] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct RequestLabels {
@@ -44,41 +47,30 @@ struct OutcomeLabel {
     outcome: &'static str,
 }
 
-/// Why a connection was cut off.
+/// Reason for which the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CutOff {
-    /// The head of a request took too long.
+pub(crate) enum CloseReason {
+    /// The head of a request did not arrive in time.
     SlowHead,
-    /// An answer was not taken.
-    SlowAnswer,
-    /// There was no handshake, or not in time.
+    /// The client did not read a response in time.
+    SlowResponse,
+    /// The TLS handshake failed or did not end in time.
     Handshake,
 }
 
-/// What became of an attempt to deliver a webhook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
-    /// The receiver took it.
-    Delivered,
-    /// It failed and will be tried again.
-    Retried,
-    /// It failed for good.
-    GivenUp,
-}
-
-/// Where the requests of one route are counted.
-struct Route {
+/// Metrics of one route.
+struct RouteMetrics {
     name: Arc<str>,
     duration: Histogram,
-    answered: Mutex<BTreeMap<(&'static str, u16), Counter>>,
+    requests: Mutex<BTreeMap<(&'static str, u16), Counter>>,
 }
 
 type Durations<L> = Family<L, Histogram, fn() -> Histogram>;
 
-/// Everything that is counted.
+/// All metrics of a broker.
 pub struct Metrics {
     registry: Registry,
-    routes: RwLock<BTreeMap<Arc<str>, Arc<Route>>>,
+    routes: RwLock<BTreeMap<Arc<str>, Arc<RouteMetrics>>>,
     requests: Family<RequestLabels, Counter>,
     request_duration: Durations<RouteLabel>,
     connections_open: Gauge,
@@ -90,7 +82,7 @@ pub struct Metrics {
 }
 
 fn durations() -> Histogram {
-    Histogram::new(SECONDS)
+    Histogram::new(BUCKETS_SECONDS)
 }
 
 impl Default for Metrics {
@@ -115,34 +107,34 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let registry = &mut self.registry;
-        registry.register("http_requests", "Requests that were answered", self.requests.clone());
-        let (name, help) = ("http_request_duration", "From the head of a request to the head of its answer");
+        registry.register("http_requests", "Responses by method, route and status", self.requests.clone());
+        let (name, help) = ("http_request_duration", "Time from the head of a request to the head of its response");
         registry.register_with_unit(name, help, Unit::Seconds, self.request_duration.clone());
         registry.register("connections_open", "Open connections", self.connections_open.clone());
-        let help = "Connections that were cut off";
+        let help = "Connections that the broker closed, by reason";
         registry.register("connections_refused", help, self.connections_refused.clone());
-        let help = "How often there was no room for another connection";
+        let help = "Number of times that the limit on connections was reached";
         registry.register("connections_full", help, self.connections_full.clone());
-        let help = "Wrong keys that were refused because there were too many before";
+        let help = "Requests with a wrong key that were rejected because their source had sent too many";
         registry.register("throttled_keys", help, self.throttled.clone());
         registry.register("waiting_polls", "Polls that wait for a change", self.waiting_polls.clone());
         registry.register("webhook_deliveries", "Attempts to deliver a webhook", self.deliveries.clone());
     }
 
-    /// A request was answered. Without a route it was refused for that.
-    pub fn request(&self, method: &Method, route: Option<&str>, status: StatusCode, took: Duration) {
+    /// Counts a response. Without a route it is the response of an unknown path.
+    pub fn record_request(&self, method: &Method, route: Option<&str>, status: StatusCode, took: Duration) {
         let route = self.route(route.unwrap_or(NO_ROUTE));
         route.duration.observe(took.as_secs_f64());
         let key = (method_label(method), status.as_u16());
-        let mut answered = route.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        let counter = answered.entry(key).or_insert_with(|| {
+        let mut requests = route.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let counter = requests.entry(key).or_insert_with(|| {
             let labels = RequestLabels { method: key.0, route: route.name.clone(), status: key.1 };
             self.requests.get_or_create_owned(&labels)
         });
         counter.inc();
     }
 
-    fn route(&self, name: &str) -> Arc<Route> {
+    fn route(&self, name: &str) -> Arc<RouteMetrics> {
         if let Some(route) = self.routes.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return route.clone();
         }
@@ -150,56 +142,56 @@ impl Metrics {
         let name: Arc<str> = name.into();
         let make = || {
             let duration = self.request_duration.get_or_create_owned(&RouteLabel { route: name.clone() });
-            Arc::new(Route { name: name.clone(), duration, answered: Mutex::default() })
+            Arc::new(RouteMetrics { name: name.clone(), duration, requests: Mutex::default() })
         };
         routes.entry(name.clone()).or_insert_with(make).clone()
     }
 
-    /// A poll begins to wait.
-    pub fn poll_waits(&self) {
+    /// Counts a poll that begins to wait.
+    pub fn poll_wait_started(&self) {
         self.waiting_polls.inc();
     }
 
-    /// A poll has stopped waiting.
-    pub fn poll_goes_on(&self) {
+    /// Counts a poll that has stopped waiting.
+    pub fn poll_wait_ended(&self) {
         self.waiting_polls.dec();
     }
 
-    /// An attempt to deliver a webhook has ended.
-    pub fn webhook_delivery(&self, delivery: Delivery) {
-        let outcome = match delivery {
-            Delivery::Delivered => "delivered",
-            Delivery::Retried => "retried",
-            Delivery::GivenUp => "given_up",
+    /// Counts an attempt to deliver a webhook.
+    pub fn record_delivery(&self, outcome: AttemptOutcome) {
+        let outcome = match outcome {
+            AttemptOutcome::Delivered => "delivered",
+            AttemptOutcome::RetryAt(_) => "retried",
+            AttemptOutcome::Abandoned => "given_up",
         };
         self.deliveries.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
-    /// A connection is open for as long as the guard lives.
-    pub(crate) fn connection(self: &Arc<Self>) -> OpenConnection {
+    /// Counts a connection as open until the guard is dropped.
+    pub(crate) fn open_connection(self: &Arc<Self>) -> OpenConnection {
         self.connections_open.inc();
         OpenConnection(self.clone())
     }
 
-    pub(crate) fn connection_cut_off(&self, why: CutOff) {
-        let reason = match why {
-            CutOff::SlowHead => "slow_head",
-            CutOff::SlowAnswer => "slow_answer",
-            CutOff::Handshake => "handshake",
+    pub(crate) fn record_closed_connection(&self, reason: CloseReason) {
+        let reason = match reason {
+            CloseReason::SlowHead => "slow_head",
+            CloseReason::SlowResponse => "slow_answer",
+            CloseReason::Handshake => "handshake",
         };
         self.connections_refused.get_or_create(&ReasonLabel { reason }).inc();
     }
 
-    pub(crate) fn connections_full(&self) {
+    pub(crate) fn record_connections_full(&self) {
         self.connections_full.inc();
     }
 
-    pub(crate) fn key_throttled(&self) {
+    pub(crate) fn record_throttled_key(&self) {
         self.throttled.inc();
     }
 
-    /// Everything, in the text form of OpenMetrics, which Prometheus reads.
-    pub fn text(&self) -> String {
+    /// Returns all metrics in the text format of OpenMetrics, which Prometheus reads.
+    pub fn to_text(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a string takes any text");
         text
@@ -212,7 +204,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// A connection that is open.
+/// An open connection.
 pub(crate) struct OpenConnection(Arc<Metrics>);
 
 impl Drop for OpenConnection {
@@ -221,7 +213,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Anyone can send any method.
+/// Returns the label of a method; unknown methods share one, because a client can send any.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -240,19 +232,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_that_is_counted_is_in_the_text_with_bounded_labels() {
+    fn every_metric_is_in_the_text_with_limited_labels() {
         let metrics = Arc::new(Metrics::default());
-        let strange = Method::from_bytes(b"BREW").unwrap();
-        for method in [&Method::GET, &Method::GET, &strange] {
-            metrics.request(method, Some("/a/{id}"), StatusCode::OK, Duration::from_millis(2));
+        let unknown = Method::from_bytes(b"BREW").unwrap();
+        for method in [&Method::GET, &Method::GET, &unknown] {
+            metrics.record_request(method, Some("/a/{id}"), StatusCode::OK, Duration::from_millis(2));
         }
-        metrics.request(&Method::GET, None, StatusCode::NOT_FOUND, Duration::ZERO);
-        metrics.poll_waits();
-        metrics.webhook_delivery(Delivery::GivenUp);
-        metrics.connection_cut_off(CutOff::SlowHead);
-        let open = (metrics.connection(), metrics.connection());
+        metrics.record_request(&Method::GET, None, StatusCode::NOT_FOUND, Duration::ZERO);
+        metrics.poll_wait_started();
+        metrics.record_delivery(AttemptOutcome::Abandoned);
+        metrics.record_closed_connection(CloseReason::SlowHead);
+        let open = (metrics.open_connection(), metrics.open_connection());
         drop(open.0);
-        let text = metrics.text();
+        let text = metrics.to_text();
         for line in [
             "sindri_http_requests_total{method=\"GET\",route=\"/a/{id}\",status=\"200\"} 2",
             "sindri_http_requests_total{method=\"other\",route=\"/a/{id}\",status=\"200\"} 1",

@@ -1,7 +1,7 @@
-//! The name of a request, by which the lines of its log and its answer are found again.
+//! Request ids, which connect the log lines of a request with its response.
 //!
-//! A caller may bring one; else it is minted. It travels with the task and not in spans: a request that logs
-//! nothing formats nothing.
+//! A client may send one, otherwise the broker mints it. It is a task-local value instead of a tracing span, so that a
+//! request without log lines formats nothing.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,32 +9,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sindri_model::Entropy;
 
-/// The header that brings the name and that carries it back.
+/// Header of requests and responses.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest name that a caller may bring.
+/// Limit on the id of a client.
 const CHARS_MAX: usize = 128;
 
 tokio::task_local! {
     static CURRENT: HeaderValue;
 }
 
-/// Shows the name of the request that this code runs for; none outside of requests.
-pub fn with_request_id<R>(show: impl FnOnce(Option<&str>) -> R) -> R {
-    let mut show = Some(show);
-    let shown = CURRENT.try_with(|id| show.take().map(|show| show(id.to_str().ok())));
-    match shown {
-        Ok(Some(shown)) => shown,
-        Ok(None) | Err(_) => show.take().expect("shown at most once")(None),
+/// Calls a function with the id of the current request; `None` outside of requests.
+pub fn with_request_id<R>(read: impl FnOnce(Option<&str>) -> R) -> R {
+    let mut read = Some(read);
+    let result = CURRENT.try_with(|id| read.take().map(|read| read(id.to_str().ok())));
+    match result {
+        Ok(Some(result)) => result,
+        Ok(None) | Err(_) => read.take().expect("called at most once")(None),
     }
 }
 
-/// Runs a future for the request of this name.
-pub(crate) async fn in_request<F: Future>(id: HeaderValue, future: F) -> F::Output {
+/// Runs a future with this request id as the current one.
+pub(crate) async fn scope_request_id<F: Future>(id: HeaderValue, future: F) -> F::Output {
     CURRENT.scope(id, future).await
 }
 
-/// Mints names that differ: a part that is the process's own, and a count.
+/// Mints unique ids: random bytes of the process, and a counter.
 pub(crate) struct RequestIds {
     process: [u8; 8],
     count: AtomicU64,
@@ -45,20 +45,19 @@ impl RequestIds {
         Self { process: entropy.bytes(), count: AtomicU64::new(0) }
     }
 
-    /// The name that the caller brought, if it is fit to be logged; else a new one.
-    pub(crate) fn of(&self, headers: &HeaderMap) -> HeaderValue {
-        let brought = headers.get(REQUEST_ID).filter(|value| is_fit(value.as_bytes()));
-        brought.cloned().unwrap_or_else(|| self.mint())
+    /// Returns the id that the client sent if it is valid, otherwise a new one.
+    pub(crate) fn get_or_mint(&self, headers: &HeaderMap) -> HeaderValue {
+        let sent = headers.get(REQUEST_ID).filter(|value| is_valid(value.as_bytes()));
+        sent.cloned().unwrap_or_else(|| self.mint())
     }
 
     fn mint(&self) -> HeaderValue {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let count = self.count.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         let mut text = [0; 32];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(self.process.iter().chain(&count)) {
-            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-        }
-        HeaderValue::from_bytes(&text).expect("digits are visible")
+        let (process_digits, count_digits) = text.split_at_mut(16);
+        hex::encode_to_slice(self.process, process_digits).expect("two digits per byte");
+        hex::encode_to_slice(count, count_digits).expect("two digits per byte");
+        HeaderValue::from_bytes(&text).expect("digits are valid in a header")
     }
 }
 
@@ -68,7 +67,7 @@ impl fmt::Debug for RequestIds {
     }
 }
 
-fn is_fit(text: &[u8]) -> bool {
+fn is_valid(text: &[u8]) -> bool {
     (1..=CHARS_MAX).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic)
 }
 
@@ -76,25 +75,25 @@ fn is_fit(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn brought(text: &str) -> HeaderMap {
+    fn sent(text: &str) -> HeaderMap {
         HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_bytes(text.as_bytes()).unwrap())])
     }
 
     #[test]
-    fn a_name_that_is_fit_is_kept_and_any_other_is_replaced() {
+    fn a_valid_id_is_kept_and_any_other_is_replaced() {
         let ids = RequestIds::new(&Entropy::new(|bytes| bytes.fill(0xab)));
-        for fit in ["a", "trace-1/2", &"x".repeat(128)] {
-            assert_eq!(ids.of(&brought(fit)), fit);
+        for valid in ["a", "trace-1/2", &"x".repeat(128)] {
+            assert_eq!(ids.get_or_mint(&sent(valid)), valid);
         }
-        for unfit in ["", "a b", "ä", &"x".repeat(129)] {
-            let minted = ids.of(&brought(unfit));
+        for invalid in ["", "a b", "ä", &"x".repeat(129)] {
+            let minted = ids.get_or_mint(&sent(invalid));
             assert!(minted.to_str().unwrap().starts_with("abababababababab00000000000000"), "{minted:?}");
         }
-        assert_ne!(ids.of(&HeaderMap::new()), ids.of(&HeaderMap::new()));
+        assert_ne!(ids.get_or_mint(&HeaderMap::new()), ids.get_or_mint(&HeaderMap::new()));
     }
 
     #[test]
-    fn the_name_is_seen_inside_of_the_request_only() {
+    fn the_id_is_set_only_inside_of_the_request() {
         let seen = || with_request_id(|id| id.map(str::to_owned));
         let inside = CURRENT.sync_scope(HeaderValue::from_static("a"), seen);
         assert_eq!((inside.as_deref(), seen()), (Some("a"), None));

@@ -1,6 +1,6 @@
-//! TLS at the broker's port: the certificate that new connections are shown, which can be replaced.
+//! TLS of the server: the certificate for new connections, which can be replaced. Open connections keep theirs.
 //!
-//! The provider of cryptography is named here and not taken from the process. A connection keeps what it began with.
+//! The cryptography provider is set here and not taken from the process.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,31 +15,31 @@ use tokio_rustls::rustls::{self, ServerConfig};
 /// A certificate and its key cannot be used.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// The text of the certificates is broken.
+    /// The PEM of the certificates is invalid.
     #[error("the certificate cannot be read: {0}")]
     Certificate(pem::Error),
-    /// There is none in it.
-    #[error("there is no certificate in it")]
+    /// The PEM has no certificate.
+    #[error("the file has no certificate")]
     NoCertificate,
-    /// The text of the key is broken, or there is none in it.
+    /// The PEM of the key is invalid or has no key.
     #[error("the key cannot be read: {0}")]
     Key(pem::Error),
-    /// The two do not go together, or not with this broker.
-    #[error("the certificate and the key cannot be used: {0}")]
+    /// The certificate does not match the key, or one of them is not supported.
+    #[error("the certificate and the key cannot be used together: {0}")]
     Pair(rustls::Error),
 }
 
-/// What new connections are shown. Cheap to clone; clones are replaced together.
+/// Certificate for new connections. Cheap to clone; clones share it.
 #[derive(Clone)]
 pub struct Tls(Arc<RwLock<Arc<ServerConfig>>>);
 
 impl Tls {
-    /// A certificate with its chain, and its key, both in PEM.
+    /// Reads a certificate with its chain, and its key, both in PEM.
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         Ok(Self(Arc::new(RwLock::new(server(certificates, key)?))))
     }
 
-    /// Shows another certificate from now on. If the new pair cannot be used, the old one stays.
+    /// Replaces the certificate for new connections. If the new pair cannot be used, the old one stays.
     pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
         let server = server(certificates, key)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = server;

@@ -65,7 +65,7 @@ pub fn broker(seed: u64, name: &str, admin: Pak, database: Database, exchanges: 
             let broker = started.expect("the simulated disk works");
             broker.initialise(&admin).await.expect("the simulated disk works");
             if database.is_declared_restored.swap(false, Ordering::Relaxed) {
-                broker.restored("declared by the operator".to_owned()).await.expect("the simulated disk works");
+                broker.record_restore("declared by the operator".to_owned()).await.expect("the simulated disk works");
             }
             let listener = network.listen(HTTP_PORT).await.expect("one process per host listens");
             let listener = exchanges.observe(&name, listener);

@@ -15,11 +15,11 @@ use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus};
 use sindri_model::{AgentId, Pak};
 use tokio::time::{Instant, timeout_at};
 
-use super::http::authentication::{ActorLabel, key_in};
+use super::http::authentication::{ActorLabel, parse_key};
 use super::http::request_log;
-use super::resources::target_state::{answered, believed, unchanged};
+use super::resources::target_state::{cached_response, not_modified, reported_status};
 use crate::broker::Broker;
-use crate::memory::is_named;
+use crate::memory::matches_if_none_match;
 use crate::metrics::Metrics;
 use crate::request_id::REQUEST_ID;
 use crate::store::KeyHolder;
@@ -81,14 +81,14 @@ fn poll(broker: &Broker, head: &Parts) -> Option<Poll> {
         return None;
     }
     let agent = head.uri.path().strip_prefix(BEFORE_ID)?.strip_suffix(AFTER_ID)?.parse().ok()?;
-    let pak = key_in(head.headers.get(AUTHORIZATION)?)?;
+    let pak = parse_key(head.headers.get(AUTHORIZATION)?)?;
     if broker.memory.keys.holder(&pak)? != KeyHolder::Agent(agent) {
         return None;
     }
     let known = head.headers.get(IF_NONE_MATCH).cloned();
     let encoding = head.headers.get(ACCEPT_ENCODING).cloned();
-    let status = believed(&head.headers);
-    Some(Poll { agent, pak, known, status, encoding, id: broker.request_ids.of(&head.headers), began })
+    let status = reported_status(&head.headers);
+    Some(Poll { agent, pak, known, status, encoding, id: broker.request_ids.get_or_mint(&head.headers), began })
 }
 
 impl Poll {
@@ -130,11 +130,11 @@ impl Poll {
     fn answer(self, broker: &Broker) -> Option<Response> {
         // What memory holds is not compressed.
         if self.encoding.as_ref().is_some_and(|encoding| encoding.as_bytes() != b"identity") {
-            let answer = broker.memory.answers.of(self.agent)?;
-            let response = is_named(&answer.etag, self.known()).then(|| unchanged(&answer))?;
+            let answer = broker.memory.target_states.get(self.agent)?;
+            let response = matches_if_none_match(&answer.etag, self.known()).then(|| not_modified(&answer))?;
             return Some(self.told(broker, response));
         }
-        let response = answered(&broker.memory.answers.of(self.agent)?, self.known())?;
+        let response = cached_response(&broker.memory.target_states.get(self.agent)?, self.known())?;
         Some(self.told(broker, response))
     }
 
@@ -142,8 +142,8 @@ impl Poll {
     fn told(self, broker: &Broker, mut response: Response) -> Response {
         response.headers_mut().insert(REQUEST_ID, self.id);
         response.extensions_mut().insert(ActorLabel(self.pak.short().to_owned()));
-        broker.metrics.request(&Method::GET, Some(ROUTE), response.status(), self.began.elapsed());
-        request_log::write(&Method::GET, ROUTE, &response);
+        broker.metrics.record_request(&Method::GET, Some(ROUTE), response.status(), self.began.elapsed());
+        request_log::write_line(&Method::GET, ROUTE, &response);
         response
     }
 }
@@ -160,20 +160,20 @@ impl WaitingPoll {
 }
 
 async fn still_unchanged(broker: &Broker, poll: &mut Poll, until: Instant) -> Option<Response> {
-    let change = broker.memory.answers.change_of(poll.agent)?;
+    let change = broker.memory.target_states.change_notification(poll.agent)?;
     // Before the answer is looked at: a change after that is heard.
     let mut changed = Box::pin(change.notified());
     changed.as_mut().enable();
-    let answer = broker.memory.answers.of(poll.agent)?;
-    if !is_named(&answer.etag, poll.known()) {
+    let answer = broker.memory.target_states.get(poll.agent)?;
+    if !matches_if_none_match(&answer.etag, poll.known()) {
         return None;
     }
     if *poll.status.get_or_insert(answer.status) != answer.status {
-        return Some(unchanged(&answer));
+        return Some(not_modified(&answer));
     }
     let _waits = Waits::new(&broker.metrics);
     timeout_at(until, changed).await.err()?;
-    Some(unchanged(&answer))
+    Some(not_modified(&answer))
 }
 
 /// Counted among the polls that wait.
@@ -181,13 +181,13 @@ struct Waits<'a>(&'a Metrics);
 
 impl<'a> Waits<'a> {
     fn new(metrics: &'a Metrics) -> Self {
-        metrics.poll_waits();
+        metrics.poll_wait_started();
         Self(metrics)
     }
 }
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        self.0.poll_goes_on();
+        self.0.poll_wait_ended();
     }
 }

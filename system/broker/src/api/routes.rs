@@ -1,7 +1,7 @@
-//! Every route: where it is, whose keys it takes, what it is called and what serves it.
+//! The table of routes: method, path, roles, name, summary and handler.
 //!
-//! The router, the gate before each handler and the OpenAPI document are made of this table and of nothing else. An
-//! agent means itself only, and a generator what belongs to it, where the summary does not say otherwise.
+//! The router, the check of roles and the OpenAPI document are generated from this table only. Unless the summary says
+//! otherwise, an agent may use a route only for itself, and a generator only for what belongs to it.
 
 use std::sync::LazyLock;
 
@@ -27,13 +27,13 @@ const AGENT: Roles = &[Role::Agent];
 const ADMIN_AGENT: Roles = &[Role::Admin, Role::Agent];
 const ADMIN_GENERATOR: Roles = &[Role::Admin, Role::Generator];
 
-/// What needs no key.
+/// Returns the routes that need no key.
 pub(crate) fn open_routes() -> Vec<Route> {
     vec![
-        get("/healthz", None, "is_alive", "The process lives", probes::alive),
-        get("/readyz", None, "is_ready", "The broker can serve", probes::ready),
-        get("/metrics", None, "read_metrics", "What is counted", probes::metrics),
-        get("/docs/openapi.json", None, "read_openapi", "This document", read_openapi),
+        get("/healthz", None, "is_alive", "Responds while the process runs", probes::liveness),
+        get("/readyz", None, "is_ready", "Responds with 200 if the store responds", probes::readiness),
+        get("/metrics", None, "read_metrics", "Metrics in the OpenMetrics format", probes::metrics),
+        get("/docs/openapi.json", None, "read_openapi", "This OpenAPI document", read_openapi),
     ]
 }
 
@@ -48,175 +48,214 @@ async fn read_openapi() -> Document {
     Document(DOCUMENT.clone())
 }
 
-/// What is below the API's base path.
+/// Returns the routes below the base path of the API.
 pub(crate) fn api_routes() -> Vec<Route> {
-    let whoami = post("/auth/pak", ALL, "who_am_i", "Whose key was shown", agents::whoami);
-    let subjects = [
+    let whoami = post("/auth/pak", ALL, "who_am_i", "Returns the holder of the key", agents::read_identity);
+    let groups = [
         vec![whoami],
-        of_agents(),
-        of_agent_parts(),
-        of_generators(),
-        of_stacks(),
-        of_approvals(),
-        of_fleet(),
-        of_webhooks(),
+        agent_routes(),
+        agent_detail_routes(),
+        generator_routes(),
+        stack_routes(),
+        approval_routes(),
+        fleet_routes(),
+        webhook_routes(),
     ];
-    subjects.into_iter().flatten().collect()
+    groups.into_iter().flatten().collect()
 }
 
-fn of_agents() -> Vec<Route> {
+fn agent_routes() -> Vec<Route> {
     vec![
-        get("/agents", ADMIN_GENERATOR, "list_agents", "Every agent, by name", agents::list),
-        post("/agents", ADMIN, "create_agent", "Makes an agent and shows its key, this once", agents::create)
-            .or(&[409, 422]),
-        // With the slash it is a search for one agent; existing agents find themselves with it.
-        get("/agents/", ADMIN_AGENT, "find_agent", "The agent of that name in that cluster", agents::find).or(&[404]),
-        get("/agents/{id}", ADMIN_AGENT, "read_agent", "One agent", agents::read),
-        put("/agents/{id}", ADMIN_AGENT, "update_agent", "Changes what is given and leaves the rest", agents::update)
-            .or(&[409]),
+        get("/agents", ADMIN_GENERATOR, "list_agents", "Lists all agents by name", agents::list),
+        post(
+            "/agents",
+            ADMIN,
+            "create_agent",
+            "Creates an agent and returns its key, which is not shown again",
+            agents::create,
+        )
+        .with_errors(&[409, 422]),
+        // With the trailing slash: a search for one agent, by which existing agents find their own record.
+        get("/agents/", ADMIN_AGENT, "find_agent", "Finds the agent with this name and cluster name", agents::find)
+            .with_errors(&[404]),
+        get("/agents/{id}", ADMIN_AGENT, "read_agent", "Returns one agent", agents::read),
+        put(
+            "/agents/{id}",
+            ADMIN_AGENT,
+            "update_agent",
+            "Updates the given fields and keeps the others",
+            agents::update,
+        )
+        .with_errors(&[409]),
         delete("/agents/{id}", ADMIN, "delete_agent", "Deletes an agent and its key", agents::delete),
-        post("/agents/{id}/heartbeat", AGENT, "send_heartbeat", "The agent lives", agents::heartbeat),
+        post("/agents/{id}/heartbeat", AGENT, "send_heartbeat", "Records that the agent is running", agents::heartbeat),
         get(
             "/agents/{id}/stacks",
             ADMIN_AGENT,
             "list_stacks_of_agent",
-            "The stacks that it should have",
-            agents::stacks,
+            "Lists the stacks that are assigned to the agent",
+            agents::list_stacks,
         ),
         get(
             "/agents/{id}/registrations",
             ADMIN_AGENT,
             "list_registrations_of_agent",
-            "The generators whose stacks it accepts",
-            agents::registrations,
+            "Lists the registrations of the agent with generators",
+            agents::list_registrations,
         ),
         get(
             "/agents/{id}/target-state",
             ADMIN_AGENT,
             "read_target_state",
-            "Everything that is wanted of it; never an increment unless it is asked for",
-            target_state::target_state,
+            "Returns the whole target state of the agent; only what is not done yet with mode=incremental",
+            target_state::read,
         ),
         get(
             "/agents/{id}/policies",
             ADMIN_AGENT,
             "list_policies",
-            "How it is to treat its stacks: their annotations that begin with sindri.dev/",
-            policies::of_agent,
+            "Lists the annotations of the agent's stacks that begin with sindri.dev/, which tell it how to treat them",
+            policies::list,
         ),
         get(
             "/agents/{id}/outcomes",
             ADMIN_AGENT,
             "list_outcomes",
-            "What it last reported about each thing in its target state",
-            events::outcomes,
+            "Lists the last event of the agent for each entry of its target state",
+            events::list_outcomes,
         ),
-        get("/agents/{id}/targets", ADMIN_AGENT, "list_targets", "Its explicit targets", targets::list),
-        post("/agents/{id}/targets", ADMIN_GENERATOR, "add_target", "Sends a stack to it", targets::add)
-            .or(&[409, 422]),
+        get(
+            "/agents/{id}/targets",
+            ADMIN_AGENT,
+            "list_targets",
+            "Lists the explicit targets of the agent",
+            targets::list,
+        ),
+        post("/agents/{id}/targets", ADMIN_GENERATOR, "add_target", "Assigns a stack to the agent", targets::add)
+            .with_errors(&[409, 422]),
         delete(
             "/agents/{id}/targets/{stack_id}",
             ADMIN_GENERATOR,
             "remove_target",
-            "Takes a stack away from it, which it is told to remove",
+            "Removes the target; the agent receives a removal of the stack",
             targets::remove,
         ),
-        post("/agents/{id}/rotate-pak", ADMIN_AGENT, "rotate_agent_pak", "A new key for it", keys::rotate_of_agent),
+        post(
+            "/agents/{id}/rotate-pak",
+            ADMIN_AGENT,
+            "rotate_agent_pak",
+            "Replaces its key and returns the new one",
+            keys::rotate_agent_key,
+        ),
     ]
 }
 
-fn of_agent_parts() -> Vec<Route> {
+fn agent_detail_routes() -> Vec<Route> {
     vec![
-        get("/agents/{id}/labels", ADMIN_AGENT, "list_agent_labels", "Its labels", labels::of_agent),
-        post("/agents/{id}/labels", ADMIN, "add_agent_label", "Labels it", labels::add_to_agent).or(&[409]),
+        get("/agents/{id}/labels", ADMIN_AGENT, "list_agent_labels", "Lists its labels", labels::list_agent_labels),
+        post("/agents/{id}/labels", ADMIN, "add_agent_label", "Adds a label", labels::add_agent_label)
+            .with_errors(&[409]),
         delete(
             "/agents/{id}/labels/{label}",
             ADMIN,
             "remove_agent_label",
-            "Takes a label from it",
-            labels::remove_from_agent,
+            "Removes a label",
+            labels::remove_agent_label,
         ),
         get(
             "/agents/{id}/annotations",
             ADMIN_AGENT,
             "list_agent_annotations",
-            "Its annotations",
-            labels::annotations_of_agent,
+            "Lists its annotations",
+            labels::list_agent_annotations,
         ),
-        post("/agents/{id}/annotations", ADMIN, "add_agent_annotation", "Annotates it", labels::annotate_agent)
-            .or(&[409]),
+        post(
+            "/agents/{id}/annotations",
+            ADMIN,
+            "add_agent_annotation",
+            "Adds an annotation",
+            labels::add_agent_annotation,
+        )
+        .with_errors(&[409]),
         delete(
             "/agents/{id}/annotations/{key}",
             ADMIN,
             "remove_agent_annotation",
-            "Takes an annotation from it",
-            labels::remove_annotation_from_agent,
+            "Removes an annotation",
+            labels::remove_agent_annotation,
         ),
-        get("/agents/{id}/events", ADMIN_AGENT, "list_events_of_agent", "What it reported", events::of_agent),
-        post("/agents/{id}/events", ADMIN_AGENT, "record_event", "Reports an outcome", events::record).or(&[409, 422]),
-        get("/agent-events", ADMIN, "list_events", "What agents reported", events::list),
-        get("/agent-events/{id}", ADMIN, "read_event", "One event", events::read),
+        get(
+            "/agents/{id}/events",
+            ADMIN_AGENT,
+            "list_events_of_agent",
+            "Lists the events of the agent",
+            events::list_for_agent,
+        ),
+        post("/agents/{id}/events", ADMIN_AGENT, "record_event", "Records an outcome of the agent", events::record)
+            .with_errors(&[409, 422]),
+        get("/agent-events", ADMIN, "list_events", "Lists the events of all agents", events::list),
+        get("/agent-events/{id}", ADMIN, "read_event", "Returns one event", events::read),
         patch(
             "/agents/{id}/health-status",
             AGENT,
             "report_health",
-            "How what it applied is doing",
+            "Reports the health of applied revisions",
             health_reports::report,
         )
-        .or(&[422]),
+        .with_errors(&[422]),
         put(
             "/agents/{id}/stacks/{stack_id}/status",
             AGENT,
             "report_stack_status",
-            "How a stack is on its cluster; replaces what it said before",
+            "Reports the conditions of a stack on the agent's cluster; replaces the report before",
             stack_status::report,
         )
-        .or(&[422]),
+        .with_errors(&[422]),
         put(
             "/agents/{id}/stacks/{stack_id}/approval",
             AGENT,
             "request_approval",
-            "Asks whether it may carry a plan out; asking again says what was decided",
-            approvals::propose,
+            "Requests approval of a plan; a repeated request returns the decision",
+            approvals::request,
         )
-        .or(&[422]),
+        .with_errors(&[422]),
         get(
             "/agents/{id}/webhooks/pending",
             ADMIN_AGENT,
             "claim_webhook_deliveries",
-            "Messages that it is to send now; nobody else will for a minute",
-            webhook_deliveries::pending,
+            "Acquires deliveries that the agent sends; they are reserved for it for one minute",
+            webhook_deliveries::acquire,
         ),
         post(
             "/webhook-deliveries/{id}/result",
             AGENT,
             "report_webhook_delivery",
-            "How its attempt to send a message went",
-            webhook_deliveries::result,
+            "Reports the result of an attempt to deliver",
+            webhook_deliveries::report_result,
         ),
     ]
 }
 
-fn of_generators() -> Vec<Route> {
+fn generator_routes() -> Vec<Route> {
     vec![
-        get("/generators", ADMIN, "list_generators", "Every generator, by name", generators::list),
+        get("/generators", ADMIN, "list_generators", "Lists all generators by name", generators::list),
         post(
             "/generators",
             ADMIN,
             "create_generator",
-            "Makes a generator and shows its key, this once",
+            "Creates a generator and returns its key, which is not shown again",
             generators::create,
         )
-        .or(&[409]),
-        get("/generators/{id}", ADMIN_GENERATOR, "read_generator", "One generator", generators::read),
+        .with_errors(&[409]),
+        get("/generators/{id}", ADMIN_GENERATOR, "read_generator", "Returns one generator", generators::read),
         put(
             "/generators/{id}",
             ADMIN_GENERATOR,
             "update_generator",
-            "Changes what is given and leaves the rest",
+            "Updates the given fields and keeps the others",
             generators::update,
         )
-        .or(&[409]),
+        .with_errors(&[409]),
         delete(
             "/generators/{id}",
             ADMIN_GENERATOR,
@@ -228,179 +267,192 @@ fn of_generators() -> Vec<Route> {
             "/generators/{id}/rotate-pak",
             ADMIN_GENERATOR,
             "rotate_generator_pak",
-            "A new key for it",
-            keys::rotate_of_generator,
+            "Replaces its key and returns the new one",
+            keys::rotate_generator_key,
         ),
-        post("/generators/{id}/register", ADMIN_AGENT, "register_agent", "Registers an agent", generators::register)
-            .or(&[409]),
+        post(
+            "/generators/{id}/register",
+            ADMIN_AGENT,
+            "register_agent",
+            "Registers an agent with the generator",
+            generators::register,
+        )
+        .with_errors(&[409]),
         delete(
             "/generators/{id}/register",
             ADMIN_AGENT,
             "unregister_agent",
-            "Ends a registration",
+            "Removes a registration",
             generators::unregister,
         ),
         get(
             "/generators/{id}/registered-agents",
             ADMIN_GENERATOR,
             "list_registered_agents",
-            "The agents that accept its stacks",
-            generators::registered_agents,
+            "Lists the agents that are registered with the generator",
+            generators::list_registered_agents,
         ),
     ]
 }
 
-fn of_stacks() -> Vec<Route> {
+fn stack_routes() -> Vec<Route> {
     vec![
-        get("/stacks", ADMIN_GENERATOR, "list_stacks", "The stacks that live, by name", stacks::list),
-        post("/stacks", ADMIN_GENERATOR, "create_stack", "Makes a stack", stacks::create).or(&[409, 422]),
-        get("/stacks/{id}", ADMIN_GENERATOR, "read_stack", "One stack", stacks::read),
+        get("/stacks", ADMIN_GENERATOR, "list_stacks", "Lists the stacks that are not deleted, by name", stacks::list),
+        post("/stacks", ADMIN_GENERATOR, "create_stack", "Creates a stack", stacks::create).with_errors(&[409, 422]),
+        get("/stacks/{id}", ADMIN_GENERATOR, "read_stack", "Returns one stack", stacks::read),
         put(
             "/stacks/{id}",
             ADMIN_GENERATOR,
             "update_stack",
-            "Changes what is given and leaves the rest",
+            "Updates the given fields and keeps the others",
             stacks::update,
         )
-        .or(&[409]),
+        .with_errors(&[409]),
         delete(
             "/stacks/{id}",
             ADMIN_GENERATOR,
             "delete_stack",
-            "Deletes a stack; every agent that received it is told to remove it",
+            "Deletes a stack; every agent that received it receives a removal",
             stacks::delete,
         ),
         get(
             "/stacks/{id}/deployment-objects",
             ADMIN_GENERATOR,
             "list_deployment_objects",
-            "Its revisions, ascending",
+            "Lists the revisions of the stack in ascending order",
             revisions::list,
         ),
         post(
             "/stacks/{id}/deployment-objects",
             ADMIN_GENERATOR,
             "submit_deployment_object",
-            "Submits a revision, or the instruction to remove the stack",
+            "Submits a revision or a deletion marker",
             revisions::submit,
         )
-        .or(&[409]),
+        .with_errors(&[409]),
         get(
             "/deployment-objects/{id}",
             ALL,
             "read_deployment_object",
-            "One revision; an agent reads what was ever its business",
+            "Returns one revision; an agent may read revisions of stacks that are or were assigned to it",
             revisions::read,
         ),
         get(
             "/deployment-objects/{id}/health",
             ADMIN,
             "read_deployment_health",
-            "Its health",
-            health_reports::of_revision,
+            "Returns the health of the revision",
+            health_reports::read_revision_health,
         ),
-        get("/stacks/{id}/health", ADMIN, "read_stack_health", "Its health on every cluster", health_reports::of_stack),
+        get(
+            "/stacks/{id}/health",
+            ADMIN,
+            "read_stack_health",
+            "Returns the health of the stack on every cluster",
+            health_reports::read_stack_health,
+        ),
         get(
             "/stacks/{id}/status",
             ADMIN_GENERATOR,
             "read_stack_status",
-            "How it is on every cluster that should have it or has to remove it",
-            stack_status::of_stack,
+            "Returns the status of the stack on every cluster that should have it or must remove it",
+            stack_status::read,
         ),
         get(
             "/stacks/{id}/labels",
             ALL,
             "list_stack_labels",
-            "Its labels; an agent reads those of stacks that concern it",
-            labels::of_stack,
+            "Lists its labels; an agent may read those of stacks that are or were assigned to it",
+            labels::list_stack_labels,
         ),
-        post("/stacks/{id}/labels", ADMIN_GENERATOR, "add_stack_label", "Labels it", labels::add_to_stack).or(&[409]),
+        post("/stacks/{id}/labels", ADMIN_GENERATOR, "add_stack_label", "Adds a label", labels::add_stack_label)
+            .with_errors(&[409]),
         delete(
             "/stacks/{id}/labels/{label}",
             ADMIN_GENERATOR,
             "remove_stack_label",
-            "Takes a label from it",
-            labels::remove_from_stack,
+            "Removes a label",
+            labels::remove_stack_label,
         ),
         get(
             "/stacks/{id}/annotations",
             ALL,
             "list_stack_annotations",
-            "Its annotations; an agent reads those of stacks that concern it",
-            labels::annotations_of_stack,
+            "Lists its annotations; an agent may read those of stacks that are or were assigned to it",
+            labels::list_stack_annotations,
         ),
         post(
             "/stacks/{id}/annotations",
             ADMIN_GENERATOR,
             "add_stack_annotation",
-            "Annotates it",
-            labels::annotate_stack,
+            "Adds an annotation",
+            labels::add_stack_annotation,
         )
-        .or(&[409]),
+        .with_errors(&[409]),
         delete(
             "/stacks/{id}/annotations/{key}",
             ADMIN_GENERATOR,
             "remove_stack_annotation",
-            "Takes an annotation from it",
-            labels::remove_annotation_from_stack,
+            "Removes an annotation",
+            labels::remove_stack_annotation,
         ),
     ]
 }
 
-fn of_approvals() -> Vec<Route> {
+fn approval_routes() -> Vec<Route> {
     vec![
-        get("/approvals", ADMIN_GENERATOR, "list_approvals", "What agents hold or held back", approvals::list),
-        get("/approvals/{id}", ADMIN_GENERATOR, "read_approval", "One plan that is or was held back", approvals::read),
+        get("/approvals", ADMIN_GENERATOR, "list_approvals", "Lists approvals", approvals::list),
+        get("/approvals/{id}", ADMIN_GENERATOR, "read_approval", "Returns one approval", approvals::read),
         post(
             "/approvals/{id}/approve",
             ADMIN_GENERATOR,
             "approve",
-            "Lets the agent carry it out, and makes it look at once",
+            "Approves the plan; the agent reconciles at once",
             approvals::approve,
         )
-        .or(&[409]),
-        post(
-            "/approvals/{id}/reject",
-            ADMIN_GENERATOR,
-            "reject",
-            "Keeps the agent from carrying it out",
-            approvals::reject,
+        .with_errors(&[409]),
+        post("/approvals/{id}/reject", ADMIN_GENERATOR, "reject", "Rejects the plan", approvals::reject)
+            .with_errors(&[409]),
+    ]
+}
+
+fn fleet_routes() -> Vec<Route> {
+    vec![
+        get("/fleet", ADMIN, "list_fleet", "Returns the status of every agent", fleet::list),
+        get("/agents/{id}/fleet-status", ADMIN, "read_fleet_status", "Returns the status of one agent", fleet::read),
+        get("/admin/audit-logs", ADMIN, "list_audit_logs", "Lists the audit log, newest first", audit::list),
+        get("/paks", ADMIN, "list_paks", "Lists all keys without their secrets", keys::list),
+    ]
+}
+
+fn webhook_routes() -> Vec<Route> {
+    vec![
+        get("/webhooks", ADMIN, "list_webhooks", "Lists all subscriptions by name", webhooks::list),
+        post("/webhooks", ADMIN, "create_webhook", "Creates a subscription", webhooks::create).with_errors(&[409, 422]),
+        get("/webhooks/event-types", ADMIN, "list_event_types", "Lists the event types", webhooks::list_event_types),
+        get("/webhooks/{id}", ADMIN, "read_webhook", "Returns one subscription without its secrets", webhooks::read),
+        put(
+            "/webhooks/{id}",
+            ADMIN,
+            "update_webhook",
+            "Updates the given fields and keeps the others",
+            webhooks::update,
         )
-        .or(&[409]),
-    ]
-}
-
-fn of_fleet() -> Vec<Route> {
-    vec![
-        get("/fleet", ADMIN, "list_fleet", "How every agent is doing", fleet::list),
-        get("/agents/{id}/fleet-status", ADMIN, "read_fleet_status", "How one agent is doing", fleet::read),
-        get("/admin/audit-logs", ADMIN, "list_audit_logs", "Who did what, newest first", audit::list),
-        get("/paks", ADMIN, "list_paks", "Every key, without anything secret", keys::list),
-    ]
-}
-
-fn of_webhooks() -> Vec<Route> {
-    vec![
-        get("/webhooks", ADMIN, "list_webhooks", "Every subscription, by name", webhooks::list),
-        post("/webhooks", ADMIN, "create_webhook", "Makes a subscription", webhooks::create).or(&[409, 422]),
-        get("/webhooks/event-types", ADMIN, "list_event_types", "What can happen", webhooks::event_types),
-        get("/webhooks/{id}", ADMIN, "read_webhook", "One subscription, without its secrets", webhooks::read),
-        put("/webhooks/{id}", ADMIN, "update_webhook", "Changes what is given and leaves the rest", webhooks::update)
-            .or(&[409, 422]),
-        delete("/webhooks/{id}", ADMIN, "delete_webhook", "Deletes a subscription and its messages", webhooks::delete),
+        .with_errors(&[409, 422]),
+        delete(
+            "/webhooks/{id}",
+            ADMIN,
+            "delete_webhook",
+            "Deletes a subscription and its deliveries",
+            webhooks::delete,
+        ),
         get(
             "/webhooks/{id}/deliveries",
             ADMIN,
             "list_webhook_deliveries",
-            "Its messages, newest first",
+            "Lists its deliveries, newest first",
             webhook_deliveries::list,
         ),
-        post(
-            "/webhooks/{id}/test",
-            ADMIN,
-            "test_webhook",
-            "Sends one message, to see whether it arrives",
-            webhooks::test,
-        ),
+        post("/webhooks/{id}/test", ADMIN, "test_webhook", "Sends a test message", webhooks::test),
     ]
 }

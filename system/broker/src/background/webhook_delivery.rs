@@ -1,6 +1,6 @@
-//! Sends what waits to be sent: takes messages for a while, sends them, and notes what came of it.
+//! Delivery of webhooks: acquires deliveries for a time, sends them, and stores the results.
 //!
-//! A message that was sent and whose outcome could not be noted is sent again: receivers tell by its id.
+//! A message whose result could not be stored is sent again; receivers recognize it by its id.
 
 use std::time::Duration;
 
@@ -11,51 +11,50 @@ use sindri_model::LinkId;
 use tokio::time::{sleep, timeout};
 
 use crate::broker::Broker;
-use crate::metrics::Delivery as Counted;
 use crate::store::{AcquireDeliveries, AcquiredDelivery, AttemptOutcome, DeliveryAttempt, StoreError};
 use crate::webhooks::WebhookSettings;
-use crate::webhooks::schedule::{Next, after_failure};
-use crate::webhooks::send::{Attempt, Delivery as Message, timeout_of};
+use crate::webhooks::schedule::{RetryDecision, decide_after_failure};
+use crate::webhooks::send::{Attempt, WebhookMessage, parse_timeout};
 
-/// Messages that are sent at once.
+/// Limit on the deliveries that are sent at once.
 const BATCH_MAX: i64 = 16;
-/// Longer than the longest attempt: nobody else takes a message while it is being sent.
-const HOLD: Duration = Duration::from_secs(120);
-/// How often to look, in case nobody says that there is something.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
-/// After a store that did not answer.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Time for which a delivery is acquired. Longer than the longest attempt, so that no other broker sends it meanwhile.
+const ACQUIRE_TIME: Duration = Duration::from_secs(120);
+/// Maximum time between two checks of the store, in case a notification was missed.
+const CHECK_EVERY: Duration = Duration::from_secs(30);
+/// Time to wait after an error of the store.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Broker {
-    /// Never ends; its owner drops it. Without settings there is nothing to send with, and nothing is stored to send.
+    /// Delivers webhooks until its owner drops it. Without settings no subscription can be stored, so it returns.
     pub(crate) async fn deliver_webhooks(&self) {
         let Some(settings) = &self.webhooks else { return };
         let name = format!("broker {}", LinkId::mint(&self.entropy));
         loop {
-            match self.deliver_what_is_due(settings, &name).await {
-                Ok(Looked::Sent) => {}
-                Ok(Looked::NothingUntil(next)) => self.wait_for_deliveries(next).await,
-                Err(_) => sleep(AGAIN_AFTER).await,
+            match self.deliver_due(settings, &name).await {
+                Ok(DueDeliveries::Sent) => {}
+                Ok(DueDeliveries::NoneUntil(next)) => self.wait_for_deliveries(next).await,
+                Err(_) => sleep(RETRY_AFTER).await,
             }
         }
     }
 
-    async fn deliver_what_is_due(&self, settings: &WebhookSettings, name: &str) -> Result<Looked, StoreError> {
+    async fn deliver_due(&self, settings: &WebhookSettings, name: &str) -> Result<DueDeliveries, StoreError> {
         let at = self.clock.now();
-        let claim = AcquireDeliveries { by: name.to_owned(), at, until: at + HOLD, limit: BATCH_MAX };
-        let claimed = self.store.acquire_deliveries(claim).await?;
-        if claimed.deliveries.is_empty() {
-            return Ok(Looked::NothingUntil(claimed.next_at));
+        let request = AcquireDeliveries { by: name.to_owned(), at, until: at + ACQUIRE_TIME, limit: BATCH_MAX };
+        let acquired = self.store.acquire_deliveries(request).await?;
+        if acquired.deliveries.is_empty() {
+            return Ok(DueDeliveries::NoneUntil(acquired.next_at));
         }
-        let sent = claimed.deliveries.into_iter().map(|claimed| self.deliver(settings, name, claimed));
+        let sent = acquired.deliveries.into_iter().map(|acquired| self.deliver(settings, name, acquired));
         join_all(sent).await.into_iter().collect::<Result<Vec<()>, _>>()?;
-        Ok(Looked::Sent)
+        Ok(DueDeliveries::Sent)
     }
 
     async fn wait_for_deliveries(&self, next: Option<Timestamp>) {
         let until_next = next.map(|next| Duration::try_from(next.duration_since(self.clock.now())).unwrap_or_default());
-        let wait = until_next.unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
-        // Whether it was told or has waited long enough: it looks.
+        let wait = until_next.unwrap_or(CHECK_EVERY).min(CHECK_EVERY);
+        // The store is checked after a notification and after a timeout alike.
         let _ = timeout(wait, self.memory.deliveries.notified()).await;
     }
 
@@ -65,54 +64,58 @@ impl Broker {
         name: &str,
         AcquiredDelivery { delivery, webhook }: AcquiredDelivery,
     ) -> Result<(), StoreError> {
-        let shown = &webhook.public;
-        let open = settings.open_all(shown.id, &webhook.sealed).map_err(|error| error.to_string());
-        let error = match open.and_then(|open| open.route(settings.policy)) {
+        let public = &webhook.public;
+        let unsealed = settings.open_all(public.id, &webhook.sealed).map_err(|error| error.to_string());
+        let error = match unsealed.and_then(|parts| parts.route(settings.policy)) {
             Err(error) => Some(error),
             Ok(route) => {
-                let seconds = u64::try_from(shown.timeout_seconds).unwrap_or_default();
-                let message = Message {
+                let seconds = u64::try_from(public.timeout_seconds).unwrap_or_default();
+                let message = WebhookMessage {
                     id: &delivery.id.to_string(),
                     at: self.clock.now(),
                     target: &route.target,
                     headers: &route.headers,
                     secret: &route.secret,
                     body: Bytes::from(delivery.payload.to_string()),
-                    timeout: timeout_of(seconds).unwrap_or(LOOK_EVERY),
+                    timeout: parse_timeout(seconds).unwrap_or(CHECK_EVERY),
                 };
                 let Attempt { error, .. } = settings.sender.send(&message).await;
                 error
             }
         };
         let at = self.clock.now();
-        let next = self.next_step(at, error.is_none(), delivery.attempts + 1, shown.max_retries);
-        let settlement = DeliveryAttempt { delivery: delivery.id, by: name.to_owned(), at, outcome: next, error };
-        self.store.record_delivery_attempt(settlement).await.map(drop)
+        let outcome = self.decide_outcome(at, error.is_none(), delivery.attempts + 1, public.max_retries);
+        let attempt = DeliveryAttempt { delivery: delivery.id, by: name.to_owned(), at, outcome, error };
+        self.store.record_delivery_attempt(attempt).await.map(drop)
     }
 
-    /// What follows an attempt.
-    pub(crate) fn next_step(&self, at: Timestamp, succeeded: bool, attempt: i64, max_retries: i64) -> AttemptOutcome {
-        if succeeded {
-            self.metrics.webhook_delivery(Counted::Delivered);
-            return AttemptOutcome::Delivered;
-        }
-        let number = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
-        match after_failure(number(attempt), number(max_retries), &self.entropy) {
-            Next::Retry(pause) => {
-                self.metrics.webhook_delivery(Counted::Retried);
-                AttemptOutcome::RetryAt(at + pause)
-            }
-            Next::Dead => {
-                self.metrics.webhook_delivery(Counted::GivenUp);
-                AttemptOutcome::Abandoned
-            }
-        }
+    /// Decides what follows an attempt, and counts it.
+    pub(crate) fn decide_outcome(
+        &self,
+        at: Timestamp,
+        succeeded: bool,
+        attempt: i64,
+        max_retries: i64,
+    ) -> AttemptOutcome {
+        let outcome = match succeeded {
+            true => AttemptOutcome::Delivered,
+            false => match decide_after_failure(to_u32(attempt), to_u32(max_retries), &self.entropy) {
+                RetryDecision::Retry(pause) => AttemptOutcome::RetryAt(at + pause),
+                RetryDecision::Dead => AttemptOutcome::Abandoned,
+            },
+        };
+        self.metrics.record_delivery(outcome);
+        outcome
     }
 }
 
-/// What came of looking for messages.
-enum Looked {
+fn to_u32(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Result of one round.
+enum DueDeliveries {
     Sent,
-    /// When the next one is due, if that is known.
-    NothingUntil(Option<Timestamp>),
+    /// Nothing is due; the time of the next delivery, if there is one.
+    NoneUntil(Option<Timestamp>),
 }

@@ -1,7 +1,8 @@
-//! The identity of an answer to a poll: the epoch and the version of the agent's desired set, signed, and what it holds.
+//! ETag of a target state: epoch and version, their signature, and a digest of the content.
 //!
-//! Signed, because a version that the database does not know yet means that the database went back in time, and
-//! nobody but a broker of this database may say so. What it holds, because a set may change and change back.
+//! Signed, because an ETag with a version above the database's own proves that the database was restored from a backup,
+//! and only a broker of this database may prove that. The digest is there because a target state may change and change
+//! back.
 
 use http::HeaderValue;
 use ring::{digest, hmac};
@@ -9,10 +10,10 @@ use sindri_model::{AgentId, Epoch, Sequence};
 
 use crate::store::TargetState;
 
-/// How much of a signature or a digest is kept.
-const KEPT_BYTES: usize = 8;
+/// Length to which signatures and digests are cut.
+const DIGEST_BYTES: usize = 8;
 
-/// Signs the identities of answers.
+/// Key that signs ETags.
 #[derive(Clone, Debug)]
 pub(crate) struct EtagKey(hmac::Key);
 
@@ -21,15 +22,15 @@ impl EtagKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// As the header has it, quotes included.
-    pub(crate) fn etag(&self, agent: AgentId, desired: &TargetState) -> HeaderValue {
-        let (epoch, version) = (desired.epoch, desired.version);
-        let text = format!("\"{epoch}.{version}.{}.{}\"", self.signature(agent, epoch, version), content(desired));
-        HeaderValue::from_str(&text).expect("digits and hex digits are fit for a header")
+    /// Returns the value of the `ETag` header, with quotes.
+    pub(crate) fn etag(&self, agent: AgentId, state: &TargetState) -> HeaderValue {
+        let (epoch, version) = (state.epoch, state.version);
+        let text = format!("\"{epoch}.{version}.{}.{}\"", self.signature(agent, epoch, version), content_digest(state));
+        HeaderValue::from_str(&text).expect("digits and hex digits are valid in a header")
     }
 
-    /// The epoch and version that an `If-None-Match` header names, if this database has ever given them out.
-    pub(crate) fn read(&self, agent: AgentId, if_none_match: &str) -> Option<(Epoch, Sequence)> {
+    /// Returns the epoch and version in an `If-None-Match` header if a broker of this database signed them.
+    pub(crate) fn verify(&self, agent: AgentId, if_none_match: &str) -> Option<(Epoch, Sequence)> {
         tags(if_none_match).find_map(|tag| {
             let mut parts = tag.trim_matches('"').split('.');
             let epoch = Epoch(parts.next()?.parse().ok()?);
@@ -43,36 +44,35 @@ impl EtagKey {
     }
 }
 
-/// The same for the same objects in the same order, until the agent is to look again.
-fn content(desired: &TargetState) -> String {
+/// Digest of the revisions in their order and of the version of the last recheck.
+fn content_digest(state: &TargetState) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
-    for desired in &desired.revisions {
-        context.update(desired.revision.id.to_string().as_bytes());
+    for target in &state.revisions {
+        context.update(target.revision.id.to_string().as_bytes());
     }
-    if desired.recheck_version > Sequence::default() {
-        context.update(format!(" {}", desired.recheck_version).as_bytes());
+    if state.recheck_version > Sequence::default() {
+        context.update(format!(" {}", state.recheck_version).as_bytes());
     }
     short_hex(context.finish().as_ref())
 }
 
 fn short_hex(bytes: &[u8]) -> String {
-    bytes.iter().take(KEPT_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&bytes[..DIGEST_BYTES])
 }
 
-/// Whether an `If-None-Match` header names an answer that says the same: this one, or one of the same epoch that holds
-/// the same.
-pub(crate) fn is_named(etag: &HeaderValue, if_none_match: &[u8]) -> bool {
+/// Checks if an `If-None-Match` header names this ETag, or one with the same epoch and content.
+pub(crate) fn matches_if_none_match(etag: &HeaderValue, if_none_match: &[u8]) -> bool {
     let etag = etag.as_bytes();
     if etag == if_none_match {
         return true;
     }
     let (Ok(etag), Ok(header)) = (std::str::from_utf8(etag), std::str::from_utf8(if_none_match)) else { return false };
-    tags(header).any(|tag| tag == etag || says_the_same(tag, etag))
+    tags(header).any(|tag| tag == etag || has_same_content(tag, etag))
 }
 
-fn says_the_same(tag: &str, etag: &str) -> bool {
+fn has_same_content(tag: &str, etag: &str) -> bool {
     let ends = |text| -> Option<(&str, &str)> { Some((str::split_once(text, '.')?.0, str::rsplit_once(text, '.')?.1)) };
-    ends(tag).is_some_and(|said| ends(etag) == Some(said))
+    ends(tag).is_some_and(|of_tag| ends(etag) == Some(of_tag))
 }
 
 fn tags(header: &str) -> impl Iterator<Item = &str> {
@@ -89,7 +89,7 @@ mod tests {
         AgentId::mint(&Entropy::new(move |bytes| bytes.fill(byte)))
     }
 
-    fn desired(epoch: i64, version: i64) -> TargetState {
+    fn target_state(epoch: i64, version: i64) -> TargetState {
         TargetState {
             epoch: Epoch(epoch),
             version: Sequence(version),
@@ -100,47 +100,47 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_the_same_epoch_that_holds_the_same_is_the_same() {
+    fn an_etag_of_the_same_epoch_and_content_matches() {
         let key = EtagKey::new(b"secret");
-        let etag = |epoch, version| key.etag(agent(1), &desired(epoch, version));
-        assert!(is_named(&etag(1, 7), etag(1, 5).as_bytes()));
-        assert!(!is_named(&etag(2, 7), etag(1, 7).as_bytes()));
-        assert!(!is_named(&etag(1, 7), b"\"1.7.aa.bb\""));
-        assert!(!is_named(&etag(1, 7), "\"1.\u{e9}.\"".as_bytes()));
+        let etag = |epoch, version| key.etag(agent(1), &target_state(epoch, version));
+        assert!(matches_if_none_match(&etag(1, 7), etag(1, 5).as_bytes()));
+        assert!(!matches_if_none_match(&etag(2, 7), etag(1, 7).as_bytes()));
+        assert!(!matches_if_none_match(&etag(1, 7), b"\"1.7.aa.bb\""));
+        assert!(!matches_if_none_match(&etag(1, 7), "\"1.\u{e9}.\"".as_bytes()));
     }
 
     #[test]
-    fn an_agent_that_is_to_look_again_gets_another_answer() {
+    fn a_recheck_changes_the_etag() {
         let key = EtagKey::new(b"secret");
         let etag = |recheck_version| {
-            key.etag(agent(1), &TargetState { recheck_version: Sequence(recheck_version), ..desired(1, 7) })
+            key.etag(agent(1), &TargetState { recheck_version: Sequence(recheck_version), ..target_state(1, 7) })
         };
-        assert!(!is_named(&etag(7), etag(0).as_bytes()));
-        assert!(!is_named(&etag(7), etag(6).as_bytes()));
-        assert!(is_named(&etag(7), etag(7).as_bytes()));
+        assert!(!matches_if_none_match(&etag(7), etag(0).as_bytes()));
+        assert!(!matches_if_none_match(&etag(7), etag(6).as_bytes()));
+        assert!(matches_if_none_match(&etag(7), etag(7).as_bytes()));
     }
 
     #[test]
-    fn an_identity_is_read_back_and_nobody_else_can_make_one() {
+    fn an_etag_is_verified_only_with_its_key_and_for_its_agent() {
         let key = EtagKey::new(b"secret");
-        let etag = key.etag(agent(1), &desired(2, 7));
+        let etag = key.etag(agent(1), &target_state(2, 7));
         let text = etag.to_str().unwrap();
-        assert_eq!(key.read(agent(1), text), Some((Epoch(2), Sequence(7))));
-        assert_eq!(key.read(agent(1), &format!("\"x\", W/{text}")), Some((Epoch(2), Sequence(7))));
-        assert_eq!(key.read(agent(2), text), None);
-        assert_eq!(key.read(agent(1), &text.replace(".7.", ".8.")), None);
-        assert_eq!(EtagKey::new(b"other").read(agent(1), text), None);
+        assert_eq!(key.verify(agent(1), text), Some((Epoch(2), Sequence(7))));
+        assert_eq!(key.verify(agent(1), &format!("\"x\", W/{text}")), Some((Epoch(2), Sequence(7))));
+        assert_eq!(key.verify(agent(2), text), None);
+        assert_eq!(key.verify(agent(1), &text.replace(".7.", ".8.")), None);
+        assert_eq!(EtagKey::new(b"other").verify(agent(1), text), None);
         for nonsense in ["", "*", "\"\"", "\"1.2\"", "\"a.b.c\""] {
-            assert_eq!(key.read(agent(1), nonsense), None, "{nonsense}");
+            assert_eq!(key.verify(agent(1), nonsense), None, "{nonsense}");
         }
     }
 
     #[test]
     fn a_header_may_name_several_tags_and_weak_ones() {
         let etag = HeaderValue::from_static("\"a\"");
-        assert!(is_named(&etag, b"\"a\""));
-        assert!(is_named(&etag, b"\"b\", W/\"a\""));
-        assert!(!is_named(&etag, b"a"));
-        assert!(!is_named(&etag, b"\"b\""));
+        assert!(matches_if_none_match(&etag, b"\"a\""));
+        assert!(matches_if_none_match(&etag, b"\"b\", W/\"a\""));
+        assert!(!matches_if_none_match(&etag, b"a"));
+        assert!(!matches_if_none_match(&etag, b"\"b\""));
     }
 }

@@ -1,5 +1,5 @@
-//! Heartbeats that are not in the store yet. They are written together now and then: a store that stalls delays no
-//! agent, and a thousand agents cost one transaction.
+//! Heartbeats that are not in the store yet. They are written in batches: a stalled store delays no agent, and a
+//! thousand agents need one transaction.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,38 +9,39 @@ use sindri_model::wire::Agent;
 
 use crate::store::Heartbeat;
 
-/// The newest heartbeat of each agent.
+/// Newest heartbeat of each agent that is not in the store yet.
 #[derive(Debug, Default)]
-pub(crate) struct Heartbeats(Mutex<BTreeMap<AgentId, Heartbeat>>);
+pub(crate) struct HeartbeatBuffer(Mutex<BTreeMap<AgentId, Heartbeat>>);
 
-impl Heartbeats {
-    pub(crate) fn received(&self, agent: AgentId, mut beat: Heartbeat) {
-        let mut waiting = self.lock();
-        if let Some(before) = waiting.get(&agent) {
-            // A heartbeat that says nothing about the cluster leaves what was last said.
+impl HeartbeatBuffer {
+    /// Adds a heartbeat, which replaces the one before.
+    pub(crate) fn insert(&self, agent: AgentId, mut beat: Heartbeat) {
+        let mut buffer = self.lock();
+        if let Some(before) = buffer.get(&agent) {
+            // A heartbeat without a field keeps the last reported value.
             beat.report.k8s_reachable = beat.report.k8s_reachable.or(before.report.k8s_reachable);
             beat.report.k8s_api_latency_ms = beat.report.k8s_api_latency_ms.or(before.report.k8s_api_latency_ms);
         }
-        waiting.insert(agent, beat);
+        buffer.insert(agent, beat);
     }
 
-    /// What is to be written. It stays here until it is.
-    pub(crate) fn unwritten(&self) -> Vec<(AgentId, Heartbeat)> {
+    /// Returns the heartbeats to write. They stay in the buffer until [`Self::remove_written`].
+    pub(crate) fn pending(&self) -> Vec<(AgentId, Heartbeat)> {
         self.lock().iter().map(|(agent, beat)| (*agent, beat.clone())).collect()
     }
 
-    /// These are in the store now; what has come since is not.
-    pub(crate) fn written(&self, beats: &[(AgentId, Heartbeat)]) {
-        let mut waiting = self.lock();
+    /// Removes heartbeats that are in the store now, unless a newer one of the same agent has arrived.
+    pub(crate) fn remove_written(&self, beats: &[(AgentId, Heartbeat)]) {
+        let mut buffer = self.lock();
         for (agent, beat) in beats {
-            if waiting.get(agent) == Some(beat) {
-                waiting.remove(agent);
+            if buffer.get(agent) == Some(beat) {
+                buffer.remove(agent);
             }
         }
     }
 
-    /// An agent as it is known here.
-    pub(crate) fn applied_to(&self, mut agent: Agent) -> Agent {
+    /// Returns a stored agent with the values of its newest heartbeat.
+    pub(crate) fn apply_to(&self, mut agent: Agent) -> Agent {
         if let Some(beat) = self.lock().get(&agent.id) {
             agent.last_heartbeat = Some(beat.at);
             if beat.report.k8s_reachable.is_some() || beat.report.k8s_api_latency_ms.is_some() {
@@ -53,7 +54,7 @@ impl Heartbeats {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<AgentId, Heartbeat>> {
-        // Nothing here can be left half done.
+        // No operation leaves the state half changed, so a poisoned lock is safe to use.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,15 +70,15 @@ mod tests {
     }
 
     #[test]
-    fn a_heartbeat_stays_until_it_is_written_and_a_newer_one_stays_after_that() {
-        let (beats, agent) = (Heartbeats::default(), AgentId::mint(&Entropy::new(|bytes| bytes.fill(1))));
-        beats.received(agent, beat(1));
-        let under_way = beats.unwritten();
-        assert_eq!(beats.unwritten(), under_way, "a store that stalls hides nothing");
-        beats.received(agent, beat(2));
-        beats.written(&under_way);
-        assert_eq!(beats.unwritten(), [(agent, beat(2))]);
-        beats.written(&[(agent, beat(2))]);
-        assert_eq!(beats.unwritten(), []);
+    fn a_heartbeat_stays_until_it_is_written_and_a_newer_one_stays_longer() {
+        let (beats, agent) = (HeartbeatBuffer::default(), AgentId::mint(&Entropy::new(|bytes| bytes.fill(1))));
+        beats.insert(agent, beat(1));
+        let pending = beats.pending();
+        assert_eq!(beats.pending(), pending, "pending heartbeats stay in the buffer");
+        beats.insert(agent, beat(2));
+        beats.remove_written(&pending);
+        assert_eq!(beats.pending(), [(agent, beat(2))]);
+        beats.remove_written(&[(agent, beat(2))]);
+        assert_eq!(beats.pending(), []);
     }
 }

@@ -1,4 +1,4 @@
-//! The keys that were used lately, so that a request costs no query.
+//! Cache of recently used keys, so that authentication needs no query.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,56 +7,58 @@ use sindri_model::{Pak, PakDigest};
 
 use crate::store::KeyHolder;
 
-/// More keys than most fleets have; beyond that all are read again.
+/// Limit on cached keys, above the size of most fleets. When it is reached the cache is cleared.
 const KEYS_MAX: usize = 65_536;
 
 /// Keys by short token.
 #[derive(Debug, Default)]
-pub(crate) struct Keyring(Mutex<Remembered>);
+pub(crate) struct KeyCache(Mutex<CacheState>);
 
 #[derive(Debug, Default)]
-struct Remembered {
-    forgotten: u64,
+struct CacheState {
+    /// Number of times that the cache was invalidated.
+    generation: u64,
     by_short: BTreeMap<String, Vec<(PakDigest, KeyHolder)>>,
 }
 
-impl Keyring {
-    /// Whose key it is, if it was used lately.
+impl KeyCache {
+    /// Returns the holder of a key that is cached.
     pub(crate) fn holder(&self, pak: &Pak) -> Option<KeyHolder> {
-        matching(pak, self.lock().by_short.get(pak.short())?)
+        find_holder(pak, self.lock().by_short.get(pak.short())?)
     }
 
-    /// To be asked before the store is, and handed to [`Self::learn`].
-    pub(crate) fn asked(&self) -> u64 {
-        self.lock().forgotten
+    /// Returns the generation of the cache. Call it before reading the store, and pass it to [`Self::insert`].
+    pub(crate) fn generation(&self) -> u64 {
+        self.lock().generation
     }
 
-    /// Remembers what the store knows under a key's short token; says whose key it is.
-    pub(crate) fn learn(&self, pak: &Pak, known: Vec<(PakDigest, KeyHolder)>, asked: u64) -> Option<KeyHolder> {
-        let holder = matching(pak, &known)?;
-        let mut remembered = self.lock();
-        if remembered.forgotten == asked {
-            if remembered.by_short.len() >= KEYS_MAX {
-                remembered.by_short.clear();
+    /// Caches the keys that the store has under a short token, and returns the holder of `pak` among them. Nothing is
+    /// cached if the cache was invalidated since `generation`, or if none of them is `pak`.
+    pub(crate) fn insert(&self, pak: &Pak, stored: Vec<(PakDigest, KeyHolder)>, generation: u64) -> Option<KeyHolder> {
+        let holder = find_holder(pak, &stored)?;
+        let mut state = self.lock();
+        if state.generation == generation {
+            if state.by_short.len() >= KEYS_MAX {
+                state.by_short.clear();
             }
-            remembered.by_short.insert(pak.short().to_owned(), known);
+            state.by_short.insert(pak.short().to_owned(), stored);
         }
         Some(holder)
     }
 
-    /// Which keys there are has changed.
-    pub(crate) fn forget(&self) {
-        let mut remembered = self.lock();
-        remembered.forgotten += 1;
-        remembered.by_short.clear();
+    /// Clears the cache, because keys were added or removed.
+    pub(crate) fn invalidate(&self) {
+        let mut state = self.lock();
+        state.generation += 1;
+        state.by_short.clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Remembered> {
-        // Nothing here can be left half done.
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
+        // No operation leaves the state half changed, so a poisoned lock is safe to use.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn matching(pak: &Pak, known: &[(PakDigest, KeyHolder)]) -> Option<KeyHolder> {
-    known.iter().find(|(digest, _)| pak.matches(digest)).map(|(_, holder)| *holder)
+fn find_holder(pak: &Pak, stored: &[(PakDigest, KeyHolder)]) -> Option<KeyHolder> {
+    stored.iter().find(|(digest, _)| pak.matches(digest)).map(|(_, holder)| *holder)
 }

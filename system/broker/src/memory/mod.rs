@@ -1,6 +1,7 @@
-//! What a broker remembers of its store, so that an idle poll asks it nothing.
+//! State of the broker in memory: caches of the store, so that an idle poll reads no table, and heartbeats that are not
+//! stored yet.
 //!
-//! Everything here may be forgotten at any time, and is, as soon as the store says that it changed.
+//! Cache entries may be dropped at any time, and are dropped as soon as the store reports a change.
 
 mod etag;
 mod heartbeats;
@@ -9,39 +10,40 @@ mod target_states;
 
 use std::sync::Arc;
 
-pub(crate) use etag::{EtagKey, is_named};
-pub(crate) use heartbeats::Heartbeats;
-pub(crate) use keys::Keyring;
-pub(crate) use target_states::{Answer, Answers};
+pub(crate) use etag::{EtagKey, matches_if_none_match};
+pub(crate) use heartbeats::HeartbeatBuffer;
+pub(crate) use keys::KeyCache;
+pub(crate) use target_states::{CachedTargetState, TargetStateCache};
 use tokio::sync::Notify;
 
 use crate::store::{ChangeObserver, StoreChange};
 
-/// What a broker remembers.
+/// In-memory state of one broker process.
 #[derive(Default)]
 pub(crate) struct Memory {
-    pub answers: Answers,
-    pub keys: Keyring,
-    pub heartbeats: Heartbeats,
-    /// There may be messages to send.
+    pub target_states: TargetStateCache,
+    pub keys: KeyCache,
+    pub heartbeats: HeartbeatBuffer,
+    /// Notified when there may be webhook deliveries to send.
     pub deliveries: Notify,
 }
 
 impl Memory {
-    /// Forgets what has changed, and wakes who waits for it.
-    pub(crate) fn note(&self, changes: &[StoreChange]) {
+    /// Drops the entries that have changed and wakes the requests that wait for them.
+    pub(crate) fn apply_changes(&self, changes: &[StoreChange]) {
         for change in changes {
             match change {
-                StoreChange::TargetState(agent, _) => self.answers.forget(*agent),
-                StoreChange::Keys => self.keys.forget(),
+                StoreChange::TargetState(agent, _) => self.target_states.invalidate(*agent),
+                StoreChange::Keys => self.keys.invalidate(),
                 StoreChange::Deliveries => self.deliveries.notify_one(),
-                StoreChange::Epoch => self.answers.forget_all(),
+                StoreChange::Epoch => self.target_states.invalidate_all(),
             }
         }
     }
 
+    /// Returns the callback by which the store reports its changes.
     pub(crate) fn watcher(self: &Arc<Self>) -> ChangeObserver {
         let memory = self.clone();
-        Arc::new(move |changes| memory.note(changes))
+        Arc::new(move |changes| memory.apply_changes(changes))
     }
 }

@@ -1,4 +1,4 @@
-//! The last answer to each agent's poll, and who waits for the next.
+//! Cache of the response to each agent's poll, and the notification that wakes polls when it changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,148 +9,152 @@ use sindri_model::AgentId;
 use sindri_model::wire::AgentStatus;
 use tokio::sync::Notify;
 
-/// All remembered bodies together. Beyond that the oldest are read from the store again when they are asked for.
+/// Limit on the size of all cached bodies together. Beyond it the oldest bodies are dropped and read from the store again.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// An answer to a poll. Clones share everything.
+/// Response to a poll as it is cached. Clones share the body.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    /// As the header has it, quotes included.
+pub(crate) struct CachedTargetState {
+    /// Value of the `ETag` header, with quotes.
     pub etag: HeaderValue,
-    /// Sent along even when nothing changed.
+    /// Value of the epoch header, which a 304 response has too.
     pub epoch: HeaderValue,
-    /// The agent's own; sent along too.
+    /// Status of the agent, which a 304 response has too.
     pub status: AgentStatus,
-    /// JSON; none if it was too much to keep.
+    /// JSON; `None` if it was dropped to stay within the limit.
     pub body: Option<Bytes>,
 }
 
-/// How often an agent's answer was forgotten; one that was read before is not remembered after.
+/// Number of times that an agent's entry was invalidated. A response that was read in an older generation is not cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked(u64);
+pub(crate) struct CacheGeneration(u64);
 
-/// The remembered answers.
+/// Cached responses by agent.
 #[derive(Debug, Default)]
-pub(crate) struct Answers(Mutex<Remembered>);
+pub(crate) struct TargetStateCache(Mutex<CacheState>);
 
 #[derive(Debug, Default)]
-struct Remembered {
+struct CacheState {
     agents: BTreeMap<AgentId, Entry>,
-    /// Whose bodies are kept, oldest first, and how large they are together.
+    /// Agents whose bodies are cached, oldest first.
     bodies: VecDeque<AgentId>,
+    /// Size of these bodies together.
     body_bytes: usize,
     is_closing: bool,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
-    forgotten: u64,
-    answer: Option<Answer>,
-    /// Known without an answer too: an agent that only lives does not poll.
+    generation: u64,
+    response: Option<CachedTargetState>,
+    /// Cached without a response too: an agent may send heartbeats and not poll.
     status: Option<AgentStatus>,
-    waiting: Option<Arc<Notify>>,
+    changed: Option<Arc<Notify>>,
 }
 
-impl Answers {
-    pub(crate) fn of(&self, agent: AgentId) -> Option<Answer> {
-        self.lock().agents.get(&agent)?.answer.clone()
+impl TargetStateCache {
+    /// Returns the cached response of an agent.
+    pub(crate) fn get(&self, agent: AgentId) -> Option<CachedTargetState> {
+        self.lock().agents.get(&agent)?.response.clone()
     }
 
-    /// The agent's own status.
-    pub(crate) fn status_of(&self, agent: AgentId) -> Option<AgentStatus> {
+    /// Returns the cached status of an agent.
+    pub(crate) fn agent_status(&self, agent: AgentId) -> Option<AgentStatus> {
         self.lock().agents.get(&agent)?.status
     }
 
-    pub(crate) fn remember_status(&self, agent: AgentId, status: AgentStatus, asked: Asked) {
-        let mut remembered = self.lock();
-        let entry = remembered.agents.entry(agent).or_default();
-        if entry.forgotten == asked.0 {
+    /// Caches the status of an agent unless its entry was invalidated since `generation`.
+    pub(crate) fn insert_status(&self, agent: AgentId, status: AgentStatus, generation: CacheGeneration) {
+        let mut state = self.lock();
+        let entry = state.agents.entry(agent).or_default();
+        if entry.generation == generation.0 {
             entry.status = Some(status);
         }
     }
 
-    /// To be asked before the store is, and handed to [`Self::remember`].
-    pub(crate) fn asked(&self, agent: AgentId) -> Asked {
-        Asked(self.lock().agents.entry(agent).or_default().forgotten)
+    /// Returns the generation of an agent's entry. Call it before reading the store, and pass it to [`Self::insert`].
+    pub(crate) fn generation(&self, agent: AgentId) -> CacheGeneration {
+        CacheGeneration(self.lock().agents.entry(agent).or_default().generation)
     }
 
-    pub(crate) fn remember(&self, agent: AgentId, answer: Answer, asked: Asked) {
-        let mut remembered = self.lock();
-        let entry = remembered.agents.entry(agent).or_default();
-        if entry.forgotten == asked.0 {
-            drop_body(&mut remembered, agent);
-            let size = answer.body.as_ref().map_or(0, Bytes::len);
-            if let Some(entry) = remembered.agents.get_mut(&agent) {
-                entry.status = Some(answer.status);
-                entry.answer = Some(answer);
+    /// Caches the response of an agent unless its entry was invalidated since `generation`.
+    pub(crate) fn insert(&self, agent: AgentId, response: CachedTargetState, generation: CacheGeneration) {
+        let mut state = self.lock();
+        let entry = state.agents.entry(agent).or_default();
+        if entry.generation == generation.0 {
+            drop_body(&mut state, agent);
+            let size = response.body.as_ref().map_or(0, Bytes::len);
+            if let Some(entry) = state.agents.get_mut(&agent) {
+                entry.status = Some(response.status);
+                entry.response = Some(response);
             }
-            keep_body(&mut remembered, agent, size);
+            keep_body(&mut state, agent, size);
         }
     }
 
-    /// What is wanted of this agent, or its status, changed, or may have.
-    pub(crate) fn forget(&self, agent: AgentId) {
-        let mut remembered = self.lock();
-        drop_body(&mut remembered, agent);
-        if let Some(entry) = remembered.agents.get_mut(&agent) {
-            entry.forget();
+    /// Drops an agent's entry, because its target state or status may have changed, and wakes its polls.
+    pub(crate) fn invalidate(&self, agent: AgentId) {
+        let mut state = self.lock();
+        drop_body(&mut state, agent);
+        if let Some(entry) = state.agents.get_mut(&agent) {
+            entry.invalidate();
         }
     }
 
-    /// Everything changed, or may have.
-    pub(crate) fn forget_all(&self) {
-        let mut remembered = self.lock();
-        remembered.agents.values_mut().for_each(Entry::forget);
-        remembered.bodies.clear();
-        remembered.body_bytes = 0;
+    /// Drops every entry and wakes every poll.
+    pub(crate) fn invalidate_all(&self) {
+        let mut state = self.lock();
+        state.agents.values_mut().for_each(Entry::invalidate);
+        state.bodies.clear();
+        state.body_bytes = 0;
     }
 
-    /// Who is told when the agent's answer is forgotten; nobody waits any more when the broker is about to end.
-    pub(crate) fn change_of(&self, agent: AgentId) -> Option<Arc<Notify>> {
-        let mut remembered = self.lock();
-        let waiting = &mut remembered.agents.entry(agent).or_default().waiting;
-        let waiting = waiting.get_or_insert_default().clone();
-        (!remembered.is_closing).then_some(waiting)
+    /// Returns the notification that an agent's entry was dropped; `None` during shutdown, when polls must not wait.
+    pub(crate) fn change_notification(&self, agent: AgentId) -> Option<Arc<Notify>> {
+        let mut state = self.lock();
+        let changed = &mut state.agents.entry(agent).or_default().changed;
+        let changed = changed.get_or_insert_default().clone();
+        (!state.is_closing).then_some(changed)
     }
 
-    /// From now on nobody waits.
+    /// Wakes every poll and lets none wait from now on.
     pub(crate) fn close(&self) {
         self.lock().is_closing = true;
-        self.forget_all();
+        self.invalidate_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Remembered> {
-        // Nothing here can be left half done.
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
+        // No operation leaves the state half changed, so a poisoned lock is safe to use.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Entry {
-    fn forget(&mut self) {
-        self.forgotten += 1;
-        self.answer = None;
+    fn invalidate(&mut self) {
+        self.generation += 1;
+        self.response = None;
         self.status = None;
-        if let Some(waiting) = self.waiting.take() {
-            waiting.notify_waiters();
+        if let Some(changed) = self.changed.take() {
+            changed.notify_waiters();
         }
     }
 }
 
-fn drop_body(remembered: &mut Remembered, agent: AgentId) {
-    let body = remembered.agents.get_mut(&agent).and_then(|entry| entry.answer.as_mut()?.body.take());
+fn drop_body(state: &mut CacheState, agent: AgentId) {
+    let body = state.agents.get_mut(&agent).and_then(|entry| entry.response.as_mut()?.body.take());
     if let Some(body) = body {
-        remembered.body_bytes -= body.len();
-        remembered.bodies.retain(|kept| *kept != agent);
+        state.body_bytes -= body.len();
+        state.bodies.retain(|kept| *kept != agent);
     }
 }
 
-fn keep_body(remembered: &mut Remembered, agent: AgentId, size: usize) {
-    remembered.bodies.push_back(agent);
-    remembered.body_bytes += size;
-    while remembered.body_bytes > BODY_BYTES_MAX
-        && let Some(oldest) = remembered.bodies.front().copied()
+fn keep_body(state: &mut CacheState, agent: AgentId, size: usize) {
+    state.bodies.push_back(agent);
+    state.body_bytes += size;
+    while state.body_bytes > BODY_BYTES_MAX
+        && let Some(oldest) = state.bodies.front().copied()
     {
-        drop_body(remembered, oldest);
+        drop_body(state, oldest);
     }
 }
 
@@ -163,75 +167,75 @@ mod tests {
         AgentId::mint(&Entropy::new(move |bytes| bytes.fill(byte)))
     }
 
-    fn answer(etag: &'static str, size: usize) -> Answer {
+    fn response(etag: &'static str, size: usize) -> CachedTargetState {
         let (etag, epoch) = (HeaderValue::from_static(etag), HeaderValue::from_static("1"));
-        Answer { etag, epoch, status: AgentStatus::Active, body: Some(Bytes::from(vec![b' '; size])) }
+        CachedTargetState { etag, epoch, status: AgentStatus::Active, body: Some(Bytes::from(vec![b' '; size])) }
     }
 
     #[test]
-    fn an_answer_read_before_a_change_is_not_remembered_after_it() {
-        let answers = Answers::default();
-        let asked = answers.asked(agent(1));
-        answers.forget(agent(1));
-        answers.remember(agent(1), answer("\"old\"", 1), asked);
-        assert!(answers.of(agent(1)).is_none());
-        let asked = answers.asked(agent(1));
-        answers.remember(agent(1), answer("\"new\"", 1), asked);
-        assert_eq!(answers.of(agent(1)).unwrap().etag, "\"new\"");
+    fn a_response_read_before_a_change_is_not_cached_after_it() {
+        let cache = TargetStateCache::default();
+        let generation = cache.generation(agent(1));
+        cache.invalidate(agent(1));
+        cache.insert(agent(1), response("\"old\"", 1), generation);
+        assert!(cache.get(agent(1)).is_none());
+        let generation = cache.generation(agent(1));
+        cache.insert(agent(1), response("\"new\"", 1), generation);
+        assert_eq!(cache.get(agent(1)).unwrap().etag, "\"new\"");
     }
 
     #[test]
-    fn a_status_is_remembered_with_an_answer_or_alone_until_something_changes() {
-        let answers = Answers::default();
-        answers.remember(agent(1), answer("\"a\"", 1), answers.asked(agent(1)));
-        answers.remember_status(agent(2), AgentStatus::Inactive, answers.asked(agent(2)));
-        assert_eq!(answers.status_of(agent(1)), Some(AgentStatus::Active));
-        assert_eq!(answers.status_of(agent(2)), Some(AgentStatus::Inactive));
-        let asked = answers.asked(agent(1));
-        answers.forget(agent(1));
-        answers.remember_status(agent(1), AgentStatus::Active, asked);
-        assert_eq!(answers.status_of(agent(1)), None, "it was read before the change");
+    fn a_status_is_cached_with_a_response_or_alone_until_a_change() {
+        let cache = TargetStateCache::default();
+        cache.insert(agent(1), response("\"a\"", 1), cache.generation(agent(1)));
+        cache.insert_status(agent(2), AgentStatus::Inactive, cache.generation(agent(2)));
+        assert_eq!(cache.agent_status(agent(1)), Some(AgentStatus::Active));
+        assert_eq!(cache.agent_status(agent(2)), Some(AgentStatus::Inactive));
+        let generation = cache.generation(agent(1));
+        cache.invalidate(agent(1));
+        cache.insert_status(agent(1), AgentStatus::Active, generation);
+        assert_eq!(cache.agent_status(agent(1)), None, "it was read before the change");
     }
 
     #[test]
-    fn a_change_of_one_agent_leaves_the_answers_of_others() {
-        let answers = Answers::default();
+    fn a_change_of_one_agent_leaves_the_responses_of_others() {
+        let cache = TargetStateCache::default();
         for byte in [1, 2] {
-            answers.remember(agent(byte), answer("\"a\"", 1), answers.asked(agent(byte)));
+            cache.insert(agent(byte), response("\"a\"", 1), cache.generation(agent(byte)));
         }
-        answers.forget(agent(1));
-        assert!(answers.of(agent(1)).is_none());
-        assert!(answers.of(agent(2)).is_some());
-        answers.forget_all();
-        assert!(answers.of(agent(2)).is_none());
+        cache.invalidate(agent(1));
+        assert!(cache.get(agent(1)).is_none());
+        assert!(cache.get(agent(2)).is_some());
+        cache.invalidate_all();
+        assert!(cache.get(agent(2)).is_none());
     }
 
     #[test]
-    fn bodies_are_bounded_and_the_oldest_goes_first() {
-        let answers = Answers::default();
+    fn bodies_are_limited_and_the_oldest_is_dropped_first() {
+        let cache = TargetStateCache::default();
         for byte in 1..=3 {
-            answers.remember(agent(byte), answer("\"a\"", BODY_BYTES_MAX / 2), answers.asked(agent(byte)));
+            cache.insert(agent(byte), response("\"a\"", BODY_BYTES_MAX / 2), cache.generation(agent(byte)));
         }
-        assert!(answers.of(agent(1)).unwrap().body.is_none());
-        assert!(answers.of(agent(2)).unwrap().body.is_some());
-        assert!(answers.of(agent(3)).unwrap().body.is_some());
-        assert_eq!(answers.lock().body_bytes, BODY_BYTES_MAX / 2 * 2);
-        answers.forget(agent(2));
-        assert_eq!(answers.lock().body_bytes, BODY_BYTES_MAX / 2);
+        assert!(cache.get(agent(1)).unwrap().body.is_none());
+        assert!(cache.get(agent(2)).unwrap().body.is_some());
+        assert!(cache.get(agent(3)).unwrap().body.is_some());
+        assert_eq!(cache.lock().body_bytes, BODY_BYTES_MAX / 2 * 2);
+        cache.invalidate(agent(2));
+        assert_eq!(cache.lock().body_bytes, BODY_BYTES_MAX / 2);
     }
 
     #[tokio::test]
-    async fn who_waits_for_an_agent_is_woken_by_its_change_alone() {
-        let answers = Answers::default();
-        let (one, two) = (answers.change_of(agent(1)).unwrap(), answers.change_of(agent(2)).unwrap());
+    async fn a_notification_fires_only_for_a_change_of_its_agent() {
+        let cache = TargetStateCache::default();
+        let (one, two) = (cache.change_notification(agent(1)).unwrap(), cache.change_notification(agent(2)).unwrap());
         let (mut one, mut two) = (Box::pin(one.notified()), Box::pin(two.notified()));
         assert!(!one.as_mut().enable());
         assert!(!two.as_mut().enable());
-        answers.forget(agent(1));
+        cache.invalidate(agent(1));
         one.await;
         assert!(!two.as_mut().enable());
-        answers.close();
+        cache.close();
         two.await;
-        assert!(answers.change_of(agent(1)).is_none());
+        assert!(cache.change_notification(agent(1)).is_none());
     }
 }

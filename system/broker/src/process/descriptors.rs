@@ -1,10 +1,10 @@
-//! How many files and sockets the process may have open.
+//! Limit on open files and sockets.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Takes as many as the system gives without asking: every connection needs one. Where it gives no more, further
-/// connections wait, and the log says so.
-pub fn take_all() {
+/// Raises the limit as far as the system allows, because every connection needs a descriptor. At the limit further
+/// connections wait, which is logged.
+pub fn raise_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

@@ -1,4 +1,4 @@
-//! The administrator's key, made once.
+//! The administrator's key, created at the first start.
 
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -9,15 +9,15 @@ use std::path::Path;
 use sindri_broker::{Broker, StoreError};
 use sindri_model::{Entropy, Pak};
 
-/// There is no administrator's key, and none can be made.
+/// The administrator's key does not exist and cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be used.
     #[error("the key file {path}: {reason}")]
     File {
-        /// Of the file.
+        /// Path of the file.
         path: String,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
     /// The store failed.
@@ -25,41 +25,41 @@ pub enum KeyError {
     Store(#[from] StoreError),
 }
 
-/// Makes the administrator's key, once: printed, and written to a file. The file is written before the database, so
-/// that a crash in between loses nothing: the next start finds the key in the file.
-pub async fn first_start(broker: &Broker, key_file: &Path, entropy: &Entropy) -> Result<(), KeyError> {
+/// Creates the administrator's key unless there is one, prints it and writes it to a file. The file is written before the
+/// database, so that after a crash in between the next start finds the key in the file.
+pub async fn create_admin_key(broker: &Broker, key_file: &Path, entropy: &Entropy) -> Result<(), KeyError> {
     if broker.has_admin().await? {
         return Ok(());
     }
     let shown = key_file.display();
-    match key_in_file(key_file)? {
+    match read_key(key_file)? {
         Some(pak) => {
             broker.initialise(&pak).await?;
             println!("the administrator's key is the one in {shown}");
         }
         None => {
             let pak = Pak::mint(entropy);
-            write_key(key_file, &pak).map_err(|error| fault(key_file, &error))?;
+            write_key(key_file, &pak).map_err(|error| file_error(key_file, &error))?;
             broker.initialise(&pak).await?;
-            println!("the administrator's key, shown this once and kept in {shown}: {}", pak.reveal());
+            println!("the administrator's key, shown only once and stored in {shown}: {}", pak.reveal());
         }
     }
     Ok(())
 }
 
-fn key_in_file(path: &Path) -> Result<Option<Pak>, KeyError> {
+fn read_key(path: &Path) -> Result<Option<Pak>, KeyError> {
     match std::fs::read_to_string(path) {
-        Ok(text) => Pak::parse(text.trim()).map(Some).map_err(|error| fault(path, &error)),
+        Ok(text) => Pak::parse(text.trim()).map(Some).map_err(|error| file_error(path, &error)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(fault(path, &error)),
+        Err(error) => Err(file_error(path, &error)),
     }
 }
 
-fn fault(path: &Path, reason: &dyn Error) -> KeyError {
+fn file_error(path: &Path, reason: &dyn Error) -> KeyError {
     KeyError::File { path: path.display().to_string(), reason: reason.to_string() }
 }
 
-/// The file appears whole or not at all, readable by its owner only.
+/// Writes the file atomically, readable by its owner only.
 fn write_key(path: &Path, pak: &Pak) -> io::Result<()> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(".draft");

@@ -1,4 +1,4 @@
-//! What the broker's process owns: its table of settings, its files, and what it asks of the system.
+//! Parts of the broker process: settings, files, and limits of the operating system.
 
 pub mod descriptors;
 pub mod key;

@@ -1,8 +1,8 @@
-//! Every setting of the broker, said once.
+//! Settings of the broker.
 
 use sindri_process::{Form, Kind, MASK, Program, Rule, Setting};
 
-/// Where a database is; it may hold a password.
+/// Form of a database URL, which may contain a password.
 const DATABASE: Form = Form {
     placeholder: "URL",
     fits: is_database_url,
@@ -10,124 +10,129 @@ const DATABASE: Form = Form {
     shown: without_password,
 };
 
-/// The command that notes a restored database.
+/// Command that begins a new epoch after a restore.
 pub const RESTORE_EPOCH: &str = "restore-epoch";
 
-/// Where to listen.
+/// Address to listen on.
 pub const LISTEN: Setting = Setting {
     default: Some("127.0.0.1:3000"),
-    ..Setting::plain("listen", "listen", Kind::Text, "Where to listen, as HOST:PORT; port 0 takes a free one")
+    ..Setting::plain("listen", "listen", Kind::Text, "Address to listen on, as HOST:PORT; port 0 selects a free port")
 };
-/// The database.
+/// Database.
 pub const DATABASE_URL: Setting = Setting {
     default: Some("sqlite:sindri.db"),
-    ..Setting::plain("database.url", "database-url", Kind::Form(&DATABASE), "The database, as sqlite:PATH")
+    ..Setting::plain(
+        "database.url",
+        "database-url",
+        Kind::Form(&DATABASE),
+        "Database, as sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME",
+    )
 };
-/// How many connections to the database are kept.
+/// Size of the connection pool.
 pub const DATABASE_CONNECTIONS: Setting = Setting {
     default: Some("8"),
     ..Setting::plain(
         "database.connections",
         "database-connections",
         Kind::Count(1, 1_000),
-        "How many connections to a database server are kept",
+        "Number of connections to a PostgreSQL server",
     )
 };
-/// The administrator's key.
+/// File of the administrator's key.
 pub const ADMIN_KEY_FILE: Setting = Setting {
     default: Some("sindri-admin.key"),
     ..Setting::plain(
         "admin_key_file",
         "admin-key-file",
         Kind::Path,
-        "Where the administrator's key is kept: read at the first start if the file is there, else written",
+        "File of the administrator's key: read at the first start if it exists, otherwise written",
     )
 };
-/// The certificate to show.
+/// Certificate of the server.
 pub const TLS_CERTIFICATE_FILE: Setting = Setting::plain(
     "tls.certificate_file",
     "tls-certificate-file",
     Kind::Path,
-    "The certificate to show, with its chain, in PEM; read again when it changes",
+    "Certificate of the server with its chain, in PEM; read again when it changes",
 );
-/// The key of the certificate.
+/// Private key of the certificate.
 pub const TLS_KEY_FILE: Setting =
-    Setting::plain("tls.key_file", "tls-key-file", Kind::Path, "The key of the certificate, in PEM");
-/// How to write log lines.
+    Setting::plain("tls.key_file", "tls-key-file", Kind::Path, "Private key of the certificate, in PEM");
+/// Format of log lines.
 pub const LOG_FORM: Setting = Setting::log_form("log.form");
-/// Which lines to write.
+/// Level of log lines.
 pub const LOG_LEVEL: Setting = Setting::log_level("log.level");
-/// The largest body of a request.
+/// Limit on the body of a request.
 pub const LIMITS_BODY_BYTES: Setting = Setting {
     default: Some("2097152"),
     ..Setting::plain(
         "limits.body_bytes",
         "limits-body-bytes",
         Kind::Count(1_024, 1 << 26),
-        "The largest body that is accepted",
+        "Largest body of a request, in bytes",
     )
 };
-/// The most connections.
+/// Limit on open connections.
 pub const LIMITS_CONNECTIONS: Setting = Setting {
     default: Some("16384"),
     ..Setting::plain(
         "limits.connections",
         "limits-connections",
         Kind::Count(1, 1_000_000),
-        "The most open connections; further ones wait",
+        "Maximum number of open connections; further ones wait",
     )
 };
-/// The longest wait of a poll.
+/// Limit on the wait of a poll.
 pub const LIMITS_WAIT_SECONDS_MAX: Setting = Setting {
     default: Some("300"),
     ..Setting::plain(
         "limits.wait_seconds_max",
         "limits-wait-seconds-max",
         Kind::Count(0, 3_600),
-        "The longest time that a poll may ask to wait for a change",
+        "Longest time, in seconds, that a poll may wait for a change",
     )
 };
-/// How long an agent may be silent.
+/// Time without a heartbeat after which an agent is offline.
 pub const AGENTS_OFFLINE_AFTER_SECONDS: Setting = Setting {
     default: Some("120"),
     ..Setting::plain(
         "agents.offline_after_seconds",
         "agents-offline-after-seconds",
         Kind::Count(0, 604_800),
-        "How long an agent may send no heartbeat before subscribers are told; 0 tells them never",
+        "Time without a heartbeat, in seconds, after which subscribers are notified that an agent is offline; 0 means never",
     )
 };
-/// Whether webhooks may go to private addresses.
+/// Allows webhooks to private addresses.
 pub const WEBHOOKS_ALLOW_PRIVATE_TARGETS: Setting = Setting {
     default: Some("false"),
     ..Setting::plain(
         "webhooks.allow_private_targets",
         "webhooks-allow-private-targets",
         Kind::Switch,
-        "Whether webhooks may be delivered to private addresses",
+        "Allow webhooks to private addresses and over plain HTTP",
     )
 };
-/// Where the key for the secrets of webhooks is.
+/// File of the encryption key of webhooks.
 pub const WEBHOOKS_ENCRYPTION_KEY_FILE: Setting = Setting::plain(
     "webhooks.encryption_key_file",
     "webhooks-encryption-key-file",
     Kind::Path,
-    "Where the key is that the secrets of webhooks are stored under",
+    "File of the key that encrypts the secrets of webhooks",
 );
-/// The key itself.
+/// Encryption key of webhooks.
 pub const WEBHOOKS_ENCRYPTION_KEY: Setting =
-    Setting::secret("webhooks.encryption_key", "The key that the secrets of webhooks are stored under");
-/// Threads.
+    Setting::secret("webhooks.encryption_key", "Key that encrypts the secrets of webhooks");
+/// Number of threads.
 pub const WORKERS: Setting = Setting {
     default: Some("1"),
-    ..Setting::plain("workers", "workers", Kind::Count(1, 256), "The threads that serve requests")
+    ..Setting::plain("workers", "workers", Kind::Count(1, 256), "Number of threads that serve requests")
 };
 
-/// The broker.
+/// The broker program.
 pub static PROGRAM: Program = Program {
     name: "sindri-broker",
     version: env!("CARGO_PKG_VERSION"),
-    about: "Keeps what every cluster should run, and tells their agents.",
+    about: "Stores the stacks of every cluster and serves their agents.",
     prefix: "SINDRI__BROKER__",
     section: "",
     settings: &[
@@ -154,17 +159,17 @@ pub static PROGRAM: Program = Program {
     ],
     example: &DATABASE_URL,
     commands: || {
-        let about = "Notes that the database was restored from a backup, and ends";
+        let about = "Record that the database was restored from a backup, and exit";
         vec![clap::Command::new(RESTORE_EPOCH).about(about)]
     },
 };
 
 fn is_database_url(text: &str) -> bool {
-    let beginnings = ["sqlite:", "postgres://", "postgresql://"];
-    beginnings.iter().any(|start| text.strip_prefix(start).is_some_and(|rest| !rest.trim_start_matches('/').is_empty()))
+    let prefixes = ["sqlite:", "postgres://", "postgresql://"];
+    prefixes.iter().any(|start| text.strip_prefix(start).is_some_and(|rest| !rest.trim_start_matches('/').is_empty()))
 }
 
-/// Masks what stands between the user's name and the last `@`, and a parameter `password`.
+/// Masks the password between the user name and the last `@`, and a parameter `password`.
 fn without_password(url: &str) -> String {
     let (url, parameters) = url.split_once('?').map_or((url, None), |(url, rest)| (url, Some(rest)));
     let mut shown = match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
@@ -195,12 +200,12 @@ mod tests {
         Config::read(&PROGRAM, file.map(|text| ("b.toml", text)), environment, [])
     }
 
-    fn mistake(file: Option<&str>, environment: &[(&str, &str)]) -> String {
+    fn error(file: Option<&str>, environment: &[(&str, &str)]) -> String {
         read(file, environment).unwrap_err().to_string()
     }
 
     #[test]
-    fn every_default_is_a_value_that_the_setting_takes() {
+    fn every_default_is_a_valid_value() {
         for setting in PROGRAM.settings {
             assert_eq!(setting.default.map_or(Ok(()), |text| setting.check(text)), Ok(()), "{}", setting.key);
             assert_eq!(setting.flag.is_none(), setting.is_secret, "{}", setting.key);
@@ -211,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_in_an_address_are_not_shown() {
+    fn passwords_in_a_url_are_masked() {
         for (url, shown) in [
             ("sqlite:a.db", "sqlite:a.db"),
             ("postgres://me@host/db", "postgres://me@host/db"),
@@ -220,23 +225,23 @@ mod tests {
         ] {
             assert_eq!(without_password(url), shown);
         }
-        assert!(!mistake(None, &[("SINDRI__BROKER__DATABASE__URL", "mysql://me:secret@h/d")]).contains("secret"));
+        assert!(!error(None, &[("SINDRI__BROKER__DATABASE__URL", "mysql://me:secret@h/d")]).contains("secret"));
     }
 
     #[test]
-    fn variables_have_sections_between_double_underscores() {
+    fn double_underscores_separate_sections_in_variables() {
         assert_eq!(PROGRAM.variable(&TLS_KEY_FILE), "SINDRI__BROKER__TLS__KEY_FILE");
         assert_eq!(PROGRAM.variable(&LISTEN), "SINDRI__BROKER__LISTEN");
     }
 
     #[test]
-    fn what_nobody_knows_is_refused_with_the_nearest_name() {
+    fn an_unknown_setting_is_rejected_with_the_nearest_name() {
         assert_eq!(
-            mistake(Some("[database]\nconections = 2"), &[]),
+            error(Some("[database]\nconections = 2"), &[]),
             "file b.toml:2: there is no setting database.conections; the nearest is database.connections"
         );
         assert_eq!(
-            mistake(None, &[("SINDRI__BROKER__DATABSE__URL", "x")]),
+            error(None, &[("SINDRI__BROKER__DATABSE__URL", "x")]),
             "environment: there is no setting SINDRI__BROKER__DATABSE__URL; \
              the nearest is SINDRI__BROKER__DATABASE__URL"
         );
@@ -244,9 +249,9 @@ mod tests {
 
     #[test]
     fn settings_that_need_or_exclude_each_other_are_checked() {
-        assert!(mistake(Some("tls.key_file = \"k\""), &[]).contains("tls.key_file is set and tls.certificate_file is"));
+        assert!(error(Some("tls.key_file = \"k\""), &[]).contains("tls.key_file is set and tls.certificate_file is"));
         let both =
             [("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY", "a"), ("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY_FILE", "b")];
-        assert!(mistake(None, &both).contains("one of them at most"));
+        assert!(error(None, &both).contains("one of them at most"));
     }
 }

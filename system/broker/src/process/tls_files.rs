@@ -1,4 +1,4 @@
-//! The certificate and its key as files, read again when they change.
+//! Certificate and key files, which are read again when they change.
 
 use std::convert::Infallible;
 use std::io;
@@ -10,73 +10,73 @@ use sindri_broker::{Tls, TlsError};
 use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How often the files are looked at. A hangup signal looks at once.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Time between two checks of the files. SIGHUP checks at once.
+const CHECK_EVERY: Duration = Duration::from_secs(2);
 
-/// The files cannot be used.
+/// The certificate files cannot be used.
 #[derive(Debug, Error)]
 pub enum TlsFilesError {
-    /// One of them cannot be read.
+    /// A file cannot be read.
     #[error("{path}: {source}")]
     Read {
-        /// Of the file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// What they hold cannot be used.
+    /// The content of the files cannot be used.
     #[error("{path}: {source}")]
     Pair {
-        /// Of the certificate.
+        /// Path of the certificate.
         path: String,
-        /// Why.
+        /// Cause.
         source: TlsError,
     },
-    /// The signal cannot be listened for.
+    /// The signal handler cannot be installed.
     #[error("cannot listen for signals: {0}")]
     Signal(io::Error),
 }
 
-/// What tells one content of a file from another without reading it.
-type Stamp = (u64, u64, i64, i64);
+/// Inode, size and modification time, by which a change is detected without reading the file.
+type FileVersion = (u64, u64, i64, i64);
 
-/// See the module.
+/// The certificate and key of a server, followed for changes.
 pub struct TlsFiles {
     certificate: PathBuf,
     key: PathBuf,
     tls: Tls,
     hangup: Signal,
-    seen: [Option<Stamp>; 2],
+    seen: [Option<FileVersion>; 2],
 }
 
 impl TlsFiles {
-    /// Reads both.
+    /// Reads both files.
     pub fn open(certificate: &Path, key: &Path) -> Result<Self, TlsFilesError> {
         let hangup = signal(SignalKind::hangup()).map_err(TlsFilesError::Signal)?;
-        let seen = [stamp(certificate), stamp(key)];
-        let tls = Tls::from_pem(&read(certificate)?, &read(key)?).map_err(|source| unusable(certificate, source))?;
+        let seen = [file_version(certificate), file_version(key)];
+        let tls = Tls::from_pem(&read(certificate)?, &read(key)?).map_err(|source| pair_error(certificate, source))?;
         Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), tls, hangup, seen })
     }
 
-    /// What they hold now and will hold later.
+    /// Returns the TLS configuration, which follows the files.
     pub fn tls(&self) -> Tls {
         self.tls.clone()
     }
 
-    /// Reads them again whenever they change. A broken pair is told once, and the one before stays.
+    /// Reads the files again whenever they change. An invalid pair is logged once, and the one before stays in use.
     pub async fn follow(mut self) -> Infallible {
         loop {
             tokio::select! {
-                biased; // Who asks is served before the clock.
+                biased; // The signal before the timer.
                 _ = self.hangup.recv() => {}
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(CHECK_EVERY) => {}
             }
-            // Taken before the content: what changes in between is read the next time.
-            let found = [stamp(&self.certificate), stamp(&self.key)];
-            if found == self.seen {
+            // Read before the content, so that a change in between is detected at the next check.
+            let current = [file_version(&self.certificate), file_version(&self.key)];
+            if current == self.seen {
                 continue;
             }
-            self.seen = found;
+            self.seen = current;
             match self.reload() {
                 Ok(()) => tracing::info!("the certificate was replaced"),
                 Err(error) => tracing::error!(%error, "the certificate was not replaced"),
@@ -86,7 +86,7 @@ impl TlsFiles {
 
     fn reload(&self) -> Result<(), TlsFilesError> {
         let (certificate, key) = (read(&self.certificate)?, read(&self.key)?);
-        self.tls.replace(&certificate, &key).map_err(|source| unusable(&self.certificate, source))
+        self.tls.replace(&certificate, &key).map_err(|source| pair_error(&self.certificate, source))
     }
 }
 
@@ -94,11 +94,11 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsFilesError> {
     std::fs::read(path).map_err(|source| TlsFilesError::Read { path: path.display().to_string(), source })
 }
 
-fn unusable(certificate: &Path, source: TlsError) -> TlsFilesError {
+fn pair_error(certificate: &Path, source: TlsError) -> TlsFilesError {
     TlsFilesError::Pair { path: certificate.display().to_string(), source }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
-    let found = std::fs::metadata(path).ok()?;
-    Some((found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
+fn file_version(path: &Path) -> Option<FileVersion> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
 }

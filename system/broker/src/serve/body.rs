@@ -1,4 +1,4 @@
-//! Bodies on their way: a request's body must arrive in time, and an answer's body ends the request.
+//! Bodies: a request's body has a deadline, and a request ends with the body of its response.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,19 +8,19 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use thiserror::Error;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::pace::Busy;
+use super::deadlines::RequestGuard;
 use crate::api::http::connection_info::BodyTimeoutFlag;
 
-/// A request's body did not arrive in time.
+/// The body of a request did not arrive in time.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("the body did not arrive in time")]
 pub(super) struct BodyTimeout;
 
-/// A request's body with a deadline.
+/// Body of a request with a deadline.
 pub(super) struct TimedBody {
     incoming: Incoming,
     due: Instant,
-    /// Made when the body is waited for: most bodies are there already.
+    /// Created on the first wait, because most bodies have arrived with their head.
     timer: Option<Pin<Box<Sleep>>>,
     flag: BodyTimeoutFlag,
 }
@@ -60,19 +60,19 @@ impl HttpBody for TimedBody {
     }
 }
 
-/// An answer's body; the request is over when it is dropped.
-pub(super) struct AnswerBody {
+/// Body of a response; the request ends when it is dropped.
+pub(super) struct ResponseBody {
     body: Body,
-    _busy: Busy,
+    _guard: RequestGuard,
 }
 
-impl AnswerBody {
-    pub(super) fn new(body: Body, busy: Busy) -> Self {
-        Self { body, _busy: busy }
+impl ResponseBody {
+    pub(super) fn new(body: Body, guard: RequestGuard) -> Self {
+        Self { body, _guard: guard }
     }
 }
 
-impl HttpBody for AnswerBody {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 

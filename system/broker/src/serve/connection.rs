@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! One connection, from the TLS handshake to its last response.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -21,17 +21,17 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
-use super::body::{AnswerBody, TimedBody};
+use super::body::{ResponseBody, TimedBody};
+use super::deadlines::{Deadlines, TimeLimit, TimedStream};
 use super::limits::Limits;
-use super::pace::{Pace, Paced, Slow};
 use crate::api::http::connection_info::{BodyTimeoutFlag, PeerAddress};
 use crate::api::{Remembered, from_memory};
 use crate::broker::Broker;
-use crate::metrics::{CutOff, Metrics};
+use crate::metrics::{CloseReason, Metrics};
 
-/// The largest head of a request.
+/// Limit on the head of a request.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// The largest buffer on either way; larger bodies pass through it in parts.
+/// Limit on each buffer of a connection; larger bodies pass through in parts.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
 /// The parts of a server that every connection needs.
@@ -42,7 +42,7 @@ pub(super) struct ServerContext {
     pub metrics: Arc<Metrics>,
 }
 
-/// Serves a connection as it is.
+/// Serves a connection without TLS.
 pub(super) async fn serve_plain<S>(
     stream: S,
     peer: Option<IpAddr>,
@@ -51,11 +51,11 @@ pub(super) async fn serve_plain<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let _open = context.metrics.connection();
-    speak(stream, peer, &context, stopped).await;
+    let _open = context.metrics.open_connection();
+    serve_http(stream, peer, &context, stopped).await;
 }
 
-/// Serves a connection that begins with a handshake.
+/// Serves a connection with TLS.
 pub(super) async fn serve_encrypted<S>(
     stream: S,
     tls: TlsAcceptor,
@@ -65,69 +65,69 @@ pub(super) async fn serve_encrypted<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let _open = context.metrics.connection();
+    let _open = context.metrics.open_connection();
     let handshake = timeout(context.limits.handshake_time_max, tls.accept(stream));
-    let shaken = tokio::select! {
-        biased; // The end first: nothing has been asked yet.
+    let stream = tokio::select! {
+        biased; // Shutdown first: there is no request yet.
         _ = stopped.changed() => return,
-        shaken = handshake => shaken,
+        stream = handshake => stream,
     };
-    match shaken {
-        Ok(Ok(stream)) => speak(stream, peer, &context, stopped).await,
-        Ok(Err(_)) | Err(_) => context.metrics.connection_cut_off(CutOff::Handshake),
+    match stream {
+        Ok(Ok(stream)) => serve_http(stream, peer, &context, stopped).await,
+        Ok(Err(_)) | Err(_) => context.metrics.record_closed_connection(CloseReason::Handshake),
     }
 }
 
-/// Speaks HTTP until either side has had enough.
-async fn speak<S>(stream: S, peer: Option<IpAddr>, context: &ServerContext, mut stopped: watch::Receiver<()>)
+/// Serves HTTP until either side closes the connection.
+async fn serve_http<S>(stream: S, peer: Option<IpAddr>, context: &ServerContext, mut stopped: watch::Receiver<()>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let pace = Pace::new(context.limits);
-    let service = service_fn(|request| answer(context, &pace, peer, request));
-    let stream = TokioIo::new(Paced::new(stream, pace.clone()));
+    let deadlines = Deadlines::new(context.limits);
+    let service = service_fn(|request| respond(context, &deadlines, peer, request));
+    let stream = TokioIo::new(TimedStream::new(stream, deadlines.clone()));
     let mut protocol = http1::Builder::new();
-    // The pace knows a slow head from an idle connection, which the protocol's own timer does not.
+    // `Deadlines` distinguishes a slow head from an idle connection; the timeout of hyper does not.
     protocol.header_read_timeout(None).max_buf_size(BUFFER_BYTES_MAX).max_header_size(HEAD_BYTES_MAX);
-    let mut conversation = pin!(protocol.serve_connection(stream, service));
-    let mut exceeded = pin!(pace.exceeded());
+    let mut connection = pin!(protocol.serve_connection(stream, service));
+    let mut exceeded = pin!(deadlines.exceeded());
     let mut is_stopping = false;
     loop {
         tokio::select! {
-            biased; // The end first, so that no further request begins. The pace after the bytes that it judges.
+            biased; // Shutdown first, so that no further request begins. Deadlines after the reads and writes that move them.
             _ = stopped.changed(), if !is_stopping => {
                 is_stopping = true;
-                conversation.as_mut().graceful_shutdown();
+                connection.as_mut().graceful_shutdown();
             }
-            // A peer that goes away or speaks no HTTP is its own affair; refusals are answers.
-            _ended = conversation.as_mut() => return,
-            slow = &mut exceeded => return cut(slow, &context.metrics),
+            // A client that disconnects or sends no HTTP needs no handling; errors are responses.
+            _ended = connection.as_mut() => return,
+            limit = &mut exceeded => return count_closed(limit, &context.metrics),
         }
     }
 }
 
-fn cut(slow: Slow, metrics: &Metrics) {
-    match slow {
-        Slow::Head => metrics.connection_cut_off(CutOff::SlowHead),
-        Slow::Answer => metrics.connection_cut_off(CutOff::SlowAnswer),
-        // Nobody did anything wrong.
-        Slow::Idle => {}
+fn count_closed(limit: TimeLimit, metrics: &Metrics) {
+    match limit {
+        TimeLimit::Head => metrics.record_closed_connection(CloseReason::SlowHead),
+        TimeLimit::Stall => metrics.record_closed_connection(CloseReason::SlowResponse),
+        // An idle connection is closed regularly.
+        TimeLimit::Idle => {}
     }
 }
 
-fn answer(
+fn respond(
     context: &ServerContext,
-    pace: &Arc<Pace>,
+    deadlines: &Arc<Deadlines>,
     peer: Option<IpAddr>,
     request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + Send + use<> {
-    let busy = pace.begin();
+) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
+    let guard = deadlines.begin_request();
     let (head, incoming) = request.into_parts();
-    let finish = move |response: Response<Body>| Ok(response.map(|body| AnswerBody::new(body, busy)));
+    let finish = move |response: Response<Body>| Ok(response.map(|body| ResponseBody::new(body, guard)));
     match from_memory(&context.broker, &head) {
         Remembered::Answer(response) => Either::Left(ready(finish(response))),
         Remembered::Nothing => {
-            let answering = context.router.clone().call(whole_request(context, peer, head, incoming));
+            let answering = context.router.clone().call(into_request(context, peer, head, incoming));
             Either::Right(Either::Left(async move { finish(answering.await?) }))
         }
         Remembered::Waits(poll) => {
@@ -143,7 +143,7 @@ fn answer(
     }
 }
 
-fn whole_request(context: &ServerContext, peer: Option<IpAddr>, mut head: Parts, incoming: Incoming) -> Request<Body> {
+fn into_request(context: &ServerContext, peer: Option<IpAddr>, mut head: Parts, incoming: Incoming) -> Request<Body> {
     head.extensions.insert(PeerAddress(peer));
     let body = if incoming.is_end_stream() {
         Body::empty()

@@ -4,8 +4,8 @@
 
 mod body;
 mod connection;
+mod deadlines;
 mod limits;
-mod pace;
 mod server;
 
 pub use limits::Limits;

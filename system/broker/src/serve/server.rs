@@ -17,18 +17,18 @@ use crate::broker::Broker;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
 
-/// How to serve.
+/// Options of a server.
 #[derive(Clone, Debug, Default)]
 pub struct ServeOptions {
-    /// Encrypts every connection; without it none is.
+    /// TLS for every connection; `None` serves plain HTTP.
     pub tls: Option<Tls>,
-    /// How much a peer may take.
+    /// Limits of connections.
     pub limits: Limits,
 }
 
-/// The other end of a connection, as its listener names it.
+/// Address type of a listener.
 pub trait Peer {
-    /// Its address in the Internet, if it has one.
+    /// Returns the IP address, if there is one.
     fn ip(&self) -> Option<IpAddr>;
 }
 
@@ -38,14 +38,14 @@ impl Peer for SocketAddr {
     }
 }
 
-/// What listeners of a simulated world name: nobody.
+/// Listeners of the simulation have no addresses.
 impl Peer for () {
     fn ip(&self) -> Option<IpAddr> {
         None
     }
 }
 
-/// Serves the broker until `shutdown`, then lets the requests that are under way finish.
+/// Serves the broker with default options until `shutdown`, then lets requests in progress finish.
 pub async fn serve<L>(
     listener: L,
     broker: Broker,
@@ -58,7 +58,7 @@ where
     serve_with(listener, broker, ServeOptions::default(), shutdown).await
 }
 
-/// The same, with options.
+/// Serves the broker until `shutdown`, then lets requests in progress finish.
 pub async fn serve_with<L>(
     mut listener: L,
     broker: Broker,
@@ -81,16 +81,16 @@ where
     let mut background = JoinSet::new();
     background.spawn({
         let broker = broker.clone();
-        async move { broker.background().await }
+        async move { broker.run_background().await }
     });
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
         let has_room = connections.len() < limits.connections_max;
         tokio::select! {
-            biased; // The end first: a flood must not hold it up. Then what ended, which makes room for the new.
+            biased; // Shutdown first: new connections must not delay it. Then ended connections, which make room for new ones.
             () = &mut shutdown => break,
-            Some(ended) = connections.join_next() => note(ended),
+            Some(ended) = connections.join_next() => log_panic(ended),
             (stream, peer) = listener.accept(), if has_room => {
                 let (context, stopped) = (context.clone(), stopped.clone());
                 match options.tls.as_ref().map(Tls::acceptor) {
@@ -98,44 +98,48 @@ where
                     Some(tls) => connections.spawn(serve_encrypted(stream, tls, peer.ip(), context, stopped)),
                 };
                 if connections.len() == limits.connections_max {
-                    full(&metrics);
+                    report_full(&metrics);
                 }
             }
         }
     }
     drop(listener);
     stop.send_replace(());
-    // Polls that wait are answered now.
-    broker.memory.answers.close();
-    finish(connections, limits.shutdown_time_max).await;
+    // Ends the wait of polls.
+    broker.memory.target_states.close();
+    drain(connections, limits.shutdown_time_max).await;
     background.shutdown().await;
     broker.flush_heartbeats().await;
     Ok(())
 }
 
-/// Lets connections end by themselves. Who does not in time is cut off: every answer that was sent is durable anyway.
-async fn finish(mut connections: JoinSet<()>, time_max: Duration) {
+/// Waits until connections end. Those that do not end in time are closed, which is safe: every response that was sent is
+/// durable.
+async fn drain(mut connections: JoinSet<()>, time_max: Duration) {
     let all_ended = async {
         while let Some(ended) = connections.join_next().await {
-            note(ended);
+            log_panic(ended);
         }
     };
     if tokio::time::timeout(time_max, all_ended).await.is_err() {
-        tracing::warn!(connections = connections.len(), "cut off at shutdown");
+        tracing::warn!(
+            connections = connections.len(),
+            "connections were closed at shutdown before their requests ended"
+        );
     }
 }
 
-/// Those that wait are not answered and not refused: someone must hear of it.
-fn full(metrics: &Metrics) {
-    metrics.connections_full();
-    tracing::warn!("no room for further connections until one ends");
+/// Reports that further connections wait: their clients get neither a response nor an error.
+fn report_full(metrics: &Metrics) {
+    metrics.record_connections_full();
+    tracing::warn!("the limit on connections is reached: further ones wait until one ends");
 }
 
-/// A handler that panics takes its connection with it and nothing else.
-fn note(ended: Result<(), JoinError>) {
+/// Logs a panic of a handler, which ends only its own connection.
+fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
-        tracing::error!("a request ended in a panic");
+        tracing::error!("a request handler panicked");
     }
 }

@@ -1,24 +1,26 @@
-//! Which addresses are on the public internet, and which could be machines that only the broker can reach.
+//! Classification of IP addresses: those on the public internet, and those that could be internal machines that only the
+//! broker can reach.
 //!
-//! What is not known to be public is refused. An IPv4 address inside an IPv6 address counts as itself.
+//! An address that is not known to be public counts as internal. An IPv4 address embedded in an IPv6 address is
+//! classified as IPv4.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where a cloud answers its machines from an address that looks public.
+/// Metadata service of a cloud provider (Azure), whose address looks public.
 const METADATA: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// Why an address may not be called, as it reads before "address"; none if it is public.
-pub(crate) fn not_public(address: IpAddr) -> Option<&'static str> {
+/// Returns the class of an address that is not public, as it reads before "address"; `None` if it is public.
+pub(crate) fn non_public_class(address: IpAddr) -> Option<&'static str> {
     match address {
-        IpAddr::V4(address) => not_public_v4(address),
-        IpAddr::V6(address) => match embedded(address) {
-            Some(address) => not_public_v4(address),
-            None => not_public_v6(address),
+        IpAddr::V4(address) => non_public_class_v4(address),
+        IpAddr::V6(address) => match embedded_ipv4(address) {
+            Some(address) => non_public_class_v4(address),
+            None => non_public_class_v6(address),
         },
     }
 }
 
-fn not_public_v4(address: Ipv4Addr) -> Option<&'static str> {
+fn non_public_class_v4(address: Ipv4Addr) -> Option<&'static str> {
     let [first, second, third, _] = address.octets();
     match (first, second, third) {
         _ if address == METADATA => Some("metadata"),
@@ -30,13 +32,13 @@ fn not_public_v4(address: Ipv4Addr) -> Option<&'static str> {
         (169, 254, _) => Some("link-local"),
         (192, 0, 2) | (198, 51, 100) | (203, 0, 113) => Some("documentation"),
         (224..=239, ..) => Some("multicast"),
-        // Protocol assignments, the old relays of 6to4, benchmarks, and what was never given out.
+        // Protocol assignments, former 6to4 relays, benchmarks, and ranges that were never assigned.
         (192, 0, 0) | (192, 88, 99) | (198, 18..=19, _) | (240.., ..) => Some("reserved"),
         _ => None,
     }
 }
 
-fn not_public_v6(address: Ipv6Addr) -> Option<&'static str> {
+fn non_public_class_v6(address: Ipv6Addr) -> Option<&'static str> {
     let [first, second, ..] = address.segments();
     match (first, second) {
         _ if address.is_unspecified() => Some("unspecified"),
@@ -45,23 +47,23 @@ fn not_public_v6(address: Ipv6Addr) -> Option<&'static str> {
         (0xfe80..=0xfebf, _) => Some("link-local"),
         (0xff00.., _) => Some("multicast"),
         (0x2001, 0x0db8) | (0x3fff, 0..=0x0fff) => Some("documentation"),
-        // Tunnels and other protocols have the first block of what is global; the rest of it is the internet.
+        // The first block of the global range is for tunnels and other protocols; the rest is public.
         (0x2001, 0..=0x01ff) => Some("reserved"),
         (0x2000..=0x3fff, _) => None,
         _ => Some("reserved"),
     }
 }
 
-/// The IPv4 address that a packet to this address would go to in the end.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+/// Returns the IPv4 address to which a packet to this address is translated.
+fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let at = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         Some(Ipv4Addr::new(a, b, c, d))
     };
     match address.segments() {
-        // Neither of these two is an IPv4 address, though they look like one.
+        // The unspecified and the loopback address of IPv6.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
-        // Compatible, mapped, and translated by NAT64.
+        // IPv4-compatible, IPv4-mapped, and NAT64.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => at(high, low),
         // Stateless translation.
         [0, 0, 0, 0, 0xffff, 0, high, low] => at(high, low),
@@ -76,8 +78,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_are_not_public_are_refused_by_kind() {
-        for (address, kind) in [
+    fn addresses_that_are_not_public_have_their_class() {
+        for (address, class) in [
             ("0.0.0.0", "unspecified"),
             ("0.1.2.3", "unspecified"),
             ("127.0.0.1", "loopback"),
@@ -122,12 +124,12 @@ mod tests {
             ("2002:7f00:1::", "loopback"),
             ("2002:a00:1::1", "private"),
         ] {
-            assert_eq!(not_public(address.parse().unwrap()), Some(kind), "{address}");
+            assert_eq!(non_public_class(address.parse().unwrap()), Some(class), "{address}");
         }
     }
 
     #[test]
-    fn public_addresses_may_be_called() {
+    fn public_addresses_have_no_class() {
         for address in [
             "1.1.1.1",
             "8.8.8.8",
@@ -144,7 +146,7 @@ mod tests {
             "::ffff:8.8.8.8",
             "64:ff9b::8.8.8.8",
         ] {
-            assert_eq!(not_public(address.parse().unwrap()), None, "{address}");
+            assert_eq!(non_public_class(address.parse().unwrap()), None, "{address}");
         }
     }
 }

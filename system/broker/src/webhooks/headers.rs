@@ -1,4 +1,4 @@
-//! Headers that a subscription adds to its messages, such as an authorisation. Their values are secrets.
+//! Headers that a subscription adds to its messages, such as `Authorization`. Their values are secret.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use thiserror::Error;
 const HEADERS_MAX: usize = 20;
 const NAME_CHARS_MAX: usize = 128;
 const VALUE_CHARS_MAX: usize = 4096;
-/// What the broker says itself, or what would change how a message is framed.
+/// Headers that the broker sets itself, or that change how a message is framed.
 const RESERVED: [&str; 10] = [
     "connection",
     "content-length",
@@ -22,46 +22,46 @@ const RESERVED: [&str; 10] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// Those of the signature and those for proxies.
+/// Prefixes of headers of the signature and of proxies.
 const RESERVED_PREFIXES: [&str; 2] = ["webhook-", "proxy-"];
 
-/// The headers of a subscription. Its `Debug` shows only their names.
+/// Headers of a subscription. `Debug` prints only their names.
 #[derive(Clone, Default)]
 pub(crate) struct ExtraHeaders(HeaderMap);
 
-/// Headers that a subscription may not have. The value is never repeated.
+/// An invalid header of a subscription. The error never contains the value.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum HeaderError {
-    #[error("a subscription has at most {HEADERS_MAX} headers, and this has {0}")]
+    #[error("a subscription has at most {HEADERS_MAX} headers, not {0}")]
     TooMany(usize),
-    #[error("{0:?} is not the name of a header")]
+    #[error("{0:?} is not a valid header name")]
     Name(String),
     #[error("the header {0} is set by the broker")]
     Reserved(String),
-    #[error("the header {0} comes twice")]
-    Twice(String),
+    #[error("the header {0} is given twice")]
+    Duplicate(String),
     #[error("the value of the header {0} must have at most {VALUE_CHARS_MAX} visible characters")]
     Value(String),
 }
 
 impl ExtraHeaders {
-    /// Reads headers from their names and values.
+    /// Parses headers from names and values.
     pub(crate) fn parse(texts: &BTreeMap<String, String>) -> Result<Self, HeaderError> {
         if texts.len() > HEADERS_MAX {
             return Err(HeaderError::TooMany(texts.len()));
         }
         let mut headers = HeaderMap::new();
         for (name, value) in texts {
-            let name = read_name(name)?;
-            let value = read_value(&name, value)?;
+            let name = parse_name(name)?;
+            let value = parse_value(&name, value)?;
             if headers.insert(name.clone(), value).is_some() {
-                return Err(HeaderError::Twice(name.to_string()));
+                return Err(HeaderError::Duplicate(name.to_string()));
             }
         }
         Ok(Self(headers))
     }
 
-    /// The headers for a request.
+    /// Returns the headers of a request.
     pub(crate) fn as_map(&self) -> &HeaderMap {
         &self.0
     }
@@ -73,15 +73,15 @@ impl fmt::Debug for ExtraHeaders {
     }
 }
 
-fn read_name(text: &str) -> Result<HeaderName, HeaderError> {
-    let known = (text.len() <= NAME_CHARS_MAX).then(|| HeaderName::try_from(text).ok()).flatten();
-    let name = known.ok_or_else(|| HeaderError::Name(text.chars().take(NAME_CHARS_MAX).collect()))?;
+fn parse_name(text: &str) -> Result<HeaderName, HeaderError> {
+    let parsed = (text.len() <= NAME_CHARS_MAX).then(|| HeaderName::try_from(text).ok()).flatten();
+    let name = parsed.ok_or_else(|| HeaderError::Name(text.chars().take(NAME_CHARS_MAX).collect()))?;
     let reserved =
         RESERVED.contains(&name.as_str()) || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix));
     if reserved { Err(HeaderError::Reserved(name.to_string())) } else { Ok(name) }
 }
 
-fn read_value(name: &HeaderName, text: &str) -> Result<HeaderValue, HeaderError> {
+fn parse_value(name: &HeaderName, text: &str) -> Result<HeaderValue, HeaderError> {
     let visible = text.len() <= VALUE_CHARS_MAX && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     let value = visible.then(|| HeaderValue::try_from(text).ok()).flatten();
     let mut value = value.ok_or_else(|| HeaderError::Value(name.to_string()))?;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_kept_and_hidden() {
+    fn values_are_kept_and_not_printed() {
         let headers = parse(&[("Authorization", "Bearer abc"), ("X-Team", "a b")]).unwrap();
         assert_eq!(headers.as_map()["authorization"], "Bearer abc");
         assert_eq!(headers.as_map()["x-team"], "a b");
@@ -108,17 +108,17 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_are_not_the_subscribers_are_refused_by_name() {
+    fn reserved_invalid_and_duplicate_names_are_rejected() {
         for name in ["Host", "content-length", "Transfer-Encoding", "webhook-signature", "Proxy-Authorization"] {
             assert_eq!(parse(&[(name, "secret")]).unwrap_err(), HeaderError::Reserved(name.to_ascii_lowercase()));
         }
         assert_eq!(parse(&[("a b", "secret")]).unwrap_err(), HeaderError::Name("a b".to_owned()));
         assert_eq!(parse(&[("", "secret")]).unwrap_err(), HeaderError::Name(String::new()));
-        assert_eq!(parse(&[("X-A", "1"), ("x-a", "2")]).unwrap_err(), HeaderError::Twice("x-a".to_owned()));
+        assert_eq!(parse(&[("X-A", "1"), ("x-a", "2")]).unwrap_err(), HeaderError::Duplicate("x-a".to_owned()));
     }
 
     #[test]
-    fn a_value_that_no_header_may_have_is_refused_and_not_repeated() {
+    fn an_invalid_value_is_rejected_and_not_repeated_in_the_error() {
         for value in ["secret\r\nHost: other", "secret\0", "sécret", &"secret".repeat(VALUE_CHARS_MAX)] {
             let error = parse(&[("X-Key", value)]).unwrap_err();
             assert_eq!(error, HeaderError::Value("x-key".to_owned()));

@@ -1,8 +1,8 @@
-//! Webhooks: telling other systems what happened, signed, and without being led where nobody should go.
+//! Webhooks: signed messages to other systems about events, sent only to addresses that the operator allows.
 //!
-//! Who wants what (`subscription`), how it is kept (`seal`), where it may
-//! go (`target`, `address`, `headers`), one attempt (`send`, `signature`, `connect`), and when the next one follows
-//! (`schedule`). `deliver` takes messages from the store and settles them.
+//! Storage of secrets (`sealing_key`, `sealed_parts`), allowed receivers (`target`, `address`, `headers`), one attempt
+//! (`send`, `signature`, `connect`, `system`) and the time of the next one (`schedule`). The loop that delivers is in
+//! `background`, the event types are in `event_types`.
 
 mod address;
 mod connect;
@@ -19,7 +19,7 @@ pub(crate) mod target;
 mod tests;
 
 pub use connect::{Dial, GuardedConnector, Resolve, Trust};
-pub use sealed_parts::Unopened;
+pub use sealed_parts::UnsealError;
 pub use sealing_key::{SealingKey, SealingKeyError};
 pub use send::{Connector, Sender};
 pub use settings::WebhookSettings;

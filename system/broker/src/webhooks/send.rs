@@ -1,7 +1,7 @@
-//! One delivery: one signed request over one fresh connection, and what came of it.
+//! One attempt to deliver: one signed request over a new connection, and its result.
 //!
-//! The connection belongs to the attempt and ends with it. Redirects are not followed: they would lead where nobody
-//! has checked. What an attempt says of a failure never holds the URL or the value of a header.
+//! The connection ends with the attempt. Redirects are not followed, because their target is not checked. An error never
+//! contains the URL or the value of a header.
 
 use std::error::Error;
 use std::fmt;
@@ -29,14 +29,14 @@ use super::target::Target;
 
 const TIMEOUT_SECONDS_MIN: u64 = 1;
 const TIMEOUT_SECONDS_MAX: u64 = 60;
-/// What is read of an answer, so that the receiver can finish sending it. None of it is kept.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Limit on the bytes that are read of a response, so that the receiver can finish sending it. They are discarded.
+const RESPONSE_BYTES_MAX: usize = 64 * 1024;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("sindri-broker/", env!("CARGO_PKG_VERSION")));
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// What makes connections to receivers: every connector of HTTP clients is one.
+/// Connector to receivers: every connector of hyper's clients is one.
 pub trait Connector:
     Service<
         Uri,
@@ -69,7 +69,7 @@ impl<T: hyper::rt::Read + hyper::rt::Write + Unpin + Send> Stream for T {}
 
 type Connecting = Pin<Box<dyn Future<Output = Result<Box<dyn Stream>, BoxError>> + Send>>;
 
-/// Sends messages to receivers. Cheap to clone.
+/// Sender of messages to receivers. Cheap to clone.
 #[derive(Clone)]
 pub struct Sender(Arc<dyn Fn(Uri) -> Connecting + Send + Sync>);
 
@@ -79,57 +79,57 @@ impl fmt::Debug for Sender {
     }
 }
 
-/// A message on its way to one receiver.
+/// A message to one receiver.
 #[derive(Debug)]
-pub(crate) struct Delivery<'a> {
-    /// The same at every attempt, so that a receiver can tell a repetition.
+pub(crate) struct WebhookMessage<'a> {
+    /// The same at every attempt, so that a receiver can recognize a repetition.
     pub id: &'a str,
-    /// When this attempt is made.
+    /// Time of this attempt.
     pub at: Timestamp,
     pub target: &'a Target,
     pub headers: &'a ExtraHeaders,
     pub secret: &'a Secret,
     /// JSON.
     pub body: Bytes,
-    /// From the resolution of the name to the head of the answer.
+    /// Time limit from the resolution of the name to the head of the response.
     pub timeout: Duration,
 }
 
-/// What came of an attempt. It succeeded if there is no error.
+/// Result of an attempt. It succeeded if there is no error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
-    /// The status of the answer, if there was one.
+    /// Status of the response, if there was one.
     pub status: Option<u16>,
-    /// What an operator should know; never the URL or a header.
+    /// Error for the operator; never contains the URL or a header.
     pub error: Option<String>,
-    /// How long it took.
+    /// Duration of the attempt.
     pub duration: Duration,
 }
 
-/// Why an attempt failed.
+/// Reason for which an attempt failed.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-enum Fault {
+enum SendError {
     #[error(transparent)]
     Connect(ConnectError),
-    #[error("the message cannot be written as a request")]
-    Unwritable,
-    #[error("the connection broke off before an answer came")]
-    BrokenOff,
-    #[error("no answer within {0:?}")]
+    #[error("the message is not a valid request")]
+    InvalidRequest,
+    #[error("the connection was closed before a response")]
+    ConnectionClosed,
+    #[error("no response within {0:?}")]
     Timeout(Duration),
-    #[error("the receiver answered {0}, a redirect, and redirects are not followed")]
+    #[error("the receiver responded with status {0}, a redirect, and redirects are not followed")]
     Redirect(u16),
-    #[error("the receiver answered {0}")]
+    #[error("the receiver responded with status {0}")]
     Status(u16),
 }
 
-/// A timeout that a subscription may not have.
+/// An invalid timeout of a subscription.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("a timeout has {TIMEOUT_SECONDS_MIN} to {TIMEOUT_SECONDS_MAX} seconds, not {0}")]
 pub(crate) struct TimeoutError(u64);
 
-/// The timeout of a subscription.
-pub(crate) fn timeout_of(seconds: u64) -> Result<Duration, TimeoutError> {
+/// Checks the timeout of a subscription.
+pub(crate) fn parse_timeout(seconds: u64) -> Result<Duration, TimeoutError> {
     match seconds {
         TIMEOUT_SECONDS_MIN..=TIMEOUT_SECONDS_MAX => Ok(Duration::from_secs(seconds)),
         _ => Err(TimeoutError(seconds)),
@@ -137,7 +137,7 @@ pub(crate) fn timeout_of(seconds: u64) -> Result<Duration, TimeoutError> {
 }
 
 impl Sender {
-    /// A sender over some connector.
+    /// Makes a sender over a connector.
     pub fn new(connector: impl Connector) -> Self {
         Self(Arc::new(move |uri| {
             let mut connector = connector.clone();
@@ -150,79 +150,79 @@ impl Sender {
     }
 
     /// Makes one attempt.
-    pub(crate) async fn send(&self, delivery: &Delivery<'_>) -> Attempt {
+    pub(crate) async fn send(&self, message: &WebhookMessage<'_>) -> Attempt {
         let start = Instant::now();
         let mut status = None;
-        let ended = tokio::time::timeout(delivery.timeout, self.exchange(delivery, &mut status)).await;
-        let fault = match (status, ended) {
-            // With its status an answer is complete: what follows is only read for the receiver's sake.
-            (Some(status), _) => judge(status),
-            (None, Ok(Ok(()))) => Some(Fault::BrokenOff),
-            (None, Ok(Err(fault))) => Some(fault),
-            (None, Err(_)) => Some(Fault::Timeout(delivery.timeout)),
+        let ended = tokio::time::timeout(message.timeout, self.exchange(message, &mut status)).await;
+        let error = match (status, ended) {
+            // The status decides; the body is read only so that the receiver can finish sending it.
+            (Some(status), _) => status_error(status),
+            (None, Ok(Ok(()))) => Some(SendError::ConnectionClosed),
+            (None, Ok(Err(error))) => Some(error),
+            (None, Err(_)) => Some(SendError::Timeout(message.timeout)),
         };
-        Attempt { status, error: fault.map(|fault| fault.to_string()), duration: start.elapsed() }
+        Attempt { status, error: error.map(|error| error.to_string()), duration: start.elapsed() }
     }
 
-    async fn exchange(&self, delivery: &Delivery<'_>, status: &mut Option<u16>) -> Result<(), Fault> {
-        let request = request(delivery).ok_or(Fault::Unwritable)?;
-        let stream = (self.0)(delivery.target.uri().clone()).await.map_err(|error| unconnected(&*error))?;
-        let (mut sender, connection) = http1::handshake(stream).await.map_err(|_| Fault::BrokenOff)?;
-        let asking = async {
-            let answer = sender.send_request(request).await.map_err(|_| Fault::BrokenOff)?;
-            *status = Some(answer.status().as_u16());
-            discard(answer).await;
+    async fn exchange(&self, message: &WebhookMessage<'_>, status: &mut Option<u16>) -> Result<(), SendError> {
+        let request = request(message).ok_or(SendError::InvalidRequest)?;
+        let stream = (self.0)(message.target.uri().clone()).await.map_err(|error| connect_error(&*error))?;
+        let (mut sender, connection) = http1::handshake(stream).await.map_err(|_| SendError::ConnectionClosed)?;
+        let exchanging = async {
+            let response = sender.send_request(request).await.map_err(|_| SendError::ConnectionClosed)?;
+            *status = Some(response.status().as_u16());
+            discard_body(response).await;
             Ok(())
         };
         let driving = async {
-            // Who asks hears of a broken connection too, after everything that had arrived.
-            let _broken = connection.await;
+            // A closed connection also ends `exchanging`, after everything that had arrived.
+            let _closed = connection.await;
             pending().await
         };
         tokio::select! {
-            biased; // the answer counts, not the connection
-            answered = pin!(asking) => answered,
+            biased; // The response first, not the end of the connection.
+            exchanged = pin!(exchanging) => exchanged,
             never = pin!(driving) => never,
         }
     }
 }
 
-fn request(delivery: &Delivery<'_>) -> Option<Request<Full<Bytes>>> {
-    let mut request = Request::new(Full::new(delivery.body.clone()));
+fn request(message: &WebhookMessage<'_>) -> Option<Request<Full<Bytes>>> {
+    let mut request = Request::new(Full::new(message.body.clone()));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = delivery.target.path_and_query().parse().ok()?;
+    *request.uri_mut() = message.target.path_and_query().parse().ok()?;
     let headers = request.headers_mut();
     headers.insert(USER_AGENT, AGENT);
-    headers.extend(delivery.headers.as_map().clone());
-    headers.insert(HOST, HeaderValue::try_from(delivery.target.host_header()).ok()?);
+    headers.extend(message.headers.as_map().clone());
+    headers.insert(HOST, HeaderValue::try_from(message.target.host_header()).ok()?);
     headers.insert(CONTENT_TYPE, JSON);
-    headers.extend(delivery.secret.headers(delivery.id, delivery.at, &delivery.body)?);
+    headers.extend(message.secret.headers(message.id, message.at, &message.body)?);
     Some(request)
 }
 
-/// Reads what a receiver sends, up to a bound. Whether it succeeds no longer matters.
-async fn discard(answer: Response<Incoming>) {
-    let (mut body, mut read) = (answer.into_body(), 0);
-    while read < ANSWER_BYTES_MAX
+/// Reads the body of a response up to a limit. An error is ignored, because the status has decided.
+async fn discard_body(response: Response<Incoming>) {
+    let (mut body, mut read) = (response.into_body(), 0);
+    while read < RESPONSE_BYTES_MAX
         && let Some(Ok(frame)) = body.frame().await
     {
         read += frame.data_ref().map_or(0, Bytes::len);
     }
 }
 
-fn judge(status: u16) -> Option<Fault> {
+fn status_error(status: u16) -> Option<SendError> {
     match status {
         200..=299 => None,
-        300..=399 => Some(Fault::Redirect(status)),
-        _ => Some(Fault::Status(status)),
+        300..=399 => Some(SendError::Redirect(status)),
+        _ => Some(SendError::Status(status)),
     }
 }
 
-/// Connectors that are not ours tell the kind of an error only: their words may repeat the URL.
-fn unconnected(error: &(dyn Error + Send + Sync + 'static)) -> Fault {
+/// Converts the error of a connector. Of other connectors only the kind is kept, because their text may repeat the URL.
+fn connect_error(error: &(dyn Error + Send + Sync + 'static)) -> SendError {
     if let Some(known) = error.downcast_ref::<ConnectError>() {
-        return Fault::Connect(*known);
+        return SendError::Connect(*known);
     }
     let kind = error.downcast_ref::<io::Error>().map_or(io::ErrorKind::Other, io::Error::kind);
-    Fault::Connect(ConnectError::Unreachable(kind))
+    SendError::Connect(ConnectError::Unreachable(kind))
 }

@@ -6,13 +6,13 @@ use super::sealing_key::SealingKey;
 use super::send::Sender;
 use super::target::TargetPolicy;
 
-/// What a broker needs to send messages.
+/// Settings by which a broker delivers webhooks.
 pub struct WebhookSettings {
-    /// Opens and seals what is stored.
+    /// Key of the stored secrets.
     pub key: SealingKey,
-    /// Where messages may go.
+    /// Allowed receivers.
     pub policy: TargetPolicy,
-    /// How they get there.
+    /// Sender of messages.
     pub sender: Sender,
 }
 

@@ -1,7 +1,7 @@
-//! Signatures after the Standard Webhooks specification: a receiver can tell who sent a message, and when.
+//! Signatures by the Standard Webhooks specification, by which a receiver verifies the sender and the time of a message.
 //!
-//! The HMAC-SHA256 of `id.timestamp.body` under the subscription's secret. Left out: several secrets at once, and
-//! the asymmetric form of the specification.
+//! The HMAC-SHA256 of `id.timestamp.body` under the subscription's secret. Not implemented: several secrets at once,
+//! and the asymmetric form of the specification.
 
 use std::fmt;
 
@@ -19,36 +19,36 @@ pub(crate) const SIGNATURE_HEADER: HeaderName = HeaderName::from_static("webhook
 
 const PREFIX: &str = "whsec_";
 const VERSION: &str = "v1";
-/// The bounds of the specification.
+/// Limits of the specification.
 const SECRET_BYTES_MIN: usize = 24;
 const SECRET_BYTES_MAX: usize = 64;
-/// What a secret has that the broker makes.
+/// Length of a secret that the broker generates.
 const MINTED_BYTES: usize = 32;
-/// The longest text that is looked at as a secret.
+/// Limit on the text form of a secret.
 const SECRET_CHARS_MAX: usize = 128;
 
-/// What a subscription's messages are signed with. Its `Debug` shows nothing of it.
+/// Secret that signs the messages of a subscription. `Debug` prints nothing of it.
 #[derive(Clone)]
 pub(crate) struct Secret(Vec<u8>);
 
-/// The text is not a secret. It is not repeated: it may be one with a mistake in it.
+/// The text is not a secret. The error does not contain it, because it may be a secret with a typing mistake.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum SecretError {
     #[error("a secret begins with {PREFIX}")]
     Prefix,
-    #[error("what follows {PREFIX} in a secret is base64, and this is not")]
+    #[error("the part of a secret after {PREFIX} must be base64")]
     Base64,
-    #[error("a secret has {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes, and this has {0}")]
+    #[error("a secret has {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes, not {0}")]
     Length(usize),
 }
 
 impl Secret {
-    /// A new secret.
+    /// Generates a new secret.
     pub(crate) fn mint(entropy: &Entropy) -> Self {
         Self(entropy.bytes::<MINTED_BYTES>().to_vec())
     }
 
-    /// Reads a secret from its text.
+    /// Parses a secret.
     pub(crate) fn parse(text: &str) -> Result<Self, SecretError> {
         let encoded = text.strip_prefix(PREFIX).ok_or(SecretError::Prefix)?;
         if encoded.len() > SECRET_CHARS_MAX {
@@ -61,12 +61,12 @@ impl Secret {
         }
     }
 
-    /// The whole secret. Show it once, to the one who asked for it; store it sealed.
+    /// Returns the text of the secret. Return it once, to the client that created it; store it sealed.
     pub(crate) fn reveal(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode(&self.0))
     }
 
-    /// The signature of a message, as the header has it.
+    /// Returns the value of the signature header of a message.
     pub(crate) fn sign(&self, id: &str, at: Timestamp, body: &[u8]) -> String {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.0));
         context.update(format!("{id}.{}.", at.as_second()).as_bytes());
@@ -74,7 +74,7 @@ impl Secret {
         format!("{VERSION},{}", STANDARD.encode(context.sign()))
     }
 
-    /// The three headers of a signed message; none for an id that no header may have.
+    /// Returns the three headers of a signed message; `None` if the id is not valid in a header.
     pub(crate) fn headers(&self, id: &str, at: Timestamp, body: &[u8]) -> Option<[(HeaderName, HeaderValue); 3]> {
         let signature = HeaderValue::try_from(self.sign(id, at, body)).ok()?;
         Some([
@@ -95,7 +95,7 @@ impl fmt::Debug for Secret {
 mod tests {
     use super::*;
 
-    /// The specification's own example.
+    /// Example of the specification.
     const PUBLISHED: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
     fn at(second: i64) -> Timestamp {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headers_carry_what_was_signed() {
+    fn the_headers_have_the_signed_values() {
         let secret = Secret::parse(PUBLISHED).unwrap();
         let headers = secret.headers("message-1", at(1_700_000_000), b"{}").unwrap();
         let shown = headers.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_survives_its_text_and_hides_in_its_debug_form() {
+    fn a_secret_is_parsed_from_its_text_and_not_printed_by_debug() {
         let minted = Secret::mint(&Entropy::new(|bytes| bytes.fill(7)));
         let again = Secret::parse(&minted.reveal()).unwrap();
         assert_eq!(again.0, [7; MINTED_BYTES]);

@@ -1,4 +1,4 @@
-//! The machine's own ways to receivers, for production: its resolver, its TCP, and the authorities that it trusts.
+//! Connector for production: the resolver, TCP and the trusted authorities of this machine.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use super::connect::{Dial, GuardedConnector, Resolve, Trust};
 use super::target::TargetPolicy;
 use crate::trust::system_trust;
 
-/// Asks the machine's resolver.
+/// Resolver of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemResolver;
 
@@ -20,7 +20,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Connects over TCP.
+/// Dialer over TCP.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpDialer;
 
@@ -34,10 +34,10 @@ impl Dial for TcpDialer {
     }
 }
 
-/// The connector for production. The authorities are read at the first secure connection: a broker that calls nobody
-/// does not pay for them, and one without any still starts.
+/// Makes the connector for production. The authorities are read at the first connection with TLS, so that a broker without
+/// webhooks does not read them, and one without authorities still starts.
 pub fn system_connector(policy: TargetPolicy) -> GuardedConnector<SystemResolver, TcpDialer> {
-    let known = OnceLock::new();
-    let trust: Trust = Arc::new(move || known.get_or_init(system_trust).clone());
+    let config = OnceLock::new();
+    let trust: Trust = Arc::new(move || config.get_or_init(system_trust).clone());
     GuardedConnector::new(SystemResolver, TcpDialer, trust, policy)
 }

@@ -1,7 +1,7 @@
-//! Whether a URL may be called. Said once when it is stored and again before each delivery.
+//! Checks of a receiver's URL, when it is stored and again before each delivery.
 //!
-//! No error repeats the URL: its path or query may be a secret. That a name leads to public addresses only is checked
-//! for the addresses that are connected to, in `connect.rs`.
+//! No error contains the URL, because its path or query may be secret. The addresses of a host name are checked in
+//! `connect.rs`, for the addresses that are connected to.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -10,22 +10,22 @@ use http::Uri;
 use http::uri::Scheme;
 use thiserror::Error;
 
-use super::address::not_public;
+use super::address::non_public_class;
 
 const URL_CHARS_MAX: usize = 2048;
-/// The longest name that the domain name system has.
+/// Limit of DNS.
 const HOST_CHARS_MAX: usize = 253;
 
-/// What the operator allows beyond HTTPS to public addresses.
+/// Receivers that the operator allows beyond HTTPS to public addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetPolicy {
-    /// Plain HTTP too.
+    /// Allows plain HTTP.
     pub allow_http: bool,
-    /// Private, loopback and other addresses that are not public, too.
+    /// Allows private, loopback and other addresses that are not public.
     pub allow_private: bool,
 }
 
-/// A URL that may not be called.
+/// A URL that is not allowed.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum TargetError {
     #[error("the URL is longer than {URL_CHARS_MAX} characters")]
@@ -34,19 +34,19 @@ pub enum TargetError {
     Malformed,
     #[error("the URL must begin with https://")]
     Scheme,
-    #[error("the URL must not hold a user or a password")]
+    #[error("the URL must not contain a user or a password")]
     UserInfo,
-    #[error("the URL must not hold a fragment (#)")]
+    #[error("the URL must not contain a fragment (#)")]
     Fragment,
-    #[error("the URL's host is not a name or an address")]
+    #[error("the host of the URL is not a name or an address")]
     Host,
-    #[error("the URL's port is not one of 1 to 65535")]
+    #[error("the port of the URL is not in the range 1 to 65535")]
     Port,
-    #[error("the URL leads to a {0} address, which must not be called")]
+    #[error("the URL resolves to a {0} address, which is not allowed")]
     Address(&'static str),
 }
 
-/// A URL that may be called, as far as can be seen from its text. Its `Debug` shows nothing of it.
+/// A URL that is allowed, as far as its text shows. `Debug` prints nothing of it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     uri: Uri,
@@ -55,7 +55,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads a URL and sees whether it may be called.
+    /// Parses a URL and checks that it is allowed.
     pub(crate) fn parse(text: &str, policy: TargetPolicy) -> Result<Self, TargetError> {
         if text.len() > URL_CHARS_MAX {
             return Err(TargetError::TooLong);
@@ -71,16 +71,16 @@ impl Target {
         }
         let host = authority.host().to_owned();
         check_host(&host, policy)?;
-        let port = read_port(authority.as_str().strip_prefix(&host).ok_or(TargetError::Malformed)?)?;
+        let port = parse_port(authority.as_str().strip_prefix(&host).ok_or(TargetError::Malformed)?)?;
         Ok(Self { uri, host, port })
     }
 
-    /// The whole URL. It may hold secrets.
+    /// Returns the whole URL. It may contain secrets.
     pub(crate) fn uri(&self) -> &Uri {
         &self.uri
     }
 
-    /// What the request line asks for.
+    /// Returns the target of the request line.
     pub(crate) fn path_and_query(&self) -> String {
         match self.uri.query() {
             Some(query) => format!("{}?{query}", self.uri.path()),
@@ -88,7 +88,7 @@ impl Target {
         }
     }
 
-    /// The value of the `Host` header.
+    /// Returns the value of the `Host` header.
     pub(crate) fn host_header(&self) -> String {
         match self.port {
             Some(port) => format!("{}:{port}", self.host),
@@ -103,13 +103,13 @@ impl fmt::Debug for Target {
     }
 }
 
-/// Sees that every address that a name leads to may be called: one that may not is enough to refuse them all.
+/// Checks that every address of a name is allowed: one that is not rejects the name.
 pub(crate) fn check_addresses(addresses: &[SocketAddr], policy: TargetPolicy) -> Result<(), TargetError> {
     addresses.iter().try_for_each(|address| check_address(address.ip(), policy))
 }
 
-/// A host of a URL as an address, if it is one.
-pub(crate) fn as_address(host: &str) -> Option<IpAddr> {
+/// Returns the host of a URL as an address, if it is one.
+pub(crate) fn parse_address(host: &str) -> Option<IpAddr> {
     match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         Some(inside) => inside.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
         None => host.parse().ok(),
@@ -117,8 +117,8 @@ pub(crate) fn as_address(host: &str) -> Option<IpAddr> {
 }
 
 fn check_address(address: IpAddr, policy: TargetPolicy) -> Result<(), TargetError> {
-    match not_public(address) {
-        Some(kind) if !policy.allow_private => Err(TargetError::Address(kind)),
+    match non_public_class(address) {
+        Some(class) if !policy.allow_private => Err(TargetError::Address(class)),
         Some(_) | None => Ok(()),
     }
 }
@@ -129,7 +129,7 @@ fn check_scheme(scheme: &Scheme, policy: TargetPolicy) -> Result<(), TargetError
 }
 
 fn check_host(host: &str, policy: TargetPolicy) -> Result<(), TargetError> {
-    if let Some(address) = as_address(host) {
+    if let Some(address) = parse_address(host) {
         return check_address(address, policy);
     }
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
@@ -137,7 +137,7 @@ fn check_host(host: &str, policy: TargetPolicy) -> Result<(), TargetError> {
     if named { Ok(()) } else { Err(TargetError::Host) }
 }
 
-fn read_port(after_host: &str) -> Result<Option<u16>, TargetError> {
+fn parse_port(after_host: &str) -> Result<Option<u16>, TargetError> {
     if after_host.is_empty() {
         return Ok(None);
     }
@@ -153,7 +153,7 @@ mod tests {
     const LENIENT: TargetPolicy = TargetPolicy { allow_http: true, allow_private: true };
 
     #[test]
-    fn urls_that_may_not_be_called_are_refused_by_reason() {
+    fn urls_that_are_not_allowed_are_rejected_with_a_reason() {
         let long = format!("https://a/{}", "x".repeat(URL_CHARS_MAX));
         let long_host = format!("https://{}/", "x".repeat(HOST_CHARS_MAX + 1));
         for (url, error) in [
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_allows_is_allowed_and_nothing_else() {
+    fn only_what_the_policy_allows_is_allowed() {
         let only_http = TargetPolicy { allow_http: true, allow_private: false };
         assert!(Target::parse("https://hooks.example.com:8443/a?b=c", STRICT).is_ok());
         assert!(Target::parse("HTTPS://1.1.1.1", STRICT).is_ok());
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_that_is_not_public_refuses_the_name() {
+    fn one_address_that_is_not_public_rejects_the_name() {
         let addresses = ["8.8.8.8:443".parse().unwrap(), "10.0.0.1:443".parse().unwrap()];
         assert_eq!(check_addresses(&addresses, STRICT), Err(TargetError::Address("private")));
         assert_eq!(check_addresses(&addresses[..1], STRICT), Ok(()));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_tells_host_and_path_and_hides_in_its_debug_form() {
+    fn a_target_has_host_and_path_and_is_not_printed_by_debug() {
         let target = Target::parse("https://[2606:4700::1]:8443/a?token=b", STRICT).unwrap();
         assert_eq!(
             (target.host_header().as_str(), target.path_and_query().as_str()),

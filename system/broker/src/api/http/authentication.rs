@@ -1,7 +1,7 @@
-//! Who asks, and what they may do.
+//! Authentication and authorization.
 //!
-//! Every route under the API asks for a key before anything else; the table of routes says which kinds of keys it
-//! takes, and the handler, with one of the methods here, whether it is the right one of its kind.
+//! Every route under the API needs a key. The table of routes has the roles that a route accepts; the handler checks
+//! with a method of [`Actor`] that it is the right agent or generator.
 
 use std::time::Duration;
 
@@ -15,26 +15,26 @@ use sindri_model::{AgentId, GeneratorId, Pak};
 use tokio::time::Instant;
 
 use super::connection_info::PeerAddress;
-use super::error_response::Refusal;
+use super::error_response::ErrorResponse;
 use crate::broker::Broker;
 use crate::store::KeyHolder;
-use crate::throttle::Source;
+use crate::throttle::ThrottleSource;
 
-/// Who asks.
+/// Holder of the key that a request was sent with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Actor(pub KeyHolder);
 
-/// The actor as the log shows it: the key's short token, which is no secret.
+/// The actor in the request log: the short token of its key, which is not secret.
 #[derive(Clone, Debug)]
 pub(crate) struct ActorLabel(pub String);
 
-/// Finds out whose key it is, before the handler runs.
+/// Authenticates a request before its handler runs.
 pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Request, next: Next) -> Response {
-    // Without an address, as in a simulated world, nobody can be told from anybody, and nobody is slowed down.
-    let source = request.extensions().get::<PeerAddress>().and_then(|peer| peer.0).map(Source::of);
+    // No peer address (simulation): throttling is skipped.
+    let source = request.extensions().get::<PeerAddress>().and_then(|peer| peer.0).map(ThrottleSource::from_address);
     let (actor, label) = match identify(&broker, request.headers(), source).await {
-        Ok(known) => known,
-        Err(denied) => return denied.into_response(),
+        Ok(identified) => identified,
+        Err(error) => return error.into_response(),
     };
     request.extensions_mut().insert(actor);
     let mut response = next.run(request).await;
@@ -42,61 +42,71 @@ pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Requ
     response
 }
 
-/// Why nobody is let in.
-enum Denied {
-    Refused(Refusal),
+/// A request that is not authenticated.
+enum AuthenticationError {
+    Rejected(ErrorResponse),
     TooManyFailures { wait: Duration },
 }
 
-impl<R: Into<Refusal>> From<R> for Denied {
-    fn from(refusal: R) -> Self {
-        Denied::Refused(refusal.into())
+impl<E: Into<ErrorResponse>> From<E> for AuthenticationError {
+    fn from(error: E) -> Self {
+        AuthenticationError::Rejected(error.into())
     }
 }
 
-impl IntoResponse for Denied {
+impl IntoResponse for AuthenticationError {
     fn into_response(self) -> Response {
         match self {
-            Denied::Refused(refusal) => refusal.into_response(),
-            Denied::TooManyFailures { wait } => {
-                let message = "too many wrong keys came from this address";
-                let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message);
-                ([(RETRY_AFTER, wait.as_secs().saturating_add(1))], refusal).into_response()
+            AuthenticationError::Rejected(error) => error.into_response(),
+            AuthenticationError::TooManyFailures { wait } => {
+                let message = "too many wrong keys were sent from this address";
+                let error = ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message);
+                ([(RETRY_AFTER, wait.as_secs().saturating_add(1))], error).into_response()
             }
         }
     }
 }
 
-async fn identify(broker: &Broker, headers: &HeaderMap, source: Option<Source>) -> Result<(Actor, ActorLabel), Denied> {
-    let header = headers.get(AUTHORIZATION).ok_or_else(|| Refusal::unauthorized("a key is needed"))?;
-    let Some(pak) = key_in(header) else { return Err(wrong_key(broker, source)) };
+async fn identify(
+    broker: &Broker,
+    headers: &HeaderMap,
+    source: Option<ThrottleSource>,
+) -> Result<(Actor, ActorLabel), AuthenticationError> {
+    let header = headers.get(AUTHORIZATION).ok_or_else(|| ErrorResponse::unauthorized("a key is required"))?;
+    let Some(pak) = parse_key(header) else { return Err(reject_key(broker, source)) };
     let holder = match broker.memory.keys.holder(&pak) {
         Some(holder) => holder,
-        None => look_up(broker, &pak, source).await?,
+        None => look_up_key(broker, &pak, source).await?,
     };
     Ok((Actor(holder), ActorLabel(pak.short().to_owned())))
 }
 
-/// A key that was not used lately.
-async fn look_up(broker: &Broker, pak: &Pak, source: Option<Source>) -> Result<KeyHolder, Denied> {
-    if let Some(wait) = source.and_then(|source| broker.throttle.refuses(source, pak.short(), Instant::now())) {
+/// Looks a key up that is not cached.
+async fn look_up_key(
+    broker: &Broker,
+    pak: &Pak,
+    source: Option<ThrottleSource>,
+) -> Result<KeyHolder, AuthenticationError> {
+    if let Some(wait) = source.and_then(|source| broker.throttle.check(source, pak.short(), Instant::now())) {
         return Err(too_many_failures(broker, wait));
     }
-    let asked = broker.memory.keys.asked();
-    let known = broker.store.find_keys(pak.short().to_owned()).await?;
-    let Some(holder) = broker.memory.keys.learn(pak, known, asked) else { return Err(wrong_key(broker, source)) };
+    let generation = broker.memory.keys.generation();
+    let stored = broker.store.find_keys(pak.short().to_owned()).await?;
+    let Some(holder) = broker.memory.keys.insert(pak, stored, generation) else {
+        return Err(reject_key(broker, source));
+    };
     if source.is_some() {
-        broker.throttle.succeeded(pak.short());
+        broker.throttle.record_success(pak.short());
     }
     Ok(holder)
 }
 
-/// The key that a header shows, if it is one.
-pub(crate) fn key_in(header: &HeaderValue) -> Option<Pak> {
+/// Returns the key in an `Authorization` header.
+pub(crate) fn parse_key(header: &HeaderValue) -> Option<Pak> {
     Pak::parse(without_scheme(header.to_str().ok()?)).ok()
 }
 
-/// The key, with or without `Bearer` before it. Schemes have no case.
+/// Removes the scheme `Bearer`, if there is one, in any case.
 fn without_scheme(text: &str) -> &str {
     match text.trim().split_once(' ') {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim(),
@@ -104,44 +114,45 @@ fn without_scheme(text: &str) -> &str {
     }
 }
 
-/// The same words for every wrong key: nothing says which part of it was right.
-fn wrong_key(broker: &Broker, source: Option<Source>) -> Denied {
-    match source.and_then(|source| broker.throttle.failed(source, Instant::now())) {
+/// Counts a wrong key and returns its error. The message is the same for every wrong key, so that it does not show which
+/// part of a guess was right.
+fn reject_key(broker: &Broker, source: Option<ThrottleSource>) -> AuthenticationError {
+    match source.and_then(|source| broker.throttle.record_failure(source, Instant::now())) {
         Some(wait) => too_many_failures(broker, wait),
-        None => Refusal::unauthorized("the key is not known").into(),
+        None => ErrorResponse::unauthorized("the key is unknown").into(),
     }
 }
 
-fn too_many_failures(broker: &Broker, wait: Duration) -> Denied {
-    broker.metrics.key_throttled();
-    Denied::TooManyFailures { wait }
+fn too_many_failures(broker: &Broker, wait: Duration) -> AuthenticationError {
+    broker.metrics.record_throttled_key();
+    AuthenticationError::TooManyFailures { wait }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Actor {
-    type Rejection = Refusal;
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
-        parts.extensions.get().copied().ok_or_else(|| Refusal::unauthorized("a key is needed"))
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ErrorResponse> {
+        parts.extensions.get().copied().ok_or_else(|| ErrorResponse::unauthorized("a key is required"))
     }
 }
 
 impl Actor {
-    /// The administrator, or this agent.
-    pub(crate) fn admin_or_this_agent(self, agent: AgentId) -> Result<(), Refusal> {
-        allow(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Agent(agent))
+    /// Checks that the actor is the administrator or this agent.
+    pub(crate) fn check_admin_or_agent(self, agent: AgentId) -> Result<(), ErrorResponse> {
+        check(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Agent(agent))
     }
 
-    /// This agent only.
-    pub(crate) fn this_agent(self, agent: AgentId) -> Result<(), Refusal> {
-        allow(self.0 == KeyHolder::Agent(agent))
+    /// Checks that the actor is this agent.
+    pub(crate) fn check_agent(self, agent: AgentId) -> Result<(), ErrorResponse> {
+        check(self.0 == KeyHolder::Agent(agent))
     }
 
-    /// The administrator, or this generator.
-    pub(crate) fn admin_or_this_generator(self, generator: GeneratorId) -> Result<(), Refusal> {
-        allow(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Generator(generator))
+    /// Checks that the actor is the administrator or this generator.
+    pub(crate) fn check_admin_or_generator(self, generator: GeneratorId) -> Result<(), ErrorResponse> {
+        check(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Generator(generator))
     }
 }
 
-fn allow(allowed: bool) -> Result<(), Refusal> {
-    if allowed { Ok(()) } else { Err(Refusal::forbidden()) }
+fn check(allowed: bool) -> Result<(), ErrorResponse> {
+    if allowed { Ok(()) } else { Err(ErrorResponse::forbidden()) }
 }

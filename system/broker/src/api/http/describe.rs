@@ -1,6 +1,6 @@
-//! What the types of a handler say of it: parameters, body, answers and refusals.
+//! Description of an operation by the types of its handler: parameters, body, responses and errors.
 //!
-//! The OpenAPI document is made of this, so that it cannot say anything else than what the compiler has checked.
+//! The OpenAPI document is generated from it, so that it cannot differ from what the compiler has checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,109 +12,114 @@ use serde_json::{Value, json};
 use sindri_model::wire::AgentStatus;
 
 use super::authentication::Actor;
-use super::error_response::Refusal;
+use super::error_response::ErrorResponse;
 use crate::broker::Broker;
 
-/// What is known of an operation.
+/// Description of one operation.
 #[derive(Debug, Default)]
 pub(crate) struct Operation {
-    /// What stands in the braces of the path, in their order.
-    pub in_path: Vec<Value>,
-    /// In the query and in headers.
+    /// Schemas of the parameters in braces in the path, in their order.
+    pub path_schemas: Vec<Value>,
+    /// Parameters in the query and in headers.
     pub parameters: Vec<Value>,
     pub body: Option<Value>,
-    pub answers: BTreeMap<u16, Value>,
-    pub refusals: BTreeSet<u16>,
+    /// Responses of success, by status.
+    pub responses: BTreeMap<u16, Value>,
+    /// Statuses of errors.
+    pub errors: BTreeSet<u16>,
 }
 
-/// A part of a request, as a handler takes it.
-pub(crate) trait Part {
-    fn tell(operation: &mut Operation, schemas: &mut SchemaGenerator);
-}
-
-/// What a handler returns.
-pub(crate) trait Answer {
-    fn tell(operation: &mut Operation, schemas: &mut SchemaGenerator);
-}
-
-/// A handler that takes parts `T`.
-pub(crate) trait Described<T> {
+/// An argument of a handler, extracted from the request.
+pub(crate) trait DescribeRequest {
     fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator);
 }
 
-macro_rules! described {
-    ($($part:ident),*) => {
-        impl<F, Fut, $($part,)*> Described<($($part,)*)> for F
+/// The return type of a handler.
+pub(crate) trait DescribeResponse {
+    fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator);
+}
+
+/// A handler with arguments `T`.
+pub(crate) trait DescribeHandler<T> {
+    fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator);
+}
+
+macro_rules! describe_handlers {
+    ($($argument:ident),*) => {
+        impl<F, Fut, $($argument,)*> DescribeHandler<($($argument,)*)> for F
         where
-            F: Fn($($part),*) -> Fut,
-            Fut: Future<Output: Answer>,
-            $($part: Part,)*
+            F: Fn($($argument),*) -> Fut,
+            Fut: Future<Output: DescribeResponse>,
+            $($argument: DescribeRequest,)*
         {
             fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator) {
-                $($part::tell(operation, schemas);)*
-                <Fut::Output as Answer>::tell(operation, schemas);
+                $($argument::describe(operation, schemas);)*
+                <Fut::Output as DescribeResponse>::describe(operation, schemas);
             }
         }
     };
 }
 
-described!();
-described!(A);
-described!(A, B);
-described!(A, B, C);
-described!(A, B, C, D);
-described!(A, B, C, D, E);
-described!(A, B, C, D, E, G);
+describe_handlers!();
+describe_handlers!(A);
+describe_handlers!(A, B);
+describe_handlers!(A, B, C);
+describe_handlers!(A, B, C, D);
+describe_handlers!(A, B, C, D, E);
+describe_handlers!(A, B, C, D, E, G);
 
-impl Part for State<Broker> {
-    fn tell(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
+impl DescribeRequest for State<Broker> {
+    fn describe(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
 }
 
-/// Who asks is in the table of routes.
-impl Part for Actor {
-    fn tell(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
+/// The table of routes has the roles.
+impl DescribeRequest for Actor {
+    fn describe(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
 }
 
-impl<T: Answer> Answer for Result<T, Refusal> {
-    fn tell(operation: &mut Operation, schemas: &mut SchemaGenerator) {
-        T::tell(operation, schemas);
+impl<T: DescribeResponse> DescribeResponse for Result<T, ErrorResponse> {
+    fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator) {
+        T::describe(operation, schemas);
     }
 }
 
-impl<T: JsonSchema> Answer for Json<T> {
-    fn tell(operation: &mut Operation, schemas: &mut SchemaGenerator) {
-        operation.answers.insert(200, json_content::<T>("It is so.", schemas));
+impl<T: JsonSchema> DescribeResponse for Json<T> {
+    fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator) {
+        operation.responses.insert(200, json_content::<T>(OK, schemas));
     }
 }
 
-impl Answer for &'static str {
-    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
-        operation.answers.insert(200, text_content("text/plain"));
+impl DescribeResponse for &'static str {
+    fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+        operation.responses.insert(200, text_content("text/plain"));
     }
 }
 
-impl Answer for ([(HeaderName, &'static str); 1], String) {
-    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
-        operation.answers.insert(200, text_content("application/openmetrics-text"));
+impl DescribeResponse for ([(HeaderName, &'static str); 1], String) {
+    fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+        operation.responses.insert(200, text_content("application/openmetrics-text"));
     }
 }
 
-/// A response whose body is a `T` as JSON.
+/// Description of a response with status 200 that needs no further explanation.
+pub(crate) const OK: &str = "Success.";
+
+/// Returns a response whose body is a `T` as JSON.
 pub(crate) fn json_content<T: JsonSchema>(description: &str, schemas: &mut SchemaGenerator) -> Value {
     let schema = schemas.subschema_for::<T>();
     json!({"description": description, "content": {"application/json": {"schema": schema}}})
 }
 
 fn text_content(media: &str) -> Value {
-    json!({"description": "It is so.", "content": {media: {"schema": {"type": "string"}}}})
+    json!({"description": OK, "content": {media: {"schema": {"type": "string"}}}})
 }
 
-/// A parameter that may be left out.
-pub(crate) fn parameter(place: &str, name: &str, description: &str, schema: Value) -> Value {
-    json!({"name": name, "in": place, "description": description, "schema": schema})
+/// Returns an optional parameter; `location` is `query`, `header` or `path`.
+pub(crate) fn parameter(location: &str, name: &str, description: &str, schema: Value) -> Value {
+    json!({"name": name, "in": location, "description": description, "schema": schema})
 }
 
-/// As the document has it.
+/// Returns the schema of an agent's status in a header.
 pub(crate) fn agent_status_schema() -> Value {
     json!({"type": "string", "enum": [AgentStatus::Active.as_str(), AgentStatus::Inactive.as_str()]})
 }

@@ -1,4 +1,4 @@
-//! How a request is refused: every error has a code, a message and the same shape.
+//! Errors: every error response has a status, a code and a message in one JSON shape.
 
 use axum::Json;
 use axum::extract::Request;
@@ -8,36 +8,39 @@ use sindri_model::Problem;
 
 use crate::store::StoreError;
 
-/// Every status of a refusal, and what it means wherever it is answered.
+/// Every status of an error response, and its meaning in all operations.
 pub(crate) const STATUSES: [(u16, &str); 12] = [
-    (400, "Something in the request is not what it must be."),
-    (401, "The key is missing or not known."),
-    (403, "This key may not do that."),
-    (404, "It does not exist."),
+    (400, "The request is invalid."),
+    (401, "The key is missing or unknown."),
+    (403, "The key does not allow this operation."),
+    (404, "The object does not exist."),
     (408, "The body did not arrive in time."),
-    (409, "It exists already, it was decided otherwise, or the Idempotency-Key was used for something else."),
+    (
+        409,
+        "The object exists already, the approval was decided differently, or the Idempotency-Key was used for another request.",
+    ),
     (413, "The body is too large."),
-    (415, "The content type is not one that this takes."),
-    (422, "Something that the body refers to does not exist."),
-    (429, "Too many requests; Retry-After says when to try again."),
-    (500, "The broker failed; try again."),
-    (503, "The store does not answer, or a setting is missing; the code says which."),
+    (415, "The operation does not accept this content type."),
+    (422, "An object that the body refers to does not exist."),
+    (429, "Too many requests; retry after the time in Retry-After."),
+    (500, "The broker failed; retry."),
+    (503, "The store does not respond, or a setting is missing; the code says which."),
 ];
 
-/// A refusal.
+/// An error response; its body is a [`Problem`].
 #[derive(Clone, Debug)]
-pub(crate) struct Refusal {
+pub struct ErrorResponse {
     status: StatusCode,
     code: String,
     message: String,
 }
 
-impl Refusal {
+impl ErrorResponse {
     pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
         Self { status, code: code.to_owned(), message: message.into() }
     }
 
-    pub(crate) fn bad(code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(code: &str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
@@ -46,11 +49,11 @@ impl Refusal {
     }
 
     pub(crate) fn forbidden() -> Self {
-        Self::new(StatusCode::FORBIDDEN, "forbidden", "this key may not do that")
+        Self::new(StatusCode::FORBIDDEN, "forbidden", "this key does not allow this operation")
     }
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for ErrorResponse {
     fn from(error: StoreError) -> Self {
         let message = error.to_string();
         match error {
@@ -69,27 +72,27 @@ impl From<StoreError> for Refusal {
             StoreError::IdempotencyKeyReused(_) => Self::new(StatusCode::CONFLICT, "idempotency_key_reused", message),
             StoreError::Unavailable => Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message),
             StoreError::Failed(_) => {
-                // What failed inside is for the operator of the broker, not for its clients.
+                // Internal details go to the log of the broker, not to its clients.
                 tracing::error!(error = %message, "store");
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store_failed", "the store failed; try again")
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store_failed", "the store failed; retry")
             }
         }
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         (self.status, Json(Problem { code: self.code, message: self.message, details: None })).into_response()
     }
 }
 
-/// No route has this path.
-pub(crate) async fn no_route(request: Request) -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "route_not_found", format!("there is nothing at {}", request.uri().path()))
+/// Responds to a path that no route has.
+pub(crate) async fn route_not_found(request: Request) -> ErrorResponse {
+    ErrorResponse::new(StatusCode::NOT_FOUND, "route_not_found", format!("there is no route {}", request.uri().path()))
 }
 
-/// The route has no such method.
-pub(crate) async fn no_method(request: Request) -> Refusal {
-    let message = format!("{} does not take {}", request.uri().path(), request.method());
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+/// Responds to a method that the route does not have.
+pub(crate) async fn method_not_allowed(request: Request) -> ErrorResponse {
+    let message = format!("{} does not accept {}", request.uri().path(), request.method());
+    ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI document, made of the table of routes and of the types of their handlers.
+//! The OpenAPI document, generated from routes and the types of their handlers.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -10,13 +10,13 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use sindri_model::Problem;
 
-use super::describe::{Answer, Operation, parameter};
+use super::describe::{DescribeResponse, Operation, parameter};
 use super::error_response::STATUSES;
 use super::route::Route;
 
-/// What any operation may answer when something is wrong with the broker.
+/// Error statuses of every operation.
 const ALWAYS: [u16; 2] = [500, 503];
-/// What any operation may answer that needs a key.
+/// Error statuses of every operation that needs a key.
 const WITH_KEY: [u16; 3] = [401, 403, 429];
 
 /// The document as a response.
@@ -30,10 +30,10 @@ impl IntoResponse for Document {
     }
 }
 
-impl Answer for Document {
-    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+impl DescribeResponse for Document {
+    fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
         let content = json!({"application/json": {"schema": {"type": "object"}}});
-        operation.answers.insert(200, json!({"description": "The document.", "content": content}));
+        operation.responses.insert(200, json!({"description": "The OpenAPI document.", "content": content}));
     }
 }
 
@@ -55,20 +55,20 @@ pub(crate) fn document(routes: impl IntoIterator<Item = (String, Route)>) -> Val
         "openapi": "3.1.0",
         "info": {
             "title": "Sindri broker",
-            "description": "What should run on which cluster, and what agents say about it.",
+            "description": "Declares which stacks run on which clusters, and returns the status that agents report.",
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
         "components": {
             "schemas": schemas.take_definitions(true),
-            "responses": refusals(),
+            "responses": error_responses(),
             "securitySchemes": {
                 "key": {
                     "type": "apiKey",
                     "in": "header",
                     "name": "Authorization",
-                    "description": "A key, with or without the word Bearer before it.",
+                    "description": "A key, with or without the scheme Bearer.",
                 },
             },
         },
@@ -76,17 +76,17 @@ pub(crate) fn document(routes: impl IntoIterator<Item = (String, Route)>) -> Val
 }
 
 fn operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) -> Value {
-    let mut told = Operation::default();
-    (route.describe)(&mut told, schemas);
-    let mut statuses = told.refusals;
-    statuses.extend(route.also_refuses.iter().chain(&ALWAYS));
+    let mut described = Operation::default();
+    (route.describe)(&mut described, schemas);
+    let mut statuses = described.errors;
+    statuses.extend(route.other_errors.iter().chain(&ALWAYS));
     if route.roles.is_some() {
         statuses.extend(WITH_KEY);
     }
     let mut responses: Map<String, Value> =
-        told.answers.into_iter().map(|(status, answer)| (status.to_string(), answer)).collect();
-    responses.extend(statuses.into_iter().map(|status| (status.to_string(), refusal_reference(status))));
-    let parameters: Vec<Value> = in_path(path, told.in_path).chain(told.parameters).collect();
+        described.responses.into_iter().map(|(status, response)| (status.to_string(), response)).collect();
+    responses.extend(statuses.into_iter().map(|status| (status.to_string(), error_reference(status))));
+    let parameters: Vec<Value> = path_parameters(path, described.path_schemas).chain(described.parameters).collect();
     let mut operation = json!({
         "operationId": route.name,
         "summary": route.summary,
@@ -98,29 +98,29 @@ fn operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) -> Value 
         operation["security"] = json!([{"key": []}]);
         operation["x-roles"] = roles.iter().map(|role| role.as_str()).collect();
     }
-    if let Some(body) = told.body {
+    if let Some(body) = described.body {
         operation["requestBody"] = body;
     }
     operation
 }
 
-/// The names in braces, with the schemas of what the handler makes of them.
-fn in_path(path: &str, schemas: Vec<Value>) -> impl Iterator<Item = Value> {
+/// Returns the parameters in braces in the path, with their schemas.
+fn path_parameters(path: &str, schemas: Vec<Value>) -> impl Iterator<Item = Value> {
     let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let names: Vec<String> = names.map(str::to_owned).collect();
     names.into_iter().zip(schemas).map(|(name, schema)| {
-        let mut parameter = parameter("path", &name, "Which one.", schema);
+        let mut parameter = parameter("path", &name, "Id or name in the path.", schema);
         parameter["required"] = true.into();
         parameter
     })
 }
 
-fn refusal_reference(status: u16) -> Value {
+fn error_reference(status: u16) -> Value {
     json!({"$ref": format!("#/components/responses/Refusal{status}")})
 }
 
-fn refusals() -> Map<String, Value> {
+fn error_responses() -> Map<String, Value> {
     let content = json!({"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
     let response = |description: &str| json!({"description": description, "content": content});
-    STATUSES.iter().map(|(status, why)| (format!("Refusal{status}"), response(why))).collect()
+    STATUSES.iter().map(|(status, meaning)| (format!("Refusal{status}"), response(meaning))).collect()
 }

@@ -1,7 +1,7 @@
-//! Lists in parts: what was asked for, and where the next part is.
+//! Pagination: the query parameters of a list and the link to its next page.
 //!
-//! The body is a plain array. When it is as long as it may be there may be more, and a `Link` header leads there. It
-//! is relative and has no path: a proxy may serve the broker under another one.
+//! The body is a plain array. A full page has a `Link` header to the next one. The link is relative and has no path,
+//! because a proxy may serve the broker under another path.
 
 use std::fmt::Display;
 
@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::describe::{Answer, Operation, Part, json_content, parameter};
-use super::error_response::Refusal;
-use super::extract::Asked;
+use super::describe::{DescribeRequest, DescribeResponse, OK, Operation, json_content, parameter};
+use super::error_response::ErrorResponse;
+use super::extract::QueryParams;
 use crate::store::Page;
 
 #[derive(Deserialize)]
@@ -27,36 +27,36 @@ struct Window {
     after: Option<Uuid>,
 }
 
-/// Which part of a list was asked for: so many at most if nothing is said, and never more than so many.
-pub(crate) struct Paged<const DEFAULT: i64 = { Page::LIMIT_MAX }, const MAX: i64 = { Page::LIMIT_MAX }> {
+/// The requested page of a list, with the default and the maximum of its limit.
+pub(crate) struct ListParams<const DEFAULT: i64 = { Page::LIMIT_MAX }, const MAX: i64 = { Page::LIMIT_MAX }> {
     page: Page,
-    /// What else the query says, as it was sent.
-    rest: String,
+    /// The other parameters of the query, as they were sent.
+    other_params: String,
 }
 
-impl<S: Send + Sync, const DEFAULT: i64, const MAX: i64> FromRequestParts<S> for Paged<DEFAULT, MAX> {
-    type Rejection = Refusal;
+impl<S: Send + Sync, const DEFAULT: i64, const MAX: i64> FromRequestParts<S> for ListParams<DEFAULT, MAX> {
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        let Asked(window) = Asked::<Window>::from_request_parts(parts, state).await?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
+        let QueryParams(window) = QueryParams::<Window>::from_request_parts(parts, state).await?;
         let limit = window.limit.unwrap_or(DEFAULT);
         if limit < 1 {
-            return Err(Refusal::bad("invalid_query", "limit must be at least 1"));
+            return Err(ErrorResponse::bad_request("invalid_query", "limit must be at least 1"));
         }
         let after = window.after.map(|after| after.to_string());
-        let rest = without_window(parts.uri.query().unwrap_or_default());
-        Ok(Self { page: Page { after, limit: limit.min(MAX) }, rest })
+        let other_params = without_window(parts.uri.query().unwrap_or_default());
+        Ok(Self { page: Page { after, limit: limit.min(MAX) }, other_params })
     }
 }
 
-impl<const DEFAULT: i64, const MAX: i64> Part for Paged<DEFAULT, MAX> {
-    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+impl<const DEFAULT: i64, const MAX: i64> DescribeRequest for ListParams<DEFAULT, MAX> {
+    fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
         let limit = json!({"type": "integer", "minimum": 1, "default": DEFAULT});
         let after = json!({"type": "string", "format": "uuid"});
-        let most = format!("How many at most; more than {MAX} are never given.");
-        operation.parameters.push(parameter("query", "limit", &most, limit));
-        operation.parameters.push(parameter("query", "after", "The id of the last one that was seen.", after));
-        operation.refusals.insert(400);
+        let description = format!("Maximum number of results; at most {MAX}.");
+        operation.parameters.push(parameter("query", "limit", &description, limit));
+        operation.parameters.push(parameter("query", "after", "Id of the last result of the previous page.", after));
+        operation.errors.insert(400);
     }
 }
 
@@ -65,40 +65,40 @@ fn without_window(query: &str) -> String {
     query.split('&').filter(is_kept).map(|pair| format!("{pair}&")).collect()
 }
 
-impl<const DEFAULT: i64, const MAX: i64> Paged<DEFAULT, MAX> {
-    /// As the store takes it.
+impl<const DEFAULT: i64, const MAX: i64> ListParams<DEFAULT, MAX> {
+    /// Returns the page for the store.
     pub(crate) fn page(&self) -> Page {
         self.page.clone()
     }
 
-    /// The answer with what the store gave for it.
-    pub(crate) fn listed<T, I: Display>(&self, things: Vec<T>, id: impl Fn(&T) -> I) -> Listed<Vec<T>> {
-        let is_full = i64::try_from(things.len()).is_ok_and(|length| length >= self.page.limit);
-        let last = things.last().filter(|_| is_full).map(id);
-        Listed { next: last.and_then(|last| self.next(&last)), body: things }
+    /// Returns the response with the results of the store.
+    pub(crate) fn respond<T, I: Display>(&self, items: Vec<T>, id: impl Fn(&T) -> I) -> ListResponse<Vec<T>> {
+        let is_full = i64::try_from(items.len()).is_ok_and(|length| length >= self.page.limit);
+        let last = items.last().filter(|_| is_full).map(id);
+        ListResponse { next: last.and_then(|last| self.next(&last)), body: items }
     }
 
     fn next(&self, last: &dyn Display) -> Option<HeaderValue> {
-        let link = format!("<?{}limit={}&after={last}>; rel=\"next\"", self.rest, self.page.limit);
-        // What cannot be written in a header was no query that anybody needs again.
+        let link = format!("<?{}limit={}&after={last}>; rel=\"next\"", self.other_params, self.page.limit);
+        // A query that is not valid in a header gets no link.
         HeaderValue::try_from(link).ok()
     }
 }
 
-/// A part of a list.
-pub(crate) struct Listed<B> {
+/// One page of a list.
+pub(crate) struct ListResponse<B> {
     body: B,
     next: Option<HeaderValue>,
 }
 
-impl<B> Listed<B> {
-    /// The same part in another body.
-    pub(crate) fn map<C>(self, change: impl FnOnce(B) -> C) -> Listed<C> {
-        Listed { body: change(self.body), next: self.next }
+impl<B> ListResponse<B> {
+    /// Returns the same page with another body.
+    pub(crate) fn map<C>(self, change: impl FnOnce(B) -> C) -> ListResponse<C> {
+        ListResponse { body: change(self.body), next: self.next }
     }
 }
 
-impl<B: Serialize> IntoResponse for Listed<B> {
+impl<B: Serialize> IntoResponse for ListResponse<B> {
     fn into_response(self) -> Response {
         let mut response = Json(self.body).into_response();
         if let Some(next) = self.next {
@@ -108,12 +108,12 @@ impl<B: Serialize> IntoResponse for Listed<B> {
     }
 }
 
-impl<B: JsonSchema> Answer for Listed<B> {
-    fn tell(operation: &mut Operation, schemas: &mut SchemaGenerator) {
-        let description = "Where the next part is (rel=\"next\"), when this one is full. Relative to the request.";
-        let mut answer = json_content::<B>("It is so.", schemas);
-        answer["headers"] = json!({"Link": {"description": description, "schema": {"type": "string"}}});
-        operation.answers.insert(200, answer);
+impl<B: JsonSchema> DescribeResponse for ListResponse<B> {
+    fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator) {
+        let description = "Link to the next page (rel=\"next\") if this one is full, relative to the request.";
+        let mut response = json_content::<B>(OK, schemas);
+        response["headers"] = json!({"Link": {"description": description, "schema": {"type": "string"}}});
+        operation.responses.insert(200, response);
     }
 }
 
@@ -121,20 +121,20 @@ impl<B: JsonSchema> Answer for Listed<B> {
 mod tests {
     use super::*;
 
-    fn paged(query: &str, limit: i64) -> Paged {
-        Paged { page: Page { after: None, limit }, rest: without_window(query) }
+    fn params(query: &str, limit: i64) -> ListParams {
+        ListParams { page: Page { after: None, limit }, other_params: without_window(query) }
     }
 
     #[test]
-    fn a_full_part_leads_to_the_next_and_keeps_the_rest_of_the_query() {
-        let listed = paged("limit=2&pak_id=a%20b&after=x&&mode=full", 2).listed(vec![7, 8], |thing| *thing);
-        assert_eq!(listed.next.unwrap(), "<?pak_id=a%20b&mode=full&limit=2&after=8>; rel=\"next\"");
-        assert_eq!(paged("", 1).listed(vec![1], |thing| *thing).next.unwrap(), "<?limit=1&after=1>; rel=\"next\"");
+    fn a_full_page_links_to_the_next_and_keeps_the_other_parameters() {
+        let page = params("limit=2&pak_id=a%20b&after=x&&mode=full", 2).respond(vec![7, 8], |item| *item);
+        assert_eq!(page.next.unwrap(), "<?pak_id=a%20b&mode=full&limit=2&after=8>; rel=\"next\"");
+        assert_eq!(params("", 1).respond(vec![1], |item| *item).next.unwrap(), "<?limit=1&after=1>; rel=\"next\"");
     }
 
     #[test]
-    fn a_part_that_is_not_full_leads_nowhere() {
-        assert!(paged("limit=3", 3).listed(vec![7, 8], |thing| *thing).next.is_none());
-        assert!(paged("limit=3", 3).listed(Vec::<u8>::new(), |thing| *thing).next.is_none());
+    fn a_page_that_is_not_full_has_no_link() {
+        assert!(params("limit=3", 3).respond(vec![7, 8], |item| *item).next.is_none());
+        assert!(params("limit=3", 3).respond(Vec::<u8>::new(), |item| *item).next.is_none());
     }
 }

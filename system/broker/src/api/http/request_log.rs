@@ -1,7 +1,7 @@
-//! Around every request: its name, what is counted of it, and one line when it is answered.
+//! The outermost layer: sets the request id, counts the request, and writes one log line per response.
 //!
-//! Fixed fields in a fixed order, the route and not the path, no times: the lines of two equal runs are equal.
-//! What changes something or is refused is news; a read that succeeds, an idle poll above all, is for debugging.
+//! The line has fixed fields in a fixed order, the route instead of the path, and no times, so that two equal runs log
+//! equal lines. Writes and errors are logged at level info; reads that succeed, such as idle polls, at level debug.
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -12,19 +12,20 @@ use tokio::time::Instant;
 
 use super::authentication::ActorLabel;
 use super::connection_info::BodyTimeoutFlag;
-use super::error_response::Refusal;
+use super::error_response::ErrorResponse;
 use crate::broker::Broker;
 use crate::metrics::Metrics;
-use crate::request_id::{REQUEST_ID, in_request};
+use crate::request_id::{REQUEST_ID, scope_request_id};
 
-pub(crate) async fn log(State(broker): State<Broker>, request: Request, next: Next) -> Response {
-    let id = broker.request_ids.of(request.headers());
-    let mut response = in_request(id.clone(), answer(&broker.metrics, request, next)).await;
+/// Runs a request with its id, counts it and logs its response.
+pub(crate) async fn log_request(State(broker): State<Broker>, request: Request, next: Next) -> Response {
+    let id = broker.request_ids.get_or_mint(request.headers());
+    let mut response = scope_request_id(id.clone(), respond(&broker.metrics, request, next)).await;
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }
 
-async fn answer(metrics: &Metrics, request: Request, next: Next) -> Response {
+async fn respond(metrics: &Metrics, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let method = request.method().clone();
     let matched = request.extensions().get::<MatchedPath>().cloned();
@@ -34,30 +35,32 @@ async fn answer(metrics: &Metrics, request: Request, next: Next) -> Response {
         response = body_timeout_response();
     }
     let route = matched.as_ref().map(MatchedPath::as_str);
-    metrics.request(&method, route, response.status(), began.elapsed());
-    write(&method, route.unwrap_or("-"), &response);
+    metrics.record_request(&method, route, response.status(), began.elapsed());
+    write_line(&method, route.unwrap_or("-"), &response);
     response
 }
 
-pub(crate) fn write(method: &Method, route: &str, response: &Response) {
+/// Writes the log line of a response.
+pub(crate) fn write_line(method: &Method, route: &str, response: &Response) {
     let status = response.status();
     let actor = response.extensions().get::<ActorLabel>().map_or("-", |label| &label.0);
-    if is_news(method, status) {
+    if is_logged_at_info(method, status) {
         tracing::info!(%method, route, status = status.as_u16(), actor, "request");
     } else {
         tracing::debug!(%method, route, status = status.as_u16(), actor, "request");
     }
 }
 
-fn is_news(method: &Method, status: StatusCode) -> bool {
+fn is_logged_at_info(method: &Method, status: StatusCode) -> bool {
     let is_read = method == Method::GET || method == Method::HEAD;
     !(is_read && (status.is_success() || status == StatusCode::NOT_MODIFIED))
 }
 
-/// Whatever the handler made of the body's end: what is left of it is not waited for.
+/// Returns the response that replaces the handler's if the body did not arrive in time. The connection is closed, because
+/// the rest of the body is not read.
 fn body_timeout_response() -> Response {
-    let refusal = Refusal::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the body did not arrive in time");
-    let mut response = refusal.into_response();
+    let error = ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the body did not arrive in time");
+    let mut response = error.into_response();
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }

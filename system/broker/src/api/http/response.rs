@@ -1,4 +1,4 @@
-//! How a request that succeeds is answered: each status is a type, so that the document knows it.
+//! Responses of requests that succeed. Each status is a type, so that the OpenAPI document has it.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::json;
 use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus};
 
-use super::describe::{Answer, Operation, agent_status_schema, json_content};
+use super::describe::{DescribeResponse, Operation, agent_status_schema, json_content};
 
-/// Something was made, and this is it.
+/// 201 with the created object.
 pub(crate) struct Created<T>(pub T);
 
 impl<T: Serialize> IntoResponse for Created<T> {
@@ -19,13 +19,13 @@ impl<T: Serialize> IntoResponse for Created<T> {
     }
 }
 
-impl<T: JsonSchema> Answer for Created<T> {
-    fn tell(operation: &mut Operation, schemas: &mut SchemaGenerator) {
-        operation.answers.insert(201, json_content::<T>("It was made.", schemas));
+impl<T: JsonSchema> DescribeResponse for Created<T> {
+    fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator) {
+        operation.responses.insert(201, json_content::<T>("Created.", schemas));
     }
 }
 
-/// It was done, and there is nothing to say.
+/// 204 without a body.
 pub(crate) struct NoContent;
 
 impl IntoResponse for NoContent {
@@ -34,18 +34,18 @@ impl IntoResponse for NoContent {
     }
 }
 
-impl Answer for NoContent {
-    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
-        operation.answers.insert(204, json!({"description": "It was done."}));
+impl DescribeResponse for NoContent {
+    fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+        operation.responses.insert(204, json!({"description": "Done; there is no body."}));
     }
 }
 
-/// It was noted; the agent is told its own status, if that is known.
-pub(crate) struct Noted {
+/// 204 to a heartbeat, with the agent's status in a header if it is known.
+pub(crate) struct HeartbeatAccepted {
     pub status: Option<AgentStatus>,
 }
 
-impl IntoResponse for Noted {
+impl IntoResponse for HeartbeatAccepted {
     fn into_response(self) -> Response {
         let mut response = StatusCode::NO_CONTENT.into_response();
         if let Some(status) = self.status {
@@ -55,14 +55,14 @@ impl IntoResponse for Noted {
     }
 }
 
-impl Answer for Noted {
-    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
-        let status = json!({"description": "The agent's own status.", "schema": agent_status_schema()});
-        let answer = json!({"description": "It was noted.", "headers": {AGENT_STATUS_HEADER: status}});
-        operation.answers.insert(204, answer);
+impl DescribeResponse for HeartbeatAccepted {
+    fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+        let status = json!({"description": "Status of the agent.", "schema": agent_status_schema()});
+        let response = json!({"description": "The heartbeat was accepted.", "headers": {AGENT_STATUS_HEADER: status}});
+        operation.responses.insert(204, response);
     }
 }
 
-/// It was done; an empty object, because existing clients read one.
+/// Empty JSON object, which existing clients expect where there is nothing to return.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Done {}
+pub(crate) struct EmptyObject {}

@@ -1,4 +1,5 @@
-//! One line of the table of routes: where, who, what, and the handler. Nothing can be served without the rest.
+//! One line of the table of routes: method, path, roles, name, summary and handler. A handler cannot be served without
+//! the others.
 
 use axum::extract::{Request, State};
 use axum::handler::Handler;
@@ -9,12 +10,12 @@ use http::Method;
 use schemars::SchemaGenerator;
 
 use super::authentication::Actor;
-use super::describe::{Described, Operation};
-use super::error_response::Refusal;
+use super::describe::{DescribeHandler, Operation};
+use super::error_response::ErrorResponse;
 use crate::broker::Broker;
 use crate::store::KeyHolder;
 
-/// A kind of key.
+/// Role of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Admin,
@@ -23,7 +24,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// As the document says it.
+    /// Returns the name in the OpenAPI document.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -33,52 +34,57 @@ impl Role {
     }
 }
 
-/// Which kinds of keys a route takes. Whether it is the right agent or generator is the handler's to see.
+/// Roles that a route accepts. The handler checks that it is the right agent or generator.
 pub(crate) type Roles = &'static [Role];
 
 /// One operation.
 pub(crate) struct Route {
     pub method: Method,
     pub path: &'static str,
-    /// Nothing where no key is needed.
+    /// `None` if no key is needed.
     pub roles: Option<Roles>,
-    /// The operation's name in the document.
+    /// The `operationId` in the OpenAPI document.
     pub name: &'static str,
     pub summary: &'static str,
-    /// The statuses of refusals that the types do not tell of.
-    pub also_refuses: &'static [u16],
+    /// Error statuses beyond those that the types of the handler describe.
+    pub other_errors: &'static [u16],
     pub describe: fn(&mut Operation, &mut SchemaGenerator),
     handler: MethodRouter<Broker>,
 }
 
 impl Route {
-    /// The same, with more statuses of refusals.
-    pub(crate) fn or(self, statuses: &'static [u16]) -> Self {
-        Self { also_refuses: statuses, ..self }
+    /// Returns the route with further error statuses.
+    pub(crate) fn with_errors(self, statuses: &'static [u16]) -> Self {
+        Self { other_errors: statuses, ..self }
     }
 
-    /// What serves it, behind a gate that opens for its roles only.
-    pub(crate) fn gated(self) -> (&'static str, MethodRouter<Broker>) {
+    /// Returns the path and the handler behind a check of the roles.
+    pub(crate) fn into_handler(self) -> (&'static str, MethodRouter<Broker>) {
         let handler = match self.roles {
-            Some(roles) => self.handler.route_layer(from_fn_with_state(roles, gate)),
+            Some(roles) => self.handler.route_layer(from_fn_with_state(roles, check_role)),
             None => self.handler,
         };
         (self.path, handler)
     }
 }
 
-async fn gate(State(roles): State<Roles>, actor: Actor, request: Request, next: Next) -> Result<Response, Refusal> {
+async fn check_role(
+    State(roles): State<Roles>,
+    actor: Actor,
+    request: Request,
+    next: Next,
+) -> Result<Response, ErrorResponse> {
     let role = match actor.0 {
         KeyHolder::Admin => Role::Admin,
         KeyHolder::Agent(_) => Role::Agent,
         KeyHolder::Generator(_) => Role::Generator,
     };
-    if roles.contains(&role) { Ok(next.run(request).await) } else { Err(Refusal::forbidden()) }
+    if roles.contains(&role) { Ok(next.run(request).await) } else { Err(ErrorResponse::forbidden()) }
 }
 
 macro_rules! methods {
     ($($function:ident $method:ident,)*) => {$(
-        /// A route of this method.
+        /// Returns a route of this method.
         pub(crate) fn $function<H, T, P>(
             path: &'static str,
             roles: impl Into<Option<Roles>>,
@@ -87,7 +93,7 @@ macro_rules! methods {
             handler: H,
         ) -> Route
         where
-            H: Handler<T, Broker> + Described<P>,
+            H: Handler<T, Broker> + DescribeHandler<P>,
             T: 'static,
         {
             Route {
@@ -96,8 +102,8 @@ macro_rules! methods {
                 roles: roles.into(),
                 name,
                 summary,
-                also_refuses: &[],
-                describe: <H as Described<P>>::describe,
+                other_errors: &[],
+                describe: <H as DescribeHandler<P>>::describe,
                 handler: on(MethodFilter::$method, handler),
             }
         }

@@ -1,4 +1,4 @@
-//! What comes with every change: who makes it, when, from where, and whether it is a request sent again.
+//! Extractor of the context of a write: who makes it, when, from where, and with which idempotency key.
 
 use axum::extract::FromRequestParts;
 use http::header::USER_AGENT;
@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::authentication::Actor;
 use super::connection_info::PeerAddress;
-use super::describe::{Operation, Part, parameter};
-use super::error_response::Refusal;
+use super::describe::{DescribeRequest, Operation, parameter};
+use super::error_response::ErrorResponse;
 use crate::broker::Broker;
 use crate::store::WriteContext;
 
@@ -17,40 +17,38 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 const USER_AGENT_CHARS_MAX: usize = 200;
 
-/// The stamp of a request.
-pub(crate) struct By(pub WriteContext);
+impl FromRequestParts<Broker> for WriteContext {
+    type Rejection = ErrorResponse;
 
-impl FromRequestParts<Broker> for By {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, broker: &Broker) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, broker: &Broker) -> Result<Self, ErrorResponse> {
         let Actor(holder) = Actor::from_request_parts(parts, broker).await?;
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-        Ok(Self(WriteContext {
+        Ok(Self {
             actor: Some(holder),
             peer: parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0),
             user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),
             idempotency_key: idempotency_key(parts)?,
-            ..broker.stamp()
-        }))
+            ..broker.write_context()
+        })
     }
 }
 
-impl Part for By {
-    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+impl DescribeRequest for WriteContext {
+    fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
         let schema = json!({"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX});
-        let description = "The same key of the same sender means the same request, sent again: nothing is made twice.";
+        let description =
+            "A request with the same Idempotency-Key of the same sender is a retry: it changes nothing again.";
         operation.parameters.push(parameter("header", "Idempotency-Key", description, schema));
-        operation.refusals.insert(400);
+        operation.errors.insert(400);
     }
 }
 
-fn idempotency_key(parts: &Parts) -> Result<Option<String>, Refusal> {
+fn idempotency_key(parts: &Parts) -> Result<Option<String>, ErrorResponse> {
     let Some(value) = parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
     if text.is_empty() || text.len() > IDEMPOTENCY_KEY_CHARS_MAX {
         let message = format!("an Idempotency-Key has 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible characters");
-        return Err(Refusal::bad("invalid_idempotency_key", message));
+        return Err(ErrorResponse::bad_request("invalid_idempotency_key", message));
     }
     Ok(Some(text.to_owned()))
 }

@@ -1,4 +1,4 @@
-//! Agents: made by the administrator, found and kept alive by themselves.
+//! Agents: created by the administrator; agents find their own record and send heartbeats.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use sindri_model::wire::{
 use sindri_model::{AgentId, Pak};
 use tokio::time::timeout;
 
-use super::validation::{check_name, check_new_name};
+use super::validation::{check_name, check_optional_name};
 use crate::api::http::authentication::Actor;
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::{Asked, Body, Ids};
-use crate::api::http::pagination::{Listed, Paged};
-use crate::api::http::response::{Created, NoContent, Noted};
-use crate::api::http::write_context::By;
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
+use crate::api::http::pagination::{ListParams, ListResponse};
+use crate::api::http::response::{Created, HeartbeatAccepted, NoContent};
 use crate::broker::Broker;
-use crate::store::{Heartbeat, KeyHolder, KeyRecord};
+use crate::store::{Heartbeat, KeyHolder, KeyRecord, WriteContext};
 
-pub(crate) async fn whoami(Actor(holder): Actor) -> Json<AuthResponse> {
+/// Returns the holder of the key.
+pub(crate) async fn read_identity(Actor(holder): Actor) -> Json<AuthResponse> {
     let (admin, agent, generator) = match holder {
         KeyHolder::Admin => (true, None, None),
         KeyHolder::Agent(agent) => (false, Some(agent), None),
@@ -34,15 +34,15 @@ pub(crate) async fn whoami(Actor(holder): Actor) -> Json<AuthResponse> {
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
-    By(stamp): By,
-    Body(request): Body<CreateAgentRequest>,
-) -> Result<Created<CreateAgentResponse>, Refusal> {
+    context: WriteContext,
+    JsonBody(request): JsonBody<CreateAgentRequest>,
+) -> Result<Created<CreateAgentResponse>, ErrorResponse> {
     check_name("name", &request.name)?;
     check_name("cluster_name", &request.cluster_name)?;
     let agent = Agent {
         id: AgentId::mint(&broker.entropy),
-        created_at: stamp.at,
-        updated_at: stamp.at,
+        created_at: context.at,
+        updated_at: context.at,
         deleted_at: None,
         name: request.name,
         cluster_name: request.cluster_name,
@@ -54,19 +54,22 @@ pub(crate) async fn create(
     };
     let generators = request.generator_ids.unwrap_or_default();
     let pak = Pak::mint(&broker.entropy);
-    broker.store.create_agent(stamp, agent.clone(), KeyRecord::from(&pak), generators).await?;
+    broker.store.create_agent(context, agent.clone(), KeyRecord::from(&pak), generators).await?;
     Ok(Created(CreateAgentResponse { agent, initial_pak: pak.reveal() }))
 }
 
-pub(crate) async fn list(State(broker): State<Broker>, paged: Paged) -> Result<Listed<Vec<Agent>>, Refusal> {
-    let agents = broker.store.list_agents(paged.page()).await?;
-    let agents = agents.into_iter().map(|agent| broker.memory.heartbeats.applied_to(agent)).collect();
-    Ok(paged.listed(agents, |agent: &Agent| agent.id))
+pub(crate) async fn list(
+    State(broker): State<Broker>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<Agent>>, ErrorResponse> {
+    let agents = broker.store.list_agents(params.page()).await?;
+    let agents = agents.into_iter().map(|agent| broker.memory.heartbeats.apply_to(agent)).collect();
+    Ok(params.respond(agents, |agent: &Agent| agent.id))
 }
 
-/// Both parts of an agent's name.
+/// Name and cluster name, which together identify an agent.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct WhichAgent {
+pub(crate) struct AgentName {
     name: String,
     cluster_name: String,
 }
@@ -74,89 +77,90 @@ pub(crate) struct WhichAgent {
 pub(crate) async fn find(
     State(broker): State<Broker>,
     actor: Actor,
-    Asked(which): Asked<WhichAgent>,
-) -> Result<Json<Agent>, Refusal> {
-    let agent = broker.store.find_agent(which.name, which.cluster_name).await?;
-    actor.admin_or_this_agent(agent.id)?;
-    Ok(Json(broker.memory.heartbeats.applied_to(agent)))
+    QueryParams(name): QueryParams<AgentName>,
+) -> Result<Json<Agent>, ErrorResponse> {
+    let agent = broker.store.find_agent(name.name, name.cluster_name).await?;
+    actor.check_admin_or_agent(agent.id)?;
+    Ok(Json(broker.memory.heartbeats.apply_to(agent)))
 }
 
 pub(crate) async fn read(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-) -> Result<Json<Agent>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
-    Ok(Json(broker.memory.heartbeats.applied_to(broker.store.get_agent(agent).await?)))
+    PathParams(agent): PathParams<AgentId>,
+) -> Result<Json<Agent>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
+    Ok(Json(broker.memory.heartbeats.apply_to(broker.store.get_agent(agent).await?)))
 }
 
 pub(crate) async fn update(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-    By(stamp): By,
-    Body(changes): Body<UpdateAgentRequest>,
-) -> Result<Json<Agent>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
-    check_new_name("name", changes.name.as_deref())?;
-    check_new_name("cluster_name", changes.cluster_name.as_deref())?;
-    Ok(Json(broker.memory.heartbeats.applied_to(broker.store.update_agent(stamp, agent, changes).await?)))
+    PathParams(agent): PathParams<AgentId>,
+    context: WriteContext,
+    JsonBody(changes): JsonBody<UpdateAgentRequest>,
+) -> Result<Json<Agent>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
+    check_optional_name("name", changes.name.as_deref())?;
+    check_optional_name("cluster_name", changes.cluster_name.as_deref())?;
+    Ok(Json(broker.memory.heartbeats.apply_to(broker.store.update_agent(context, agent, changes).await?)))
 }
 
 pub(crate) async fn delete(
     State(broker): State<Broker>,
-    Ids(agent): Ids<AgentId>,
-    By(stamp): By,
-) -> Result<NoContent, Refusal> {
-    broker.store.delete_agent(stamp, agent).await?;
+    PathParams(agent): PathParams<AgentId>,
+    context: WriteContext,
+) -> Result<NoContent, ErrorResponse> {
+    broker.store.delete_agent(context, agent).await?;
     Ok(NoContent)
 }
 
-/// How long an agent's own status may take to be found: its heartbeat is noted already.
+/// Time limit for reading the agent's status from the store. The heartbeat is recorded already.
 const STATUS_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Noted in memory, and written later: a store that stalls must not make agents look dead.
+/// Records a heartbeat in memory; it is written to the store later, so that a stalled store does not make agents look
+/// offline.
 pub(crate) async fn heartbeat(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-    Body(report): Body<HeartbeatReport>,
-) -> Result<Noted, Refusal> {
-    actor.this_agent(agent)?;
-    broker.memory.heartbeats.received(agent, Heartbeat { at: broker.clock.now(), report });
-    Ok(Noted { status: status(&broker, agent).await })
+    PathParams(agent): PathParams<AgentId>,
+    JsonBody(report): JsonBody<HeartbeatReport>,
+) -> Result<HeartbeatAccepted, ErrorResponse> {
+    actor.check_agent(agent)?;
+    broker.memory.heartbeats.insert(agent, Heartbeat { at: broker.clock.now(), report });
+    Ok(HeartbeatAccepted { status: agent_status(&broker, agent).await })
 }
 
-/// From memory, as a rule. While the store does not answer nothing is said.
-async fn status(broker: &Broker, agent: AgentId) -> Option<AgentStatus> {
-    let answers = &broker.memory.answers;
-    if let Some(status) = answers.status_of(agent) {
+/// Returns the agent's status, usually from the cache; `None` while the store does not respond.
+async fn agent_status(broker: &Broker, agent: AgentId) -> Option<AgentStatus> {
+    let cache = &broker.memory.target_states;
+    if let Some(status) = cache.agent_status(agent) {
         return Some(status);
     }
-    let asked = answers.asked(agent);
+    let generation = cache.generation(agent);
     let status = timeout(STATUS_TIME_MAX, broker.store.get_agent(agent)).await.ok()?.ok()?.status;
-    answers.remember_status(agent, status, asked);
+    cache.insert_status(agent, status, generation);
     Some(status)
 }
 
-pub(crate) async fn registrations(
+pub(crate) async fn list_registrations(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-    paged: Paged,
-) -> Result<Listed<Vec<AgentGeneratorRegistration>>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
-    let registrations = broker.store.list_registrations_of_agent(agent, paged.page()).await?;
-    Ok(paged.listed(registrations, |registration| registration.id))
+    PathParams(agent): PathParams<AgentId>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<AgentGeneratorRegistration>>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
+    let registrations = broker.store.list_registrations_of_agent(agent, params.page()).await?;
+    Ok(params.respond(registrations, |registration| registration.id))
 }
 
-pub(crate) async fn stacks(
+pub(crate) async fn list_stacks(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-    paged: Paged,
-) -> Result<Listed<Vec<Stack>>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
-    let stacks = broker.store.list_stacks_of_agent(agent, paged.page()).await?;
-    Ok(paged.listed(stacks, |stack| stack.id))
+    PathParams(agent): PathParams<AgentId>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<Stack>>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
+    let stacks = broker.store.list_stacks_of_agent(agent, params.page()).await?;
+    Ok(params.respond(stacks, |stack| stack.id))
 }

@@ -1,4 +1,4 @@
-//! What agents hold back until somebody decides. A generator sees and decides about its own stacks only.
+//! Approvals of plans that agents hold. A generator reads and decides only those of its own stacks.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,10 +8,9 @@ use sindri_model::wire::{Approval, ApprovalRequest, ApprovalState};
 use sindri_model::{AgentId, ApprovalId, GeneratorId, StackId};
 
 use crate::api::http::authentication::Actor;
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::{Asked, Body, Ids};
-use crate::api::http::pagination::{Listed, Paged};
-use crate::api::http::write_context::By;
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
+use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::broker::Broker;
 use crate::store::{KeyHolder, WriteContext};
 
@@ -19,96 +18,97 @@ const DIGEST_CHARS: usize = 64;
 const REASONS_MAX: usize = 32;
 const REASON_CHARS_MAX: usize = 1_024;
 const PLAN_BYTES_MAX: usize = 64 * 1_024;
-/// Each may hold a whole plan.
+/// Lower than for other lists, because each approval may contain a whole plan.
 const LIMIT_DEFAULT: i64 = 100;
 const LIMIT_MAX: i64 = 1_000;
 
-pub(crate) async fn propose(
+pub(crate) async fn request(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids((agent, stack)): Ids<(AgentId, StackId)>,
-    By(stamp): By,
-    Body(request): Body<ApprovalRequest>,
-) -> Result<Json<Approval>, Refusal> {
-    actor.this_agent(agent)?;
+    PathParams((agent, stack)): PathParams<(AgentId, StackId)>,
+    context: WriteContext,
+    JsonBody(request): JsonBody<ApprovalRequest>,
+) -> Result<Json<Approval>, ErrorResponse> {
+    actor.check_agent(agent)?;
     check(&request)?;
-    Ok(Json(broker.store.request_approval(stamp, agent, stack, request).await?))
+    Ok(Json(broker.store.request_approval(context, agent, stack, request).await?))
 }
 
-fn check(request: &ApprovalRequest) -> Result<(), Refusal> {
-    let wrong = |message: String| Err(Refusal::bad("invalid_approval", message));
-    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    if request.digest.len() != DIGEST_CHARS || !request.digest.bytes().all(is_digit) {
-        return wrong(format!("digest must have {DIGEST_CHARS} hexadecimal digits in lower case"));
+fn check(request: &ApprovalRequest) -> Result<(), ErrorResponse> {
+    let invalid = |message: String| Err(ErrorResponse::bad_request("invalid_approval", message));
+    let is_hex_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if request.digest.len() != DIGEST_CHARS || !request.digest.bytes().all(is_hex_digit) {
+        return invalid(format!("digest must have {DIGEST_CHARS} hexadecimal digits in lower case"));
     }
     let is_long = |reason: &String| reason.chars().count() > REASON_CHARS_MAX;
     if request.reasons.len() > REASONS_MAX || request.reasons.iter().any(is_long) {
-        return wrong(format!("there are at most {REASONS_MAX} reasons of at most {REASON_CHARS_MAX} characters"));
+        return invalid(format!("there are at most {REASONS_MAX} reasons of at most {REASON_CHARS_MAX} characters"));
     }
     if request.plan.len() > PLAN_BYTES_MAX {
-        return wrong(format!("a plan has at most {PLAN_BYTES_MAX} bytes"));
+        return invalid(format!("a plan has at most {PLAN_BYTES_MAX} bytes"));
     }
     Ok(())
 }
 
-/// Which approvals.
+/// Filter of approvals.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Which {
-    /// Only those in this state.
+pub(crate) struct ApprovalFilter {
+    /// Only approvals in this state.
     state: Option<ApprovalState>,
 }
 
 pub(crate) async fn list(
     State(broker): State<Broker>,
     actor: Actor,
-    Asked(which): Asked<Which>,
-    paged: Paged<LIMIT_DEFAULT, LIMIT_MAX>,
-) -> Result<Listed<Vec<Approval>>, Refusal> {
-    let approvals = broker.store.list_approvals(owner(actor)?, which.state, paged.page()).await?;
-    Ok(paged.listed(approvals, |approval| approval.id))
+    QueryParams(filter): QueryParams<ApprovalFilter>,
+    params: ListParams<LIMIT_DEFAULT, LIMIT_MAX>,
+) -> Result<ListResponse<Vec<Approval>>, ErrorResponse> {
+    let approvals = broker.store.list_approvals(visible_generator(actor)?, filter.state, params.page()).await?;
+    Ok(params.respond(approvals, |approval| approval.id))
 }
 
 pub(crate) async fn read(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(approval): Ids<ApprovalId>,
-) -> Result<Json<Approval>, Refusal> {
-    Ok(Json(broker.store.get_approval(approval, owner(actor)?).await?))
+    PathParams(approval): PathParams<ApprovalId>,
+) -> Result<Json<Approval>, ErrorResponse> {
+    Ok(Json(broker.store.get_approval(approval, visible_generator(actor)?).await?))
 }
 
 pub(crate) async fn approve(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(approval): Ids<ApprovalId>,
-    By(stamp): By,
-) -> Result<Json<Approval>, Refusal> {
-    decide(&broker, actor, stamp, approval, ApprovalState::Approved).await
+    PathParams(approval): PathParams<ApprovalId>,
+    context: WriteContext,
+) -> Result<Json<Approval>, ErrorResponse> {
+    decide(&broker, actor, context, approval, ApprovalState::Approved).await
 }
 
 pub(crate) async fn reject(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(approval): Ids<ApprovalId>,
-    By(stamp): By,
-) -> Result<Json<Approval>, Refusal> {
-    decide(&broker, actor, stamp, approval, ApprovalState::Rejected).await
+    PathParams(approval): PathParams<ApprovalId>,
+    context: WriteContext,
+) -> Result<Json<Approval>, ErrorResponse> {
+    decide(&broker, actor, context, approval, ApprovalState::Rejected).await
 }
 
 async fn decide(
     broker: &Broker,
     actor: Actor,
-    stamp: WriteContext,
+    context: WriteContext,
     approval: ApprovalId,
     decision: ApprovalState,
-) -> Result<Json<Approval>, Refusal> {
-    Ok(Json(broker.store.decide_approval(stamp, approval, owner(actor)?, decision).await?))
+) -> Result<Json<Approval>, ErrorResponse> {
+    Ok(Json(broker.store.decide_approval(context, approval, visible_generator(actor)?, decision).await?))
 }
 
-/// Whose stacks the actor decides about; nobody in particular means all of them. What belongs to others does not exist.
-fn owner(actor: Actor) -> Result<Option<GeneratorId>, Refusal> {
+/// Returns the generator whose approvals the actor may read and decide; `None` means all. Approvals of other generators
+/// are reported as not found.
+fn visible_generator(actor: Actor) -> Result<Option<GeneratorId>, ErrorResponse> {
     match actor.0 {
         KeyHolder::Admin => Ok(None),
         KeyHolder::Generator(generator) => Ok(Some(generator)),
-        KeyHolder::Agent(_) => Err(Refusal::forbidden()),
+        KeyHolder::Agent(_) => Err(ErrorResponse::forbidden()),
     }
 }

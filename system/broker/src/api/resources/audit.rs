@@ -1,4 +1,4 @@
-//! Who did what, newest first.
+//! The audit log: every write with its actor, newest first.
 
 use axum::extract::State;
 use jiff::Timestamp;
@@ -7,56 +7,56 @@ use serde::Deserialize;
 use sindri_model::wire::{AuditLog, AuditLogListResponse};
 
 use super::validation::check_offset;
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::Asked;
-use crate::api::http::pagination::{Listed, Paged};
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::QueryParams;
+use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::broker::Broker;
 use crate::store::AuditFilter;
 
 const LIMIT_DEFAULT: i64 = 100;
 const LIMIT_MAX: i64 = 1_000;
 
-/// Which entries.
+/// Filter of audit log entries.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Which {
+pub(crate) struct AuditParams {
     /// `admin`, `agent`, `generator` or `system`.
     actor_type: Option<String>,
-    /// The id of an agent or a generator.
+    /// Id of an agent or a generator.
     actor_id: Option<String>,
-    /// Such as `stack.deleted`; a trailing `*` matches any ending.
+    /// Action, such as `stack.deleted`; a trailing `*` matches any ending.
     action: Option<String>,
-    /// Such as `stack`.
+    /// Type of the changed object, such as `stack`.
     resource_type: Option<String>,
-    /// Its id.
+    /// Id of the changed object.
     resource_id: Option<String>,
-    /// Not before.
+    /// Start of the time range, inclusive.
     from: Option<Timestamp>,
-    /// Not after.
+    /// End of the time range, inclusive.
     to: Option<Timestamp>,
-    /// How many to leave out.
+    /// Number of entries to skip.
     #[serde(default)]
     offset: i64,
 }
 
 pub(crate) async fn list(
     State(broker): State<Broker>,
-    Asked(which): Asked<Which>,
-    paged: Paged<LIMIT_DEFAULT, LIMIT_MAX>,
-) -> Result<Listed<AuditLogListResponse>, Refusal> {
-    let (page, offset) = (paged.page(), check_offset(which.offset)?);
+    QueryParams(query): QueryParams<AuditParams>,
+    params: ListParams<LIMIT_DEFAULT, LIMIT_MAX>,
+) -> Result<ListResponse<AuditLogListResponse>, ErrorResponse> {
+    let (page, offset) = (params.page(), check_offset(query.offset)?);
     let filter = AuditFilter {
-        actor_type: which.actor_type,
-        actor_id: which.actor_id,
-        action: which.action,
-        resource_type: which.resource_type,
-        resource_id: which.resource_id,
-        from: which.from,
-        to: which.to,
+        actor_type: query.actor_type,
+        actor_id: query.actor_id,
+        action: query.action,
+        resource_type: query.resource_type,
+        resource_id: query.resource_id,
+        from: query.from,
+        to: query.to,
         limit: page.limit,
         offset,
         after: page.after.and_then(|after| after.parse().ok()),
     };
     let (logs, total) = broker.store.list_audit_log(filter).await?;
-    let listed = paged.listed(logs, |log: &AuditLog| log.id);
-    Ok(listed.map(|logs| AuditLogListResponse { count: logs.len(), logs, total, limit: page.limit, offset }))
+    let page_of_logs = params.respond(logs, |log: &AuditLog| log.id);
+    Ok(page_of_logs.map(|logs| AuditLogListResponse { count: logs.len(), logs, total, limit: page.limit, offset }))
 }

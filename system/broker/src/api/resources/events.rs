@@ -1,19 +1,19 @@
-//! What agents report.
+//! Events: the outcomes that agents report.
 
 use axum::Json;
 use axum::extract::State;
 use sindri_model::wire::{AgentEvent, NewAgentEvent};
 use sindri_model::{AgentId, EventId};
 
-use super::owner_filter::ByKey;
+use super::owner_filter::OwnerFilter;
 use super::validation::agent_mismatch;
 use crate::api::http::authentication::Actor;
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::{Asked, Body, Ids};
-use crate::api::http::pagination::{Listed, Paged};
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
+use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::Created;
-use crate::api::http::write_context::By;
 use crate::broker::Broker;
+use crate::store::WriteContext;
 
 const EVENT_TYPE_CHARS_MAX: usize = 50;
 const STATUS_CHARS_MAX: usize = 10;
@@ -21,25 +21,28 @@ const STATUS_CHARS_MAX: usize = 10;
 pub(crate) async fn record(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-    By(stamp): By,
-    Body(request): Body<NewAgentEvent>,
-) -> Result<Created<AgentEvent>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
+    PathParams(agent): PathParams<AgentId>,
+    context: WriteContext,
+    JsonBody(request): JsonBody<NewAgentEvent>,
+) -> Result<Created<AgentEvent>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
     if request.agent_id != agent {
         return Err(agent_mismatch());
     }
     if request.event_type.is_empty() || request.event_type.chars().count() > EVENT_TYPE_CHARS_MAX {
         let message = format!("event_type must have 1 to {EVENT_TYPE_CHARS_MAX} characters");
-        return Err(Refusal::bad("invalid_event", message));
+        return Err(ErrorResponse::bad_request("invalid_event", message));
     }
     if request.status.as_str().is_empty() || request.status.as_str().chars().count() > STATUS_CHARS_MAX {
-        return Err(Refusal::bad("invalid_event", format!("status must have 1 to {STATUS_CHARS_MAX} characters")));
+        return Err(ErrorResponse::bad_request(
+            "invalid_event",
+            format!("status must have 1 to {STATUS_CHARS_MAX} characters"),
+        ));
     }
     let event = AgentEvent {
-        id: EventId::mint_at(stamp.at, &broker.entropy),
-        created_at: stamp.at,
-        updated_at: stamp.at,
+        id: EventId::mint_at(context.at, &broker.entropy),
+        created_at: context.at,
+        updated_at: context.at,
         deleted_at: None,
         agent_id: agent,
         deployment_object_id: request.deployment_object_id,
@@ -47,39 +50,42 @@ pub(crate) async fn record(
         status: request.status,
         message: request.message,
     };
-    Ok(Created(broker.store.record_event(stamp, event).await?))
+    Ok(Created(broker.store.record_event(context, event).await?))
 }
 
-pub(crate) async fn of_agent(
+pub(crate) async fn list_for_agent(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-    paged: Paged,
-) -> Result<Listed<Vec<AgentEvent>>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
-    let events = broker.store.list_events_of_agent(agent, paged.page()).await?;
-    Ok(paged.listed(events, |event| event.id))
+    PathParams(agent): PathParams<AgentId>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<AgentEvent>>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
+    let events = broker.store.list_events_of_agent(agent, params.page()).await?;
+    Ok(params.respond(events, |event| event.id))
 }
 
-/// What an agent that begins anew need not say again. As many at most as there are stacks in its target state.
-pub(crate) async fn outcomes(
+/// Returns the outcomes that a restarted agent need not report again, at most one per stack of its target state.
+pub(crate) async fn list_outcomes(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-) -> Result<Json<Vec<AgentEvent>>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
+    PathParams(agent): PathParams<AgentId>,
+) -> Result<Json<Vec<AgentEvent>>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
     Ok(Json(broker.store.list_outcomes(agent).await?))
 }
 
 pub(crate) async fn list(
     State(broker): State<Broker>,
-    Asked(by_key): Asked<ByKey>,
-    paged: Paged,
-) -> Result<Listed<Vec<AgentEvent>>, Refusal> {
-    let events = broker.store.list_events(by_key.whose(), paged.page()).await?;
-    Ok(paged.listed(events, |event| event.id))
+    QueryParams(filter): QueryParams<OwnerFilter>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<AgentEvent>>, ErrorResponse> {
+    let events = broker.store.list_events(filter.scope(), params.page()).await?;
+    Ok(params.respond(events, |event| event.id))
 }
 
-pub(crate) async fn read(State(broker): State<Broker>, Ids(event): Ids<EventId>) -> Result<Json<AgentEvent>, Refusal> {
+pub(crate) async fn read(
+    State(broker): State<Broker>,
+    PathParams(event): PathParams<EventId>,
+) -> Result<Json<AgentEvent>, ErrorResponse> {
     Ok(Json(broker.store.get_event(event).await?))
 }

@@ -1,4 +1,4 @@
-//! How agents are doing.
+//! Fleet: the status of agents for operators.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use sindri_model::AgentId;
 use sindri_model::wire::{AgentFleetStatusResponse, AgentStatus, FleetAgentRecord};
 
-use super::owner_filter::ByKey;
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::{Asked, Ids};
-use crate::api::http::pagination::{Listed, Paged};
+use super::owner_filter::OwnerFilter;
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::{PathParams, QueryParams};
+use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::broker::Broker;
 use crate::store::FleetEntry;
 
@@ -17,27 +17,27 @@ const RECENT_EVENTS_MAX: i64 = 20;
 
 pub(crate) async fn list(
     State(broker): State<Broker>,
-    Asked(by_key): Asked<ByKey>,
-    paged: Paged,
-) -> Result<Listed<Vec<FleetAgentRecord>>, Refusal> {
-    let entries = broker.store.list_fleet(by_key.whose(), paged.page()).await?;
+    QueryParams(filter): QueryParams<OwnerFilter>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<FleetAgentRecord>>, ErrorResponse> {
+    let entries = broker.store.list_fleet(filter.scope(), params.page()).await?;
     let now = broker.clock.now();
     let records = entries.into_iter().map(|entry| record(&broker, entry, now)).collect();
-    Ok(paged.listed(records, |record: &FleetAgentRecord| record.agent_id))
+    Ok(params.respond(records, |record: &FleetAgentRecord| record.agent_id))
 }
 
 pub(crate) async fn read(
     State(broker): State<Broker>,
-    Ids(agent): Ids<AgentId>,
-) -> Result<Json<AgentFleetStatusResponse>, Refusal> {
+    PathParams(agent): PathParams<AgentId>,
+) -> Result<Json<AgentFleetStatusResponse>, ErrorResponse> {
     let entry = broker.store.get_fleet_entry(agent).await?;
     let recent_events = broker.store.list_recent_events(agent, RECENT_EVENTS_MAX).await?;
     Ok(Json(AgentFleetStatusResponse { record: record(&broker, entry, broker.clock.now()), recent_events }))
 }
 
 fn record(broker: &Broker, entry: FleetEntry, now: Timestamp) -> FleetAgentRecord {
-    let agent = broker.memory.heartbeats.applied_to(entry.agent);
-    // Clocks differ and go back: nothing is ever less than no time ago.
+    let agent = broker.memory.heartbeats.apply_to(entry.agent);
+    // Clocks differ and may go back: an age is never negative.
     let age = |time: Option<Timestamp>| time.map(|time| now.duration_since(time).as_secs().max(0));
     let status = match (agent.deleted_at, agent.status) {
         (Some(_), _) => "DELETED",
@@ -58,7 +58,7 @@ fn record(broker: &Broker, entry: FleetEntry, now: Timestamp) -> FleetAgentRecor
         health_failing: entry.failing,
         k8s_reachable: agent.k8s_reachable,
         k8s_api_latency_ms: agent.k8s_api_latency_ms,
-        // There are no work orders, and agents poll.
+        // This broker has no work orders and no WebSocket connections.
         pending_work_orders: 0,
         claimed_work_orders: 0,
         ws_connected: false,

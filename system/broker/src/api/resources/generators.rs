@@ -1,4 +1,4 @@
-//! Generators, and the agents that are registered with them.
+//! Generators, and the registrations of agents with them.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,26 +8,25 @@ use sindri_model::wire::{
 };
 use sindri_model::{AgentId, GeneratorId, Pak};
 
-use super::validation::{check_name, check_new_name};
+use super::validation::{check_name, check_optional_name};
 use crate::api::http::authentication::Actor;
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::{Body, Ids};
-use crate::api::http::pagination::{Listed, Paged};
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::{JsonBody, PathParams};
+use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
-use crate::api::http::write_context::By;
 use crate::broker::Broker;
-use crate::store::{KeyHolder, KeyRecord};
+use crate::store::{KeyHolder, KeyRecord, WriteContext};
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
-    By(stamp): By,
-    Body(request): Body<NewGenerator>,
-) -> Result<Created<CreateGeneratorResponse>, Refusal> {
+    context: WriteContext,
+    JsonBody(request): JsonBody<NewGenerator>,
+) -> Result<Created<CreateGeneratorResponse>, ErrorResponse> {
     check_name("name", &request.name)?;
     let generator = Generator {
         id: GeneratorId::mint(&broker.entropy),
-        created_at: stamp.at,
-        updated_at: stamp.at,
+        created_at: context.at,
+        updated_at: context.at,
         deleted_at: None,
         name: request.name,
         description: request.description,
@@ -36,88 +35,93 @@ pub(crate) async fn create(
         last_active_at: None,
     };
     let pak = Pak::mint(&broker.entropy);
-    broker.store.create_generator(stamp, generator.clone(), KeyRecord::from(&pak)).await?;
+    broker.store.create_generator(context, generator.clone(), KeyRecord::from(&pak)).await?;
     Ok(Created(CreateGeneratorResponse { generator, pak: pak.reveal() }))
 }
 
-pub(crate) async fn list(State(broker): State<Broker>, paged: Paged) -> Result<Listed<Vec<Generator>>, Refusal> {
-    let generators = broker.store.list_generators(paged.page()).await?;
-    Ok(paged.listed(generators, |generator| generator.id))
+pub(crate) async fn list(
+    State(broker): State<Broker>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<Generator>>, ErrorResponse> {
+    let generators = broker.store.list_generators(params.page()).await?;
+    Ok(params.respond(generators, |generator| generator.id))
 }
 
 pub(crate) async fn read(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(generator): Ids<GeneratorId>,
-) -> Result<Json<Generator>, Refusal> {
-    actor.admin_or_this_generator(generator)?;
+    PathParams(generator): PathParams<GeneratorId>,
+) -> Result<Json<Generator>, ErrorResponse> {
+    actor.check_admin_or_generator(generator)?;
     Ok(Json(broker.store.get_generator(generator).await?))
 }
 
 pub(crate) async fn update(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(generator): Ids<GeneratorId>,
-    By(stamp): By,
-    Body(changes): Body<UpdateGeneratorRequest>,
-) -> Result<Json<Generator>, Refusal> {
-    actor.admin_or_this_generator(generator)?;
-    check_new_name("name", changes.name.as_deref())?;
-    Ok(Json(broker.store.update_generator(stamp, generator, changes).await?))
+    PathParams(generator): PathParams<GeneratorId>,
+    context: WriteContext,
+    JsonBody(changes): JsonBody<UpdateGeneratorRequest>,
+) -> Result<Json<Generator>, ErrorResponse> {
+    actor.check_admin_or_generator(generator)?;
+    check_optional_name("name", changes.name.as_deref())?;
+    Ok(Json(broker.store.update_generator(context, generator, changes).await?))
 }
 
 pub(crate) async fn delete(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(generator): Ids<GeneratorId>,
-    By(stamp): By,
-) -> Result<NoContent, Refusal> {
-    actor.admin_or_this_generator(generator)?;
-    broker.store.delete_generator(stamp, generator).await?;
+    PathParams(generator): PathParams<GeneratorId>,
+    context: WriteContext,
+) -> Result<NoContent, ErrorResponse> {
+    actor.check_admin_or_generator(generator)?;
+    broker.store.delete_generator(context, generator).await?;
     Ok(NoContent)
 }
 
 pub(crate) async fn register(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(generator): Ids<GeneratorId>,
-    By(stamp): By,
-    Body(body): Body<AgentRegistrationBody>,
-) -> Result<Created<AgentGeneratorRegistration>, Refusal> {
-    let agent = which_agent(actor, &body)?;
-    Ok(Created(broker.store.register_agent(stamp, generator, agent).await?))
+    PathParams(generator): PathParams<GeneratorId>,
+    context: WriteContext,
+    JsonBody(body): JsonBody<AgentRegistrationBody>,
+) -> Result<Created<AgentGeneratorRegistration>, ErrorResponse> {
+    let agent = agent_to_register(actor, &body)?;
+    Ok(Created(broker.store.register_agent(context, generator, agent).await?))
 }
 
 pub(crate) async fn unregister(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(generator): Ids<GeneratorId>,
-    By(stamp): By,
-    Body(body): Body<AgentRegistrationBody>,
-) -> Result<NoContent, Refusal> {
-    let agent = which_agent(actor, &body)?;
-    broker.store.unregister_agent(stamp, generator, agent).await?;
+    PathParams(generator): PathParams<GeneratorId>,
+    context: WriteContext,
+    JsonBody(body): JsonBody<AgentRegistrationBody>,
+) -> Result<NoContent, ErrorResponse> {
+    let agent = agent_to_register(actor, &body)?;
+    broker.store.unregister_agent(context, generator, agent).await?;
     Ok(NoContent)
 }
 
-/// An agent speaks for itself and may leave its id out; the administrator has to say whom it means.
-fn which_agent(actor: Actor, body: &AgentRegistrationBody) -> Result<AgentId, Refusal> {
+/// Returns the agent to register. An agent registers itself and may omit its id; the administrator must give one.
+fn agent_to_register(actor: Actor, body: &AgentRegistrationBody) -> Result<AgentId, ErrorResponse> {
     let agent = match (actor.0, body.agent_id) {
         (KeyHolder::Agent(agent), None) => agent,
         (_, Some(agent)) => agent,
-        (_, None) => return Err(Refusal::bad("agent_id_required", "the body must name the agent in agent_id")),
+        (_, None) => {
+            return Err(ErrorResponse::bad_request("agent_id_required", "the body must name the agent in agent_id"));
+        }
     };
-    actor.admin_or_this_agent(agent)?;
+    actor.check_admin_or_agent(agent)?;
     Ok(agent)
 }
 
-pub(crate) async fn registered_agents(
+pub(crate) async fn list_registered_agents(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(generator): Ids<GeneratorId>,
-    paged: Paged,
-) -> Result<Listed<Vec<AgentGeneratorRegistration>>, Refusal> {
-    actor.admin_or_this_generator(generator)?;
-    let registrations = broker.store.list_registrations_of_generator(generator, paged.page()).await?;
-    Ok(paged.listed(registrations, |registration| registration.id))
+    PathParams(generator): PathParams<GeneratorId>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<AgentGeneratorRegistration>>, ErrorResponse> {
+    actor.check_admin_or_generator(generator)?;
+    let registrations = broker.store.list_registrations_of_generator(generator, params.page()).await?;
+    Ok(params.respond(registrations, |registration| registration.id))
 }

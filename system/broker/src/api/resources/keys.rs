@@ -6,39 +6,41 @@ use sindri_model::wire::{CreateGeneratorResponse, PakSummary, RotateAgentPakResp
 use sindri_model::{AgentId, GeneratorId, Pak};
 
 use crate::api::http::authentication::Actor;
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::Ids;
-use crate::api::http::pagination::{Listed, Paged};
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::PathParams;
+use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::Created;
-use crate::api::http::write_context::By;
 use crate::broker::Broker;
-use crate::store::KeyRecord;
+use crate::store::{KeyRecord, WriteContext};
 
-pub(crate) async fn list(State(broker): State<Broker>, paged: Paged) -> Result<Listed<Vec<PakSummary>>, Refusal> {
-    let paks = broker.store.list_keys(paged.page()).await?;
-    Ok(paged.listed(paks, |pak| pak.id))
+pub(crate) async fn list(
+    State(broker): State<Broker>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<PakSummary>>, ErrorResponse> {
+    let paks = broker.store.list_keys(params.page()).await?;
+    Ok(params.respond(paks, |pak| pak.id))
 }
 
-pub(crate) async fn rotate_of_agent(
+pub(crate) async fn rotate_agent_key(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-    By(stamp): By,
-) -> Result<Json<RotateAgentPakResponse>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
+    PathParams(agent): PathParams<AgentId>,
+    context: WriteContext,
+) -> Result<Json<RotateAgentPakResponse>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
     let pak = Pak::mint(&broker.entropy);
-    let agent = broker.store.rotate_agent_key(stamp, agent, KeyRecord::from(&pak)).await?;
-    Ok(Json(RotateAgentPakResponse { agent: broker.memory.heartbeats.applied_to(agent), pak: pak.reveal() }))
+    let agent = broker.store.rotate_agent_key(context, agent, KeyRecord::from(&pak)).await?;
+    Ok(Json(RotateAgentPakResponse { agent: broker.memory.heartbeats.apply_to(agent), pak: pak.reveal() }))
 }
 
-pub(crate) async fn rotate_of_generator(
+pub(crate) async fn rotate_generator_key(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(generator): Ids<GeneratorId>,
-    By(stamp): By,
-) -> Result<Created<CreateGeneratorResponse>, Refusal> {
-    actor.admin_or_this_generator(generator)?;
+    PathParams(generator): PathParams<GeneratorId>,
+    context: WriteContext,
+) -> Result<Created<CreateGeneratorResponse>, ErrorResponse> {
+    actor.check_admin_or_generator(generator)?;
     let pak = Pak::mint(&broker.entropy);
-    let generator = broker.store.rotate_generator_key(stamp, generator, KeyRecord::from(&pak)).await?;
+    let generator = broker.store.rotate_generator_key(context, generator, KeyRecord::from(&pak)).await?;
     Ok(Created(CreateGeneratorResponse { generator, pak: pak.reveal() }))
 }

@@ -1,4 +1,5 @@
-//! Labels and annotations of agents and of stacks. An agent reads its own, and those of stacks that concern it.
+//! Labels and annotations of agents and stacks. An agent may read its own and those of stacks that are or were assigned
+//! to it.
 
 use axum::extract::State;
 use sindri_model::wire::{
@@ -6,156 +7,156 @@ use sindri_model::wire::{
 };
 use sindri_model::{AgentId, LinkId, StackId};
 
-use super::stack_access::{owned, readable};
+use super::stack_access::{check_stack_readable, load_owned_stack};
 use super::validation::{agent_mismatch, check_annotation, check_label, stack_mismatch};
 use crate::api::http::authentication::Actor;
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::{Body, Ids};
-use crate::api::http::pagination::{Listed, Paged};
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::{JsonBody, PathParams};
+use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
-use crate::api::http::write_context::By;
 use crate::broker::Broker;
+use crate::store::WriteContext;
 
-pub(crate) async fn of_agent(
+pub(crate) async fn list_agent_labels(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-    paged: Paged,
-) -> Result<Listed<Vec<AgentLabel>>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
-    let labels = broker.store.list_agent_labels(agent, paged.page()).await?;
-    Ok(paged.listed(labels, |label| label.id))
+    PathParams(agent): PathParams<AgentId>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<AgentLabel>>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
+    let labels = broker.store.list_agent_labels(agent, params.page()).await?;
+    Ok(params.respond(labels, |label| label.id))
 }
 
-pub(crate) async fn add_to_agent(
+pub(crate) async fn add_agent_label(
     State(broker): State<Broker>,
-    Ids(agent): Ids<AgentId>,
-    By(stamp): By,
-    Body(request): Body<NewAgentLabel>,
-) -> Result<Created<AgentLabel>, Refusal> {
+    PathParams(agent): PathParams<AgentId>,
+    context: WriteContext,
+    JsonBody(request): JsonBody<NewAgentLabel>,
+) -> Result<Created<AgentLabel>, ErrorResponse> {
     if request.agent_id != agent {
         return Err(agent_mismatch());
     }
     check_label(&request.label)?;
     let label = AgentLabel { id: LinkId::mint(&broker.entropy), agent_id: agent, label: request.label };
-    Ok(Created(broker.store.add_agent_label(stamp, label).await?))
+    Ok(Created(broker.store.add_agent_label(context, label).await?))
 }
 
-pub(crate) async fn remove_from_agent(
+pub(crate) async fn remove_agent_label(
     State(broker): State<Broker>,
-    Ids((agent, label)): Ids<(AgentId, String)>,
-    By(stamp): By,
-) -> Result<NoContent, Refusal> {
-    broker.store.remove_agent_label(stamp, agent, label).await?;
+    PathParams((agent, label)): PathParams<(AgentId, String)>,
+    context: WriteContext,
+) -> Result<NoContent, ErrorResponse> {
+    broker.store.remove_agent_label(context, agent, label).await?;
     Ok(NoContent)
 }
 
-pub(crate) async fn annotations_of_agent(
+pub(crate) async fn list_agent_annotations(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-    paged: Paged,
-) -> Result<Listed<Vec<AgentAnnotation>>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
-    let annotations = broker.store.list_agent_annotations(agent, paged.page()).await?;
-    Ok(paged.listed(annotations, |annotation| annotation.id))
+    PathParams(agent): PathParams<AgentId>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<AgentAnnotation>>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
+    let annotations = broker.store.list_agent_annotations(agent, params.page()).await?;
+    Ok(params.respond(annotations, |annotation| annotation.id))
 }
 
-pub(crate) async fn annotate_agent(
+pub(crate) async fn add_agent_annotation(
     State(broker): State<Broker>,
-    Ids(agent): Ids<AgentId>,
-    By(stamp): By,
-    Body(request): Body<NewAgentAnnotation>,
-) -> Result<Created<AgentAnnotation>, Refusal> {
+    PathParams(agent): PathParams<AgentId>,
+    context: WriteContext,
+    JsonBody(request): JsonBody<NewAgentAnnotation>,
+) -> Result<Created<AgentAnnotation>, ErrorResponse> {
     if request.agent_id != agent {
         return Err(agent_mismatch());
     }
     let NewAgentAnnotation { agent_id, key, value } = request;
     check_annotation(&key, &value)?;
     let annotation = AgentAnnotation { id: LinkId::mint(&broker.entropy), agent_id, key, value };
-    Ok(Created(broker.store.add_agent_annotation(stamp, annotation).await?))
+    Ok(Created(broker.store.add_agent_annotation(context, annotation).await?))
 }
 
-pub(crate) async fn remove_annotation_from_agent(
+pub(crate) async fn remove_agent_annotation(
     State(broker): State<Broker>,
-    Ids((agent, key)): Ids<(AgentId, String)>,
-    By(stamp): By,
-) -> Result<NoContent, Refusal> {
-    broker.store.remove_agent_annotation(stamp, agent, key).await?;
+    PathParams((agent, key)): PathParams<(AgentId, String)>,
+    context: WriteContext,
+) -> Result<NoContent, ErrorResponse> {
+    broker.store.remove_agent_annotation(context, agent, key).await?;
     Ok(NoContent)
 }
 
-pub(crate) async fn of_stack(
+pub(crate) async fn list_stack_labels(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(stack): Ids<StackId>,
-    paged: Paged,
-) -> Result<Listed<Vec<StackLabel>>, Refusal> {
-    readable(&broker, actor, stack).await?;
-    let labels = broker.store.list_stack_labels(stack, paged.page()).await?;
-    Ok(paged.listed(labels, |label| label.id))
+    PathParams(stack): PathParams<StackId>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<StackLabel>>, ErrorResponse> {
+    check_stack_readable(&broker, actor, stack).await?;
+    let labels = broker.store.list_stack_labels(stack, params.page()).await?;
+    Ok(params.respond(labels, |label| label.id))
 }
 
-/// The body is the label itself.
-pub(crate) async fn add_to_stack(
+/// Adds a label; the body is the label itself as a JSON string.
+pub(crate) async fn add_stack_label(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(stack): Ids<StackId>,
-    By(stamp): By,
-    Body(label): Body<String>,
-) -> Result<Created<StackLabel>, Refusal> {
-    owned(&broker, actor, stack).await?;
+    PathParams(stack): PathParams<StackId>,
+    context: WriteContext,
+    JsonBody(label): JsonBody<String>,
+) -> Result<Created<StackLabel>, ErrorResponse> {
+    load_owned_stack(&broker, actor, stack).await?;
     check_label(&label)?;
     let label = StackLabel { id: LinkId::mint(&broker.entropy), stack_id: stack, label };
-    Ok(Created(broker.store.add_stack_label(stamp, label).await?))
+    Ok(Created(broker.store.add_stack_label(context, label).await?))
 }
 
-pub(crate) async fn remove_from_stack(
+pub(crate) async fn remove_stack_label(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids((stack, label)): Ids<(StackId, String)>,
-    By(stamp): By,
-) -> Result<NoContent, Refusal> {
-    owned(&broker, actor, stack).await?;
-    broker.store.remove_stack_label(stamp, stack, label).await?;
+    PathParams((stack, label)): PathParams<(StackId, String)>,
+    context: WriteContext,
+) -> Result<NoContent, ErrorResponse> {
+    load_owned_stack(&broker, actor, stack).await?;
+    broker.store.remove_stack_label(context, stack, label).await?;
     Ok(NoContent)
 }
 
-pub(crate) async fn annotations_of_stack(
+pub(crate) async fn list_stack_annotations(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(stack): Ids<StackId>,
-    paged: Paged,
-) -> Result<Listed<Vec<StackAnnotation>>, Refusal> {
-    readable(&broker, actor, stack).await?;
-    let annotations = broker.store.list_stack_annotations(stack, paged.page()).await?;
-    Ok(paged.listed(annotations, |annotation| annotation.id))
+    PathParams(stack): PathParams<StackId>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<StackAnnotation>>, ErrorResponse> {
+    check_stack_readable(&broker, actor, stack).await?;
+    let annotations = broker.store.list_stack_annotations(stack, params.page()).await?;
+    Ok(params.respond(annotations, |annotation| annotation.id))
 }
 
-pub(crate) async fn annotate_stack(
+pub(crate) async fn add_stack_annotation(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(stack): Ids<StackId>,
-    By(stamp): By,
-    Body(request): Body<NewStackAnnotation>,
-) -> Result<Created<StackAnnotation>, Refusal> {
-    owned(&broker, actor, stack).await?;
+    PathParams(stack): PathParams<StackId>,
+    context: WriteContext,
+    JsonBody(request): JsonBody<NewStackAnnotation>,
+) -> Result<Created<StackAnnotation>, ErrorResponse> {
+    load_owned_stack(&broker, actor, stack).await?;
     if request.stack_id != stack {
         return Err(stack_mismatch());
     }
     let NewStackAnnotation { stack_id, key, value } = request;
     check_annotation(&key, &value)?;
     let annotation = StackAnnotation { id: LinkId::mint(&broker.entropy), stack_id, key, value };
-    Ok(Created(broker.store.add_stack_annotation(stamp, annotation).await?))
+    Ok(Created(broker.store.add_stack_annotation(context, annotation).await?))
 }
 
-pub(crate) async fn remove_annotation_from_stack(
+pub(crate) async fn remove_stack_annotation(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids((stack, key)): Ids<(StackId, String)>,
-    By(stamp): By,
-) -> Result<NoContent, Refusal> {
-    owned(&broker, actor, stack).await?;
-    broker.store.remove_stack_annotation(stamp, stack, key).await?;
+    PathParams((stack, key)): PathParams<(StackId, String)>,
+    context: WriteContext,
+) -> Result<NoContent, ErrorResponse> {
+    load_owned_stack(&broker, actor, stack).await?;
+    broker.store.remove_stack_annotation(context, stack, key).await?;
     Ok(NoContent)
 }

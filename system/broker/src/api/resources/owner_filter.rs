@@ -1,4 +1,4 @@
-//! The query parameter by which lists are narrowed to what belongs to one key.
+//! Query parameter that limits lists to what belongs to the holder of one key.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,15 +6,15 @@ use sindri_model::PakId;
 
 use crate::store::ListScope;
 
-/// Whose to list.
+/// Filter of lists by owner.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct ByKey {
-    /// Only those of the holder of the key with this id.
+pub(crate) struct OwnerFilter {
+    /// Only what belongs to the holder of the key with this id.
     pak_id: Option<PakId>,
 }
 
-impl ByKey {
-    pub(crate) fn whose(&self) -> ListScope {
+impl OwnerFilter {
+    pub(crate) fn scope(&self) -> ListScope {
         self.pak_id.map_or(ListScope::All, ListScope::Key)
     }
 }

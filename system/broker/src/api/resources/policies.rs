@@ -1,4 +1,4 @@
-//! How an agent is to treat its stacks, as their annotations say.
+//! Policies: annotations of stacks that tell an agent how to treat them.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,15 +6,15 @@ use sindri_model::AgentId;
 use sindri_model::wire::StackPolicy;
 
 use crate::api::http::authentication::Actor;
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::Ids;
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::PathParams;
 use crate::broker::Broker;
 
-pub(crate) async fn of_agent(
+pub(crate) async fn list(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-) -> Result<Json<Vec<StackPolicy>>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
+    PathParams(agent): PathParams<AgentId>,
+) -> Result<Json<Vec<StackPolicy>>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
     Ok(Json(broker.store.list_policies(agent).await?))
 }

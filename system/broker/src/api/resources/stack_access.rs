@@ -1,28 +1,28 @@
-//! Access to one stack, by who asks.
+//! Checks of an actor's access to a stack.
 
 use sindri_model::StackId;
 use sindri_model::wire::Stack;
 
 use crate::api::http::authentication::Actor;
-use crate::api::http::error_response::Refusal;
+use crate::api::http::error_response::ErrorResponse;
 use crate::broker::Broker;
 use crate::store::KeyHolder;
 
-/// A stack that lives and that the actor may read and change.
-pub(crate) async fn owned(broker: &Broker, actor: Actor, stack: StackId) -> Result<Stack, Refusal> {
+/// Returns a stack that is not deleted and that the actor may read and change.
+pub(crate) async fn load_owned_stack(broker: &Broker, actor: Actor, stack: StackId) -> Result<Stack, ErrorResponse> {
     if let KeyHolder::Agent(_) = actor.0 {
-        return Err(Refusal::forbidden());
+        return Err(ErrorResponse::forbidden());
     }
     let stack = broker.store.get_stack(stack).await?;
-    actor.admin_or_this_generator(stack.generator_id)?;
+    actor.check_admin_or_generator(stack.generator_id)?;
     Ok(stack)
 }
 
-/// Sees that the actor may read what belongs to a stack. An agent may if the stack is, or ever was, its business.
-pub(crate) async fn readable(broker: &Broker, actor: Actor, stack: StackId) -> Result<(), Refusal> {
+/// Checks that the actor may read what belongs to a stack. An agent may if the stack is or was assigned to it.
+pub(crate) async fn check_stack_readable(broker: &Broker, actor: Actor, stack: StackId) -> Result<(), ErrorResponse> {
     match actor.0 {
         KeyHolder::Agent(agent) if broker.store.is_assigned(agent, stack).await? => Ok(()),
-        KeyHolder::Agent(_) => Err(Refusal::forbidden()),
-        KeyHolder::Admin | KeyHolder::Generator(_) => owned(broker, actor, stack).await.map(drop),
+        KeyHolder::Agent(_) => Err(ErrorResponse::forbidden()),
+        KeyHolder::Admin | KeyHolder::Generator(_) => load_owned_stack(broker, actor, stack).await.map(drop),
     }
 }

@@ -1,4 +1,4 @@
-//! The target state that agents poll. A poll that finds nothing new asks the store nothing.
+//! The target state of an agent, which it polls. A poll without a change reads no table.
 
 use std::time::Duration;
 
@@ -17,208 +17,220 @@ use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPO
 use tokio::time::{Instant, timeout_at};
 
 use crate::api::http::authentication::Actor;
-use crate::api::http::describe::agent_status_schema;
-use crate::api::http::describe::{self, Operation, Part, json_content, parameter};
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::{Asked, Ids};
+use crate::api::http::describe::{
+    DescribeRequest, DescribeResponse, Operation, agent_status_schema, json_content, parameter,
+};
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::{PathParams, QueryParams};
 use crate::broker::Broker;
-use crate::memory::{Answer, is_named};
+use crate::memory::{CachedTargetState, matches_if_none_match};
 use crate::store::{KeyHolder, TargetState};
 
-/// What a deployment object is beside its bundle.
+/// Estimated size of a deployment object without its bundle.
 const ENVELOPE_BYTES: usize = 512;
 
-/// How to answer.
+/// Query parameters of a poll.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct How {
-    /// How much to answer.
+pub(crate) struct PollParams {
+    /// `full` or `incremental`.
     #[serde(default)]
     mode: Mode,
-    /// Hold the answer back until there is a new one, for so many seconds.
+    /// Number of seconds to wait for a change before responding with 304.
     #[serde(default)]
     wait: u64,
 }
 
-/// How much to answer.
+/// Part of the target state to return.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Mode {
-    /// Everything that is wanted.
+    /// The whole target state.
     #[default]
     Full,
-    /// Without what this agent has confirmed as done.
+    /// Without the revisions that this agent has confirmed.
     Incremental,
 }
 
-/// What the agent already has, as it says.
-pub(crate) struct Known {
-    etag: Vec<u8>,
+/// The target state and status that the agent already has, by its request headers.
+pub(crate) struct AgentHeaders {
+    if_none_match: Vec<u8>,
     status: Option<AgentStatus>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Known {
-    type Rejection = Refusal;
+impl<S: Send + Sync> FromRequestParts<S> for AgentHeaders {
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ErrorResponse> {
         let etag = parts.headers.get(IF_NONE_MATCH).map(|value| value.as_bytes().to_vec());
-        Ok(Self { etag: etag.unwrap_or_default(), status: believed(&parts.headers) })
+        Ok(Self { if_none_match: etag.unwrap_or_default(), status: reported_status(&parts.headers) })
     }
 }
 
-impl Part for Known {
-    fn tell(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
-        let description = "The ETag of the answer that the agent has.";
+impl DescribeRequest for AgentHeaders {
+    fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+        let description = "ETag of the last response.";
         operation.parameters.push(parameter("header", "If-None-Match", description, json!({"type": "string"})));
-        let description = "The status that the agent believes to have: no answer is held back while it has another.";
+        let description =
+            "Status that the agent assumes to have; if its status is another one, the broker responds without waiting.";
         operation.parameters.push(parameter("header", AGENT_STATUS_HEADER, description, agent_status_schema()));
     }
 }
 
-/// The status that an agent believes to have.
-pub(crate) fn believed(headers: &HeaderMap) -> Option<AgentStatus> {
+/// Returns the status that an agent assumes to have.
+pub(crate) fn reported_status(headers: &HeaderMap) -> Option<AgentStatus> {
     AgentStatus::named(headers.get(AGENT_STATUS_HEADER)?.to_str().ok()?)
 }
 
-/// The answer to a poll.
-pub(crate) struct Polled(Response);
+/// The response to a poll.
+pub(crate) struct PollResponse(Response);
 
-impl IntoResponse for Polled {
+impl IntoResponse for PollResponse {
     fn into_response(self) -> Response {
         self.0
     }
 }
 
-impl describe::Answer for Polled {
-    fn tell(operation: &mut Operation, schemas: &mut SchemaGenerator) {
-        let tag = json!({"description": "Names this answer.", "schema": {"type": "string"}});
-        let epoch = json!({"description": "The life of the broker's database.", "schema": {"type": "integer"}});
-        let status = json!({"description": "The agent's own status.", "schema": agent_status_schema()});
+impl DescribeResponse for PollResponse {
+    fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator) {
+        let tag = json!({"description": "Identifies this target state.", "schema": {"type": "string"}});
+        let epoch =
+            json!({"description": "1 + number of restores of the broker's database.", "schema": {"type": "integer"}});
+        let status = json!({"description": "Status of the agent.", "schema": agent_status_schema()});
         let headers = json!({"ETag": tag, EPOCH_HEADER: epoch, AGENT_STATUS_HEADER: status});
-        let mut answer = json_content::<Vec<DeploymentObject>>("Everything that is wanted of the agent.", schemas);
-        answer["headers"] = headers.clone();
-        operation.answers.insert(200, answer);
-        operation.answers.insert(304, json!({"description": "The agent has the newest answer.", "headers": headers}));
+        let mut response = json_content::<Vec<DeploymentObject>>("The target state of the agent.", schemas);
+        response["headers"] = headers.clone();
+        operation.responses.insert(200, response);
+        operation
+            .responses
+            .insert(304, json!({"description": "The target state has not changed.", "headers": headers}));
     }
 }
 
-/// What the agent receives with it is durable before the answer leaves; when the administrator looks, the agent
-/// receives nothing.
-pub(crate) async fn target_state(
+/// Returns the target state. If the agent requests it, the store records before the response that the agent has received
+/// its revisions; a request of the administrator records nothing.
+pub(crate) async fn read(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-    Asked(how): Asked<How>,
-    known: Known,
-) -> Result<Polled, Refusal> {
-    actor.admin_or_this_agent(agent)?;
-    if actor.0 == KeyHolder::Admin || how.mode == Mode::Incremental {
-        return uncached(&broker, actor, agent, how.mode).await.map(Polled);
+    PathParams(agent): PathParams<AgentId>,
+    QueryParams(params): QueryParams<PollParams>,
+    headers: AgentHeaders,
+) -> Result<PollResponse, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
+    if actor.0 == KeyHolder::Admin || params.mode == Mode::Incremental {
+        return uncached_response(&broker, actor, agent, params.mode).await.map(PollResponse);
     }
-    let until = Instant::now() + Duration::from_secs(how.wait).min(broker.bounds.wait_max);
-    let Known { etag: known, status: mut before } = known;
+    let until = Instant::now() + Duration::from_secs(params.wait).min(broker.bounds.wait_max);
+    let AgentHeaders { if_none_match, status: mut status_before } = headers;
     loop {
-        // Before the answer is looked at: a change after that is heard.
-        let change = (how.wait > 0).then(|| broker.memory.answers.change_of(agent)).flatten();
+        // Subscribed before the cache is read, so that no change in between is missed.
+        let change = (params.wait > 0).then(|| broker.memory.target_states.change_notification(agent)).flatten();
         let mut changed = change.as_ref().map(|change| Box::pin(change.notified()));
         if let Some(changed) = &mut changed {
             changed.as_mut().enable();
         }
-        let answer = current(&broker, agent, &known).await?;
-        if !is_named(&answer.etag, &known) {
-            return full(&broker, agent, answer).await.map(Polled);
+        let answer = current(&broker, agent, &if_none_match).await?;
+        if !matches_if_none_match(&answer.etag, &if_none_match) {
+            return full_response(&broker, agent, answer).await.map(PollResponse);
         }
-        // Another status ends a wait, although what is wanted is the same.
-        if *before.get_or_insert(answer.status) != answer.status {
-            return Ok(Polled(unchanged(&answer)));
+        // A change of the status ends the wait, although the target state is the same.
+        if *status_before.get_or_insert(answer.status) != answer.status {
+            return Ok(PollResponse(not_modified(&answer)));
         }
-        let Some(changed) = changed else { return Ok(Polled(unchanged(&answer))) };
+        let Some(changed) = changed else { return Ok(PollResponse(not_modified(&answer))) };
         if timeout_at(until, changed).await.is_err() {
-            return Ok(Polled(unchanged(&answer)));
+            return Ok(PollResponse(not_modified(&answer)));
         }
     }
 }
 
-/// The answer, from memory if it is there.
-async fn current(broker: &Broker, agent: AgentId, known: &[u8]) -> Result<Answer, Refusal> {
-    match broker.memory.answers.of(agent) {
+/// Returns the agent's target state, from the cache if it is there.
+async fn current(broker: &Broker, agent: AgentId, if_none_match: &[u8]) -> Result<CachedTargetState, ErrorResponse> {
+    match broker.memory.target_states.get(agent) {
         Some(answer) => Ok(answer),
-        None => ask(broker, agent, known).await,
+        None => load(broker, agent, if_none_match).await,
     }
 }
 
-async fn ask(broker: &Broker, agent: AgentId, known: &[u8]) -> Result<Answer, Refusal> {
-    let asked = broker.memory.answers.asked(agent);
-    let mut desired = broker.store.deliver_target_state(agent).await?;
-    if broker.is_behind(agent, &desired, known).await? {
-        desired = broker.store.deliver_target_state(agent).await?;
+/// Reads the agent's target state from the store and caches it.
+async fn load(broker: &Broker, agent: AgentId, if_none_match: &[u8]) -> Result<CachedTargetState, ErrorResponse> {
+    let generation = broker.memory.target_states.generation(agent);
+    let mut target_state = broker.store.deliver_target_state(agent).await?;
+    if broker.detect_restore(agent, &target_state, if_none_match).await? {
+        target_state = broker.store.deliver_target_state(agent).await?;
     }
-    let answer = Answer {
-        etag: broker.etag_key.etag(agent, &desired),
-        epoch: HeaderValue::from(desired.epoch.0),
-        status: desired.status,
-        body: Some(json(&desired, Mode::Full)),
+    let state = CachedTargetState {
+        etag: broker.etag_key.etag(agent, &target_state),
+        epoch: HeaderValue::from(target_state.epoch.0),
+        status: target_state.status,
+        body: Some(to_json(&target_state, Mode::Full)),
     };
-    broker.memory.answers.remember(agent, answer.clone(), asked);
-    Ok(answer)
+    broker.memory.target_states.insert(agent, state.clone(), generation);
+    Ok(state)
 }
 
-fn json(desired: &TargetState, mode: Mode) -> Bytes {
-    let wanted = desired.revisions.iter().filter(|desired| mode == Mode::Full || !desired.is_applied);
-    let objects: Vec<_> = wanted.map(|desired| &desired.revision).collect();
-    // Ends of lines become two characters. Bundles are long, and one that grows while it is written is copied again and again.
-    let room = objects.iter().map(|object| ENVELOPE_BYTES + object.yaml_content.len() * 9 / 8).sum();
-    let mut text = Vec::with_capacity(room);
+fn to_json(state: &TargetState, mode: Mode) -> Bytes {
+    let targets = state.revisions.iter().filter(|target| mode == Mode::Full || !target.is_applied);
+    let objects: Vec<_> = targets.map(|target| &target.revision).collect();
+    // Reserved at once, because a growing buffer is copied repeatedly. Line ends become two characters in JSON.
+    let capacity = objects.iter().map(|object| ENVELOPE_BYTES + object.yaml_content.len() * 9 / 8).sum();
+    let mut text = Vec::with_capacity(capacity);
     serde_json::to_writer(&mut text, &objects).expect("deployment objects have text keys and no failing parts");
     text.into()
 }
 
-pub(crate) fn unchanged(answer: &Answer) -> Response {
+pub(crate) fn not_modified(state: &CachedTargetState) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
-    identify(response, answer)
+    add_headers(response, state)
 }
 
-async fn full(broker: &Broker, agent: AgentId, answer: Answer) -> Result<Response, Refusal> {
-    // A body that was too much to keep is read again; if it changed meanwhile, so did its identity.
-    let answer = if answer.body.is_some() { answer } else { ask(broker, agent, &[]).await? };
-    Ok(whole(&answer, answer.body.clone().unwrap_or_default()))
+async fn full_response(broker: &Broker, agent: AgentId, state: CachedTargetState) -> Result<Response, ErrorResponse> {
+    // A body that was dropped from the cache is read again; if it has changed, so has its ETag.
+    let state = if state.body.is_some() { state } else { load(broker, agent, &[]).await? };
+    Ok(ok(&state, state.body.clone().unwrap_or_default()))
 }
 
-/// The answer to an agent that has this one, if what is remembered is enough for it.
-pub(crate) fn answered(answer: &Answer, known: &[u8]) -> Option<Response> {
-    if is_named(&answer.etag, known) {
-        return Some(unchanged(answer));
+/// Returns the response to a poll if the cache has all of it.
+pub(crate) fn cached_response(state: &CachedTargetState, if_none_match: &[u8]) -> Option<Response> {
+    if matches_if_none_match(&state.etag, if_none_match) {
+        return Some(not_modified(state));
     }
-    answer.body.clone().map(|body| whole(answer, body))
+    state.body.clone().map(|body| ok(state, body))
 }
 
-fn whole(answer: &Answer, body: Bytes) -> Response {
+fn ok(state: &CachedTargetState, body: Bytes) -> Response {
     let mut response = Response::new(Body::from(body));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    identify(response, answer)
+    add_headers(response, state)
 }
 
-fn identify(mut response: Response, answer: &Answer) -> Response {
+fn add_headers(mut response: Response, state: &CachedTargetState) -> Response {
     let headers = response.headers_mut();
-    headers.insert(ETAG, answer.etag.clone());
-    headers.insert(EPOCH_HEADER, answer.epoch.clone());
-    headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(answer.status.as_str()));
+    headers.insert(ETAG, state.etag.clone());
+    headers.insert(EPOCH_HEADER, state.epoch.clone());
+    headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(state.status.as_str()));
     response
 }
 
-async fn uncached(broker: &Broker, actor: Actor, agent: AgentId, mode: Mode) -> Result<Response, Refusal> {
-    let desired = match actor.0 {
+/// Returns a response that is not cached: to the administrator, or an incremental one.
+async fn uncached_response(
+    broker: &Broker,
+    actor: Actor,
+    agent: AgentId,
+    mode: Mode,
+) -> Result<Response, ErrorResponse> {
+    let target_state = match actor.0 {
         KeyHolder::Agent(_) => broker.store.deliver_target_state(agent).await?,
         KeyHolder::Admin | KeyHolder::Generator(_) => broker.store.get_target_state(agent).await?,
     };
-    let mut response = Response::new(Body::from(json(&desired, mode)));
+    let mut response = Response::new(Body::from(to_json(&target_state, mode)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(EPOCH_HEADER, HeaderValue::from(desired.epoch.0));
-    headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(desired.status.as_str()));
+    headers.insert(EPOCH_HEADER, HeaderValue::from(target_state.epoch.0));
+    headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(target_state.status.as_str()));
     if mode == Mode::Full {
-        headers.insert(ETAG, broker.etag_key.etag(agent, &desired));
+        headers.insert(ETAG, broker.etag_key.etag(agent, &target_state));
     }
     Ok(response)
 }

@@ -1,64 +1,64 @@
-//! What names, labels and annotations may be. Each refusal says what is allowed, and in which field it was not.
+//! Checks of names, labels, annotations and ids in bodies. Each error says what is allowed in which field.
 
-use crate::api::http::error_response::Refusal;
+use crate::api::http::error_response::ErrorResponse;
 
-/// The longest name of anything.
+/// Limit of every name.
 const NAME_CHARS_MAX: usize = 255;
 const LABEL_CHARS_MAX: usize = 63;
 const ANNOTATION_KEY_CHARS_MAX: usize = 253;
 const ANNOTATION_VALUE_CHARS_MAX: usize = 4096;
 
-/// Refuses a name that nobody could type or read.
-pub(crate) fn check_name(field: &str, name: &str) -> Result<(), Refusal> {
+/// Checks that a name can be typed and read.
+pub(crate) fn check_name(field: &str, name: &str) -> Result<(), ErrorResponse> {
     let fits = name.chars().count() <= NAME_CHARS_MAX;
     if fits && !name.trim().is_empty() && !name.chars().any(char::is_control) {
         return Ok(());
     }
     let message = format!("{field} must have 1 to {NAME_CHARS_MAX} characters and no control characters");
-    Err(Refusal::bad("invalid_name", message))
+    Err(ErrorResponse::bad_request("invalid_name", message))
 }
 
-/// The same, if there is one.
-pub(crate) fn check_new_name(field: &str, name: Option<&str>) -> Result<(), Refusal> {
+/// Checks a name if there is one.
+pub(crate) fn check_optional_name(field: &str, name: Option<&str>) -> Result<(), ErrorResponse> {
     name.map_or(Ok(()), |name| check_name(field, name))
 }
 
-pub(crate) fn check_label(label: &str) -> Result<(), Refusal> {
+pub(crate) fn check_label(label: &str) -> Result<(), ErrorResponse> {
     if is_word(label, LABEL_CHARS_MAX) {
         return Ok(());
     }
     let message = format!("a label must have 1 to {LABEL_CHARS_MAX} characters, without spaces or control characters");
-    Err(Refusal::bad("invalid_label", message))
+    Err(ErrorResponse::bad_request("invalid_label", message))
 }
 
-pub(crate) fn check_annotation(key: &str, value: &str) -> Result<(), Refusal> {
+pub(crate) fn check_annotation(key: &str, value: &str) -> Result<(), ErrorResponse> {
     if !is_word(key, ANNOTATION_KEY_CHARS_MAX) {
         let message = format!(
             "the key of an annotation must have 1 to {ANNOTATION_KEY_CHARS_MAX} characters, without spaces or control \
              characters"
         );
-        return Err(Refusal::bad("invalid_annotation", message));
+        return Err(ErrorResponse::bad_request("invalid_annotation", message));
     }
     if value.contains('\0') || value.chars().count() > ANNOTATION_VALUE_CHARS_MAX {
         let message = format!("the value of an annotation must have at most {ANNOTATION_VALUE_CHARS_MAX} characters");
-        return Err(Refusal::bad("invalid_annotation", message));
+        return Err(ErrorResponse::bad_request("invalid_annotation", message));
     }
     Ok(())
 }
 
-/// How many to leave out of a list cannot be less than none.
-pub(crate) fn check_offset(offset: i64) -> Result<i64, Refusal> {
-    if offset < 0 { Err(Refusal::bad("invalid_query", "offset must be at least 0")) } else { Ok(offset) }
+/// Checks that the offset of a list is not negative.
+pub(crate) fn check_offset(offset: i64) -> Result<i64, ErrorResponse> {
+    if offset < 0 { Err(ErrorResponse::bad_request("invalid_query", "offset must be at least 0")) } else { Ok(offset) }
 }
 
-/// The body names another stack than the path.
-pub(crate) fn stack_mismatch() -> Refusal {
-    Refusal::bad("stack_id_mismatch", "the id of the stack in the body is not the one of the path")
+/// Returns the error for a body that names another stack than the path.
+pub(crate) fn stack_mismatch() -> ErrorResponse {
+    ErrorResponse::bad_request("stack_id_mismatch", "the stack id in the body is not the one in the path")
 }
 
-/// The body names another agent than the path.
-pub(crate) fn agent_mismatch() -> Refusal {
-    Refusal::bad("agent_id_mismatch", "agent_id in the body is not the agent of the path")
+/// Returns the error for a body that names another agent than the path.
+pub(crate) fn agent_mismatch() -> ErrorResponse {
+    ErrorResponse::bad_request("agent_id_mismatch", "agent_id in the body is not the agent in the path")
 }
 
 fn is_word(text: &str, chars_max: usize) -> bool {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_inclusive_and_count_characters() {
+    fn limits_are_inclusive_and_count_characters() {
         assert!(check_label(&"ü".repeat(LABEL_CHARS_MAX)).is_ok());
         assert!(check_label(&"x".repeat(LABEL_CHARS_MAX + 1)).is_err());
         assert!(check_name("name", &"ü".repeat(NAME_CHARS_MAX)).is_ok());
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_refused() {
+    fn whitespace_and_control_characters_are_rejected() {
         for text in ["", " ", "a b", "a\tb", "a\u{2003}b", "a\0", "\u{7f}"] {
             assert!(check_label(text).is_err(), "{text:?}");
             assert!(check_annotation(text, "").is_err(), "{text:?}");

@@ -1,4 +1,4 @@
-//! Messages to subscribers: how they went, and those that agents send in the broker's place.
+//! Webhook deliveries: their history, and those that agents send in place of the broker.
 
 use std::time::Duration;
 
@@ -12,29 +12,29 @@ use sindri_model::{AgentId, DeliveryId, WebhookId};
 use super::validation::check_offset;
 use super::webhooks::settings;
 use crate::api::http::authentication::Actor;
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::{Asked, Body, Ids};
-use crate::api::http::pagination::{Listed, Paged};
-use crate::api::http::response::Done;
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
+use crate::api::http::pagination::{ListParams, ListResponse};
+use crate::api::http::response::EmptyObject;
 use crate::broker::Broker;
 use crate::store::{
     AcquireDeliveries, AcquiredDelivery, DeliveryAttempt, DeliveryFilter, KeyHolder, RecordKind, StoreError,
 };
 use crate::webhooks::sealed_parts::SealedPart;
-use crate::webhooks::{Unopened, WebhookSettings};
+use crate::webhooks::{UnsealError, WebhookSettings};
 
-/// How long an agent may take to send what it has taken, before another may.
-const CLAIMED_FOR: Duration = Duration::from_secs(60);
-/// How many messages an agent takes at once.
-const CLAIMED_MAX: i64 = 100;
-/// What is kept of an agent's words about a failure.
+/// Time for which a delivery is reserved for the agent that acquired it.
+const ACQUIRE_TIME: Duration = Duration::from_secs(60);
+/// Limit on the deliveries of one request.
+const ACQUIRED_MAX: i64 = 100;
+/// Length to which the error of an agent is cut.
 const ERROR_CHARS_MAX: usize = 1_000;
 
-/// How a message is doing.
+/// Status of a delivery.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-enum Status {
+enum DeliveryStatus {
     Pending,
     Acquired,
     Success,
@@ -42,7 +42,7 @@ enum Status {
     Dead,
 }
 
-impl Status {
+impl DeliveryStatus {
     fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -54,49 +54,51 @@ impl Status {
     }
 }
 
-/// Which messages.
+/// Filter of deliveries.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Which {
-    /// Only those.
-    status: Option<Status>,
-    /// How many to leave out.
+pub(crate) struct DeliveryParams {
+    /// Only deliveries with this status.
+    status: Option<DeliveryStatus>,
+    /// Number of deliveries to skip.
     #[serde(default)]
     offset: i64,
 }
 
 pub(crate) async fn list(
     State(broker): State<Broker>,
-    Ids(webhook): Ids<WebhookId>,
-    Asked(which): Asked<Which>,
-    paged: Paged,
-) -> Result<Listed<Vec<WebhookDelivery>>, Refusal> {
-    let status = which.status.map(|status| status.as_str().to_owned());
-    let filter = DeliveryFilter { webhook, status, offset: check_offset(which.offset)?, page: paged.page() };
+    PathParams(webhook): PathParams<WebhookId>,
+    QueryParams(query): QueryParams<DeliveryParams>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<WebhookDelivery>>, ErrorResponse> {
+    let status = query.status.map(|status| status.as_str().to_owned());
+    let filter = DeliveryFilter { webhook, status, offset: check_offset(query.offset)?, page: params.page() };
     let deliveries = broker.store.list_deliveries(filter).await?;
-    Ok(paged.listed(deliveries, |delivery| delivery.id))
+    Ok(params.respond(deliveries, |delivery| delivery.id))
 }
 
-/// Whoever asks, the messages are then the agent's to send.
-pub(crate) async fn pending(
+/// Acquires deliveries for the agent, also if the administrator sends the request.
+pub(crate) async fn acquire(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(agent): Ids<AgentId>,
-) -> Result<Json<Vec<PendingWebhookDelivery>>, Refusal> {
-    actor.admin_or_this_agent(agent)?;
+    PathParams(agent): PathParams<AgentId>,
+) -> Result<Json<Vec<PendingWebhookDelivery>>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
     let (settings, at) = (settings(&broker)?, broker.clock.now());
-    let until = at.saturating_add(CLAIMED_FOR).unwrap_or(at);
-    let claim = AcquireDeliveries { by: agent.to_string(), at, until, limit: CLAIMED_MAX };
-    let claimed = broker.store.acquire_deliveries_for_agent(agent, claim).await?;
-    let opened = claimed.deliveries.into_iter().filter_map(|claimed| {
-        let id = claimed.delivery.id;
-        // One that does not open must not keep the others back; it is taken again later.
-        opened(settings, claimed).inspect_err(|error| tracing::error!(delivery = %id, %error, "webhook")).ok()
+    let until = at.saturating_add(ACQUIRE_TIME).unwrap_or(at);
+    let request = AcquireDeliveries { by: agent.to_string(), at, until, limit: ACQUIRED_MAX };
+    let acquired = broker.store.acquire_deliveries_for_agent(agent, request).await?;
+    let unsealed = acquired.deliveries.into_iter().filter_map(|acquired| {
+        let id = acquired.delivery.id;
+        // One that cannot be decrypted must not block the others; it is acquired again later.
+        unseal(settings, acquired)
+            .inspect_err(|error| tracing::error!(delivery = %id, %error, "webhook cannot be decrypted"))
+            .ok()
     });
-    Ok(Json(opened.collect()))
+    Ok(Json(unsealed.collect()))
 }
 
-fn opened(settings: &WebhookSettings, claimed: AcquiredDelivery) -> Result<PendingWebhookDelivery, Unopened> {
-    let AcquiredDelivery { delivery, webhook } = claimed;
+fn unseal(settings: &WebhookSettings, acquired: AcquiredDelivery) -> Result<PendingWebhookDelivery, UnsealError> {
+    let AcquiredDelivery { delivery, webhook } = acquired;
     let open = |part, sealed: &[u8]| settings.open(delivery.subscription_id, part, sealed);
     let auth_header = webhook.sealed.auth_header.as_deref();
     Ok(PendingWebhookDelivery {
@@ -112,30 +114,30 @@ fn opened(settings: &WebhookSettings, claimed: AcquiredDelivery) -> Result<Pendi
     })
 }
 
-/// How an agent's attempt went. Only who holds a message can say.
-pub(crate) async fn result(
+/// Records the result of an agent's attempt. Only the agent that acquired the delivery may report it.
+pub(crate) async fn report_result(
     State(broker): State<Broker>,
     actor: Actor,
-    Ids(delivery): Ids<DeliveryId>,
-    Body(result): Body<DeliveryResultRequest>,
-) -> Result<Json<Done>, Refusal> {
-    let KeyHolder::Agent(agent) = actor.0 else { return Err(Refusal::forbidden()) };
-    let held = broker.store.get_acquired_delivery(agent, delivery).await?;
-    let (webhook, at) = (broker.store.get_webhook(held.subscription_id).await?.public, broker.clock.now());
-    let next = broker.next_step(at, result.success, held.attempts + 1, webhook.max_retries);
-    let error = (!result.success).then(|| words(&result));
-    let settlement = DeliveryAttempt { delivery, by: agent.to_string(), at, outcome: next, error };
-    if broker.store.record_delivery_attempt(settlement).await? {
-        return Ok(Json(Done {}));
+    PathParams(delivery): PathParams<DeliveryId>,
+    JsonBody(result): JsonBody<DeliveryResultRequest>,
+) -> Result<Json<EmptyObject>, ErrorResponse> {
+    let KeyHolder::Agent(agent) = actor.0 else { return Err(ErrorResponse::forbidden()) };
+    let acquired = broker.store.get_acquired_delivery(agent, delivery).await?;
+    let (webhook, at) = (broker.store.get_webhook(acquired.subscription_id).await?.public, broker.clock.now());
+    let outcome = broker.decide_outcome(at, result.success, acquired.attempts + 1, webhook.max_retries);
+    let error = (!result.success).then(|| error_message(&result));
+    let attempt = DeliveryAttempt { delivery, by: agent.to_string(), at, outcome, error };
+    if broker.store.record_delivery_attempt(attempt).await? {
+        return Ok(Json(EmptyObject {}));
     }
     Err(StoreError::NotFound { kind: RecordKind::Delivery, name: delivery.to_string() }.into())
 }
 
-fn words(result: &DeliveryResultRequest) -> String {
-    let said = result.error.as_deref().map(|error| error.chars().take(ERROR_CHARS_MAX).collect());
-    match (said, result.status_code) {
-        (Some(said), _) => said,
-        (None, Some(status)) => format!("the receiver answered {status}"),
-        (None, None) => "the agent did not say why".to_owned(),
+fn error_message(result: &DeliveryResultRequest) -> String {
+    let reported = result.error.as_deref().map(|error| error.chars().take(ERROR_CHARS_MAX).collect());
+    match (reported, result.status_code) {
+        (Some(reported), _) => reported,
+        (None, Some(status)) => format!("the receiver responded with status {status}"),
+        (None, None) => "the agent reported no reason".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Subscriptions to what happens. What is secret in them goes in, sealed, and never comes out again.
+//! Webhook subscriptions. Their secrets are stored sealed and never returned.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,14 +13,13 @@ use sindri_model::wire::{
 
 use super::webhook_validation::{
     check_auth_header, check_event_types, check_labels, check_name, check_retries, check_timeout, check_url,
-    read_secret,
+    parse_secret,
 };
-use crate::api::http::describe::{Answer, Operation};
-use crate::api::http::error_response::Refusal;
-use crate::api::http::extract::{Body, Ids};
-use crate::api::http::pagination::{Listed, Paged};
+use crate::api::http::describe::{DescribeResponse, Operation};
+use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::extract::{JsonBody, PathParams};
+use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
-use crate::api::http::write_context::By;
 use crate::broker::Broker;
 use crate::event_types::EventType;
 use crate::store::{SealedParts, StoreError, WebhookRecord, WriteContext};
@@ -29,11 +28,11 @@ use crate::webhooks::schedule::RETRIES_DEFAULT;
 use crate::webhooks::sealed_parts::SealedPart;
 use crate::webhooks::signature::Secret;
 
-/// Shows a secret that the broker made, this once.
+/// Header with a signing secret that the broker generated, in the response of its creation only.
 const SECRET_HEADER: HeaderName = HeaderName::from_static("x-sindri-signing-secret");
 const TIMEOUT_SECONDS_DEFAULT: i64 = 30;
 
-/// A new subscription, with its secret if the broker made it.
+/// A new subscription, with its signing secret if the broker generated it.
 pub(crate) struct CreatedWebhook {
     webhook: WebhookResponse,
     minted: Option<Secret>,
@@ -42,21 +41,21 @@ pub(crate) struct CreatedWebhook {
 impl IntoResponse for CreatedWebhook {
     fn into_response(self) -> Response {
         let mut response = Created(self.webhook).into_response();
-        let shown = self.minted.and_then(|secret| HeaderValue::try_from(secret.reveal()).ok());
-        if let Some(mut shown) = shown {
-            shown.set_sensitive(true);
-            response.headers_mut().insert(SECRET_HEADER, shown);
+        let secret = self.minted.and_then(|secret| HeaderValue::try_from(secret.reveal()).ok());
+        if let Some(mut secret) = secret {
+            secret.set_sensitive(true);
+            response.headers_mut().insert(SECRET_HEADER, secret);
         }
         response
     }
 }
 
-impl Answer for CreatedWebhook {
-    fn tell(operation: &mut Operation, schemas: &mut SchemaGenerator) {
-        Created::<WebhookResponse>::tell(operation, schemas);
-        if let Some(answer) = operation.answers.get_mut(&201) {
-            let description = "The secret that signs messages, if none was given. It is not shown again.";
-            answer["headers"] =
+impl DescribeResponse for CreatedWebhook {
+    fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator) {
+        Created::<WebhookResponse>::describe(operation, schemas);
+        if let Some(response) = operation.responses.get_mut(&201) {
+            let description = "Generated signing secret, if the request had none. It is not shown again.";
+            response["headers"] =
                 json!({SECRET_HEADER.as_str(): {"description": description, "schema": {"type": "string"}}});
         }
     }
@@ -64,32 +63,33 @@ impl Answer for CreatedWebhook {
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
-    By(stamp): By,
-    Body(request): Body<CreateWebhookRequest>,
-) -> Result<CreatedWebhook, Refusal> {
+    context: WriteContext,
+    JsonBody(request): JsonBody<CreateWebhookRequest>,
+) -> Result<CreatedWebhook, ErrorResponse> {
     let settings = settings(&broker)?;
-    let given = request.signing_secret.as_deref().map(read_secret).transpose()?;
+    let given = request.signing_secret.as_deref().map(parse_secret).transpose()?;
     let (secret, is_minted) = match given {
         Some(secret) => (secret, false),
         None => (Secret::mint(&broker.entropy), true),
     };
-    let (id, request) = (WebhookId::mint(&broker.entropy), checked(&broker, settings, request).await?);
+    let (id, request) = (WebhookId::mint(&broker.entropy), check_request(&broker, settings, request).await?);
     let seal = |part, plain: &str| settings.seal(&broker.entropy, id, part, plain);
     let sealed = SealedParts {
         url: seal(SealedPart::Url, &request.url),
         auth_header: request.auth_header.as_deref().map(|header| seal(SealedPart::AuthHeader, header)),
         signing_secret: seal(SealedPart::SigningSecret, &secret.reveal()),
     };
-    let webhook = shown(id, request, &stamp);
-    broker.store.create_webhook(stamp, WebhookRecord { public: webhook.clone(), sealed }).await?;
+    let webhook = new_webhook(id, request, &context);
+    broker.store.create_webhook(context, WebhookRecord { public: webhook.clone(), sealed }).await?;
     Ok(CreatedWebhook { webhook, minted: is_minted.then_some(secret) })
 }
 
-async fn checked(
+/// Checks a request and removes its empty fields.
+async fn check_request(
     broker: &Broker,
     settings: &WebhookSettings,
     mut request: CreateWebhookRequest,
-) -> Result<CreateWebhookRequest, Refusal> {
+) -> Result<CreateWebhookRequest, ErrorResponse> {
     check_name(&request.name)?;
     check_url(&request.url, settings.policy)?;
     check_event_types(&request.event_types)?;
@@ -103,7 +103,7 @@ async fn checked(
     Ok(request)
 }
 
-fn shown(id: WebhookId, request: CreateWebhookRequest, stamp: &WriteContext) -> WebhookResponse {
+fn new_webhook(id: WebhookId, request: CreateWebhookRequest, context: &WriteContext) -> WebhookResponse {
     WebhookResponse {
         id,
         name: request.name,
@@ -116,77 +116,80 @@ fn shown(id: WebhookId, request: CreateWebhookRequest, stamp: &WriteContext) -> 
         max_retries: request.max_retries.unwrap_or(i64::from(RETRIES_DEFAULT)),
         timeout_seconds: request.timeout_seconds.unwrap_or(TIMEOUT_SECONDS_DEFAULT),
         created_by: Some("admin".to_owned()),
-        created_at: stamp.at,
-        updated_at: stamp.at,
+        created_at: context.at,
+        updated_at: context.at,
     }
 }
 
-/// What a subscription is narrowed to must exist.
-async fn check_filters(broker: &Broker, filters: Option<&WebhookFilters>) -> Result<(), Refusal> {
+/// Checks that the objects in the filters exist.
+async fn check_filters(broker: &Broker, filters: Option<&WebhookFilters>) -> Result<(), ErrorResponse> {
     let Some(filters) = filters else { return Ok(()) };
     if let Some(agent) = filters.agent_id {
-        broker.store.get_agent(agent).await.map_err(as_reference)?;
+        broker.store.get_agent(agent).await.map_err(missing_reference)?;
     }
     if let Some(stack) = filters.stack_id {
-        broker.store.get_stack(stack).await.map_err(as_reference)?;
+        broker.store.get_stack(stack).await.map_err(missing_reference)?;
     }
     Ok(())
 }
 
-/// What a body names is no part of the address.
-fn as_reference(error: StoreError) -> StoreError {
+/// Turns "not found" into the error for an object that a body refers to.
+fn missing_reference(error: StoreError) -> StoreError {
     match error {
         StoreError::NotFound { kind, name } => StoreError::MissingReference { kind, name },
         other => other,
     }
 }
 
-/// Without a key nothing can be sealed, so nothing is taken.
-pub(crate) fn settings(broker: &Broker) -> Result<&WebhookSettings, Refusal> {
+/// Returns the settings of webhooks. Without an encryption key nothing can be sealed, so requests are rejected.
+pub(crate) fn settings(broker: &Broker) -> Result<&WebhookSettings, ErrorResponse> {
     broker.webhooks.as_ref().ok_or_else(|| {
         let message = "webhooks need an encryption key: set webhooks.encryption_key_file";
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "webhooks_not_configured", message)
+        ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "webhooks_not_configured", message)
     })
 }
 
-pub(crate) async fn list(State(broker): State<Broker>, paged: Paged) -> Result<Listed<Vec<WebhookResponse>>, Refusal> {
-    let webhooks = broker.store.list_webhooks(paged.page()).await?;
-    Ok(paged.listed(webhooks, |webhook| webhook.id))
+pub(crate) async fn list(
+    State(broker): State<Broker>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<WebhookResponse>>, ErrorResponse> {
+    let webhooks = broker.store.list_webhooks(params.page()).await?;
+    Ok(params.respond(webhooks, |webhook| webhook.id))
 }
 
-pub(crate) async fn event_types() -> Json<Vec<&'static str>> {
+pub(crate) async fn list_event_types() -> Json<Vec<&'static str>> {
     Json(EventType::ALL.iter().map(|event| event.as_str()).collect())
 }
 
 pub(crate) async fn read(
     State(broker): State<Broker>,
-    Ids(webhook): Ids<WebhookId>,
-) -> Result<Json<WebhookResponse>, Refusal> {
+    PathParams(webhook): PathParams<WebhookId>,
+) -> Result<Json<WebhookResponse>, ErrorResponse> {
     Ok(Json(broker.store.get_webhook(webhook).await?.public))
 }
 
 pub(crate) async fn update(
     State(broker): State<Broker>,
-    Ids(webhook): Ids<WebhookId>,
-    By(stamp): By,
-    Body(changes): Body<UpdateWebhookRequest>,
-) -> Result<Json<WebhookResponse>, Refusal> {
+    PathParams(webhook): PathParams<WebhookId>,
+    context: WriteContext,
+    JsonBody(changes): JsonBody<UpdateWebhookRequest>,
+) -> Result<Json<WebhookResponse>, ErrorResponse> {
     let settings = settings(&broker)?;
     check_filters(&broker, changes.filters.as_ref()).await?;
     let mut record = broker.store.get_webhook(webhook).await?;
-    change_sealed(&broker, settings, &mut record, &changes)?;
-    change_shown(&mut record.public, changes)?;
-    record.public.updated_at = stamp.at;
-    broker.store.replace_webhook(stamp, record.clone()).await?;
+    update_sealed_parts(&broker, settings, &mut record, &changes)?;
+    update_fields(&mut record.public, changes)?;
+    record.public.updated_at = context.at;
+    broker.store.replace_webhook(context, record.clone()).await?;
     Ok(Json(record.public))
 }
 
-fn change_sealed(
+fn update_sealed_parts(
     broker: &Broker,
     settings: &WebhookSettings,
     record: &mut WebhookRecord,
     changes: &UpdateWebhookRequest,
-) -> Result<(), Refusal> {
+) -> Result<(), ErrorResponse> {
     let seal = |part, plain: &str| settings.seal(&broker.entropy, record.public.id, part, plain);
     if let Some(url) = &changes.url {
         check_url(url, settings.policy)?;
@@ -204,7 +207,7 @@ fn change_sealed(
     Ok(())
 }
 
-fn change_shown(shown: &mut WebhookResponse, changes: UpdateWebhookRequest) -> Result<(), Refusal> {
+fn update_fields(shown: &mut WebhookResponse, changes: UpdateWebhookRequest) -> Result<(), ErrorResponse> {
     if let Some(name) = changes.name {
         check_name(&name)?;
         shown.name = name;
@@ -230,17 +233,17 @@ fn change_shown(shown: &mut WebhookResponse, changes: UpdateWebhookRequest) -> R
 
 pub(crate) async fn delete(
     State(broker): State<Broker>,
-    Ids(webhook): Ids<WebhookId>,
-    By(stamp): By,
-) -> Result<NoContent, Refusal> {
-    broker.store.delete_webhook(stamp, webhook).await?;
+    PathParams(webhook): PathParams<WebhookId>,
+    context: WriteContext,
+) -> Result<NoContent, ErrorResponse> {
+    broker.store.delete_webhook(context, webhook).await?;
     Ok(NoContent)
 }
 
 pub(crate) async fn test(
     State(broker): State<Broker>,
-    Ids(webhook): Ids<WebhookId>,
-    By(stamp): By,
-) -> Result<Json<TestWebhookResponse>, Refusal> {
-    Ok(Json(TestWebhookResponse { delivery_id: broker.store.queue_test_delivery(stamp, webhook).await? }))
+    PathParams(webhook): PathParams<WebhookId>,
+    context: WriteContext,
+) -> Result<Json<TestWebhookResponse>, ErrorResponse> {
+    Ok(Json(TestWebhookResponse { delivery_id: broker.store.queue_test_delivery(context, webhook).await? }))
 }

@@ -1,8 +1,8 @@
-//! How fast a peer must be: which phase its connection is in, and when that phase has lasted too long.
+//! Deadlines of a connection: the phase that it is in, and the time limit of that phase.
 //!
-//! One value per connection. The stream says when bytes move, the service when a request begins and its answer
-//! ends, and the connection's task waits for [`Pace::exceeded`]. The timer is moved only when a deadline comes
-//! nearer, so an ordinary request moves none.
+//! One value per connection. The stream reports when bytes move, the service when a request begins and its response
+//! ends, and the connection's task waits for [`Deadlines::exceeded`]. The timer is reset only when a deadline comes
+//! nearer, so an ordinary request resets none.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -15,55 +15,55 @@ use tokio::time::{Instant, sleep_until};
 
 use super::limits::Limits;
 
-/// What took too long.
+/// A time limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slow {
-    /// The head of a request did not arrive whole.
+pub(super) enum TimeLimit {
+    /// The head of a request did not arrive completely.
     Head,
-    /// No request came.
+    /// No request arrived.
     Idle,
-    /// An answer was not taken.
-    Answer,
+    /// The client did not read the response.
+    Stall,
 }
 
 #[derive(Clone, Copy)]
 enum Phase {
     Head { since: Instant },
-    Busy,
+    Request,
     Idle { since: Instant },
 }
 
 struct State {
     phase: Phase,
-    /// Since when the peer takes no bytes.
+    /// Time since which the client has read no bytes.
     stalled: Option<Instant>,
 }
 
-/// See the module.
-pub(super) struct Pace {
+/// Phase of one connection and its time limits.
+pub(super) struct Deadlines {
     limits: Limits,
     state: Mutex<State>,
 }
 
-impl Pace {
-    /// A new connection owes its first request at once.
+impl Deadlines {
+    /// Starts with the time limit for the first head.
     pub(super) fn new(limits: Limits) -> Arc<Self> {
         let state = State { phase: Phase::Head { since: Instant::now() }, stalled: None };
         Arc::new(Self { limits, state: Mutex::new(state) })
     }
 
-    /// A request has begun; its answer has ended when the guard is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> Busy {
-        self.lock().phase = Phase::Busy;
-        Busy(self.clone())
+    /// Begins a request, which ends when the guard is dropped.
+    pub(super) fn begin_request(self: &Arc<Self>) -> RequestGuard {
+        self.lock().phase = Phase::Request;
+        RequestGuard(self.clone())
     }
 
-    /// Resolves when the peer has taken longer than it may.
-    pub(super) async fn exceeded(&self) -> Slow {
+    /// Resolves when a time limit is exceeded.
+    pub(super) async fn exceeded(&self) -> TimeLimit {
         let mut timer = pin!(sleep_until(Instant::now() + self.limits.head_time_max));
         poll_fn(|context| {
             loop {
-                let due = self.due();
+                let due = self.next_deadline();
                 if let Some((due, _)) = due
                     && due < timer.deadline()
                 {
@@ -72,7 +72,7 @@ impl Pace {
                 ready!(timer.as_mut().poll(context));
                 let now = Instant::now();
                 match due {
-                    Some((due, slow)) if due <= now => return Poll::Ready(slow),
+                    Some((due, limit)) if due <= now => return Poll::Ready(limit),
                     Some((due, _)) => timer.as_mut().reset(due),
                     None => timer.as_mut().reset(now + self.limits.idle_time_max),
                 }
@@ -81,27 +81,27 @@ impl Pace {
         .await
     }
 
-    fn due(&self) -> Option<(Instant, Slow)> {
+    fn next_deadline(&self) -> Option<(Instant, TimeLimit)> {
         let state = self.lock();
         let phase = match state.phase {
-            Phase::Head { since } => Some((since + self.limits.head_time_max, Slow::Head)),
-            Phase::Busy => None,
-            Phase::Idle { since } => Some((since + self.limits.idle_time_max, Slow::Idle)),
+            Phase::Head { since } => Some((since + self.limits.head_time_max, TimeLimit::Head)),
+            Phase::Request => None,
+            Phase::Idle { since } => Some((since + self.limits.idle_time_max, TimeLimit::Idle)),
         };
-        let stall = state.stalled.map(|since| (since + self.limits.stall_time_max, Slow::Answer));
+        let stall = state.stalled.map(|since| (since + self.limits.stall_time_max, TimeLimit::Stall));
         phase.into_iter().chain(stall).min_by_key(|(due, _)| *due)
     }
 
-    fn bytes_came(&self) {
+    fn record_read(&self) {
         let mut state = self.lock();
         if let Phase::Idle { .. } = state.phase {
             state.phase = Phase::Head { since: Instant::now() };
         }
     }
 
-    fn bytes_went(&self, went: bool) {
+    fn record_write(&self, is_ready: bool) {
         let mut state = self.lock();
-        match (went, state.stalled) {
+        match (is_ready, state.stalled) {
             (true, Some(_)) => state.stalled = None,
             (false, None) => state.stalled = Some(Instant::now()),
             (true, None) | (false, Some(_)) => {}
@@ -109,33 +109,33 @@ impl Pace {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing here can be left half done.
+        // No operation leaves the state half changed, so a poisoned lock is safe to use.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A request is under way.
-pub(super) struct Busy(Arc<Pace>);
+/// A request in progress.
+pub(super) struct RequestGuard(Arc<Deadlines>);
 
-impl Drop for Busy {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.lock().phase = Phase::Idle { since: Instant::now() };
     }
 }
 
-/// A stream that says when bytes move.
-pub(super) struct Paced<S> {
+/// A stream that reports reads and writes to [`Deadlines`].
+pub(super) struct TimedStream<S> {
     stream: S,
-    pace: Arc<Pace>,
+    deadlines: Arc<Deadlines>,
 }
 
-impl<S> Paced<S> {
-    pub(super) fn new(stream: S, pace: Arc<Pace>) -> Self {
-        Self { stream, pace }
+impl<S> TimedStream<S> {
+    pub(super) fn new(stream: S, deadlines: Arc<Deadlines>) -> Self {
+        Self { stream, deadlines }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -144,16 +144,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.pace.bytes_came();
+            self.deadlines.record_read();
         }
         read
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.pace.bytes_went(written.is_ready());
+        self.deadlines.record_write(written.is_ready());
         written
     }
 
@@ -163,7 +163,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.pace.bytes_went(written.is_ready());
+        self.deadlines.record_write(written.is_ready());
         written
     }
 
@@ -173,7 +173,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.pace.bytes_went(flushed.is_ready());
+        self.deadlines.record_write(flushed.is_ready());
         flushed
     }
 

@@ -1,0 +1,29 @@
+//! Writes heartbeats from memory to the store.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::broker::Broker;
+
+/// Maximum time for which a heartbeat is only in memory.
+const WRITE_EVERY: Duration = Duration::from_secs(5);
+
+impl Broker {
+    pub(super) async fn write_heartbeats(&self) {
+        loop {
+            sleep(WRITE_EVERY).await;
+            self.flush_heartbeats().await;
+        }
+    }
+
+    /// Writes the pending heartbeats; returns true if none of them is left. Those that cannot be written stay pending.
+    pub(crate) async fn flush_heartbeats(&self) -> bool {
+        let beats = self.memory.heartbeats.pending();
+        let is_written = beats.is_empty() || self.store.record_heartbeats(beats.clone()).await.is_ok();
+        if is_written {
+            self.memory.heartbeats.remove_written(&beats);
+        }
+        is_written
+    }
+}
