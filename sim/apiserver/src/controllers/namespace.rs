@@ -35,7 +35,7 @@ pub(crate) fn create_namespace(state: &mut ServerState, now: Timestamp, name: &s
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "uid": state.ids.uid(), "creationTimestamp": stamp(now)},
     });
-    if let Some(of) = crate::registry::types::types().of_kind("", "v1", "Namespace") {
+    if let Some(of) = crate::registry::types::types().find_kind("", "v1", "Namespace") {
         crate::strategy::defaults::fill(of, &mut namespace);
     }
     namespace["spec"] = json!({"finalizers": ["kubernetes"]});

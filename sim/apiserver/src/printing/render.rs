@@ -30,7 +30,7 @@ pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
         return object.clone();
     }
     if !target.resource.custom {
-        return Arc::new(conversion::shown(target, object));
+        return Arc::new(conversion::to_request_version(target, object));
     }
     let mut converted = Value::clone(object);
     converted["apiVersion"] = json!(target.api_version());

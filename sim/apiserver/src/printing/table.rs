@@ -25,7 +25,7 @@ fn recorded() -> &'static Value {
 }
 
 fn key(target: &Target) -> String {
-    format!("{}/{}", conversion::home(&target.resource), target.resource.plural)
+    format!("{}/{}", conversion::storage_group(&target.resource), target.resource.plural)
 }
 
 fn is_plain(target: &Target) -> bool {

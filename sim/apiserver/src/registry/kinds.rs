@@ -111,7 +111,7 @@ fn add(resources: &mut BTreeMap<(String, String), Resource>, group: &str, versio
 }
 
 fn read_version(group: &str, version: &str, kind: &str, entry: &Value) -> Version {
-    let typed = types().of_kind(group, version, kind);
+    let typed = types().find_kind(group, version, kind);
     let shape =
         typed.and_then(|typed| types().shape(&typed.name)).map_or_else(Shape::object, |shape| Shape::clone(shape));
     let mut subresources = BTreeMap::new();
@@ -125,7 +125,7 @@ fn read_version(group: &str, version: &str, kind: &str, entry: &Value) -> Versio
         schema: None,
         rules: None,
         declared: None,
-        blank: typed.map_or_else(|| json!({}), encode::skeleton),
+        blank: typed.map_or_else(|| json!({}), encode::empty_object),
         typed,
         shape,
         columns: Vec::new(),

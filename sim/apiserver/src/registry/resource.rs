@@ -8,7 +8,7 @@ use sindri_merge::Shape;
 
 use crate::object::fields::{api_version, list, text};
 use crate::registry::kinds::built_in;
-use crate::registry::types::{METADATA, Type};
+use crate::registry::types::{METADATA, SchemaType};
 use crate::schema::cel_rules::Rules;
 
 /// What can be done with instances of a definition.
@@ -49,9 +49,9 @@ pub(crate) struct Version {
     /// The rules in CEL of that schema.
     pub(crate) rules: Option<Arc<Rules>>,
     /// The type of a custom resource as an apply sees it: with metadata.
-    pub(crate) declared: Option<Type>,
+    pub(crate) declared: Option<SchemaType>,
     /// The type of a built-in kind.
-    pub(crate) typed: Option<&'static Type>,
+    pub(crate) typed: Option<&'static SchemaType>,
     /// An object of the version before anything was said about it.
     pub(crate) blank: Value,
     pub(crate) shape: Shape,
@@ -163,14 +163,14 @@ fn read_version(definition: &Value, version: &Value) -> Version {
 }
 
 /// The type of a schema with the fields that every object has.
-fn declared(schema: &Value) -> Type {
+fn declared(schema: &Value) -> SchemaType {
     let mut declared = schema.clone();
     if let Some(properties) = declared.get_mut("properties").and_then(Value::as_object_mut) {
         properties.insert("metadata".to_owned(), json!({ "$ref": METADATA }));
         properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
         properties.insert("kind".to_owned(), json!({"type": "string"}));
     }
-    Type::of_schema(&declared)
+    SchemaType::from_schema(&declared)
 }
 
 /// How versions are preferred: general availability before beta before alpha before anything else, newer before older.

@@ -167,7 +167,7 @@ impl Watch {
     /// A change seen through the selection: an object that begins to match is added, one that ceases to is deleted.
     fn see(&mut self, now: Timestamp, event: &Event) -> Option<Bytes> {
         let resource = &self.scope.target.resource;
-        if event.key.group != conversion::home(resource) || event.key.plural != resource.plural {
+        if event.key.group != conversion::storage_group(resource) || event.key.plural != resource.plural {
             return None;
         }
         let namespace = event.key.namespace.as_deref();

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::object::fields::{metadata, name, text};
-use crate::registry::types::{Sort, Type};
+use crate::registry::types::{SchemaType, ValueType};
 use crate::strategy::validation::service::is_reachable_from_outside;
 
 /// Struct, field, and the value in JSON.
@@ -88,13 +88,13 @@ const FIELDS: [(&str, &str, &str); 72] = [
 ];
 
 /// What the fields of a struct are when nothing is said.
-pub(crate) fn of_struct(name: &str) -> Vec<(&'static str, Value)> {
+pub(crate) fn struct_defaults(name: &str) -> Vec<(&'static str, Value)> {
     let own = FIELDS.iter().filter(|(holder, _, _)| *holder == name);
     own.map(|(_, field, text)| (*field, serde_json::from_str(text).unwrap_or_default())).collect()
 }
 
 /// Fills in what was left out, everywhere in an object.
-pub(crate) fn fill(of: &Type, object: &mut Value) {
+pub(crate) fn fill(of: &SchemaType, object: &mut Value) {
     // An older autoscaler has no metrics.
     let is_older = of.short_name == "HorizontalPodAutoscaler" && !has_metrics(of);
     if !is_older {
@@ -103,9 +103,9 @@ pub(crate) fn fill(of: &Type, object: &mut Value) {
     walk(of, object);
 }
 
-fn walk(of: &Type, value: &mut Value) {
-    match (of.sort, &mut *value) {
-        (Sort::Struct, Value::Object(_)) => {
+fn walk(of: &SchemaType, value: &mut Value) {
+    match (of.value_type, &mut *value) {
+        (ValueType::Struct, Value::Object(_)) => {
             for (field, text) in &of.defaults {
                 if value.get(field).is_none_or(Value::is_null) {
                     default(value, field, text.clone());
@@ -115,17 +115,17 @@ fn walk(of: &Type, value: &mut Value) {
             if let Value::Object(map) = value {
                 for (name, child) in map.iter_mut() {
                     if let Some(field) = of.field(name) {
-                        walk(field.of(), child);
+                        walk(field.field_type(), child);
                     }
                 }
             }
         }
-        (Sort::Map, Value::Object(map)) => {
+        (ValueType::Map, Value::Object(map)) => {
             if let Some(values) = of.element() {
                 map.values_mut().for_each(|value| walk(values, value));
             }
         }
-        (Sort::List, Value::Array(list)) => {
+        (ValueType::List, Value::Array(list)) => {
             if let Some(items) = of.element() {
                 list.iter_mut().for_each(|item| walk(items, item));
             }
@@ -282,8 +282,8 @@ fn behavior(behavior: &mut Value) {
     }
 }
 
-fn has_metrics(of: &Type) -> bool {
-    of.field("spec").is_some_and(|spec| spec.of().field("metrics").is_some())
+fn has_metrics(of: &SchemaType) -> bool {
+    of.field("spec").is_some_and(|spec| spec.field_type().field("metrics").is_some())
 }
 
 /// Defaults of a whole kind, which its parts do not have elsewhere.

@@ -74,7 +74,7 @@ impl Call<'_> {
         if let (Some(metadata), Some(of)) = (object.get_mut("metadata"), types().metadata()) {
             let mut extra = Vec::new();
             if !metadata.is_object() && !metadata.is_null() {
-                let what = decode::kind_of(metadata);
+                let what = decode::json_type_name(metadata);
                 return Err(format!("json: cannot unmarshal {what} into Go value of type v1.ObjectMeta"));
             }
             decode::decode(of, metadata, &mut extra)?;
@@ -118,7 +118,7 @@ impl Call<'_> {
             }
         };
         if !object.is_object() && !object.is_null() {
-            let what = decode::kind_of(&object);
+            let what = decode::json_type_name(&object);
             let go = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
             return Err(not_json(format!("json: cannot unmarshal {what} into Go value of type {go}")));
         }
@@ -163,7 +163,7 @@ impl Call<'_> {
             return Ok(());
         }
         let (group, short) = group_version(version);
-        let is_known = types().of_kind(group, short, kind).is_some() || kind == "List" && version == "v1";
+        let is_known = types().find_kind(group, short, kind).is_some() || kind == "List" && version == "v1";
         if kind == expected && is_known && group == self.target.resource.group {
             return Err(ApiError::bad_request(format!(
                 "the API version in the data ({version}) does not match the expected API version ({expected_version})"

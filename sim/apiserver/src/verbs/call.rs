@@ -129,7 +129,7 @@ impl Call<'_> {
     pub(crate) fn key(&self, name: &str) -> StoredKey {
         let resource = &self.target.resource;
         StoredKey {
-            group: conversion::home(resource).to_owned(),
+            group: conversion::storage_group(resource).to_owned(),
             version: resource.storage.clone(),
             kind: resource.kind.clone(),
             plural: resource.plural.clone(),

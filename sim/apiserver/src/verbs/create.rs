@@ -111,7 +111,7 @@ pub(crate) fn create(
             admit_pod(&state.store, &mut state.ids, requires_account, &mut object).map_err(refused)?;
         }
     }
-    encode::settle(call.target.version.typed, &mut object);
+    encode::normalize_stored(call.target.version.typed, &mut object);
     let resource = &call.target.resource;
     let namespace = call.namespace.as_deref().unwrap_or_default();
     if let Some(why) = apply_limit_ranges(&state.store, namespace, resource, &mut object) {
@@ -131,7 +131,7 @@ pub(crate) fn create(
         return Err(exists.with_warnings(&complaints));
     }
     warnings.extend(complaints);
-    let object = conversion::kept(&call.target, object);
+    let object = conversion::to_storage_version(&call.target, object);
     let object = if options.dry_run {
         Arc::new(Stored::new(object))
     } else {
@@ -151,7 +151,7 @@ pub(crate) fn check_allocation(store: &Store, call: &Call<'_>, object: &Value) -
 
 fn find_existing<'a>(store: &'a Store, call: &Call<'_>, name: &str) -> Option<&'a Arc<Value>> {
     let resource = &call.target.resource;
-    store.find(conversion::home(resource), &resource.plural, call.namespace.as_deref(), name)
+    store.find(conversion::storage_group(resource), &resource.plural, call.namespace.as_deref(), name)
 }
 
 fn choose_name(state: &mut ServerState, call: &Call<'_>, object: &Value) -> String {

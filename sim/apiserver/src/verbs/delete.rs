@@ -110,7 +110,7 @@ pub(crate) fn delete_collection(state: &mut ServerState, call: &Call<'_>) -> Res
     let asked = read_options(call)?;
     let scope = super::read::scope(call)?;
     let resource = &call.target.resource;
-    let shelf = state.store.shelf(conversion::home(resource), &resource.plural);
+    let shelf = state.store.shelf(conversion::storage_group(resource), &resource.plural);
     let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
     let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
     let selected: Vec<(Arc<StoredKey>, Arc<Stored>)> =

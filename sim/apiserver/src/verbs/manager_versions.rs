@@ -13,7 +13,7 @@ use crate::registry::types::types;
 /// A written object whose managers of other versions have lost what the write changed.
 pub(super) fn reconciled(call: &Call<'_>, live: &Value, object: Value) -> Value {
     let own = call.target.api_version();
-    if !conversion::has_versions(&call.target.resource) {
+    if !conversion::has_several_versions(&call.target.resource) {
         return object;
     }
     let written_in = |entry: &Value| text(entry, "/apiVersion").to_owned();
@@ -43,13 +43,13 @@ pub(super) fn reconciled(call: &Call<'_>, live: &Value, object: Value) -> Value 
 /// The managers of one version, as the write leaves them.
 fn in_version(call: &Call<'_>, live: &Value, object: &Value, version: &str) -> Option<Vec<Value>> {
     let (group, short) = group_version(version);
-    let typed = types().of_kind(group, short, &call.target.resource.kind)?;
+    let typed = types().find_kind(group, short, &call.target.resource.kind)?;
     let (api_version, now) = (call.target.api_version(), call.stamp());
     let blank = Value::Null;
     // Whoever writes is told apart from the managers of the version by the version.
     let writer =
         Writer { manager: "", api_version: &api_version, subresource: call.subresource, now: &now, blank: &blank };
-    let converted = |object: &Value| conversion::in_version(object, version, typed);
+    let converted = |object: &Value| conversion::to_api_version(object, version, typed);
     let tracked =
         track_update(types().shape(&typed.name)?, Some(&converted(live)), &converted(object), &writer).ok()?;
     let entries = list(&tracked, "/metadata/managedFields").iter();

@@ -15,7 +15,7 @@ use crate::http::request::Request;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{at, group_version, list, metadata, text, uid};
 use crate::printing::render::convert;
-use crate::registry::types::{applied as typed_merge, decode, types};
+use crate::registry::types::{decode, typed_merge, types};
 use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
 
@@ -63,7 +63,7 @@ pub(crate) fn patch_from_request(state: &mut ServerState, call: &Call<'_>) -> Re
         let version = group_version(text(&patched, "/apiVersion")).1;
         // It is read as what it says it is, before anybody asks whether that fits.
         let group = group_version(text(&patched, "/apiVersion")).0;
-        let of = types().of_kind(group, version, kind);
+        let of = types().find_kind(group, version, kind);
         let read = of.map(|of| decode::decode(of, &mut patched.clone(), &mut Vec::new()));
         let why = match read {
             Some(Err(why)) => why,
@@ -190,7 +190,7 @@ fn read_patch(media: &str, body: &[u8]) -> Result<Value, ApiError> {
     if fits || patch.is_null() {
         return Ok(patch);
     }
-    Err(refuse(format!("json: cannot unmarshal {} into Go value of type {go}", decode::kind_of(&patch))))
+    Err(refuse(format!("json: cannot unmarshal {} into Go value of type {go}", decode::json_type_name(&patch))))
 }
 
 fn patched(call: &Call<'_>, media: &str, live: &Value, patch: &Value) -> Result<Value, ApiError> {
@@ -218,7 +218,7 @@ fn patched(call: &Call<'_>, media: &str, live: &Value, patch: &Value) -> Result<
 
 /// What an error shows of a patch: the whole result, or of a strategic patch the patch as Go prints it.
 fn shown(media: &str, patch: &Value, patched: &Value) -> String {
-    if media == STRATEGIC { typed_merge::go(patch) } else { in_order_of_go(patched) }
+    if media == STRATEGIC { typed_merge::format_go(patch) } else { in_order_of_go(patched) }
 }
 
 /// The fields of metadata in the order in which Go writes them.
@@ -286,7 +286,7 @@ fn read_applied(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
         Value::Null => Ok((json!({}), twice)),
         Value::Object(_) => Ok((applied, twice)),
         other => {
-            let found = decode::kind_of(&other);
+            let found = decode::json_type_name(&other);
             let go = "map[string]interface {}";
             let why = format!("json: cannot unmarshal {found} into Go value of type {go}");
             Err(refuse(format!("error unmarshaling JSON: while decoding JSON: {why}")))
@@ -297,11 +297,11 @@ fn read_applied(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
 /// A declaration of the wrong type is an error that the real server does not expect: a 500 without a reason.
 fn check_typed_patch(call: &Call<'_>, applied: &Value) -> Result<(), ApiError> {
     let Some(typed) = call.target.version.typed.or(call.target.version.declared.as_ref()) else { return Ok(()) };
-    let mistakes = typed_merge::mistakes(typed, applied);
+    let mistakes = typed_merge::find_errors(typed, applied);
     if mistakes.is_empty() {
         return Ok(());
     }
-    let told = typed_merge::told(&mistakes);
+    let told = typed_merge::format_errors(&mistakes);
     Err(ApiError::unknown(format!("failed to create typed patch object ({}): {told}", described(call, applied))))
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn get_object(store: &Store, call: &Call<'_>) -> Result<Response, Api
 /// The stored object that the call names.
 pub(crate) fn find_live<'a>(store: &'a Store, call: &Call<'_>) -> Option<&'a Arc<Stored>> {
     let resource = &call.target.resource;
-    let home = conversion::home(resource);
+    let home = conversion::storage_group(resource);
     let found = store.get(home, &resource.plural, call.namespace.as_deref(), &call.name);
     found.map(|entry| &entry.object)
 }
@@ -109,8 +109,9 @@ pub(crate) fn list_objects(store: &Store, call: &Call<'_>) -> Result<Response, A
         Some(page) => page.revision,
         None => revision_to_list(store, call)?,
     };
-    let pinned = (revision != current).then(|| store.shelf_at(conversion::home(resource), &resource.plural, revision));
-    let shelf = pinned.as_ref().or_else(|| store.shelf(conversion::home(resource), &resource.plural));
+    let pinned =
+        (revision != current).then(|| store.shelf_at(conversion::storage_group(resource), &resource.plural, revision));
+    let shelf = pinned.as_ref().or_else(|| store.shelf(conversion::storage_group(resource), &resource.plural));
     let here = shelf
         .into_iter()
         .flat_map(|shelf| in_scope(shelf, scope.namespace.as_deref()))
@@ -185,7 +186,7 @@ pub(crate) fn open_watch_stream(state: &mut ServerState, call: &Call<'_>) -> Res
     let resource = &call.target.resource;
     let mut watch = Watch::new(scope.clone(), call.now, cursor, bookmarks, timeout);
     if initial || from.is_none() && asked.is_none() {
-        let shelf = state.store.shelf(conversion::home(resource), &resource.plural);
+        let shelf = state.store.shelf(conversion::storage_group(resource), &resource.plural);
         let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
         let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
         let objects: Vec<Arc<Stored>> = selected.map(|entry| entry.object.clone()).collect();

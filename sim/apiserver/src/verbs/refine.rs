@@ -46,7 +46,7 @@ pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> Emptied {
     }
     object["apiVersion"] = json!(target.api_version());
     object["kind"] = json!(target.resource.kind);
-    conversion::settle(target, object);
+    conversion::normalize(target, object);
     if let Some(rules) = &target.version.schema {
         // What an apply merged is not read again, so that its nulls stay for validation to refuse.
         if !call.is_apply() {

@@ -66,11 +66,12 @@ pub(crate) fn evaluate_review(
 }
 
 fn track_fields(call: &Call<'_>, object: Value, manager: &str, part: &'static str) -> Result<Value, ApiError> {
-    let typed = types().of_kind(&call.target.resource.group, &call.target.version.name, text(&object, "/kind"));
-    let token = types().of_kind("authentication.k8s.io", "v1", text(&object, "/kind"));
+    let typed = types().find_kind(&call.target.resource.group, &call.target.version.name, text(&object, "/kind"));
+    let token = types().find_kind("authentication.k8s.io", "v1", text(&object, "/kind"));
     let Some(typed) = typed.or(token) else { return Ok(object) };
     let Some(shape) = types().shape(&typed.name) else { return Ok(object) };
-    let (api_version, now, blank) = (text(&object, "/apiVersion").to_owned(), call.stamp(), encode::skeleton(typed));
+    let (api_version, now, blank) =
+        (text(&object, "/apiVersion").to_owned(), call.stamp(), encode::empty_object(typed));
     let writer = Writer { manager, api_version: &api_version, subresource: part, now: &now, blank: &blank };
     track_update(shape, None, &object, &writer).map_err(|error| ApiError::bad_request(error.to_string()))
 }

@@ -54,7 +54,7 @@ pub(crate) fn handle_scale(state: &mut ServerState, call: &Call<'_>) -> Result<R
     if let Some(rules) = &call.target.version.schema {
         custom_resource::fill_defaults(rules, &mut object);
     }
-    object["apiVersion"] = json!(conversion::kept_version(&call.target.resource));
+    object["apiVersion"] = json!(conversion::storage_api_version(&call.target.resource));
     if object == ***stored {
         return Ok(Response::json(200, &scale_of(call, &live)));
     }

@@ -62,7 +62,7 @@ fn replace_or_create(
 
 fn is_unchanged_since_creation(store: &Store, call: &Call<'_>) -> bool {
     let resource = &call.target.resource;
-    let entry = store.get(conversion::home(resource), &resource.plural, call.namespace.as_deref(), &call.name);
+    let entry = store.get(conversion::storage_group(resource), &resource.plural, call.namespace.as_deref(), &call.name);
     entry.is_some_and(|entry| entry.is_new)
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn update(
         let generation = at(&live, "/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
         metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
     }
-    encode::settle(call.target.version.typed, &mut object);
+    encode::normalize_stored(call.target.version.typed, &mut object);
     check_allocation(&state.store, call, &object)?;
     let kept = validation::kept_mistakes(&call.target, &live, &object);
     check(call, Some(&live), &object, immutable, &emptied).map_err(|error| error.with_warnings(&kept))?;
@@ -147,8 +147,8 @@ pub(crate) fn update(
         warnings.extend(validation::service_warnings(&call.target, &object));
     }
     warnings.extend(kept);
-    let object = conversion::kept(&call.target, object);
-    let fixed = conversion::fixed_mistakes(&call.target, stored, &object);
+    let object = conversion::to_storage_version(&call.target, object);
+    let fixed = conversion::immutable_field_errors(&call.target, stored, &object);
     if !fixed.is_empty() {
         return Err(ApiError::invalid_kind("", &call.target.resource.kind, name(&object), &fixed));
     }

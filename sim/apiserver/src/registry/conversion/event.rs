@@ -1,11 +1,11 @@
-//! Events in their two groups: the same, under other names.
+//! Conversion of Events between the core group and `events.k8s.io`, which names some fields differently.
 
 use serde_json::{Map, Value};
 
 use crate::object::field_error::FieldError;
 
-/// What differs: the name in the core group, and the other.
-const NAMES: [(&str, &str); 7] = [
+/// Renamed fields: the name in the core group, and in `events.k8s.io`.
+const RENAMED_FIELDS: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
     ("source", "deprecatedSource"),
@@ -14,11 +14,11 @@ const NAMES: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
     ("reportingComponent", "reportingController"),
 ];
-/// What the core group always has, and the other only if it says something.
-const ALWAYS: [&str; 2] = ["reportingComponent", "reportingInstance"];
+/// Fields that the core group always has, and `events.k8s.io` only if they are not empty.
+const ALWAYS_IN_CORE: [&str; 2] = ["reportingComponent", "reportingInstance"];
 
-/// What nobody changes of an event in the other group, which says so with the names of the core group.
-const FIXED: [&str; 12] = [
+/// Immutable fields of events in `events.k8s.io`, by their names in the core group.
+const IMMUTABLE: [&str; 12] = [
     "involvedObject",
     "reason",
     "message",
@@ -33,10 +33,10 @@ const FIXED: [&str; 12] = [
     "reportingInstance",
 ];
 
-/// What was changed all the same.
-pub(super) fn fixed_mistakes(before: &Value, after: &Value) -> Vec<FieldError> {
+/// Returns an error for each immutable field that was changed.
+pub(super) fn immutable_field_errors(before: &Value, after: &Value) -> Vec<FieldError> {
     let value = |event: &Value, name: &str| event.get(name).cloned().unwrap_or_default();
-    let changed = FIXED.iter().filter(|name| value(before, name) != value(after, name));
+    let changed = IMMUTABLE.iter().filter(|name| value(before, name) != value(after, name));
     changed
         .map(|name| {
             let field = if *name == "reportingComponent" { "reportingController" } else { name };
@@ -45,18 +45,19 @@ pub(super) fn fixed_mistakes(before: &Value, after: &Value) -> Vec<FieldError> {
         .collect()
 }
 
-/// An event of the core group in the other.
-pub(super) fn of_events(event: &Value) -> Value {
-    let says_nothing = |(name, value): (&String, &Value)| ALWAYS.contains(&name.as_str()) && *value == "";
-    let fields = event.as_object().into_iter().flatten().filter(|field| !says_nothing(*field));
-    renamed(fields, |name| NAMES.iter().find(|(core, _)| *core == name).map(|(_, other)| *other))
+/// Converts an event of the core group to `events.k8s.io`.
+pub(super) fn to_events_group(event: &Value) -> Value {
+    let is_omitted = |(name, value): (&String, &Value)| ALWAYS_IN_CORE.contains(&name.as_str()) && *value == "";
+    let fields = event.as_object().into_iter().flatten().filter(|field| !is_omitted(*field));
+    rename_fields(fields, |name| RENAMED_FIELDS.iter().find(|(core, _)| *core == name).map(|(_, other)| *other))
 }
 
-/// An event of the other group in the core group.
-pub(super) fn of_core(event: &Value) -> Value {
+/// Converts an event of `events.k8s.io` to the core group.
+pub(super) fn to_core(event: &Value) -> Value {
     let fields = event.as_object().into_iter().flatten();
-    let mut core = renamed(fields, |name| NAMES.iter().find(|(_, other)| *other == name).map(|(core, _)| *core));
-    for name in ALWAYS {
+    let mut core =
+        rename_fields(fields, |name| RENAMED_FIELDS.iter().find(|(_, other)| *other == name).map(|(core, _)| *core));
+    for name in ALWAYS_IN_CORE {
         if core.get(name).is_none() {
             core[name] = "".into();
         }
@@ -64,11 +65,11 @@ pub(super) fn of_core(event: &Value) -> Value {
     core
 }
 
-fn renamed<'a>(
+fn rename_fields<'a>(
     fields: impl Iterator<Item = (&'a String, &'a Value)>,
-    other: impl Fn(&str) -> Option<&'static str>,
+    new_name: impl Fn(&str) -> Option<&'static str>,
 ) -> Value {
-    let renamed = fields.map(|(name, value)| (other(name).unwrap_or(name).to_owned(), value.clone()));
+    let renamed = fields.map(|(name, value)| (new_name(name).unwrap_or(name).to_owned(), value.clone()));
     Value::Object(renamed.collect::<Map<_, _>>())
 }
 
@@ -79,17 +80,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_comes_back_from_the_other_group() {
+    fn an_event_round_trips_between_the_groups() {
         let event = json!({
             "kind": "Event", "involvedObject": {"name": "web"}, "message": "it started", "count": 2,
             "reportingComponent": "", "reportingInstance": "", "firstTimestamp": null,
         });
-        let other = of_events(&event);
+        let other = to_events_group(&event);
         let expected = json!({
             "kind": "Event", "regarding": {"name": "web"}, "note": "it started", "deprecatedCount": 2,
             "deprecatedFirstTimestamp": null,
         });
         assert_eq!(other, expected);
-        assert_eq!(of_core(&other), event);
+        assert_eq!(to_core(&other), event);
     }
 }

@@ -1,6 +1,6 @@
-//! Objects of built-in kinds in another version than the one in which they are kept: one file a kind that has several.
+//! Conversion of objects of built-in kinds between API versions and groups: one file per kind that has several.
 //!
-//! Each version says the same in other words; what one cannot say is kept in annotations, as in the real server.
+//! Fields that a version lacks are kept in annotations, as in the real server.
 
 mod autoscaler;
 mod event;
@@ -10,70 +10,77 @@ use serde_json::{Value, json};
 use crate::object::field_error::FieldError;
 use crate::object::fields::{api_version, text};
 use crate::registry::resource::{Resource, Target};
-use crate::registry::types::{Type, encode};
+use crate::registry::types::{SchemaType, encode};
 
-/// Where objects are kept that have several groups: group, plural, and the group in which they are kept.
-const HOMES: [(&str, &str, &str); 1] = [("events.k8s.io", "events", "")];
+/// Resources that are served in several groups: group, plural, and the group in which they are stored.
+const STORAGE_GROUPS: [(&str, &str, &str); 1] = [("events.k8s.io", "events", "")];
 
-/// The group in which the objects of a resource are kept.
-pub(crate) fn home(resource: &Resource) -> &str {
-    let elsewhere = HOMES.iter().find(|(group, plural, _)| resource.is(group, plural));
-    elsewhere.map_or(resource.group.as_str(), |(_, _, home)| home)
+/// Returns the group in which the objects of a resource are stored.
+pub(crate) fn storage_group(resource: &Resource) -> &str {
+    let entry = STORAGE_GROUPS.iter().find(|(group, plural, _)| resource.is(group, plural));
+    entry.map_or(resource.group.as_str(), |(_, _, group)| group)
 }
 
-/// The version in which the objects of a resource are kept.
-pub(crate) fn kept_version(resource: &Resource) -> String {
-    api_version(home(resource), &resource.storage)
+/// Returns the API version in which the objects of a resource are stored.
+pub(crate) fn storage_api_version(resource: &Resource) -> String {
+    api_version(storage_group(resource), &resource.storage)
 }
 
-/// Whether objects of a built-in kind may be written in several versions.
-pub(crate) fn has_versions(resource: &Resource) -> bool {
-    let shares = HOMES.iter().any(|(_, plural, home)| resource.is(home, plural)) || home(resource) != resource.group;
-    !resource.custom && (shares || resource.versions.len() > 1)
+/// True if objects of a built-in kind can be written in several API versions.
+pub(crate) fn has_several_versions(resource: &Resource) -> bool {
+    let has_several_groups = STORAGE_GROUPS.iter().any(|(_, plural, group)| resource.is(group, plural))
+        || storage_group(resource) != resource.group;
+    !resource.custom && (has_several_groups || resource.versions.len() > 1)
 }
 
-/// An object of a built-in kind in the version of a request.
-pub(crate) fn shown(target: &Target, kept: &Value) -> Value {
+/// Converts a stored object of a built-in kind to the API version of a request.
+pub(crate) fn to_request_version(target: &Target, stored: &Value) -> Value {
     match target.version.typed {
-        Some(typed) => in_version(kept, &target.api_version(), typed),
-        None => kept.clone(),
+        Some(typed) => to_api_version(stored, &target.api_version(), typed),
+        None => stored.clone(),
     }
 }
 
-/// An object of a built-in kind in a version, which has this type.
-pub(crate) fn in_version(object: &Value, wanted: &str, typed: &Type) -> Value {
-    let mut object = between(text(object, "/apiVersion"), wanted, object);
-    object["apiVersion"] = json!(wanted);
+/// Converts an object of a built-in kind to an API version with this type.
+pub(crate) fn to_api_version(object: &Value, to: &str, typed: &SchemaType) -> Value {
+    let mut object = convert(text(object, "/apiVersion"), to, object);
+    object["apiVersion"] = json!(to);
     encode::encode(typed, &mut object);
     object
 }
 
-/// Brings an object of a version that is not kept into the form in which it comes back.
-pub(crate) fn settle(target: &Target, object: &mut Value) {
-    if has_versions(&target.resource) && target.api_version() != kept_version(&target.resource) {
-        *object = shown(target, &kept(target, object.take()));
+/// Converts an object of another API version to the storage version and back, so that it has the form in which it will be
+/// returned.
+pub(crate) fn normalize(target: &Target, object: &mut Value) {
+    if has_several_versions(&target.resource) && target.api_version() != storage_api_version(&target.resource) {
+        *object = to_request_version(target, &to_storage_version(target, object.take()));
     }
 }
 
-/// What a write in a version that is not kept may not change: each field by the name that it has where it is kept.
-pub(crate) fn fixed_mistakes(target: &Target, before: &Value, after: &Value) -> Vec<FieldError> {
-    if target.resource.is("events.k8s.io", "events") { event::fixed_mistakes(before, after) } else { Vec::new() }
+/// Returns an error for each changed field that is immutable in an API version other than the storage version. Fields have
+/// the names of the storage version.
+pub(crate) fn immutable_field_errors(target: &Target, before: &Value, after: &Value) -> Vec<FieldError> {
+    if target.resource.is("events.k8s.io", "events") {
+        event::immutable_field_errors(before, after)
+    } else {
+        Vec::new()
+    }
 }
 
-/// An object as it is kept.
-pub(crate) fn kept(target: &Target, object: Value) -> Value {
-    let (from, to) = (target.api_version(), kept_version(&target.resource));
-    let mut kept = if from == to { object } else { between(&from, &to, &object) };
-    kept["apiVersion"] = json!(to);
-    kept
+/// Converts an object to its storage version.
+pub(crate) fn to_storage_version(target: &Target, object: Value) -> Value {
+    let (from, to) = (target.api_version(), storage_api_version(&target.resource));
+    let mut stored = if from == to { object } else { convert(&from, &to, &object) };
+    stored["apiVersion"] = json!(to);
+    stored
 }
 
-fn between(from: &str, to: &str, object: &Value) -> Value {
+fn convert(from: &str, to: &str, object: &Value) -> Value {
     match (from, to, text(object, "/kind")) {
-        ("autoscaling/v1", "autoscaling/v2", "HorizontalPodAutoscaler") => autoscaler::newer(object),
-        ("autoscaling/v2", "autoscaling/v1", "HorizontalPodAutoscaler") => autoscaler::older(object),
-        ("events.k8s.io/v1", "v1", "Event") => event::of_core(object),
-        ("v1", "events.k8s.io/v1", "Event") => event::of_events(object),
+        ("autoscaling/v1", "autoscaling/v2", "HorizontalPodAutoscaler") => autoscaler::to_v2(object),
+        ("autoscaling/v2", "autoscaling/v1", "HorizontalPodAutoscaler") => autoscaler::to_v1(object),
+        ("events.k8s.io/v1", "v1", "Event") => event::to_core(object),
+        ("v1", "events.k8s.io/v1", "Event") => event::to_events_group(object),
         _ => object.clone(),
     }
 }

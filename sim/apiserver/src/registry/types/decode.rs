@@ -1,5 +1,5 @@
-//! Reading an object of a built-in kind as Go does: fields that the type does not have are left out and told, a value of
-//! another type is an error in Go's words.
+//! Decodes an object of a built-in kind as Go does: unknown fields are dropped and reported, and a value of the wrong type is
+//! an error with Go's message.
 
 use std::fmt::Write;
 
@@ -8,23 +8,23 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Sort, Type};
+use super::{SchemaType, ValueType};
 use sindri_cel::quantity::{MALFORMED, Quantity};
 
-const TIME_FORM: &str = "2006-01-02T15:04:05Z07:00";
-const MICRO_TIME_FORM: &str = "2006-01-02T15:04:05.000000Z07:00";
+const TIME_FORMAT: &str = "2006-01-02T15:04:05Z07:00";
+const MICRO_TIME_FORMAT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// Reads a value of a type, where it is. The names of unknown fields are added to `unknown`.
+/// Decodes a value in place. Paths of unknown fields are added to `unknown`.
 ///
 /// # Errors
-/// In the words of the decoder, when a value has another type than its field. The value is then read in part.
-pub(crate) fn decode(of: &Type, value: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
-    let mut decoding = Decoding { unknown, place: String::new(), holder: &of.short_name };
-    decoding.value(of, value)
+/// With Go's message, if a value has another type than its field. The value is then partly decoded.
+pub(crate) fn decode(schema_type: &SchemaType, value: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
+    let mut decoder = Decoder { unknown, path: String::new(), parent: &schema_type.short_name };
+    decoder.decode_value(schema_type, value)
 }
 
-/// Texts that have a type of their own in Go, which no document tells: struct, field, type.
-const TEXTS: [(&str, &str, &str); 18] = [
+/// String fields with a type of their own in Go, which the schemas do not mention: struct, field, type.
+const STRING_TYPES: [(&str, &str, &str); 18] = [
     ("PersistentVolumeClaimSpec", "accessModes", "PersistentVolumeAccessMode"),
     ("PersistentVolumeClaimSpec", "volumeMode", "PersistentVolumeMode"),
     ("ServiceSpec", "type", "ServiceType"),
@@ -45,142 +45,148 @@ const TEXTS: [(&str, &str, &str); 18] = [
     ("HTTPIngressPath", "pathType", "PathType"),
 ];
 
-struct Decoding<'a> {
+/// State of decoding.
+struct Decoder<'a> {
     unknown: &'a mut Vec<String>,
-    /// The path of fields, with dots, and with the indices of lists.
-    place: String,
-    /// The innermost struct.
-    holder: &'a str,
+    /// Path of the current field, with dots and list indices.
+    path: String,
+    /// Name of the innermost struct.
+    parent: &'a str,
 }
 
-impl<'a> Decoding<'a> {
-    fn value(&mut self, of: &'a Type, value: &mut Value) -> Result<(), String> {
-        match (of.sort, &mut *value) {
-            (Sort::Any, _) => Ok(()),
-            (Sort::Struct, Value::Object(map)) => self.structure(of, map),
-            (Sort::Map, Value::Object(map)) => self.map(of, map),
-            (Sort::List, Value::Array(list)) => self.list(of, list),
-            (Sort::Boolean, Value::Bool(_)) | (Sort::Number, Value::Number(_)) => Ok(()),
-            (Sort::Integer, Value::Number(number)) => self.integer(of, number),
-            (Sort::Text, Value::String(text)) => check_text(of, text),
-            (Sort::IntOrString, Value::String(_)) => Ok(()),
-            (Sort::IntOrString, Value::Number(number)) if number.is_i64() => Ok(()),
-            (Sort::Quantity, Value::String(text)) => canonical(text).map(|read| *text = read),
-            (Sort::Quantity, Value::Number(number)) => canonical(&number.to_string()).map(|read| *value = json!(read)),
-            (Sort::Time, Value::String(text)) => time(text, TIME_FORM, 0).map(|read| *text = read),
-            (Sort::MicroTime, Value::String(text)) => time(text, MICRO_TIME_FORM, 6).map(|read| *text = read),
+impl<'a> Decoder<'a> {
+    fn decode_value(&mut self, schema_type: &'a SchemaType, value: &mut Value) -> Result<(), String> {
+        match (schema_type.value_type, &mut *value) {
+            (ValueType::Any, _) => Ok(()),
+            (ValueType::Struct, Value::Object(map)) => self.decode_struct(schema_type, map),
+            (ValueType::Map, Value::Object(map)) => self.decode_map(schema_type, map),
+            (ValueType::List, Value::Array(list)) => self.decode_list(schema_type, list),
+            (ValueType::Boolean, Value::Bool(_)) | (ValueType::Number, Value::Number(_)) => Ok(()),
+            (ValueType::Integer, Value::Number(number)) => self.check_integer(schema_type, number),
+            (ValueType::String, Value::String(text)) => check_string(schema_type, text),
+            (ValueType::IntOrString, Value::String(_)) => Ok(()),
+            (ValueType::IntOrString, Value::Number(number)) if number.is_i64() => Ok(()),
+            (ValueType::Quantity, Value::String(text)) => canonical_quantity(text).map(|canonical| *text = canonical),
+            (ValueType::Quantity, Value::Number(number)) => {
+                canonical_quantity(&number.to_string()).map(|canonical| *value = json!(canonical))
+            }
+            (ValueType::Time, Value::String(text)) => {
+                canonical_time(text, TIME_FORMAT, 0).map(|canonical| *text = canonical)
+            }
+            (ValueType::MicroTime, Value::String(text)) => {
+                canonical_time(text, MICRO_TIME_FORMAT, 6).map(|canonical| *text = canonical)
+            }
             (_, Value::Null) => Ok(()),
-            (Sort::Quantity, _) => Err(MALFORMED.to_owned()),
-            (_, other) => Err(self.refused(of, kind_of(other))),
+            (ValueType::Quantity, _) => Err(MALFORMED.to_owned()),
+            (_, other) => Err(self.type_error(schema_type, json_type_name(other))),
         }
     }
 
-    fn refused(&self, of: &Type, found: &str) -> String {
-        let place: String = without_indices(&self.place);
-        let field = place.rsplit('.').next().unwrap_or_default();
-        let named = TEXTS.iter().find(|(holder, name, _)| *holder == self.holder && *name == field);
-        let of = match (named, of.sort) {
-            (Some((_, _, go)), Sort::Text) => format!("v1.{go}"),
-            (Some((_, _, go)), Sort::List) => format!("[]v1.{go}"),
-            _ => of.go(),
+    fn type_error(&self, schema_type: &SchemaType, actual: &str) -> String {
+        let path: String = without_indices(&self.path);
+        let field = path.rsplit('.').next().unwrap_or_default();
+        let named = STRING_TYPES.iter().find(|(parent, name, _)| *parent == self.parent && *name == field);
+        let expected = match (named, schema_type.value_type) {
+            (Some((_, _, go)), ValueType::String) => format!("v1.{go}"),
+            (Some((_, _, go)), ValueType::List) => format!("[]v1.{go}"),
+            _ => schema_type.go_name(),
         };
-        format!("json: cannot unmarshal {found} into Go struct field {}.{place} of type {of}", self.holder)
+        format!("json: cannot unmarshal {actual} into Go struct field {}.{path} of type {expected}", self.parent)
     }
 
-    fn integer(&self, of: &Type, number: &serde_json::Number) -> Result<(), String> {
-        let fits = |number: i64| of.format != "int32" || i32::try_from(number).is_ok();
+    fn check_integer(&self, schema_type: &SchemaType, number: &serde_json::Number) -> Result<(), String> {
+        let fits = |number: i64| schema_type.format != "int32" || i32::try_from(number).is_ok();
         match number.as_i64() {
             Some(whole) if fits(whole) => Ok(()),
-            _ => Err(self.refused(of, &format!("number {number}"))),
+            _ => Err(self.type_error(schema_type, &format!("number {number}"))),
         }
     }
 
-    fn structure(&mut self, of: &'a Type, map: &mut Map<String, Value>) -> Result<(), String> {
-        let outer = std::mem::replace(&mut self.holder, &of.short_name);
-        let mut read = Ok(());
+    fn decode_struct(&mut self, schema_type: &'a SchemaType, map: &mut Map<String, Value>) -> Result<(), String> {
+        let outer = std::mem::replace(&mut self.parent, &schema_type.short_name);
+        let mut result = Ok(());
         map.retain(|name, value| {
-            if read.is_err() {
+            if result.is_err() {
                 return true;
             }
-            let before = self.place.len();
+            let before = self.path.len();
             if before > 0 {
-                self.place.push('.');
+                self.path.push('.');
             }
-            self.place.push_str(name);
-            let field = of.field(name);
+            self.path.push_str(name);
+            let field = schema_type.field(name);
             match field {
-                Some(field) => read = self.value(field.of(), value),
-                None => self.unknown.push(self.place.clone()),
+                Some(field) => result = self.decode_value(field.field_type(), value),
+                None => self.unknown.push(self.path.clone()),
             }
-            self.place.truncate(before);
+            self.path.truncate(before);
             field.is_some()
         });
-        self.holder = outer;
-        read
+        self.parent = outer;
+        result
     }
 
-    fn map(&mut self, of: &'a Type, map: &mut Map<String, Value>) -> Result<(), String> {
-        let Some(values) = of.element() else { return Ok(()) };
+    fn decode_map(&mut self, schema_type: &'a SchemaType, map: &mut Map<String, Value>) -> Result<(), String> {
+        let Some(values) = schema_type.element() else { return Ok(()) };
         for value in map.values_mut() {
-            self.value(values, value)?;
-            null_is_zero(values, value);
+            self.decode_value(values, value)?;
+            replace_null_by_zero(values, value);
         }
         Ok(())
     }
 
-    fn list(&mut self, of: &'a Type, list: &mut [Value]) -> Result<(), String> {
-        let Some(items) = of.element() else { return Ok(()) };
+    fn decode_list(&mut self, schema_type: &'a SchemaType, list: &mut [Value]) -> Result<(), String> {
+        let Some(items) = schema_type.element() else { return Ok(()) };
         for (index, value) in list.iter_mut().enumerate() {
-            let before = self.place.len();
-            // Writing into a text does not fail.
-            let _written = write!(self.place, "[{index}]");
-            self.value(items, value)?;
-            null_is_zero(items, value);
-            self.place.truncate(before);
+            let before = self.path.len();
+            // Writing to a String does not fail.
+            let _written = write!(self.path, "[{index}]");
+            self.decode_value(items, value)?;
+            replace_null_by_zero(items, value);
+            self.path.truncate(before);
         }
         Ok(())
     }
 }
 
-/// Null inside a map or a list is the zero of its type.
-fn null_is_zero(of: &Type, value: &mut Value) {
-    match (of.sort, &value) {
-        (Sort::Text, Value::Null) => *value = json!(""),
-        (Sort::Struct, Value::Null) => *value = json!({}),
+/// Replaces null inside a map or a list by the zero value of its type.
+fn replace_null_by_zero(schema_type: &SchemaType, value: &mut Value) {
+    match (schema_type.value_type, &value) {
+        (ValueType::String, Value::Null) => *value = json!(""),
+        (ValueType::Struct, Value::Null) => *value = json!({}),
         _ => {}
     }
 }
 
-fn check_text(of: &Type, text: &str) -> Result<(), String> {
-    if of.format == "byte" {
-        STANDARD.decode(text).map_err(|_| format!("illegal base64 data at input byte {}", first_illegal(text)))?;
+fn check_string(schema_type: &SchemaType, text: &str) -> Result<(), String> {
+    if schema_type.format == "byte" {
+        STANDARD.decode(text).map_err(|_| format!("illegal base64 data at input byte {}", first_illegal_byte(text)))?;
     }
     Ok(())
 }
 
-/// Where Go's decoder stops: at the first character that is none of the alphabet, or at the end.
-pub(crate) fn first_illegal(text: &str) -> usize {
+/// Returns the position at which Go's base64 decoder stops: the first character outside the alphabet, or the end.
+pub(crate) fn first_illegal_byte(text: &str) -> usize {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let end = text.trim_end_matches('=').len();
     text.bytes().take(end).position(|byte| !legal(byte)).unwrap_or(end / 4 * 4)
 }
 
-fn canonical(text: &str) -> Result<String, String> {
+fn canonical_quantity(text: &str) -> Result<String, String> {
     Quantity::parse(text).map(|quantity| quantity.canonical()).ok_or_else(|| MALFORMED.to_owned())
 }
 
-fn time(text: &str, form: &str, digits: usize) -> Result<String, String> {
+fn canonical_time(text: &str, layout: &str, digits: usize) -> Result<String, String> {
     match text.parse::<Timestamp>() {
         Ok(at) if digits == 0 => Ok(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
         Ok(at) => Ok(at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()),
-        Err(_) => Err(format!("parsing time {text:?} as {form:?}: cannot parse {text:?} as \"2006\"")),
+        Err(_) => Err(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"")),
     }
 }
 
-fn without_indices(place: &str) -> String {
+fn without_indices(path: &str) -> String {
     let mut inside = false;
-    place
-        .chars()
+    path.chars()
         .filter(|c| match c {
             '[' => {
                 inside = true;
@@ -195,8 +201,8 @@ fn without_indices(place: &str) -> String {
         .collect()
 }
 
-/// What Go calls a value of JSON.
-pub(crate) fn kind_of(value: &Value) -> &'static str {
+/// Returns Go's name for the type of a JSON value.
+pub(crate) fn json_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -213,20 +219,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_fields_are_told_with_their_place() {
-        let of = types().of_kind("apps", "v1", "Deployment").expect("recorded");
+    fn unknown_fields_are_reported_with_their_paths() {
+        let schema_type = types().find_kind("apps", "v1", "Deployment").expect("recorded");
         let mut decoded =
             json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "imagee": "b"}]}}}, "x": 1});
         let mut unknown = Vec::new();
-        decode(of, &mut decoded, &mut unknown).expect("of the right types");
+        decode(schema_type, &mut decoded, &mut unknown).expect("of the right types");
         assert_eq!(unknown, ["spec.template.spec.containers[0].imagee", "x"]);
         assert_eq!(decoded, json!({"spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}}));
     }
 
     #[test]
-    fn a_wrong_type_is_told_as_go_does() {
-        let of = types().of_kind("apps", "v1", "Deployment").expect("recorded");
-        let error = decode(of, &mut json!({"spec": {"replicas": 1.5}}), &mut Vec::new()).unwrap_err();
+    fn a_wrong_type_is_reported_like_go_does() {
+        let schema_type = types().find_kind("apps", "v1", "Deployment").expect("recorded");
+        let error = decode(schema_type, &mut json!({"spec": {"replicas": 1.5}}), &mut Vec::new()).unwrap_err();
         let expected =
             "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32";
         assert_eq!(error, expected);

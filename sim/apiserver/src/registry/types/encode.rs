@@ -1,14 +1,14 @@
-//! The form in which the server keeps and shows an object of a built-in kind: as Go writes the type.
+//! Normalizes an object of a built-in kind to the form in which the server stores and returns it: as Go serializes its type.
 //!
-//! A struct that is no pointer is always there, a required list that was not given is null, and what is optional and
-//! empty is left out.
+//! A struct that is not a pointer is always present, a required list without value is null, and empty optional fields are
+//! omitted.
 
 use serde_json::{Map, Value};
 
-use super::{Sort, Type};
+use super::{SchemaType, ValueType};
 
-/// Optional texts that are pointers: empty is not absent.
-const EMPTY_TEXTS: [&str; 6] = [
+/// Optional strings that are pointers in Go: an empty string is kept.
+const POINTER_STRINGS: [&str; 6] = [
     "storageClassName",
     "ingressClassName",
     "volumeAttributesClassName",
@@ -16,8 +16,8 @@ const EMPTY_TEXTS: [&str; 6] = [
     "holderIdentity",
     "preferredHolder",
 ];
-/// Optional numbers and flags that are no pointers: zero is absent.
-const ZERO_IS_ABSENT: [&str; 42] = [
+/// Optional numbers and booleans that are not pointers in Go: zero is omitted.
+const OMITTED_IF_ZERO: [&str; 42] = [
     "active",
     "availableReplicas",
     "collisionCount",
@@ -62,121 +62,141 @@ const ZERO_IS_ABSENT: [&str; 42] = [
     "preserveUnknownFields",
 ];
 
-/// Optional lists that are written even when there is nothing in them.
-const ALWAYS_THERE: [(&str, &str); 4] = [
+/// Optional lists that are serialized even if empty.
+const ALWAYS_PRESENT: [(&str, &str); 4] = [
     ("ClusterRole", "rules"),
     ("EndpointSlice", "ports"),
     ("HorizontalPodAutoscalerStatus", "currentMetrics"),
     ("Role", "rules"),
 ];
 
-/// What the form of a struct says of one of its fields.
+/// Serialization rules of one field of a struct.
 #[derive(Clone, Debug)]
-pub(super) struct Form {
-    /// Whether the field is written whatever it holds.
-    is_always_there: bool,
-    /// Whether it is left out when it is an empty map.
+pub(super) struct FieldForm {
+    /// True if the field is present with any value.
+    is_always_present: bool,
+    /// True if the field is omitted when it is an empty map.
     is_map: bool,
-    keeps_empty_text: bool,
-    drops_zero: bool,
-    /// What is written when the field is not there.
-    otherwise: Otherwise,
+    keeps_empty_string: bool,
+    omits_zero: bool,
+    /// Value of an absent field.
+    if_absent: AbsentValue,
 }
 
+/// Value that replaces an absent field.
 #[derive(Clone, Debug)]
-enum Otherwise {
-    Nothing,
+enum AbsentValue {
+    /// The field stays absent.
+    Absent,
     Value(Value),
-    /// A struct that is no pointer.
-    Skeleton,
+    /// A struct that is not a pointer: its empty object.
+    EmptyObject,
 }
 
-impl Form {
-    /// The form of a field with its own default, in the struct of this name.
-    pub(super) fn new(holder: &str, name: &str, of: Sort, default: Option<&Value>, required: bool) -> Self {
-        let is_always_there = required || ALWAYS_THERE.contains(&(holder, name));
+impl FieldForm {
+    /// Returns the rules of a field with this default, in the struct `parent`.
+    pub(super) fn new(
+        parent: &str,
+        name: &str,
+        value_type: ValueType,
+        default: Option<&Value>,
+        required: bool,
+    ) -> Self {
+        let is_always_present = required || ALWAYS_PRESENT.contains(&(parent, name));
         Self {
-            is_always_there,
-            is_map: of == Sort::Map,
-            keeps_empty_text: EMPTY_TEXTS.contains(&name),
-            drops_zero: ZERO_IS_ABSENT.contains(&name) || name == "replicas" && holder.ends_with("Status"),
-            otherwise: if is_always_there { zero(of, default) } else { optional(holder, name, of, default) },
+            is_always_present,
+            is_map: value_type == ValueType::Map,
+            keeps_empty_string: POINTER_STRINGS.contains(&name),
+            omits_zero: OMITTED_IF_ZERO.contains(&name) || name == "replicas" && parent.ends_with("Status"),
+            if_absent: if is_always_present {
+                zero_value(value_type, default)
+            } else {
+                optional_value(parent, name, value_type, default)
+            },
         }
     }
 
-    fn leaves_out(&self, value: &Value) -> bool {
-        !self.is_always_there
+    fn is_omitted(&self, value: &Value) -> bool {
+        !self.is_always_present
             && match value {
                 Value::Null => true,
                 Value::Array(list) => list.is_empty(),
                 Value::Object(map) => map.is_empty() && self.is_map,
-                Value::String(text) => text.is_empty() && !self.keeps_empty_text,
-                Value::Bool(flag) => !flag && self.drops_zero,
-                Value::Number(number) => number.as_i64() == Some(0) && self.drops_zero,
+                Value::String(text) => text.is_empty() && !self.keeps_empty_string,
+                Value::Bool(flag) => !flag && self.omits_zero,
+                Value::Number(number) => number.as_i64() == Some(0) && self.omits_zero,
             }
     }
 }
 
-fn is_struct_value(of: Sort, default: Option<&Value>) -> bool {
-    of == Sort::Struct && default.is_some_and(Value::is_object)
+fn is_struct_value(value_type: ValueType, default: Option<&Value>) -> bool {
+    value_type == ValueType::Struct && default.is_some_and(Value::is_object)
 }
 
-/// What a required field is when it was not given. A pointer and what has no zero are null.
-fn zero(of: Sort, default: Option<&Value>) -> Otherwise {
-    match of {
-        _ if is_struct_value(of, default) => Otherwise::Skeleton,
-        Sort::Boolean | Sort::Integer | Sort::Number | Sort::Text | Sort::IntOrString => {
-            Otherwise::Value(default.cloned().unwrap_or_default())
+/// Returns the value of an absent required field. Pointers and types without a zero value are null.
+fn zero_value(value_type: ValueType, default: Option<&Value>) -> AbsentValue {
+    match value_type {
+        _ if is_struct_value(value_type, default) => AbsentValue::EmptyObject,
+        ValueType::Boolean | ValueType::Integer | ValueType::Number | ValueType::String | ValueType::IntOrString => {
+            AbsentValue::Value(default.cloned().unwrap_or_default())
         }
-        Sort::Quantity | Sort::Time | Sort::MicroTime | Sort::Struct | Sort::Map | Sort::List | Sort::Any => {
-            Otherwise::Value(Value::Null)
-        }
+        ValueType::Quantity
+        | ValueType::Time
+        | ValueType::MicroTime
+        | ValueType::Struct
+        | ValueType::Map
+        | ValueType::List
+        | ValueType::Any => AbsentValue::Value(Value::Null),
     }
 }
 
-/// What an optional field is when it was not given.
-fn optional(holder: &str, name: &str, of: Sort, default: Option<&Value>) -> Otherwise {
+/// Returns the value of an absent optional field.
+fn optional_value(parent: &str, name: &str, value_type: ValueType, default: Option<&Value>) -> AbsentValue {
     let is_time = name.starts_with("last") || name == "eventTime" || name.ends_with("Timestamp");
-    match (holder, name) {
-        _ if of == Sort::Integer && default == Some(&Value::from(0)) => Otherwise::Value(Value::from(0)),
-        ("Event", _) if is_time && matches!(of, Sort::Time | Sort::MicroTime) => Otherwise::Value(Value::Null),
-        ("Event", "reportingComponent" | "reportingInstance") => {
-            default.cloned().map_or(Otherwise::Nothing, Otherwise::Value)
+    match (parent, name) {
+        _ if value_type == ValueType::Integer && default == Some(&Value::from(0)) => AbsentValue::Value(Value::from(0)),
+        ("Event", _) if is_time && matches!(value_type, ValueType::Time | ValueType::MicroTime) => {
+            AbsentValue::Value(Value::Null)
         }
-        _ if holder.ends_with("Condition") && is_time && of == Sort::Time => Otherwise::Value(Value::Null),
-        _ if is_struct_value(of, default) => Otherwise::Skeleton,
-        _ => Otherwise::Nothing,
+        ("Event", "reportingComponent" | "reportingInstance") => {
+            default.cloned().map_or(AbsentValue::Absent, AbsentValue::Value)
+        }
+        _ if parent.ends_with("Condition") && is_time && value_type == ValueType::Time => {
+            AbsentValue::Value(Value::Null)
+        }
+        _ if is_struct_value(value_type, default) => AbsentValue::EmptyObject,
+        _ => AbsentValue::Absent,
     }
 }
 
-/// An object of a type before anything was said about it.
-pub(crate) fn skeleton(of: &Type) -> Value {
+/// Returns the empty object of a type: only the fields that are always present.
+pub(crate) fn empty_object(schema_type: &SchemaType) -> Value {
     let mut value = Value::Object(Map::new());
-    encode(of, &mut value);
+    encode(schema_type, &mut value);
     value
 }
 
-/// The form in which an object comes back from where it is kept: lists that are always there are null when empty.
-pub(crate) fn settle(of: Option<&Type>, object: &mut Value) {
-    let Some(of) = of else { return };
-    for (_, field) in ALWAYS_THERE.iter().filter(|(name, _)| *name == of.short_name) {
+/// Normalizes a stored object: empty lists that are always present become null.
+pub(crate) fn normalize_stored(schema_type: Option<&SchemaType>, object: &mut Value) {
+    let Some(schema_type) = schema_type else { return };
+    for (_, field) in ALWAYS_PRESENT.iter().filter(|(name, _)| *name == schema_type.short_name) {
         if object.get(field).and_then(Value::as_array).is_some_and(Vec::is_empty) {
             object[*field] = Value::Null;
         }
     }
 }
 
-/// Brings a decoded value into its form.
-pub(crate) fn encode(of: &Type, value: &mut Value) {
-    match (of.sort, value) {
-        (Sort::Struct, Value::Object(map)) => encode_struct(of, map),
-        (Sort::Map, Value::Object(map)) => {
-            if let Some(values) = of.element() {
+/// Normalizes a decoded value in place.
+pub(crate) fn encode(schema_type: &SchemaType, value: &mut Value) {
+    match (schema_type.value_type, value) {
+        (ValueType::Struct, Value::Object(map)) => encode_struct(schema_type, map),
+        (ValueType::Map, Value::Object(map)) => {
+            if let Some(values) = schema_type.element() {
                 map.values_mut().for_each(|value| encode(values, value));
             }
         }
-        (Sort::List, Value::Array(list)) => {
-            if let Some(items) = of.element() {
+        (ValueType::List, Value::Array(list)) => {
+            if let Some(items) = schema_type.element() {
                 list.iter_mut().for_each(|item| encode(items, item));
             }
         }
@@ -184,22 +204,22 @@ pub(crate) fn encode(of: &Type, value: &mut Value) {
     }
 }
 
-fn encode_struct(of: &Type, map: &mut Map<String, Value>) {
-    map.retain(|name, value| match of.field(name) {
-        Some(field) if field.form.leaves_out(value) => false,
+fn encode_struct(schema_type: &SchemaType, map: &mut Map<String, Value>) {
+    map.retain(|name, value| match schema_type.field(name) {
+        Some(field) if field.form.is_omitted(value) => false,
         Some(field) => {
-            encode(field.of(), value);
+            encode(field.field_type(), value);
             true
         }
         None => !value.is_null(),
     });
-    for field in &of.fields {
-        let fill = || match &field.form.otherwise {
-            Otherwise::Nothing => None,
-            Otherwise::Value(value) => Some(value.clone()),
-            Otherwise::Skeleton => Some(skeleton(field.of())),
+    for field in &schema_type.fields {
+        let fill = || match &field.form.if_absent {
+            AbsentValue::Absent => None,
+            AbsentValue::Value(value) => Some(value.clone()),
+            AbsentValue::EmptyObject => Some(empty_object(field.field_type())),
         };
-        if !matches!(field.form.otherwise, Otherwise::Nothing) && !map.contains_key(&field.name) {
+        if !matches!(field.form.if_absent, AbsentValue::Absent) && !map.contains_key(&field.name) {
             map.extend(fill().map(|value| (field.name.clone(), value)));
         }
     }
@@ -213,20 +233,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deployment_without_anything_has_its_structures() {
-        let of = types().of_kind("apps", "v1", "Deployment").expect("recorded");
+    fn an_empty_deployment_has_its_embedded_structs() {
+        let schema_type = types().find_kind("apps", "v1", "Deployment").expect("recorded");
         let expected = json!({
             "metadata": {}, "status": {},
             "spec": {"selector": null, "strategy": {}, "template": {"metadata": {}, "spec": {"containers": null}}},
         });
-        assert_eq!(skeleton(of), expected);
+        assert_eq!(empty_object(schema_type), expected);
     }
 
     #[test]
-    fn what_is_optional_and_empty_goes() {
-        let of = types().of_kind("", "v1", "ConfigMap").expect("recorded");
+    fn empty_optional_fields_are_omitted() {
+        let schema_type = types().find_kind("", "v1", "ConfigMap").expect("recorded");
         let mut object = json!({"metadata": {"name": "a", "labels": {}}, "data": {}, "immutable": false});
-        encode(of, &mut object);
+        encode(schema_type, &mut object);
         assert_eq!(object, json!({"metadata": {"name": "a"}, "immutable": false}));
     }
 }

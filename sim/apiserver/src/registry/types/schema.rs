@@ -1,108 +1,114 @@
-//! Reading types from schemas, once: references are resolved, and what each field is told by its struct is worked out.
+//! Parses types from schemas: resolves references and computes the serialization rules of each field.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::encode::Form;
-use super::{Field, Link, ListSort, Sort, Type};
+use super::encode::FieldForm;
+use super::{Field, ListType, SchemaType, TypeRef, ValueType};
 use crate::strategy::defaults;
 
-/// The types that schemas refer to by name: where each is, and what it is.
-pub(super) type Names = BTreeMap<String, (usize, Sort)>;
+/// Named types: index and value type of each.
+pub(super) type TypeNames = BTreeMap<String, (usize, ValueType)>;
 
-/// The types of recorded schemas, in the order of their names.
-pub(super) fn read_all(schemas: &Map<String, Value>) -> (Vec<Type>, Names) {
-    let known = schemas.iter().enumerate();
-    let names = known.map(|(index, (name, schema))| (name.clone(), (index, sort_of(short(name), schema)))).collect();
-    let read = schemas.iter().map(|(name, schema)| read(name, schema, &names)).collect();
-    (read, names)
+/// Parses all recorded schemas; the types are sorted by name.
+pub(super) fn parse_all(schemas: &Map<String, Value>) -> (Vec<SchemaType>, TypeNames) {
+    let indexed = schemas.iter().enumerate();
+    let names = indexed
+        .map(|(index, (name, schema))| (name.clone(), (index, value_type_of(short_name(name), schema))))
+        .collect();
+    let types = schemas.iter().map(|(name, schema)| parse(name, schema, &names)).collect();
+    (types, names)
 }
 
-/// The type that a schema describes itself, whatever it refers to.
-pub(super) fn read(name: &str, schema: &Value, names: &Names) -> Type {
-    let sort = sort_of(short(name), schema);
-    let values = schema.get("additionalProperties").filter(|_| sort == Sort::Map);
-    let element = values.or_else(|| schema.get("items").filter(|_| sort == Sort::List));
-    Type {
+/// Parses a schema, without following a reference of the schema itself.
+pub(super) fn parse(name: &str, schema: &Value, names: &TypeNames) -> SchemaType {
+    let value_type = value_type_of(short_name(name), schema);
+    let values = schema.get("additionalProperties").filter(|_| value_type == ValueType::Map);
+    let element = values.or_else(|| schema.get("items").filter(|_| value_type == ValueType::List));
+    SchemaType {
         name: name.to_owned(),
-        short_name: short(name).to_owned(),
-        sort,
-        format: text(schema, "format").to_owned(),
-        fields: if sort == Sort::Struct { fields(short(name), schema, names) } else { Vec::new() },
-        element: element.map(|schema| link(schema, names).0),
-        list: list_sort(schema),
+        short_name: short_name(name).to_owned(),
+        value_type,
+        format: str_field(schema, "format").to_owned(),
+        fields: if value_type == ValueType::Struct {
+            parse_fields(short_name(name), schema, names)
+        } else {
+            Vec::new()
+        },
+        element: element.map(|schema| resolve(schema, names).0),
+        list_type: list_type_of(schema),
         keeps_unknown: is_set(schema, "x-kubernetes-preserve-unknown-fields"),
-        defaults: defaults::of_struct(short(name)),
+        defaults: defaults::struct_defaults(short_name(name)),
     }
 }
 
-fn fields(holder: &str, schema: &Value, names: &Names) -> Vec<Field> {
-    let required: Vec<&str> = texts(schema, "required");
+fn parse_fields(parent: &str, schema: &Value, names: &TypeNames) -> Vec<Field> {
+    let required: Vec<&str> = str_list(schema, "required");
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut fields = Vec::new();
-    // They come sorted by name, which is how they are looked up.
+    // Sorted by name, as the lookup requires.
     for (name, property) in properties.into_iter().flatten() {
-        let (of, sort) = link(property, names);
+        let (type_ref, value_type) = resolve(property, names);
         let default = property.get("default").cloned();
         let required = required.contains(&name.as_str());
-        let form = Form::new(holder, name, sort, default.as_ref(), required);
-        fields.push(Field { name: name.clone(), of, default, form });
+        let form = FieldForm::new(parent, name, value_type, default.as_ref(), required);
+        fields.push(Field { name: name.clone(), type_ref, default, form });
     }
     fields
 }
 
-/// The type that a schema describes or refers to, and what it is.
-fn link(schema: &Value, names: &Names) -> (Link, Sort) {
+/// Returns the type that a schema describes or refers to, and its value type.
+fn resolve(schema: &Value, names: &TypeNames) -> (TypeRef, ValueType) {
     match schema.get("$ref").and_then(Value::as_str).and_then(|name| names.get(name)) {
-        Some((index, sort)) => (Link::Named(*index), *sort),
+        Some((index, value_type)) => (TypeRef::Named(*index), *value_type),
         None => {
-            let own = read("", schema, names);
-            let sort = own.sort;
-            (Link::Own(Box::new(own)), sort)
+            let inline = parse("", schema, names);
+            let value_type = inline.value_type;
+            (TypeRef::Inline(Box::new(inline)), value_type)
         }
     }
 }
 
-fn sort_of(short_name: &str, schema: &Value) -> Sort {
-    match (text(schema, "type"), text(schema, "format")) {
-        _ if short_name == "Quantity" => Sort::Quantity,
-        _ if short_name == "Time" => Sort::Time,
-        _ if short_name == "MicroTime" => Sort::MicroTime,
-        (_, "int-or-string") => Sort::IntOrString,
-        _ if is_set(schema, "x-kubernetes-int-or-string") => Sort::IntOrString,
-        ("boolean", _) => Sort::Boolean,
-        ("integer", _) => Sort::Integer,
-        ("number", _) => Sort::Number,
-        ("string", _) => Sort::Text,
-        ("array", _) => Sort::List,
-        ("object", _) if schema.get("properties").is_some_and(Value::is_object) => Sort::Struct,
-        ("object", _) if schema.get("additionalProperties").is_some_and(Value::is_object) => Sort::Map,
-        _ => Sort::Any,
+fn value_type_of(short_name: &str, schema: &Value) -> ValueType {
+    match (str_field(schema, "type"), str_field(schema, "format")) {
+        _ if short_name == "Quantity" => ValueType::Quantity,
+        _ if short_name == "Time" => ValueType::Time,
+        _ if short_name == "MicroTime" => ValueType::MicroTime,
+        (_, "int-or-string") => ValueType::IntOrString,
+        _ if is_set(schema, "x-kubernetes-int-or-string") => ValueType::IntOrString,
+        ("boolean", _) => ValueType::Boolean,
+        ("integer", _) => ValueType::Integer,
+        ("number", _) => ValueType::Number,
+        ("string", _) => ValueType::String,
+        ("array", _) => ValueType::List,
+        ("object", _) if schema.get("properties").is_some_and(Value::is_object) => ValueType::Struct,
+        ("object", _) if schema.get("additionalProperties").is_some_and(Value::is_object) => ValueType::Map,
+        _ => ValueType::Any,
     }
 }
 
-fn list_sort(schema: &Value) -> ListSort {
-    match text(schema, "x-kubernetes-list-type") {
-        "set" => ListSort::Set,
+fn list_type_of(schema: &Value) -> ListType {
+    match str_field(schema, "x-kubernetes-list-type") {
+        "set" => ListType::Set,
         "map" => {
-            let mut keys = texts(schema, "x-kubernetes-list-map-keys");
+            let mut keys = str_list(schema, "x-kubernetes-list-map-keys");
             keys.sort_unstable();
-            ListSort::Keyed(keys.into_iter().map(str::to_owned).collect())
+            ListType::Keyed(keys.into_iter().map(str::to_owned).collect())
         }
-        _ => ListSort::Plain,
+        _ => ListType::Atomic,
     }
 }
 
-fn short(name: &str) -> &str {
+fn short_name(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or_default()
 }
 
-fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
+fn str_field<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn texts<'a>(schema: &'a Value, key: &str) -> Vec<&'a str> {
+fn str_list<'a>(schema: &'a Value, key: &str) -> Vec<&'a str> {
     let list = schema.get(key).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).collect()
 }
