@@ -1,6 +1,6 @@
-//! The verbs that a guest uses on objects of one kind, each with a deadline, and what may go wrong with them.
+//! Requests for objects of one kind, each with a timeout, and their errors.
 //!
-//! Nothing is retried here: what to do about a failure depends on what was being done.
+//! Nothing is retried here: the caller decides, because the right reaction depends on the request.
 
 use std::future::Future;
 use std::time::Duration;
@@ -13,61 +13,61 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio::time::timeout;
 
-/// No answer takes longer; a watch may be silent for longer.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// After this the server ends a watch.
+/// Timeout of a request, without the events of a watch.
+const REQUEST_MAX: Duration = Duration::from_secs(10);
+/// Time after which the server ends a watch.
 const WATCH_SECONDS: u32 = 240;
-/// A quiet watch has a bookmark about once a minute; one that is quieter than this is taken for broken.
-const QUIET_MAX: Duration = Duration::from_secs(90);
+/// Time without events after which a watch is considered broken: the server sends a bookmark about once a minute.
+const SILENCE_MAX: Duration = Duration::from_secs(90);
 
-/// Why a call did not succeed, by what its caller has to do about it.
+/// Error of a request, sorted by the reaction that it needs.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Failure {
-    /// There is no such object, or no such namespace to create it in.
-    #[error("it is not there")]
+pub enum CallError {
+    /// The object, or the namespace to create it in, does not exist.
+    #[error("the object does not exist")]
     Missing,
-    /// There is one of that name already.
-    #[error("it exists already")]
+    /// An object of that name exists already.
+    #[error("the object exists already")]
     Exists,
-    /// Somebody else wrote it since it was read.
-    #[error("it was changed by someone else")]
+    /// Another client has changed the object since it was read.
+    #[error("the object was changed by another client")]
     Conflict,
-    /// The history does not reach back that far.
-    #[error("the history is gone")]
+    /// The resourceVersion is too old.
+    #[error("the resourceVersion is too old")]
     Expired,
-    /// Nobody knows whether it was carried out; later it may work.
-    #[error("for now: {0}")]
+    /// The request may or may not have been executed; a later one may succeed.
+    #[error("temporary error: {0}")]
     Transient(String),
-    /// It will not work until somebody changes something.
-    #[error("refused: {0}")]
+    /// The request fails until the object or the configuration of the cluster changes.
+    #[error("rejected: {0}")]
     Permanent(String),
 }
 
-impl Failure {
-    /// Whether reading again and planning again settles it.
+impl CallError {
+    /// Returns true if the caller should read the objects again and make a new plan.
     pub fn is_stale(&self) -> bool {
         match self {
-            Failure::Missing | Failure::Exists | Failure::Conflict => true,
-            Failure::Expired | Failure::Transient(_) | Failure::Permanent(_) => false,
+            CallError::Missing | CallError::Exists | CallError::Conflict => true,
+            CallError::Expired | CallError::Transient(_) | CallError::Permanent(_) => false,
         }
     }
 }
 
-/// A kind, as its address needs it.
+/// A kind of Kubernetes object, with the parts of its URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Kind {
+pub struct ResourceKind {
     /// The API group, empty for the core group.
     pub group: &'static str,
     /// The version.
     pub version: &'static str,
-    /// The kind, such as `Deployment`.
+    /// Name of the kind, such as `Deployment`.
     pub kind: &'static str,
-    /// The resource, such as `deployments`.
+    /// Name in URLs, such as `deployments`.
     pub plural: &'static str,
 }
 
-impl Kind {
-    /// As objects write it.
+impl ResourceKind {
+    /// Returns `apiVersion` as objects contain it.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
@@ -83,14 +83,14 @@ impl Kind {
     }
 }
 
-/// What a watch has to say.
+/// Event of a watch.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// The object is there, and like this.
-    Seen(Value),
-    /// It is gone; this is how it was.
-    Gone(Value),
-    /// Nothing happened up to this version.
+pub enum ObjectEvent {
+    /// The object was added or modified.
+    Applied(Value),
+    /// The object was deleted; its last state.
+    Deleted(Value),
+    /// There are no other events up to this resourceVersion.
     Bookmark(String),
 }
 
@@ -98,146 +98,130 @@ pub enum Event {
 #[derive(Clone)]
 pub struct Objects {
     api: Api<DynamicObject>,
-    kind: Kind,
+    kind: ResourceKind,
 }
 
 impl Objects {
-    /// The objects of one namespace.
-    pub fn within(client: &Client, kind: Kind, namespace: &str) -> Self {
+    /// Objects of one namespace.
+    pub fn in_namespace(client: &Client, kind: ResourceKind, namespace: &str) -> Self {
         Self { api: Api::namespaced_with(client.clone(), namespace, &kind.resource()), kind }
     }
 
-    /// Those of every namespace, to be listed and watched.
-    pub fn everywhere(client: &Client, kind: Kind) -> Self {
+    /// Objects of all namespaces, to list and watch.
+    pub fn in_all_namespaces(client: &Client, kind: ResourceKind) -> Self {
         Self { api: Api::all_with(client.clone(), &kind.resource()), kind }
     }
 
-    /// One object, if it is there.
-    pub async fn get(&self, name: &str) -> Result<Option<Value>, Failure> {
-        match self.ask(self.api.get(name)).await {
-            Ok(object) => written(&object).map(Some),
-            Err(Failure::Missing) => Ok(None),
-            Err(failure) => Err(failure),
+    /// Returns an object, if it exists.
+    pub async fn get(&self, name: &str) -> Result<Option<Value>, CallError> {
+        match self.request(self.api.get(name)).await {
+            Ok(object) => to_value(&object).map(Some),
+            Err(CallError::Missing) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
-    /// Those that a label selector selects (all of them if it is empty), and the version of the list.
-    pub async fn list(&self, selector: &str) -> Result<(Vec<Value>, String), Failure> {
-        let list = self.ask(self.api.list(&ListParams::default().labels(selector))).await?;
-        let version = list.metadata.resource_version.clone().unwrap_or_default();
+    /// Lists the objects that a label selector matches (all for an empty one), with the resourceVersion of the list.
+    pub async fn list(&self, selector: &str) -> Result<(Vec<Value>, String), CallError> {
+        let list = self.request(self.api.list(&ListParams::default().labels(selector))).await?;
+        let resource_version = list.metadata.resource_version.clone().unwrap_or_default();
         let api_version = self.kind.api_version();
         let items = list.items.iter().map(|item| {
-            // Items of a list do not say what they are.
-            let mut item = written(item)?;
+            // Items of a list have no apiVersion and no kind.
+            let mut item = to_value(item)?;
             item["apiVersion"] = api_version.clone().into();
             item["kind"] = self.kind.kind.into();
             Ok(item)
         });
-        Ok((items.collect::<Result<_, Failure>>()?, version))
+        Ok((items.collect::<Result<_, CallError>>()?, resource_version))
     }
 
     /// Creates an object.
-    pub async fn create(&self, object: &Value) -> Result<Value, Failure> {
-        let object = read(object)?;
-        written(&self.ask(self.api.create(&PostParams::default(), &object)).await?)
+    pub async fn create(&self, object: &Value) -> Result<Value, CallError> {
+        let object = to_dynamic(object)?;
+        to_value(&self.request(self.api.create(&PostParams::default(), &object)).await?)
     }
 
-    /// Replaces an object; if it has a version, only that version.
-    pub async fn replace(&self, object: &Value) -> Result<Value, Failure> {
-        let object = read(object)?;
+    /// Replaces an object. With a resourceVersion, only if the object still has it.
+    pub async fn replace(&self, object: &Value) -> Result<Value, CallError> {
+        let object = to_dynamic(object)?;
         let name = object.metadata.name.clone().unwrap_or_default();
-        written(&self.ask(self.api.replace(&name, &PostParams::default(), &object)).await?)
+        to_value(&self.request(self.api.replace(&name, &PostParams::default(), &object)).await?)
     }
 
-    /// Replaces the status of an object; if it has a version, only that version.
-    pub async fn replace_status(&self, object: &Value) -> Result<Value, Failure> {
-        let object = read(object)?;
+    /// Replaces the status of an object. With a resourceVersion, only if the object still has it.
+    pub async fn replace_status(&self, object: &Value) -> Result<Value, CallError> {
+        let object = to_dynamic(object)?;
         let name = object.metadata.name.clone().unwrap_or_default();
-        written(&self.ask(self.api.replace_status(&name, &PostParams::default(), &object)).await?)
+        to_value(&self.request(self.api.replace_status(&name, &PostParams::default(), &object)).await?)
     }
 
-    /// Deletes an object; with an identity, only the one that has it.
-    pub async fn delete(&self, name: &str, uid: Option<&str>) -> Result<(), Failure> {
+    /// Deletes an object. With a UID, only if the object has it.
+    pub async fn delete(&self, name: &str, uid: Option<&str>) -> Result<(), CallError> {
         let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None });
-        let how = DeleteParams { preconditions, ..DeleteParams::default() };
-        self.ask(self.api.delete(name, &how)).await.map(drop)
+        let params = DeleteParams { preconditions, ..DeleteParams::default() };
+        self.request(self.api.delete(name, &params)).await.map(drop)
     }
 
-    /// What happens from a version on; from `"0"` on, what is there comes first.
-    pub async fn watch(&self, version: &str) -> Result<impl Stream<Item = Result<Event, Failure>> + use<'_>, Failure> {
-        let how = WatchParams::default().timeout(WATCH_SECONDS);
-        let events = self.ask(async move { self.api.watch(&how, version).await.map(Box::pin) }).await?;
+    /// Watches objects after a resourceVersion; after `"0"`, existing objects come first.
+    pub async fn watch(
+        &self,
+        resource_version: &str,
+    ) -> Result<impl Stream<Item = Result<ObjectEvent, CallError>> + use<'_>, CallError> {
+        let params = WatchParams::default().timeout(WATCH_SECONDS);
+        let events = self.request(async move { self.api.watch(&params, resource_version).await.map(Box::pin) }).await?;
         Ok(futures_util::stream::unfold(events, async |mut events| {
-            let told = timeout(QUIET_MAX, events.next()).await;
-            let told = match told.unwrap_or_else(|_| Some(Err(kube::Error::Service("the watch fell silent".into()))))? {
-                Ok(event) => self.event(event),
-                Err(error) => Err(self.failure(&error)),
+            let next = timeout(SILENCE_MAX, events.next()).await;
+            let silent = || Some(Err(kube::Error::Service("the watch sent no events".into())));
+            let event = match next.unwrap_or_else(|_| silent())? {
+                Ok(event) => self.convert_event(event),
+                Err(error) => Err(self.convert_error(&error)),
             };
-            Some((told, events))
+            Some((event, events))
         }))
     }
 
-    fn event(&self, event: WatchEvent<DynamicObject>) -> Result<Event, Failure> {
+    fn convert_event(&self, event: WatchEvent<DynamicObject>) -> Result<ObjectEvent, CallError> {
         match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => written(&object).map(Event::Seen),
-            WatchEvent::Deleted(object) => written(&object).map(Event::Gone),
-            WatchEvent::Bookmark(bookmark) => Ok(Event::Bookmark(bookmark.metadata.resource_version)),
-            WatchEvent::Error(status) => Err(self.failure(&kube::Error::Api(status))),
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => to_value(&object).map(ObjectEvent::Applied),
+            WatchEvent::Deleted(object) => to_value(&object).map(ObjectEvent::Deleted),
+            WatchEvent::Bookmark(bookmark) => Ok(ObjectEvent::Bookmark(bookmark.metadata.resource_version)),
+            WatchEvent::Error(status) => Err(self.convert_error(&kube::Error::Api(status))),
         }
     }
 
-    async fn ask<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
-        let answered = timeout(DEADLINE, call).await.map_err(|_| Failure::Transient("no answer".to_owned()))?;
-        answered.map_err(|error| self.failure(&error))
+    async fn request<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
+        let response = timeout(REQUEST_MAX, call).await.map_err(|_| CallError::Transient("no response".to_owned()))?;
+        response.map_err(|error| self.convert_error(&error))
     }
 
-    fn failure(&self, error: &kube::Error) -> Failure {
+    fn convert_error(&self, error: &kube::Error) -> CallError {
         let kube::Error::Api(status) = error else {
             return match error {
-                kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) => Failure::Permanent(error.to_string()),
-                // Other people's enum: whatever else it says, the answer did not come.
-                _ => Failure::Transient("the connection broke".to_owned()),
+                kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) => CallError::Permanent(error.to_string()),
+                // The enum is not exhaustive: every other error means that there was no response.
+                _ => CallError::Transient("the connection failed".to_owned()),
             };
         };
-        // What a server says about a Secret may quote it.
-        let words = if self.kind.kind == "Secret" { &status.reason } else { &status.message };
-        let words = format!("{} ({})", words, status.code);
+        // An error message about a Secret may quote it.
+        let message = if self.kind.kind == "Secret" { &status.reason } else { &status.message };
+        let message = format!("{} ({})", message, status.code);
         match status.code {
-            404 => Failure::Missing,
-            409 if status.reason == "AlreadyExists" => Failure::Exists,
-            409 => Failure::Conflict,
-            410 => Failure::Expired,
-            408 | 429 | 500..=599 => Failure::Transient(words),
-            _ => Failure::Permanent(words),
+            404 => CallError::Missing,
+            409 if status.reason == "AlreadyExists" => CallError::Exists,
+            409 => CallError::Conflict,
+            410 => CallError::Expired,
+            408 | 429 | 500..=599 => CallError::Transient(message),
+            _ => CallError::Permanent(message),
         }
     }
 }
 
-fn read(object: &Value) -> Result<DynamicObject, Failure> {
-    // The error is not told: it may quote the object.
-    serde_json::from_value(object.clone()).map_err(|_| Failure::Permanent("the object is malformed".to_owned()))
+fn to_dynamic(object: &Value) -> Result<DynamicObject, CallError> {
+    // Without the error of serde, which may quote the object.
+    serde_json::from_value(object.clone()).map_err(|_| CallError::Permanent("the object is malformed".to_owned()))
 }
 
-fn written(object: &DynamicObject) -> Result<Value, Failure> {
-    serde_json::to_value(object).map_err(|_| Failure::Permanent("the answer is malformed".to_owned()))
-}
-
-/// A text in an object; empty if it is not there.
-pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The name of an object.
-pub fn name(object: &Value) -> &str {
-    text(object, "/metadata/name")
-}
-
-/// The identity of an object.
-pub fn uid(object: &Value) -> &str {
-    text(object, "/metadata/uid")
-}
-
-/// Whether an object is being deleted.
-pub fn is_deleting(object: &Value) -> bool {
-    !text(object, "/metadata/deletionTimestamp").is_empty()
+fn to_value(object: &DynamicObject) -> Result<Value, CallError> {
+    serde_json::to_value(object).map_err(|_| CallError::Permanent("the response is malformed".to_owned()))
 }

@@ -1,17 +1,20 @@
-//! Guests of the simulated world: controllers as other people write them, some right and some wrong on purpose.
+//! Guests of the simulated world: controllers as an outside author would write them, some correct and some wrong on
+//! purpose.
 //!
-//! They know nothing of the simulation: each is handed a `kube::Client`, and a clock and entropy where it needs them.
-//! [`harness`] gives them machines, API servers and faults; the tests of this crate prove that the right ones are
-//! right, and that the world finds what is wrong with the others.
+//! They know nothing of the simulation: each receives a `kube::Client`, and a clock and entropy where it needs them.
+//! [`harness`] provides hosts, API servers and faults. The tests of this crate show that the correct controllers pass,
+//! and that the simulation finds the mistakes of the others.
 
 pub mod client;
+pub mod compare;
 pub mod database;
-pub mod follow;
 pub mod harness;
-pub mod queue;
+pub mod list_watch;
+pub mod object;
 pub mod shapes;
+pub mod work_queue;
 
-/// The page for authors, whose example is compiled and run.
+/// The page for authors of controllers; its example is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guests.md")]
 mod page {}

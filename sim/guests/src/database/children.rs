@@ -1,44 +1,47 @@
-//! What a database consists of.
+//! The objects of which a database consists.
 
 use serde_json::{Value, json};
 
-use super::DATABASE;
-use crate::client::{Kind, name, text, uid};
+use super::crd::DATABASE;
+use crate::client::ResourceKind;
+use crate::object::{name, text, uid};
 
-/// The label that says who made a child.
+/// Label with the name of the controller that created a child.
 pub const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
-/// What it says.
+/// Value of [`MANAGER_LABEL`].
 pub const MANAGER: &str = "database-controller";
-/// The label that says of which database a child is.
+/// Label with the name of the database that a child belongs to.
 pub const NAME_LABEL: &str = "guests.example.com/database";
-/// Where the database listens.
+/// HostNetwork of the database.
 const PORT: u16 = 5432;
 
-/// One of the children.
+/// A child of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Child {
-    /// The password, chosen once.
+    /// Holds the password, which is generated once.
     Secret,
-    /// How the database is reached.
+    /// Makes the database reachable.
     Service,
-    /// What runs it.
+    /// Runs the database.
     Deployment,
 }
 
-/// All of them, in the order in which they are made.
+/// All children, in the order of their creation.
 pub const CHILDREN: [Child; 3] = [Child::Secret, Child::Service, Child::Deployment];
 
 impl Child {
-    /// Its kind.
-    pub fn kind(self) -> Kind {
+    /// Returns its kind.
+    pub fn kind(self) -> ResourceKind {
         match self {
-            Child::Secret => Kind { group: "", version: "v1", kind: "Secret", plural: "secrets" },
-            Child::Service => Kind { group: "", version: "v1", kind: "Service", plural: "services" },
-            Child::Deployment => Kind { group: "apps", version: "v1", kind: "Deployment", plural: "deployments" },
+            Child::Secret => ResourceKind { group: "", version: "v1", kind: "Secret", plural: "secrets" },
+            Child::Service => ResourceKind { group: "", version: "v1", kind: "Service", plural: "services" },
+            Child::Deployment => {
+                ResourceKind { group: "apps", version: "v1", kind: "Deployment", plural: "deployments" }
+            }
         }
     }
 
-    /// How it is called.
+    /// Returns its name.
     pub fn name(self, parent: &Value) -> String {
         match self {
             Child::Secret => format!("{}-credentials", name(parent)),
@@ -47,31 +50,31 @@ impl Child {
     }
 }
 
-/// A child as the declaration wants it. A Secret is without its password, which is chosen when it is made.
-pub fn desired(child: Child, parent: &Value) -> Value {
+/// Returns the desired state of a child. A Secret has no password here; it is generated at the creation.
+pub fn desired_child(child: Child, parent: &Value) -> Value {
     let kind = child.kind();
-    let of_parent = name(parent);
+    let parent_name = name(parent);
     let mut object = json!({
         "apiVersion": kind.api_version(),
         "kind": kind.kind,
         "metadata": {
             "name": child.name(parent),
             "namespace": text(parent, "/metadata/namespace"),
-            "labels": {MANAGER_LABEL: MANAGER, NAME_LABEL: of_parent},
-            "ownerReferences": [owner(parent)],
+            "labels": {MANAGER_LABEL: MANAGER, NAME_LABEL: parent_name},
+            "ownerReferences": [owner_reference(parent)],
         },
     });
     match child {
         Child::Secret => {}
         Child::Service => {
-            object["spec"] = json!({"selector": {NAME_LABEL: of_parent}, "ports": [{"name": "sql", "port": PORT}]});
+            object["spec"] = json!({"selector": {NAME_LABEL: parent_name}, "ports": [{"name": "sql", "port": PORT}]});
         }
-        Child::Deployment => object["spec"] = deployment(parent),
+        Child::Deployment => object["spec"] = deployment_spec(parent),
     }
     object
 }
 
-fn deployment(parent: &Value) -> Value {
+fn deployment_spec(parent: &Value) -> Value {
     let labels = json!({NAME_LABEL: name(parent)});
     let password = json!({"secretKeyRef": {"name": Child::Secret.name(parent), "key": "password"}});
     let container = json!({
@@ -89,7 +92,7 @@ fn deployment(parent: &Value) -> Value {
     })
 }
 
-fn owner(parent: &Value) -> Value {
+fn owner_reference(parent: &Value) -> Value {
     json!({
         "apiVersion": DATABASE.api_version(),
         "kind": DATABASE.kind,
@@ -100,13 +103,13 @@ fn owner(parent: &Value) -> Value {
     })
 }
 
-/// Whether a child names this very parent as its owner.
+/// Returns true if an owner reference of the child has the UID of the parent.
 pub fn is_owned_by(child: &Value, parent: &Value) -> bool {
-    owners(child).any(|owner| text(owner, "/uid") == uid(parent))
+    owner_references(child).any(|owner| text(owner, "/uid") == uid(parent))
 }
 
-/// The databases that an object names as its owners.
-pub(super) fn owners(child: &Value) -> impl Iterator<Item = &Value> {
+/// Returns the owner references to databases.
+pub(super) fn owner_references(child: &Value) -> impl Iterator<Item = &Value> {
     let references = child.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     references.into_iter().flatten().filter(|owner| text(owner, "/kind") == DATABASE.kind)
 }

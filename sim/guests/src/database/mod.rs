@@ -1,23 +1,21 @@
 //! The Database controller: a declared database becomes a Secret, a Service and a Deployment.
 //!
-//! Observe, plan, act, report: [`plan()`] is a pure function, `act.rs` carries it out, `run.rs` decides when.
-//! It writes by plain create and update, and finds its children by name. The manners that are wrong on purpose
-//! are in [`Manner`].
+//! One reconciliation observes, plans, acts and reports: [`plan()`] is a pure function, [`Reconciler`] executes the plan,
+//! [`Controller`] decides when. It writes with plain create and update requests, and finds its children by name.
+//! [`Variant`] lists the mistakes that it can make on purpose.
 
-mod act;
 mod children;
-mod compare;
-mod definition;
-mod manner;
+mod controller;
+mod crd;
 mod plan;
-mod run;
+mod reconciler;
 mod status;
+mod variant;
 
-pub use act::{Outcome, Reconciler};
-pub use children::{CHILDREN, Child, MANAGER, MANAGER_LABEL, NAME_LABEL, desired, is_owned_by};
-pub use compare::{covers, overlay};
-pub use definition::{DATABASE, definition};
-pub use manner::{Manner, Names, Reports, Updates};
-pub use plan::{Observed, Obstacle, Plan, Step, plan};
-pub use run::Controller;
-pub use status::{APPLIED, READY, condition};
+pub use children::{CHILDREN, Child, MANAGER, MANAGER_LABEL, NAME_LABEL, desired_child, is_owned_by};
+pub use controller::Controller;
+pub use crd::{DATABASE, crd};
+pub use plan::{ObservedChildren, Obstacle, Plan, Step, plan};
+pub use reconciler::{ReconcileResult, Reconciler};
+pub use status::{APPLIED, READY, condition_status};
+pub use variant::{ChildNames, StatusOrder, UpdateMode, Variant};

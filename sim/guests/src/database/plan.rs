@@ -1,87 +1,87 @@
-//! What has to be done: a pure function of a declaration and of what was found.
+//! Decides the writes of one reconciliation: a pure function of a database and its observed children.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::children::{CHILDREN, Child, desired, is_owned_by, owners};
-use super::compare::{covers, overlay};
-use crate::client::{is_deleting, name, text};
+use super::children::{CHILDREN, Child, desired_child, is_owned_by, owner_references};
+use crate::compare::{covers, overlay};
+use crate::object::{is_deleting, name, text};
 
-/// The children that were found.
-pub type Observed = BTreeMap<Child, Value>;
+/// The children that exist.
+pub type ObservedChildren = BTreeMap<Child, Value>;
 
-/// One write. It has no `Debug`: objects may hold a password.
+/// One write. It has no `Debug`, because objects may contain a password.
 #[derive(Clone, PartialEq)]
 pub enum Step {
     /// The child is missing.
     Create(Child, Value),
-    /// The child differs; this is what was read with what is wanted over it, and the version that was read.
+    /// The child differs: the live object, including its resourceVersion, with the desired fields.
     Update(Child, Value),
 }
 
-/// Why a child cannot be made.
+/// Reason why a child cannot be created or updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// What has its name is on its way out; later there is room.
-    Leaving(String),
-    /// What has its name belongs to somebody else.
+    /// An object with its name is being deleted; a later attempt can succeed.
+    Terminating(String),
+    /// An object with its name belongs to another owner.
     Foreign(String),
 }
 
-/// What has to be done, in this order, and what stands in the way of the rest.
+/// The writes in their order, and the reason why some are missing.
 #[derive(Clone, PartialEq)]
 pub struct Plan {
     /// The writes.
     pub steps: Vec<Step>,
-    /// The first child that cannot be made.
+    /// Obstacle of the first child that has one.
     pub obstacle: Option<Obstacle>,
 }
 
-/// Plans. A declaration that is being deleted needs nothing: its children follow it by themselves.
-pub fn plan(parent: &Value, observed: &Observed) -> Plan {
+/// Plans the writes. A database that is being deleted needs none: the garbage collector deletes its children.
+pub fn plan(parent: &Value, observed: &ObservedChildren) -> Plan {
     let mut plan = Plan { steps: Vec::new(), obstacle: None };
     if is_deleting(parent) {
         return plan;
     }
     for child in CHILDREN {
         let Some(live) = observed.get(&child) else {
-            plan.steps.push(Step::Create(child, desired(child, parent)));
+            plan.steps.push(Step::Create(child, desired_child(child, parent)));
             continue;
         };
-        match obstacle(child, live, parent) {
+        match find_obstacle(child, live, parent) {
             Some(obstacle) => plan.obstacle = plan.obstacle.or(Some(obstacle)),
-            None => plan.steps.extend(update(child, live, parent)),
+            None => plan.steps.extend(plan_update(child, live, parent)),
         }
     }
     plan
 }
 
-fn obstacle(child: Child, live: &Value, parent: &Value) -> Option<Obstacle> {
-    let what = format!("{} {}", child.kind().kind, name(live));
+fn find_obstacle(child: Child, live: &Value, parent: &Value) -> Option<Obstacle> {
+    let child_name = format!("{} {}", child.kind().kind, name(live));
     if is_deleting(live) {
-        return Some(Obstacle::Leaving(format!("{what} is being deleted")));
+        return Some(Obstacle::Terminating(format!("{child_name} is being deleted")));
     }
     if is_owned_by(live, parent) {
         return None;
     }
-    // Of an earlier database of this name: the garbage collector takes it.
-    if owners(live).any(|owner| text(owner, "/name") == name(parent)) {
-        return Some(Obstacle::Leaving(format!("{what} belongs to an earlier database of this name")));
+    // The child of an earlier database of this name, which the garbage collector will delete.
+    if owner_references(live).any(|owner| text(owner, "/name") == name(parent)) {
+        return Some(Obstacle::Terminating(format!("{child_name} belongs to an earlier database of this name")));
     }
-    Some(Obstacle::Foreign(format!("{what} exists and does not belong to this database")))
+    Some(Obstacle::Foreign(format!("{child_name} exists and does not belong to this database")))
 }
 
-fn update(child: Child, live: &Value, parent: &Value) -> Option<Step> {
-    let mut wanted = desired(child, parent);
-    // It is owned already, by this parent and perhaps by others; and its name may be one that the server chose.
-    wanted["metadata"] = json!({"labels": wanted["metadata"]["labels"]});
+fn plan_update(child: Child, live: &Value, parent: &Value) -> Option<Step> {
+    let mut desired = desired_child(child, parent);
+    // Only the labels: the owner reference exists already, and the name may be one that the server generated.
+    desired["metadata"] = json!({"labels": desired["metadata"]["labels"]});
     let has_password = child != Child::Secret || !text(live, "/data/password").is_empty();
-    if covers(live, &wanted) && has_password {
+    if covers(live, &desired) && has_password {
         return None;
     }
     let mut object = live.clone();
-    overlay(&mut object, &wanted);
+    overlay(&mut object, &desired);
     Some(Step::Update(child, object))
 }
 
@@ -96,33 +96,33 @@ mod tests {
         })
     }
 
-    fn made() -> Observed {
-        let mut observed: Observed = CHILDREN.map(|child| (child, desired(child, &parent()))).into();
+    fn existing() -> ObservedChildren {
+        let mut observed: ObservedChildren = CHILDREN.map(|child| (child, desired_child(child, &parent()))).into();
         observed.get_mut(&Child::Secret).unwrap()["data"] = json!({"password": "eA=="});
         observed
     }
 
     #[test]
-    fn what_is_missing_is_created_in_order_and_what_is_there_is_left() {
-        let plan_of = |observed: &Observed| {
+    fn missing_children_are_created_in_order_and_equal_ones_are_not_written() {
+        let creates = |observed: &ObservedChildren| {
             let steps = plan(&parent(), observed).steps;
             steps.iter().map(|step| matches!(step, Step::Create(..))).collect::<Vec<bool>>()
         };
-        assert_eq!(plan_of(&Observed::new()), [true, true, true]);
-        assert!(plan_of(&made()).is_empty());
-        let mut changed = made();
+        assert_eq!(creates(&ObservedChildren::new()), [true, true, true]);
+        assert!(creates(&existing()).is_empty());
+        let mut changed = existing();
         changed.get_mut(&Child::Deployment).unwrap()["spec"]["replicas"] = json!(7);
-        assert_eq!(plan_of(&changed), [false]);
+        assert_eq!(creates(&changed), [false]);
     }
 
     #[test]
-    fn what_belongs_to_others_is_in_the_way_and_what_leaves_is_waited_for() {
-        let mut observed = made();
+    fn a_foreign_child_blocks_and_a_terminating_one_is_waited_for() {
+        let mut observed = existing();
         observed.get_mut(&Child::Service).unwrap()["metadata"]["ownerReferences"] = json!([]);
         assert!(matches!(plan(&parent(), &observed).obstacle, Some(Obstacle::Foreign(_))));
-        let mut observed = made();
+        let mut observed = existing();
         observed.get_mut(&Child::Service).unwrap()["metadata"]["ownerReferences"][0]["uid"] = json!("0");
-        assert!(matches!(plan(&parent(), &observed).obstacle, Some(Obstacle::Leaving(_))));
+        assert!(matches!(plan(&parent(), &observed).obstacle, Some(Obstacle::Terminating(_))));
         assert!(plan(&parent(), &observed).steps.is_empty());
     }
 }

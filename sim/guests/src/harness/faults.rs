@@ -1,4 +1,4 @@
-//! What goes wrong: kills, cut networks, refused and unanswered requests; chosen one by one or by the seed.
+//! Faults: kills, partitions, rejected requests and lost responses; chosen by the test or by the seed.
 
 use std::time::Duration;
 
@@ -9,23 +9,18 @@ use sindri_world::http_faults::{InjectionRule, RequestPattern};
 use sindri_world::rng::SeededRng;
 use sindri_world::trace;
 
-use super::World;
+use super::recovery::Recovery;
+use super::world::World;
 
-/// How long a killed guest is down, in milliseconds.
-const DOWN: (u64, u64) = (100, 20_000);
-/// How long a partition lasts, in milliseconds.
-const APART: (u64, u64) = (500, 40_000);
-/// The time between two partitions, in milliseconds.
-const BETWEEN: (u64, u64) = (1_000, 60_000);
-
-#[derive(Clone, Debug)]
-pub(super) enum Relief {
-    Restart(String),
-    Repair([HostId; 2]),
-}
+/// Shortest and longest downtime of a killed guest, in milliseconds.
+const DOWNTIME_MS: (u64, u64) = (100, 20_000);
+/// Shortest and longest partition, in milliseconds.
+const PARTITION_MS: (u64, u64) = (500, 40_000);
+/// Shortest and longest time between two partitions, in milliseconds.
+const BETWEEN_PARTITIONS_MS: (u64, u64) = (1_000, 60_000);
 
 impl World {
-    /// Ends the process of a guest at once, as SIGKILL does.
+    /// Kills the process of a guest like SIGKILL: nothing is cleaned up.
     pub fn kill(&mut self, guest: &str) {
         trace::record("world", &format!("~ kill {guest}"));
         let guest = self.guests.get_mut(guest).unwrap_or_else(|| panic!("there is no guest {guest:?}"));
@@ -34,7 +29,7 @@ impl World {
         }
     }
 
-    /// Starts it again, with empty memory.
+    /// Starts a killed guest again, with empty memory.
     pub fn restart(&mut self, guest: &str) {
         trace::record("world", &format!("~ restart {guest}"));
         let guest = self.guests.get_mut(guest).unwrap_or_else(|| panic!("there is no guest {guest:?}"));
@@ -43,60 +38,60 @@ impl World {
         }
     }
 
-    /// Whether a guest is dead.
+    /// Returns true if a guest was killed and not restarted.
     pub fn is_dead(&self, guest: &str) -> bool {
         self.guests.get(guest).is_some_and(|guest| guest.is_dead)
     }
 
-    /// Makes requests of guests fail that have these words, so many times.
-    pub fn fail(&mut self, api: &str, words: &str, fault: Fault, times: Option<u32>) {
-        trace::record("world", &format!("~ fail {api} {words:?} {fault:?} {times:?}"));
-        self.api(api).gate.add_rule(InjectionRule { requests: RequestPattern::parse(words), fault, times });
+    /// Makes requests of guests that match a pattern fail, at most `times` of them.
+    pub fn fail_requests(&mut self, api: &str, pattern: &str, fault: Fault, times: Option<u32>) {
+        trace::record("world", &format!("~ fail {api} {pattern:?} {fault:?} {times:?}"));
+        self.api(api).injector.add_rule(InjectionRule { requests: RequestPattern::parse(pattern), fault, times });
     }
 
-    /// Ends what [`World::fail`] began.
-    pub fn heal(&mut self, api: &str) {
+    /// Ends the faults of [`World::fail_requests`].
+    pub fn stop_failing(&mut self, api: &str) {
         trace::record("world", &format!("~ heal {api}"));
-        self.api(api).gate.clear_rules();
+        self.api(api).injector.clear_rules();
     }
 
-    /// Makes an API server forget its history, so that a watch that is behind ends and has to begin anew.
-    pub fn forget_history(&mut self, api: &str) {
-        trace::record("world", &format!("~ {api} forgets its history"));
+    /// Compacts the history of an API server, so that watches that are behind fail with 410 and must list again.
+    pub fn compact_history(&mut self, api: &str) {
+        trace::record("world", &format!("~ compact the history of {api}"));
         let (server, host) = (self.api(api).server.clone(), self.api(api).host);
         server.with(sindri_apiserver::ApiServer::compact);
         self.engine.wake(host);
     }
 
-    /// Decides about the request of this number, counted from 1, that guests make to an API server. A death is that of
-    /// every guest: the API server does not know whose request it was.
+    /// Injects a fault at one request of guests to an API server; `number` counts from 1. A kill affects every guest,
+    /// because the API server does not know which one made the request.
     pub fn inject_at(&mut self, api: &str, number: usize, choice: RequestFault) {
-        self.api(api).gate.inject_at(number, choice);
+        self.api(api).injector.inject_at(number, choice);
     }
 
-    /// Lets the seed choose faults of these kinds from here on.
+    /// Makes the seed choose faults of these kinds from now on.
     pub fn begin_faults(&mut self, kinds: &[FaultKind]) {
         trace::record("world", &format!("~ faults begin {kinds:?}"));
         for (name, api) in &self.apis {
-            api.gate.set_exploration(Some(RequestFaults::new(kinds, self.seed, name)));
+            api.injector.set_exploration(Some(RequestFaults::new(kinds, self.seed, name)));
         }
         if kinds.contains(&FaultKind::Partition) {
-            self.partitions = Some(SeededRng::new(self.seed, "partitions"));
-            self.plan_partition();
+            self.partition_rng = Some(SeededRng::new(self.seed, "partitions"));
+            self.schedule_partition();
         }
     }
 
-    /// Ends every fault: what is dead starts, what is cut is mended, every API server is well.
+    /// Ends every fault: killed guests restart, partitions are repaired, API servers reject no more requests.
     pub fn end_faults(&mut self) {
         trace::record("world", "~ every fault ends");
-        self.partitions = None;
-        self.relief.clear();
+        self.partition_rng = None;
+        self.recoveries.clear();
         for api in self.apis.values() {
-            api.gate.set_exploration(None);
-            api.gate.clear_rules();
-            api.gate.take_client_kill();
+            api.injector.set_exploration(None);
+            api.injector.clear_rules();
+            api.injector.take_client_kill();
         }
-        for [one, other] in std::mem::take(&mut self.cut) {
+        for [one, other] in std::mem::take(&mut self.partitioned) {
             self.engine.repair(one, other);
         }
         let dead: Vec<String> =
@@ -104,13 +99,15 @@ impl World {
         dead.iter().for_each(|name| self.restart(name));
     }
 
+    /// Returns the time of the next partition or recovery.
     pub(super) fn next_fault(&self) -> Option<Duration> {
-        let relief = self.relief.iter().map(|(due, _)| *due).min();
-        relief.into_iter().chain(self.partitions.as_ref().map(|_| self.partition_due)).min()
+        let recovery = self.recoveries.iter().map(|(due, _)| *due).min();
+        recovery.into_iter().chain(self.partition_rng.as_ref().map(|_| self.partition_due)).min()
     }
 
-    pub(super) fn kill_whom_the_gates_chose(&mut self) {
-        let chosen = self.apis.values().filter(|api| api.gate.take_client_kill()).count();
+    /// Kills every guest if an API server has chosen a kill.
+    pub(super) fn kill_chosen_guests(&mut self) {
+        let chosen = self.apis.values().filter(|api| api.injector.take_client_kill()).count();
         if chosen == 0 {
             return;
         }
@@ -118,49 +115,51 @@ impl World {
             self.guests.iter().filter(|(_, guest)| !guest.is_dead).map(|(name, _)| name.clone()).collect();
         for name in alive {
             self.kill(&name);
-            let down = Duration::from_millis(self.chance.between(DOWN.0, DOWN.1));
-            self.relief.push((self.now() + down, Relief::Restart(name)));
+            let downtime = Duration::from_millis(self.downtime_rng.between(DOWNTIME_MS.0, DOWNTIME_MS.1));
+            self.recoveries.push((self.now() + downtime, Recovery::Restart(name)));
         }
     }
 
-    fn plan_partition(&mut self) {
-        if let Some(dice) = &mut self.partitions {
-            self.partition_due = self.engine.now() + Duration::from_millis(dice.between(BETWEEN.0, BETWEEN.1));
+    fn schedule_partition(&mut self) {
+        if let Some(rng) = &mut self.partition_rng {
+            self.partition_due = self.engine.now()
+                + Duration::from_millis(rng.between(BETWEEN_PARTITIONS_MS.0, BETWEEN_PARTITIONS_MS.1));
         }
     }
 
-    /// Cuts a guest off from an API server when it is time to.
-    pub(super) fn strike(&mut self) {
+    /// Partitions a guest from an API server when it is due.
+    pub(super) fn begin_partition(&mut self) {
         if self.partition_due > self.now() || self.guests.is_empty() {
             return;
         }
-        let Some(dice) = &mut self.partitions else { return };
-        let (guest, api) = (dice.next_u64(), dice.next_u64());
-        let lasts = Duration::from_millis(dice.between(APART.0, APART.1));
+        let Some(rng) = &mut self.partition_rng else { return };
+        let (guest, api) = (rng.next_u64(), rng.next_u64());
+        let duration = Duration::from_millis(rng.between(PARTITION_MS.0, PARTITION_MS.1));
         let guests: Vec<HostId> = self.guests.values().map(|guest| guest.host).collect();
         let apis: Vec<HostId> = self.apis.values().map(|api| api.host).collect();
         let pair = [guests[guest as usize % guests.len()], apis[api as usize % apis.len()]];
-        if !self.cut.contains(&pair) {
+        if !self.partitioned.contains(&pair) {
             trace::record("world", &format!("~ partition {pair:?}"));
             self.engine.partition(pair[0], pair[1]);
-            self.cut.push(pair);
-            self.relief.push((self.now() + lasts, Relief::Repair(pair)));
+            self.partitioned.push(pair);
+            self.recoveries.push((self.now() + duration, Recovery::Repair(pair)));
         }
-        self.plan_partition();
+        self.schedule_partition();
     }
 
-    pub(super) fn give_relief(&mut self) {
+    /// Runs the recoveries that are due.
+    pub(super) fn run_recoveries(&mut self) {
         let now = self.now();
-        let (due, later) = std::mem::take(&mut self.relief).into_iter().partition(|(due, _)| *due <= now);
-        self.relief = later;
-        let due: Vec<(Duration, Relief)> = due;
-        for (_, relief) in due {
-            match relief {
-                Relief::Restart(name) => self.restart(&name),
-                Relief::Repair(pair) => {
+        let (due, later) = std::mem::take(&mut self.recoveries).into_iter().partition(|(due, _)| *due <= now);
+        self.recoveries = later;
+        let due: Vec<(Duration, Recovery)> = due;
+        for (_, recovery) in due {
+            match recovery {
+                Recovery::Restart(name) => self.restart(&name),
+                Recovery::Repair(pair) => {
                     trace::record("world", &format!("~ repair {pair:?}"));
                     self.engine.repair(pair[0], pair[1]);
-                    self.cut.retain(|cut| *cut != pair);
+                    self.partitioned.retain(|other| *other != pair);
                 }
             }
         }

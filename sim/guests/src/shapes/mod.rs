@@ -1,17 +1,25 @@
-//! The shapes controller: declarations are in the cluster, the things are in an API that others use too.
+//! The shapes controller: shapes are custom resources in the cluster, their resources are in an external API that other
+//! clients use too.
 //!
-//! Which things are its own is what the schemes of [`Scheme`] differ in. [`plan()`] is a pure function of what was
-//! seen; `act.rs` carries it out; `run.rs` decides when to look. Wrong on purpose are [`Sight::Once`],
-//! [`Sight::Events`], [`ByName`] and a [`Checkpoint`] that is written last.
+//! The [`OwnershipScheme`]s differ in how the controller recognizes its own resources. [`plan()`] is a pure function of
+//! the observed state; [`ShapesController`] executes it, and `run.rs` decides when. Wrong on purpose are
+//! [`ResyncMode::AtStart`], [`ResyncMode::EventsOnly`], [`ByName`] and a [`Checkpoint`] that is written last.
 
-mod act;
-mod definition;
+mod controller;
+mod crd;
+mod observed;
+mod ownership;
 mod plan;
+mod resource;
+mod resync;
 mod run;
-mod scheme;
 
-pub use act::{REPORT, Shapes};
-pub use definition::{DECLARED_BY, RECORD_LABEL, SHAPE, THING, declared_by, definition};
-pub use plan::{Plan, Step, View, plan};
-pub use run::{RESYNC, Sight};
-pub use scheme::{ByName, Checkpoint, FINALIZER, Finalizer, Labels, Prefix, Records, Scheme, has_finalizer};
+pub use controller::{REPORT, ShapesController};
+pub use crd::{SHAPE, crd};
+pub use observed::ObservedShapes;
+pub use ownership::{
+    ByName, Checkpoint, FINALIZER, Finalizer, Labels, OwnershipScheme, Prefix, RecordTiming, has_finalizer,
+};
+pub use plan::{Plan, Step, plan};
+pub use resource::{DECLARED_BY, RECORD_LABEL, RESOURCE, declared_by};
+pub use resync::{RESYNC, ResyncMode};

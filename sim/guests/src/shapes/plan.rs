@@ -1,135 +1,143 @@
-//! What has to be done: a pure function of what was seen.
+//! Decides the steps of one pass: a pure function of the observed state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::definition::{declared_by, note_on, record_name, thing};
-use super::scheme::{Records, Scheme, has_finalizer};
-use crate::client::{is_deleting, name};
-use crate::database::{covers, overlay};
+use super::observed::ObservedShapes;
+use super::ownership::{OwnershipScheme, RecordTiming, has_finalizer};
+use super::resource::{declared_by, declarer, desired_resource, record_name};
+use crate::compare::{covers, overlay};
+use crate::object::{is_deleting, name};
 
-/// What was seen, of everything or of one declaration.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct View {
-    /// The declarations.
-    pub declarations: Vec<Value>,
-    /// The things in the other API, ours and those of others.
-    pub things: Vec<Value>,
-    /// The names of things that we recorded.
-    pub records: BTreeSet<String>,
-}
-
-/// One thing to do.
+/// One step of a pass.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Keep the declaration until its thing is gone.
-    Hold,
-    /// Record the name of a thing.
+    /// Add the finalizer to the shape.
+    AddFinalizer,
+    /// Record the name of a resource.
     Record(String),
-    /// Make a thing.
+    /// Create a resource.
     Create(Value),
-    /// Put a thing right; this is what was read with what is wanted over it.
+    /// Update a resource: the live object with the desired fields.
     Update(Value),
-    /// Remove a thing, and only the one that was seen.
-    Remove(Value),
-    /// Forget the record of this name.
-    Forget(String),
-    /// Let the declaration go.
-    Release,
-    /// Say on the declaration how it is.
-    Tell(&'static str, String),
+    /// Delete a resource with the observed UID.
+    Delete(Value),
+    /// Delete the record with this name.
+    DeleteRecord(String),
+    /// Remove the finalizer from the shape.
+    RemoveFinalizer,
+    /// Set phase and message in the status of the shape.
+    SetStatus(&'static str, String),
 }
 
-/// Groups of steps, and what seems to be ours and cannot be proved to be.
+/// Groups of steps, and resources whose ownership cannot be proved.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Each is carried out in order until a step fails; each for a declaration, or for what is left of one.
+    /// Steps for one shape, or for the remains of a deleted one (None). A group ends at the first step that fails.
     pub groups: Vec<(Option<Value>, Vec<Step>)>,
-    /// Names of things with our note on them that no declaration wants and that the scheme does not know.
+    /// Names of resources that have the annotation but no shape, and that the scheme does not recognize.
     pub leaks: BTreeSet<String>,
 }
 
-/// Plans.
-pub fn plan(scheme: &dyn Scheme, view: &View) -> Plan {
-    let things: BTreeMap<&str, &Value> = view.things.iter().map(|thing| (name(thing), thing)).collect();
+/// Plans the steps of one pass.
+pub fn plan(scheme: &dyn OwnershipScheme, observed: &ObservedShapes) -> Plan {
+    let resources: BTreeMap<&str, &Value> =
+        observed.resources.iter().map(|resource| (name(resource), resource)).collect();
     let mut plan = Plan::default();
-    let mut spoken_for = BTreeSet::new();
-    for declaration in &view.declarations {
-        let wanted = scheme.thing_name(declaration);
-        let found = things.get(wanted.as_str()).copied();
-        let is_held = scheme.holds() && has_finalizer(declaration);
-        let steps = match (is_deleting(declaration), is_held) {
-            (false, _) => assert_there(scheme, view, declaration, found),
-            (true, true) => let_go(scheme, view, found),
-            // What is left of it is nobody's any more.
+    let mut declared = BTreeSet::new();
+    for shape in &observed.shapes {
+        let resource = scheme.resource_name(shape);
+        let live = resources.get(resource.as_str()).copied();
+        let is_kept = scheme.uses_finalizer() && has_finalizer(shape);
+        let steps = match (is_deleting(shape), is_kept) {
+            (false, _) => plan_existing(scheme, observed, shape, live),
+            (true, true) => plan_deletion(scheme, observed, live),
+            // Its resource is handled like one without a shape.
             (true, false) => continue,
         };
-        spoken_for.insert(wanted);
-        plan.groups.push((Some(declaration.clone()), steps));
+        declared.insert(resource);
+        plan.groups.push((Some(shape.clone()), steps));
     }
-    sweep(scheme, view, &spoken_for, &mut plan);
+    plan_undeclared(scheme, observed, &declared, &mut plan);
     plan
 }
 
-/// What nobody declares: ours goes, what only seems to be ours is reported, records of nothing are forgotten.
-fn sweep(scheme: &dyn Scheme, view: &View, spoken_for: &BTreeSet<String>, plan: &mut Plan) {
-    for thing in view.things.iter().filter(|thing| !spoken_for.contains(name(thing))) {
-        if scheme.owns(thing, view) {
-            plan.groups.push((None, with_record(view, name(thing), vec![Step::Remove(thing.clone())])));
-        } else if !note_on(thing).is_empty() {
-            plan.leaks.insert(name(thing).to_owned());
+/// Handles resources without a shape: those of the controller are deleted, those that cannot be proved to be its own
+/// are reported, and records without a resource are deleted.
+fn plan_undeclared(
+    scheme: &dyn OwnershipScheme,
+    observed: &ObservedShapes,
+    declared: &BTreeSet<String>,
+    plan: &mut Plan,
+) {
+    for resource in observed.resources.iter().filter(|resource| !declared.contains(name(resource))) {
+        if scheme.owns(resource, observed) {
+            plan.groups
+                .push((None, add_record_deletion(observed, name(resource), vec![Step::Delete(resource.clone())])));
+        } else if !declarer(resource).is_empty() {
+            plan.leaks.insert(name(resource).to_owned());
         }
     }
-    let there: BTreeSet<&str> = view.things.iter().map(name).collect();
-    for thing in view.records.iter().filter(|thing| !there.contains(thing.as_str()) && !spoken_for.contains(*thing)) {
-        plan.groups.push((None, vec![Step::Forget(record_name(thing))]));
+    let existing: BTreeSet<&str> = observed.resources.iter().map(name).collect();
+    for resource in observed
+        .records
+        .iter()
+        .filter(|resource| !existing.contains(resource.as_str()) && !declared.contains(*resource))
+    {
+        plan.groups.push((None, vec![Step::DeleteRecord(record_name(resource))]));
     }
 }
 
-fn with_record(view: &View, thing: &str, mut steps: Vec<Step>) -> Vec<Step> {
-    if view.records.contains(thing) {
-        steps.push(Step::Forget(record_name(thing)));
+fn add_record_deletion(observed: &ObservedShapes, resource: &str, mut steps: Vec<Step>) -> Vec<Step> {
+    if observed.records.contains(resource) {
+        steps.push(Step::DeleteRecord(record_name(resource)));
     }
     steps
 }
 
-/// A declaration that is being deleted and that we hold: it goes after its thing.
-fn let_go(scheme: &dyn Scheme, view: &View, found: Option<&Value>) -> Vec<Step> {
-    let ours = found.filter(|thing| scheme.owns(thing, view));
-    ours.map(|thing| Step::Remove(thing.clone())).into_iter().chain([Step::Release]).collect()
+/// Steps for a shape that is being deleted and has the finalizer: first its resource is deleted.
+fn plan_deletion(scheme: &dyn OwnershipScheme, observed: &ObservedShapes, live: Option<&Value>) -> Vec<Step> {
+    let owned = live.filter(|resource| scheme.owns(resource, observed));
+    owned.map(|resource| Step::Delete(resource.clone())).into_iter().chain([Step::RemoveFinalizer]).collect()
 }
 
-/// A declaration that is to have its thing.
-fn assert_there(scheme: &dyn Scheme, view: &View, declaration: &Value, found: Option<&Value>) -> Vec<Step> {
-    let wanted = thing(scheme, declaration);
-    let called = name(&wanted).to_owned();
-    // Its note names this very declaration: whatever other mark it lost, it was made for it.
-    let is_ours = |found: &Value| scheme.owns(found, view) || note_on(found) == declared_by(declaration);
-    if found.is_some_and(|found| !is_ours(found)) {
-        return vec![Step::Tell("Blocked", format!("{called} exists and is not ours"))];
+/// Steps for a shape that must have its resource.
+fn plan_existing(
+    scheme: &dyn OwnershipScheme,
+    observed: &ObservedShapes,
+    shape: &Value,
+    live: Option<&Value>,
+) -> Vec<Step> {
+    let desired = desired_resource(scheme, shape);
+    let resource_name = name(&desired).to_owned();
+    // The annotation contains the UID of this shape: the resource was created for it, even if it lost its labels.
+    let is_owned = |live: &Value| scheme.owns(live, observed) || declarer(live) == declared_by(shape);
+    if live.is_some_and(|live| !is_owned(live)) {
+        let message = format!("{resource_name} exists and does not belong to this controller");
+        return vec![Step::SetStatus("Blocked", message)];
     }
     let mut steps = Vec::new();
-    if scheme.holds() && !has_finalizer(declaration) {
-        steps.push(Step::Hold);
+    if scheme.uses_finalizer() && !has_finalizer(shape) {
+        steps.push(Step::AddFinalizer);
     }
-    let record = (!view.records.contains(&called)).then(|| Step::Record(called.clone()));
-    let (first, last) = match scheme.records() {
-        Records::Never => (None, None),
-        Records::First => (record, None),
-        Records::Last => (None, record),
+    let record = (!observed.records.contains(&resource_name)).then(|| Step::Record(resource_name.clone()));
+    let (first, last) = match scheme.record_timing() {
+        RecordTiming::Never => (None, None),
+        RecordTiming::BeforeCreate => (record, None),
+        RecordTiming::AfterCreate => (None, record),
     };
     steps.extend(first);
-    match found {
-        None => steps.push(Step::Create(wanted)),
-        Some(found) if covers(found, &wanted) => {}
-        Some(found) => {
-            let mut right = found.clone();
-            overlay(&mut right, &wanted);
-            steps.push(Step::Update(right));
+    match live {
+        None => steps.push(Step::Create(desired)),
+        Some(live) if covers(live, &desired) => {}
+        Some(live) => {
+            let mut updated = live.clone();
+            overlay(&mut updated, &desired);
+            steps.push(Step::Update(updated));
         }
     }
     steps.extend(last);
-    steps.push(Step::Tell("Made", called));
+    steps.push(Step::SetStatus("Made", resource_name));
     steps
 }

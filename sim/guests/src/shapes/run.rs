@@ -1,109 +1,95 @@
-//! When the controller looks.
-
-use std::time::Duration;
+//! Decides when the controller runs a pass.
 
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::act::Shapes;
-use super::definition::SHAPE;
+use super::controller::ShapesController;
+use super::crd::SHAPE;
+use super::resync::{RESYNC, ResyncMode};
 use crate::client::Objects;
-use crate::follow::{Beginning, Change, follow};
-use crate::queue::backoff;
+use crate::list_watch::{ObjectChange, WatchStart, list_and_watch};
+use crate::work_queue::backoff;
 
-/// Everything is looked at again after this, whatever happens.
-pub const RESYNC: Duration = Duration::from_secs(30);
-/// How many changes may wait.
+/// Capacity of the channel of changes.
 const CHANGES_MAX: usize = 64;
-/// How often one declaration is tried by those who look at one only.
-const TRIES_MAX: u32 = 12;
+/// Largest number of attempts of one pass in the modes without periodic passes.
+const ATTEMPTS_MAX: u32 = 12;
 
-/// When it looks, and at what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
-    /// At everything: at the start, whenever a declaration changes, and once in a while.
-    Always,
-    /// At everything at the start, then only at declarations that change. Wrong, on purpose: things change too.
-    Once,
-    /// Only at declarations that change. Wrong, on purpose: nobody tells what happened while it was down.
-    Events,
-}
-
-impl Shapes {
+impl ShapesController {
     /// Runs until it is dropped.
     pub async fn run(self) {
-        let (tell, changes) = mpsc::channel(CHANGES_MAX);
-        let beginning = match self.sight {
-            Sight::Always | Sight::Once => Beginning::List,
-            Sight::Events => Beginning::WatchOnly,
+        let (sender, changes) = mpsc::channel(CHANGES_MAX);
+        let start = match self.resync {
+            ResyncMode::Periodic | ResyncMode::AtStart => WatchStart::List,
+            ResyncMode::EventsOnly => WatchStart::WatchOnly,
         };
         let mut watches = JoinSet::new();
-        watches.spawn(follow(Objects::everywhere(&self.cluster, SHAPE), (), beginning, tell));
-        match self.sight {
-            Sight::Always => self.look_always(changes).await,
-            Sight::Once => {
-                self.insist(Look::Everywhere).await;
-                self.look_at_changes(changes).await;
+        watches.spawn(list_and_watch(Objects::in_all_namespaces(&self.cluster, SHAPE), (), start, sender));
+        match self.resync {
+            ResyncMode::Periodic => self.run_periodic(changes).await,
+            ResyncMode::AtStart => {
+                self.retry(PassScope::All).await;
+                self.run_on_changes(changes).await;
             }
-            Sight::Events => self.look_at_changes(changes).await,
+            ResyncMode::EventsOnly => self.run_on_changes(changes).await,
         }
     }
 
-    async fn look_always(&self, mut changes: mpsc::Receiver<((), Change)>) {
+    async fn run_periodic(&self, mut changes: mpsc::Receiver<((), ObjectChange)>) {
         let (mut next, mut failures) = (Instant::now(), 0);
         loop {
             tokio::select! {
-                biased; // a pass that is due has seen what changed before it
+                biased; // A pass that is due covers the changes before it.
                 () = sleep_until(next) => {
                     while changes.try_recv().is_ok() {}
-                    let passed = self.full_pass().await;
-                    failures = if passed.is_ok() { 0 } else { failures + 1 };
-                    if let Err(failure) = passed {
-                        tracing::info!("a pass failed: {failure}");
+                    let result = self.full_pass().await;
+                    failures = if result.is_ok() { 0 } else { failures + 1 };
+                    if let Err(error) = result {
+                        tracing::info!("a pass failed: {error}");
                     }
                     next = Instant::now() + if failures == 0 { RESYNC } else { backoff(failures) };
                 }
-                // After a failure its wait stands: a change is no reason to hurry.
+                // After a failure the backoff stays: a change does not shorten it.
                 Some(_) = changes.recv() => if failures == 0 { next = Instant::now() },
             }
         }
     }
 
-    async fn look_at_changes(&self, mut changes: mpsc::Receiver<((), Change)>) {
+    async fn run_on_changes(&self, mut changes: mpsc::Receiver<((), ObjectChange)>) {
         while let Some((_, change)) = changes.recv().await {
-            let (declarations, is_gone) = match change {
-                Change::Listed(declarations) => (declarations, false),
-                Change::Seen(declaration) => (vec![declaration], false),
-                Change::Gone(declaration) => (vec![declaration], true),
+            let (shapes, is_deleted) = match change {
+                ObjectChange::Listed(shapes) => (shapes, false),
+                ObjectChange::Applied(shape) => (vec![shape], false),
+                ObjectChange::Deleted(shape) => (vec![shape], true),
             };
-            for declaration in &declarations {
-                self.insist(Look::At(declaration, is_gone)).await;
+            for shape in &shapes {
+                self.retry(PassScope::One(shape, is_deleted)).await;
             }
         }
     }
 
-    /// Tries until it works, ever more slowly, and not for ever.
-    async fn insist(&self, look: Look<'_>) {
-        for failures in 1..=TRIES_MAX {
-            let passed = match look {
-                Look::Everywhere => self.full_pass().await,
-                Look::At(declaration, is_gone) => self.narrow_pass(declaration, is_gone).await,
+    /// Runs a pass until it succeeds, with backoff and a limited number of attempts.
+    async fn retry(&self, scope: PassScope<'_>) {
+        for failures in 1..=ATTEMPTS_MAX {
+            let result = match scope {
+                PassScope::All => self.full_pass().await,
+                PassScope::One(shape, is_deleted) => self.single_pass(shape, is_deleted).await,
             };
-            match passed {
+            match result {
                 Ok(()) => return,
-                Err(failure) => tracing::info!("a pass failed: {failure}"),
+                Err(error) => tracing::info!("a pass failed: {error}"),
             }
             sleep(backoff(failures)).await;
         }
     }
 }
 
-/// At what one pass looks.
+/// Shapes that one pass reconciles.
 #[derive(Clone, Copy)]
-enum Look<'a> {
-    Everywhere,
-    /// At one declaration, which is there or gone.
-    At(&'a Value, bool),
+enum PassScope<'a> {
+    All,
+    /// One shape, with true if it was deleted.
+    One(&'a Value, bool),
 }

@@ -1,13 +1,13 @@
-//! Guests in the simulated world, one binary.
+//! Controllers in the simulated world, as one test binary.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod database;
-mod database_anywhere;
-mod databases;
-mod shapes;
-mod shapes_anywhere;
-mod things;
+mod database_exploration;
+mod database_reconciliation;
+mod database_support;
+mod shapes_exploration;
+mod shapes_ownership;
+mod shapes_support;
 
-/// Worlds are made of small objects; with the system's allocator a third of the time goes there.
+/// A simulated world consists of small objects; with the system allocator a third of the time is spent on allocation.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,14 +1,15 @@
-//! The custom resource.
+//! The custom resource `Database`.
 
 use serde_json::{Value, json};
 
-use crate::client::Kind;
+use crate::client::ResourceKind;
 
-/// The kind.
-pub const DATABASE: Kind = Kind { group: "guests.example.com", version: "v1", kind: "Database", plural: "databases" };
+/// ResourceKind of the custom resource.
+pub const DATABASE: ResourceKind =
+    ResourceKind { group: "guests.example.com", version: "v1", kind: "Database", plural: "databases" };
 
-/// Its definition.
-pub fn definition() -> Value {
+/// Returns its CustomResourceDefinition.
+pub fn crd() -> Value {
     let spec = json!({
         "type": "object",
         "required": ["image", "replicas", "storage"],
