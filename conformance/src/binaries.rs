@@ -1,12 +1,12 @@
-//! Finds the binaries of the system: next to the program that runs, where one build puts them all.
+//! Finds the binaries of the system: next to this program, where cargo puts all binaries of a build.
 //!
-//! Left out on purpose: a search in `PATH`, which would test whatever happens to be installed.
+//! Left out on purpose: a search in `PATH`, which would test the installed version.
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A binary that is not there.
+/// A binary that does not exist.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{name} is not in {directory}: build it with `cargo build --release -p {package}`")]
 pub struct MissingBinary {
@@ -15,7 +15,7 @@ pub struct MissingBinary {
     directory: String,
 }
 
-/// Where the binaries are.
+/// Paths of the binaries.
 #[derive(Clone, Debug)]
 pub struct Binaries {
     /// The broker.
@@ -24,12 +24,12 @@ pub struct Binaries {
     pub agent: PathBuf,
     /// The simulated API server.
     pub api_server: PathBuf,
-    /// What an operator types.
+    /// The operator's command-line program.
     pub cli: PathBuf,
 }
 
 impl Binaries {
-    /// Looks for all of them in one directory.
+    /// Finds all of them in one directory.
     pub fn find(directory: &Path) -> Result<Self, MissingBinary> {
         let find = |name, package| {
             let path = directory.join(name);
@@ -50,13 +50,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_binary_is_named_with_the_command_that_makes_it() {
+    fn a_missing_binary_is_named_with_the_command_that_builds_it() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["sindri-broker", "sindri-agent", "sindri-apiserver"] {
             std::fs::write(directory.path().join(name), "").unwrap();
         }
-        let words = Binaries::find(directory.path()).unwrap_err().to_string();
-        assert!(words.starts_with("sindri is not in "), "{words}");
-        assert!(words.ends_with("build it with `cargo build --release -p sindri-cli`"), "{words}");
+        let message = Binaries::find(directory.path()).unwrap_err().to_string();
+        assert!(message.starts_with("sindri is not in "), "{message}");
+        assert!(message.ends_with("build it with `cargo build --release -p sindri-cli`"), "{message}");
     }
 }

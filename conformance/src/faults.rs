@@ -1,5 +1,5 @@
-//! What goes wrong in the cluster of a story: on the simulated API server by its administrator's hand, on a real one by a
-//! webhook, where the API server can ask this program.
+//! Faults of the clusters of a scenario: on the simulated API server by its own endpoint, on a real one by an admission webhook,
+//! if the API server can reach this program.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use sindri_cluster::{Access, ProviderName};
 use sindri_world::environment::{ClusterCall, StepError};
 use sindri_world::scenario::ClusterFault;
 
-use crate::api;
+use crate::cluster_api;
 use crate::rewrite::Rewrite;
-use crate::waiter::Waiter;
+use crate::runtime::InterruptibleRuntime;
 use crate::webhook::Webhook;
 
-/// Where the simulated API server is told of faults.
+/// Endpoint of the simulated API server for faults.
 const SIMULATED: &str = "/sindri/faults";
 
 /// The faults of one cluster.
@@ -22,30 +22,35 @@ pub struct Faults {
 }
 
 enum Fault {
-    /// The API server has it in itself.
+    /// Injected by the simulated API server.
     Simulated,
-    /// This program answers for it.
+    /// Injected by a webhook of this program.
     Served(Webhook),
 }
 
 impl Faults {
-    /// None, in a cluster from there.
+    /// Creates an empty set for a cluster of this provider.
     pub fn none(provider: ProviderName) -> Self {
         Self { provider, present: Vec::new() }
     }
 
-    /// Something begins to go wrong.
-    pub fn add(&mut self, waiter: &Waiter, access: &Access, fault: &ClusterFault) -> Result<(), StepError> {
-        let rewrite = Rewrite::of(fault)?;
+    /// Injects a fault.
+    pub fn add(
+        &mut self,
+        runtime: &InterruptibleRuntime,
+        access: &Access,
+        fault: &ClusterFault,
+    ) -> Result<(), StepError> {
+        let rewrite = Rewrite::from_fault(fault)?;
         self.present.push(match self.provider {
             ProviderName::Sim => {
-                tell(waiter, access, Method::POST, &rewrite.to_simulated())?;
+                send_to_simulated(runtime, access, Method::POST, &rewrite.to_simulated())?;
                 Fault::Simulated
             }
             ProviderName::Local => {
-                Fault::Served(Webhook::register(waiter, access, rewrite).map_err(StepError::Failed)?)
+                Fault::Served(Webhook::register(runtime, access, rewrite).map_err(StepError::Failed)?)
             }
-            // Their loopback interface is not the one of this program.
+            // They have a loopback interface of their own.
             ProviderName::Container | ProviderName::Kind => {
                 return Err(StepError::UnsupportedByCluster(
                     "an API server that runs in a container does not reach a webhook of this program",
@@ -60,18 +65,23 @@ impl Faults {
         Ok(())
     }
 
-    /// Everything is well again.
-    pub fn end(&mut self, waiter: &Waiter, access: &Access) -> Result<(), StepError> {
+    /// Removes all faults.
+    pub fn clear(&mut self, runtime: &InterruptibleRuntime, access: &Access) -> Result<(), StepError> {
         self.present.drain(..).try_for_each(|fault| match fault {
-            // All of them at once, which may be repeated.
-            Fault::Simulated => tell(waiter, access, Method::DELETE, &json!({})),
-            Fault::Served(webhook) => webhook.remove(waiter, access).map_err(StepError::Failed),
+            // Removes all of them at once; repeating it is harmless.
+            Fault::Simulated => send_to_simulated(runtime, access, Method::DELETE, &json!({})),
+            Fault::Served(webhook) => webhook.remove(runtime, access).map_err(StepError::Failed),
         })
     }
 }
 
-fn tell(waiter: &Waiter, access: &Access, method: Method, body: &Value) -> Result<(), StepError> {
+fn send_to_simulated(
+    runtime: &InterruptibleRuntime,
+    access: &Access,
+    method: Method,
+    body: &Value,
+) -> Result<(), StepError> {
     let body = body.to_string().into_bytes();
     let request = ClusterCall { method, target: SIMULATED.to_owned(), content_type: "application/json", body };
-    api::carry_out(waiter, access, request).map(drop).map_err(StepError::Failed)
+    cluster_api::send_expecting_success(runtime, access, request).map(drop).map_err(StepError::Failed)
 }

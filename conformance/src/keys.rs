@@ -1,20 +1,20 @@
-//! Access keys in what processes say: found, and never shown. Only whole keys of brokers, as they are written out when they are
-//! made; other secrets of a process are its own to keep out of what it says.
+//! Finds access keys in the output of processes, and hides them. Only complete keys, as the broker prints them at their
+//! creation; each process keeps its other secrets out of its output itself.
 
-/// How every access key begins.
+/// Prefix of every access key.
 const KEY_START: &str = "brokkr_";
 
-/// The key in a text, if there is one.
-pub fn key_in(text: &str) -> Option<&str> {
+/// Returns the first key in a text.
+pub fn find_key(text: &str) -> Option<&str> {
     text.split_whitespace().find(|word| word.starts_with(KEY_START))
 }
 
-/// A line as it may be shown, whatever stands around a key.
+/// Replaces the secret part of every key in a line.
 pub fn hide_keys(line: &str) -> String {
-    let is_of_key = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    let is_key_character = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let mut parts = line.split(KEY_START);
     let before = parts.next().unwrap_or_default().to_owned();
-    parts.fold(before, |shown, part| format!("{shown}{KEY_START}…{}", part.trim_start_matches(is_of_key)))
+    parts.fold(before, |shown, part| format!("{shown}{KEY_START}…{}", part.trim_start_matches(is_key_character)))
 }
 
 #[cfg(test)]
@@ -22,10 +22,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_key_is_shown() {
+    fn keys_are_hidden() {
         let line = "generator default (7), its key, shown this once: brokkr_BRabc_secret";
         assert_eq!(hide_keys(line), "generator default (7), its key, shown this once: brokkr_…");
-        assert_eq!(key_in(line), Some("brokkr_BRabc_secret"));
+        assert_eq!(find_key(line), Some("brokkr_BRabc_secret"));
         assert_eq!(hide_keys("pak=\"brokkr_BR1_x\", brokkr_BR2_y."), "pak=\"brokkr_…\", brokkr_….");
         assert_eq!(hide_keys("no key"), "no key");
     }

@@ -1,23 +1,22 @@
-//! One suite for any cluster: the stories of the scenario library played with real processes on real ports.
+//! One suite for any cluster: scenarios run with real processes on real ports.
 //!
-//! The stories, how they are played and what they expect belong to `sindri-world`; here is the stage of real
-//! processes, the choice of the cluster, and the report. Left out: faults that only a simulated network or a
-//! simulated API server can have. A story that needs one is reported as not runnable here, never as passed.
+//! Scenarios, their steps and their expectations belong to `sindri-world`; here are the real processes, the choice of the
+//! cluster, and the report. Left out: faults that only a simulated network or a simulated API server can have. A scenario that
+//! needs one is reported as not runnable, never as passed.
 
-pub mod afterwards;
-pub mod api;
 pub mod binaries;
-pub mod counts;
+pub mod cluster_api;
 mod faults;
 pub mod keys;
-pub mod page;
+pub mod metrics;
+mod orphan_cleanup;
 pub mod process;
 pub mod providers;
+pub mod rbac;
+mod real_environment;
 pub mod report;
 mod rewrite;
-pub mod rights;
-pub mod site;
-pub mod stage;
+pub mod runtime;
 pub mod suite;
-pub mod waiter;
 mod webhook;
+pub mod workspace;

@@ -1,7 +1,6 @@
-//! One child process: started with its output in a log file, asked to end when it is dropped, and made to end if
-//! it does not.
+//! One child process with its output in a log file. Dropping it sends SIGTERM, and SIGKILL if it does not end in time.
 //!
-//! Only this process is ever signalled, by its id and before it is reaped, so that the id cannot be another's.
+//! A process is signalled only before it is reaped, so that its id cannot belong to another process.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,83 +13,83 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 
-use crate::afterwards::Afterwards;
 use crate::keys::hide_keys;
-use crate::waiter::{Cut, Waiter};
+use crate::orphan_cleanup::OrphanCleanup;
+use crate::runtime::{InterruptibleRuntime, WaitError};
 
-/// How long a process may take until it is ready.
+/// Timeout until a process is ready.
 const READY_MAX: Duration = Duration::from_secs(30);
-/// How long a process may take to end before it is killed.
+/// Time for a process to end before it is killed.
 const END_MAX: Duration = Duration::from_secs(5);
-/// How often a process is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// What a process says when others may come, with its address.
+/// Time between two checks of a process.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// Prefix of the line that a process prints when it listens, with its address.
 const READY: &str = "READY ";
-/// Lines of a log that are shown with a failure.
+/// Lines of a log in an error.
 const TAIL_LINES: usize = 15;
 
-/// A process that does not run as it should.
+/// Failure of a process.
 #[derive(Debug, Error)]
 pub enum ProcessError {
     /// It cannot be started.
     #[error("{name} cannot be started: {source}")]
     Start {
-        /// Who.
+        /// Name of the process.
         name: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// It ended and nobody had asked it to.
-    #[error("{name} ended by itself: {status}\n{tail}")]
+    /// It ended unexpectedly.
+    #[error("{name} ended unexpectedly: {status}\n{tail}")]
     Ended {
-        /// Who.
+        /// Name of the process.
         name: String,
-        /// How.
+        /// Exit status.
         status: ExitStatus,
-        /// The last lines of its log.
+        /// Last lines of its log.
         tail: String,
     },
     /// It did not become ready.
-    #[error("{name} did not become ready: {cut}\n{tail}")]
+    #[error("{name} did not become ready: {source}\n{tail}")]
     NotReady {
-        /// Who.
+        /// Name of the process.
         name: String,
-        /// Why the wait ended.
-        cut: Cut,
-        /// The last lines of its log.
+        /// Cause.
+        source: WaitError,
+        /// Last lines of its log.
         tail: String,
     },
 }
 
-/// How a process is started, each time.
+/// Parameters of a start.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// What people call it.
+    /// Name for messages.
     pub name: String,
-    /// The binary.
+    /// Binary.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: Vec<OsString>,
-    /// What is added to its environment: keys, which arguments would show to everyone.
+    /// Additional environment variables, such as keys, which must not be visible in arguments.
     pub environment: Vec<(&'static str, String)>,
-    /// Where its output goes.
+    /// Log file.
     pub log: PathBuf,
 }
 
-/// A child, running or killed.
+/// A child process, running or ended.
 pub struct Process {
     launch: Launch,
     child: Option<Child>,
-    /// What ends it when this program is killed.
-    afterwards: Option<Afterwards>,
-    /// How long the log was at the last start: what earlier starts said does not count.
+    /// Kills it if this program is killed.
+    cleanup: Option<OrphanCleanup>,
+    /// Length of the log at the last start: earlier output is ignored.
     log_start: usize,
 }
 
 impl Process {
-    /// Starts it.
+    /// Starts a process.
     pub fn start(launch: Launch) -> Result<Self, ProcessError> {
-        let mut process = Self { launch, child: None, afterwards: None, log_start: 0 };
+        let mut process = Self { launch, child: None, cleanup: None, log_start: 0 };
         process.restart()?;
         Ok(process)
     }
@@ -101,8 +100,8 @@ impl Process {
             self.log_start = self.log().len();
             let name = self.launch.name.clone();
             let fault = |source| ProcessError::Start { name, source };
-            let started = self.spawn().and_then(|child| Afterwards::kill(self.child.insert(child).id()));
-            self.afterwards = Some(started.map_err(fault)?);
+            let started = self.spawn().and_then(|child| OrphanCleanup::kill_process(self.child.insert(child).id()));
+            self.cleanup = Some(started.map_err(fault)?);
         }
         Ok(())
     }
@@ -115,83 +114,83 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
-            // Ctrl-C at a terminal goes to a whole group; children are ended by their owner, in its order.
+            // Ctrl-C at a terminal is sent to the whole process group; children are ended by their owner, in its order.
             .process_group(0)
             .spawn()
     }
 
-    /// Uses other arguments from the next start on.
+    /// Sets the arguments of the next start.
     pub fn set_arguments(&mut self, arguments: Vec<OsString>) {
         self.launch.arguments = arguments;
     }
 
-    /// Has another value in a variable of its environment from the next start on.
+    /// Sets an environment variable of the next start.
     pub fn set_variable(&mut self, name: &'static str, value: String) {
         self.launch.environment.retain(|(known, _)| *known != name);
         self.launch.environment.push((name, value));
     }
 
-    /// Waits until it says that it is ready, and returns the address that it says.
-    pub fn ready(&mut self, waiter: &Waiter) -> Result<String, ProcessError> {
-        self.says(waiter, READY)
+    /// Waits until it is ready, and returns its address.
+    pub fn wait_until_ready(&mut self, runtime: &InterruptibleRuntime) -> Result<String, ProcessError> {
+        self.wait_for_line(runtime, READY)
     }
 
-    /// Waits until it says a line that begins so, and returns the rest of the line.
-    pub fn says(&mut self, waiter: &Waiter, beginning: &str) -> Result<String, ProcessError> {
-        let looked = waiter.wait(READY_MAX, async {
+    /// Waits until it prints a line with this prefix, and returns the rest of the line.
+    pub fn wait_for_line(&mut self, runtime: &InterruptibleRuntime, prefix: &str) -> Result<String, ProcessError> {
+        let found = runtime.block_on(READY_MAX, async {
             loop {
-                if let Some(rest) = self.said(beginning) {
+                if let Some(rest) = self.find_line(prefix) {
                     return Ok(rest);
                 }
                 self.check()?;
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(CHECK_INTERVAL).await;
             }
         });
-        looked.unwrap_or_else(|cut| {
-            Err(ProcessError::NotReady { name: self.launch.name.clone(), cut, tail: self.tail() })
+        found.unwrap_or_else(|source| {
+            Err(ProcessError::NotReady { name: self.launch.name.clone(), source, tail: self.tail() })
         })
     }
 
-    fn said(&self, beginning: &str) -> Option<String> {
+    fn find_line(&self, prefix: &str) -> Option<String> {
         let bytes = self.log();
         let text = String::from_utf8_lossy(bytes.get(self.log_start..).unwrap_or_default());
-        // A line counts when it is whole.
+        // Only complete lines count.
         let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-        lines.find_map(|line| line.strip_prefix(beginning)).map(str::to_owned)
+        lines.find_map(|line| line.strip_prefix(prefix)).map(str::to_owned)
     }
 
-    /// Sees that it has not ended by itself.
+    /// Checks that it has not ended unexpectedly.
     pub fn check(&mut self) -> Result<(), ProcessError> {
-        // A child that cannot be asked is treated as running: whoever waits for it has a bound.
+        // A child whose status cannot be read is treated as running: every wait has a timeout.
         let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
         match ended {
             None => Ok(()),
             Some(status) => {
-                (self.child, self.afterwards) = (None, None);
+                (self.child, self.cleanup) = (None, None);
                 Err(ProcessError::Ended { name: self.launch.name.clone(), status, tail: self.tail() })
             }
         }
     }
 
-    /// Kills it with no warning.
+    /// Sends SIGKILL and waits for its end.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             // Both fail only for a process that has ended already.
             let _ended = child.kill();
             let _reaped = child.wait();
         }
-        self.afterwards = None;
+        self.cleanup = None;
     }
 
-    /// Its id, while it runs.
+    /// Process id, while it runs.
     pub fn id(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
-    /// Asks it to end, without waiting: several that are asked first end at the same time.
-    pub fn ask_to_end(&mut self) {
+    /// Sends SIGTERM without waiting, so that several processes can end at the same time.
+    pub fn terminate(&mut self) {
         let Some(child) = &mut self.child else { return };
-        // Not reaped yet, so the id is still its own.
+        // Not reaped yet, so that the id is still its own.
         if matches!(child.try_wait(), Ok(None))
             && let Some(id) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
         {
@@ -203,7 +202,7 @@ impl Process {
         std::fs::read(&self.launch.log).unwrap_or_default()
     }
 
-    /// The last lines of its log, each indented, under its name. A broker tells a new key once, and not here.
+    /// Returns the last lines of its log, indented, under its name. Keys are hidden.
     pub fn tail(&self) -> String {
         let bytes = self.log();
         let log = String::from_utf8_lossy(&bytes);
@@ -218,17 +217,14 @@ impl Process {
 }
 
 impl Drop for Process {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a destructor cannot wait otherwise, and nothing else runs meanwhile"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a destructor cannot await, and nothing else runs meanwhile")]
     fn drop(&mut self) {
-        self.ask_to_end();
+        self.terminate();
         let Some(child) = &mut self.child else { return };
         let mut waited = Duration::ZERO;
         while matches!(child.try_wait(), Ok(None)) && waited < END_MAX {
-            std::thread::sleep(LOOK_EVERY);
-            waited += LOOK_EVERY;
+            std::thread::sleep(CHECK_INTERVAL);
+            waited += CHECK_INTERVAL;
         }
         self.kill();
     }
@@ -249,36 +245,36 @@ mod tests {
         Process::start(launch).unwrap()
     }
 
-    fn runs(id: u32) -> bool {
+    fn is_running(id: u32) -> bool {
         PathBuf::from(format!("/proc/{id}")).exists()
     }
 
     #[test]
-    fn the_last_lines_show_no_key() {
-        let (directory, waiter) = (tempfile::tempdir().unwrap(), Waiter::new().unwrap());
-        let mut told = shell(&directory, "echo its key: brokkr_BRabc_secret; echo READY here; sleep 10");
-        told.ready(&waiter).unwrap();
-        assert_eq!(told.tail(), "  last lines of shell:\n    its key: brokkr_…\n    READY here\n");
+    fn the_last_lines_contain_no_key() {
+        let (directory, runtime) = (tempfile::tempdir().unwrap(), InterruptibleRuntime::new().unwrap());
+        let mut process = shell(&directory, "echo its key: brokkr_BRabc_secret; echo READY here; sleep 10");
+        process.wait_until_ready(&runtime).unwrap();
+        assert_eq!(process.tail(), "  last lines of shell:\n    its key: brokkr_…\n    READY here\n");
     }
 
     #[test]
-    fn a_process_ends_with_its_owner_even_if_it_does_not_want_to() {
-        let (directory, waiter) = (tempfile::tempdir().unwrap(), Waiter::new().unwrap());
+    fn a_process_that_ignores_sigterm_is_killed_by_its_owner() {
+        let (directory, runtime) = (tempfile::tempdir().unwrap(), InterruptibleRuntime::new().unwrap());
         let mut stubborn = shell(&directory, "trap '' TERM; echo READY here; while :; do sleep 0.1; done");
-        assert_eq!(stubborn.ready(&waiter).unwrap(), "here");
+        assert_eq!(stubborn.wait_until_ready(&runtime).unwrap(), "here");
         let id = stubborn.child.as_ref().unwrap().id();
-        assert!(runs(id));
+        assert!(is_running(id));
         drop(stubborn);
-        assert!(!runs(id));
+        assert!(!is_running(id));
     }
 
     #[test]
-    fn a_process_that_ends_instead_of_becoming_ready_is_named_with_its_last_words() {
-        let (directory, waiter) = (tempfile::tempdir().unwrap(), Waiter::new().unwrap());
-        let error = shell(&directory, "echo no room >&2; exit 3").ready(&waiter).unwrap_err();
-        let words = error.to_string();
-        assert!(words.starts_with("shell ended by itself: exit status: 3"), "{words}");
-        assert!(words.contains("    no room\n"), "{words}");
+    fn a_process_that_ends_instead_of_becoming_ready_is_named_with_its_last_lines() {
+        let (directory, runtime) = (tempfile::tempdir().unwrap(), InterruptibleRuntime::new().unwrap());
+        let error = shell(&directory, "echo no room >&2; exit 3").wait_until_ready(&runtime).unwrap_err();
+        let message = error.to_string();
+        assert!(message.starts_with("shell ended unexpectedly: exit status: 3"), "{message}");
+        assert!(message.contains("    no room\n"), "{message}");
     }
 
     #[test]
@@ -287,7 +283,7 @@ mod tests {
         let mut process = shell(&directory, "sleep 60");
         let first = process.child.as_ref().unwrap().id();
         process.kill();
-        assert!(!runs(first));
+        assert!(!is_running(first));
         process.check().unwrap();
         process.restart().unwrap();
         assert_ne!(process.child.as_ref().unwrap().id(), first);

@@ -1,4 +1,4 @@
-//! What people and programs read of a run: a line for each case, JSON, and JUnit's XML.
+//! Report of a run: a line for each case, JSON, and JUnit's XML.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use sindri_cluster::ProviderName;
 
 use crate::suite::{Case, Outcome};
 
-/// A case as a line, with what is needed to understand it if it did not pass.
-pub fn line(case: &Case) -> String {
-    let (word, reason) = words(&case.outcome);
-    let mut text = format!("{word:<12}  {:>6.2} s  {}  {}", seconds(case), case.name, case.behaviours.join(" "));
+/// Formats a case as a line, with the reason and the logs if it did not pass.
+pub fn format_case(case: &Case) -> String {
+    let (result, reason) = result_and_reason(&case.outcome);
+    let mut text = format!("{result:<12}  {:>6.2} s  {}  {}", seconds(case), case.name, case.behaviours.join(" "));
     for reason in reason.iter().flat_map(|reason| reason.lines()) {
         // Writing to a string cannot fail.
         let _ = write!(text, "\n    {reason}");
@@ -21,14 +21,14 @@ pub fn line(case: &Case) -> String {
     text
 }
 
-/// The last line of a run.
+/// Returns the last line of a run.
 pub fn summary(cases: &[Case]) -> String {
     let (failed, skipped) = (failures(cases), skipped(cases));
-    let told = format!("{} passed, {failed} failed", cases.len() - failed - skipped);
-    if skipped == 0 { told } else { format!("{told}, {skipped} not on this kind of cluster") }
+    let counts = format!("{} passed, {failed} failed", cases.len() - failed - skipped);
+    if skipped == 0 { counts } else { format!("{counts}, {skipped} skipped on this provider") }
 }
 
-/// How many did not pass although they could.
+/// Returns the number of cases that failed or could not run, without skipped ones.
 pub fn failures(cases: &[Case]) -> usize {
     cases.len() - cases.iter().filter(|case| case.outcome.is_passed()).count() - skipped(cases)
 }
@@ -37,12 +37,12 @@ fn skipped(cases: &[Case]) -> usize {
     cases.iter().filter(|case| matches!(case.outcome, Outcome::NotHere(_))).count()
 }
 
-/// The run as one JSON document.
+/// Converts the run to JSON.
 pub fn to_json(provider: ProviderName, cases: &[Case]) -> Value {
     let cases: Vec<Value> = cases
         .iter()
         .map(|case| {
-            let (result, reason) = words(&case.outcome);
+            let (result, reason) = result_and_reason(&case.outcome);
             json!({
                 "name": case.name, "behaviours": case.behaviours, "result": result,
                 "seconds": seconds(case), "reason": reason,
@@ -52,7 +52,7 @@ pub fn to_json(provider: ProviderName, cases: &[Case]) -> Value {
     json!({"provider": provider.to_string(), "cases": cases})
 }
 
-/// The run as JUnit's XML, which most build servers read.
+/// Converts the run to JUnit's XML, which most CI servers read.
 pub fn to_junit(provider: ProviderName, cases: &[Case]) -> String {
     let time: f64 = cases.iter().map(seconds).sum();
     let (failed, skipped) = (failures(cases), skipped(cases));
@@ -72,20 +72,20 @@ fn junit_case(provider: ProviderName, case: &Case) -> String {
         escape(&case.name),
         seconds(case)
     );
-    match (&case.outcome, words(&case.outcome)) {
+    match (&case.outcome, result_and_reason(&case.outcome)) {
         (_, (_, None)) => format!("{head}/>\n"),
         (Outcome::NotHere(reason), _) => {
             format!("{head}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", escape(reason))
         }
-        (_, (word, Some(reason))) => format!(
-            "{head}>\n      <failure type=\"{word}\" message=\"{}\">{}</failure>\n    </testcase>\n",
+        (_, (result, Some(reason))) => format!(
+            "{head}>\n      <failure type=\"{result}\" message=\"{}\">{}</failure>\n    </testcase>\n",
             escape(reason),
             escape(&case.logs)
         ),
     }
 }
 
-fn words(outcome: &Outcome) -> (&'static str, Option<&str>) {
+fn result_and_reason(outcome: &Outcome) -> (&'static str, Option<&str>) {
     match outcome {
         Outcome::Passed => ("passed", None),
         Outcome::Failed(reason) => ("failed", Some(reason)),
@@ -99,7 +99,7 @@ fn seconds(case: &Case) -> f64 {
     (case.took.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// XML has no way at all to write most control characters.
+/// Escapes text. Control characters are replaced, because XML cannot represent most of them.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -124,35 +124,32 @@ mod tests {
 
     fn case(outcome: Outcome) -> Case {
         let behaviours = vec!["GUIDE-01".to_owned()];
-        Case { name: "story".into(), behaviours, outcome, took: Duration::from_millis(1234), logs: String::new() }
+        Case { name: "shop".into(), behaviours, outcome, took: Duration::from_millis(1234), logs: String::new() }
     }
 
     #[test]
-    fn a_case_that_cannot_be_played_counts_as_failed() {
-        let cases = [case(Outcome::Passed), case(Outcome::NotRunnable("this stage cannot fly".into()))];
+    fn a_case_that_is_not_runnable_counts_as_failed() {
+        let cases = [case(Outcome::Passed), case(Outcome::NotRunnable("cannot fly here".into()))];
         assert_eq!(summary(&cases), "1 passed, 1 failed");
-        assert_eq!(line(&cases[0]), "passed          1.23 s  story  GUIDE-01");
-        assert_eq!(line(&cases[1]), "not-runnable    1.23 s  story  GUIDE-01\n    this stage cannot fly");
+        assert_eq!(format_case(&cases[0]), "passed          1.23 s  shop  GUIDE-01");
+        assert_eq!(format_case(&cases[1]), "not-runnable    1.23 s  shop  GUIDE-01\n    cannot fly here");
     }
 
     #[test]
-    fn a_case_that_this_kind_of_cluster_cannot_have_is_told_and_is_no_failure() {
-        let cases = [case(Outcome::Passed), case(Outcome::NotHere("no way to it".into()))];
-        assert_eq!(
-            (failures(&cases), summary(&cases)),
-            (0, "1 passed, 0 failed, 1 not on this kind of cluster".into())
-        );
-        assert_eq!(line(&cases[1]), "not-here        1.23 s  story  GUIDE-01\n    no way to it");
+    fn a_case_that_the_provider_does_not_support_is_skipped_and_no_failure() {
+        let cases = [case(Outcome::Passed), case(Outcome::NotHere("no route to it".into()))];
+        assert_eq!((failures(&cases), summary(&cases)), (0, "1 passed, 0 failed, 1 skipped on this provider".into()));
+        assert_eq!(format_case(&cases[1]), "not-here        1.23 s  shop  GUIDE-01\n    no route to it");
         let xml = to_junit(ProviderName::Kind, &cases);
         assert!(xml.contains("failures=\"0\" skipped=\"1\""), "{xml}");
-        assert!(xml.contains("<skipped message=\"no way to it\"/>"), "{xml}");
+        assert!(xml.contains("<skipped message=\"no route to it\"/>"), "{xml}");
     }
 
     #[test]
     fn json_has_one_entry_for_each_case() {
         let cases = [case(Outcome::Passed), case(Outcome::Failed("no".into()))];
         let passed = json!({
-            "name": "story", "behaviours": ["GUIDE-01"], "result": "passed", "seconds": 1.234, "reason": null,
+            "name": "shop", "behaviours": ["GUIDE-01"], "result": "passed", "seconds": 1.234, "reason": null,
         });
         let document = to_json(ProviderName::Sim, &cases);
         assert_eq!(document["provider"], "sim");
@@ -161,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn junit_escapes_what_xml_cannot_hold() {
+    fn junit_escapes_what_xml_cannot_represent() {
         let xml = to_junit(ProviderName::Sim, &[case(Outcome::Failed("\"a\" < b & \u{1b}[1m".into()))]);
         assert!(xml.contains("message=\"&quot;a&quot; &lt; b &amp; \u{fffd}[1m\""), "{xml}");
         assert!(xml.contains("<testsuites tests=\"1\" failures=\"1\" skipped=\"0\" time=\"1.234\">"), "{xml}");

@@ -1,26 +1,26 @@
-//! A fault of a story that any API server can have: writes of one object are rewritten, whoever sends them.
+//! A fault that any API server can have: writes of one object by any client are rewritten, as an admission webhook does.
 
 use serde_json::{Value, json};
 use sindri_world::environment::StepError;
 use sindri_world::scenario::ClusterFault;
 
-/// The one way to name what is rewritten, as in `PATCH configmaps/note`: an apply is a `PATCH`.
+/// Only method of a supported fault, as in `PATCH configmaps/note`: an apply is a `PATCH`.
 const METHOD: &str = "PATCH";
 
-/// Which object is rewritten, and how.
+/// The object that is rewritten, and the patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
-    /// Its kind as paths have it, such as `configmaps`.
+    /// Resource, such as `configmaps`.
     pub resource: String,
-    /// Its name, in any namespace.
+    /// Name, in any namespace.
     pub name: String,
-    /// A JSON merge patch.
+    /// JSON merge patch.
     pub patch: Value,
 }
 
 impl Rewrite {
-    /// Reads a fault of a story.
-    pub fn of(fault: &ClusterFault) -> Result<Self, StepError> {
+    /// Converts a fault of a scenario.
+    pub fn from_fault(fault: &ClusterFault) -> Result<Self, StepError> {
         let ClusterFault { status: None, lose_response: false, cut: false, rewrite: Some(patch), .. } = fault else {
             return Err(StepError::Unsupported("make an API server fail"));
         };
@@ -38,7 +38,7 @@ impl Rewrite {
         Ok(Self { resource: resource.to_owned(), name: name.to_owned(), patch: patch.clone() })
     }
 
-    /// The same for the administrator's endpoint of the simulated API server.
+    /// Converts it for the endpoint of the simulated API server.
     pub fn to_simulated(&self) -> Value {
         let Self { resource, name, patch } = self;
         json!({"method": METHOD, "resource": resource, "name": name, "fault": {"rewrite": patch}})
@@ -56,16 +56,16 @@ mod tests {
     }
 
     #[test]
-    fn one_object_is_named_by_its_kind_and_its_name() {
+    fn a_fault_names_one_object_by_resource_and_name() {
         let patch = json!({"data": {"a": "hooked"}});
-        let rewrite = Rewrite::of(&fault(json!({"rewrite": patch}))).unwrap();
+        let rewrite = Rewrite::from_fault(&fault(json!({"rewrite": patch}))).unwrap();
         assert_eq!(rewrite, Rewrite { resource: "configmaps".into(), name: "note".into(), patch: patch.clone() });
         let rule = json!({"method": "PATCH", "resource": "configmaps", "name": "note", "fault": {"rewrite": patch}});
         assert_eq!(rewrite.to_simulated(), rule);
     }
 
     #[test]
-    fn what_no_webhook_can_do_is_not_done() {
+    fn a_fault_that_no_webhook_can_inject_is_unsupported() {
         for fields in [
             json!({"status": 503}),
             json!({"lose_response": true}),
@@ -78,7 +78,7 @@ mod tests {
             json!({"rewrite": {}, "requests": "PUT configmaps/note"}),
             json!({"rewrite": {}, "requests": "PATCH namespaces/default/configmaps/note"}),
         ] {
-            assert!(matches!(Rewrite::of(&fault(fields.clone())), Err(StepError::Unsupported(_))), "{fields}");
+            assert!(matches!(Rewrite::from_fault(&fault(fields.clone())), Err(StepError::Unsupported(_))), "{fields}");
         }
     }
 }

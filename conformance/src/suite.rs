@@ -1,4 +1,4 @@
-//! The suite: every story of the library that is marked `real: true`, played one after another.
+//! The suite: every scenario of the library with `real: true`, run one after another.
 //!
 //! Each case has processes, ports and files of its own, so that no case can depend on another.
 
@@ -14,118 +14,121 @@ use sindri_world::scenario::{Library, Scenario};
 use tokio::time::Instant;
 
 use crate::binaries::Binaries;
-use crate::site::Site;
-use crate::stage::RealEnvironment;
-use crate::waiter::Waiter;
+use crate::real_environment::RealEnvironment;
+use crate::runtime::InterruptibleRuntime;
+use crate::workspace::Workspace;
 
-/// What is added to every wait of a story: processes start, and machines are busy.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest that a story may take to converge, however long it may take in virtual time.
+/// Added to every timeout of a scenario, for the start of processes and overloaded machines.
+const EXTRA_WAIT: Duration = Duration::from_secs(30);
+/// Maximum time to converge in real time; scenarios may allow more in virtual time.
 const CONVERGE_MAX: Duration = Duration::from_secs(60);
-/// How often convergence is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Time between two checks for convergence.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How a case ended.
+/// Outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As the story expects.
+    /// All expectations hold.
     Passed,
-    /// Not as the story expects, or the story could not be played to its end.
+    /// An expectation does not hold, or the scenario could not run to its end.
     Failed(String),
-    /// The story asks for what this stage cannot do: it should not be in the suite.
+    /// A step is not supported with real processes: the scenario should not be in the suite.
     NotRunnable(String),
-    /// The story asks for what cannot be done with a cluster of this kind. Told, and no failure.
+    /// A step is not supported by this provider of clusters. Reported as skipped, and no failure.
     NotHere(String),
-    /// This machine cannot have a cluster of this kind: no story can be played.
+    /// This machine cannot start a cluster of this provider: no scenario can run.
     NotRun(String),
 }
 
 impl Outcome {
-    fn of(trouble: &StepError) -> Self {
-        match trouble {
-            StepError::Unsupported(_) => Self::NotRunnable(trouble.to_string()),
-            StepError::UnsupportedByCluster(_) => Self::NotHere(trouble.to_string()),
-            StepError::Unavailable(_) => Self::NotRun(trouble.to_string()),
-            StepError::Violation(_) | StepError::Failed(_) => Self::Failed(trouble.to_string()),
+    fn from_step_error(error: &StepError) -> Self {
+        match error {
+            StepError::Unsupported(_) => Self::NotRunnable(error.to_string()),
+            StepError::UnsupportedByCluster(_) => Self::NotHere(error.to_string()),
+            StepError::Unavailable(_) => Self::NotRun(error.to_string()),
+            StepError::Violation(_) | StepError::Failed(_) => Self::Failed(error.to_string()),
         }
     }
 
-    /// Whether it counts as passed.
+    /// Returns true if it counts as passed.
     pub fn is_passed(&self) -> bool {
         *self == Self::Passed
     }
 }
 
-/// A case that was played.
+/// A scenario that was run.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The name of the story.
+    /// Name of the scenario.
     pub name: String,
-    /// What it proves, by id.
+    /// Ids of the behaviours that it proves.
     pub behaviours: Vec<String>,
-    /// How it ended.
+    /// Outcome.
     pub outcome: Outcome,
-    /// How long it took, with the start and the end of its processes.
+    /// Duration, with the start and the end of its processes.
     pub took: Duration,
-    /// The last lines of every process, if it failed.
+    /// Last lines of every process, if it failed.
     pub logs: String,
 }
 
-/// The stories of the suite whose name or title has a text.
+/// Returns the scenarios of the suite whose name or title contains a text.
 pub fn choose<'a>(library: &'a Library, filter: &str) -> Vec<&'a Scenario> {
-    let fits = |scenario: &&Scenario| scenario.name.contains(filter) || scenario.title.contains(filter);
-    library.scenarios.iter().filter(|scenario| scenario.real).filter(fits).collect()
+    let matches = |scenario: &&Scenario| scenario.name.contains(filter) || scenario.title.contains(filter);
+    library.scenarios.iter().filter(|scenario| scenario.real).filter(matches).collect()
 }
 
-/// Plays one story.
-pub fn play(
+/// Runs one scenario.
+pub fn run(
     scenario: &Scenario,
     library: &Library,
     provider: &dyn Provider,
     binaries: &Binaries,
-    waiter: &Rc<Waiter>,
+    runtime: &Rc<InterruptibleRuntime>,
 ) -> Case {
     let began = Instant::now();
-    let (outcome, logs) = match stage(binaries, waiter) {
-        Ok(mut stage) => match acts(&mut stage, provider, scenario, library) {
+    let (outcome, logs) = match start_environment(binaries, runtime) {
+        Ok(mut environment) => match run_steps(&mut environment, provider, scenario, library) {
             Ok(()) => (Outcome::Passed, String::new()),
-            Err(trouble) => {
-                let outcome = Outcome::of(&trouble);
-                // The processes have nothing to say about what the stage cannot do.
-                let logs = if matches!(outcome, Outcome::Failed(_)) { stage.tails() } else { String::new() };
+            Err(error) => {
+                let outcome = Outcome::from_step_error(&error);
+                // The logs do not explain an unsupported step.
+                let logs = if matches!(outcome, Outcome::Failed(_)) { environment.tails() } else { String::new() };
                 (outcome, logs)
             }
         },
-        Err(trouble) => (Outcome::of(&trouble), String::new()),
+        Err(error) => (Outcome::from_step_error(&error), String::new()),
     };
     let (name, behaviours) = (scenario.name.clone(), scenario.proves.clone());
     Case { name, behaviours, outcome, took: began.elapsed(), logs }
 }
 
-fn stage(binaries: &Binaries, waiter: &Rc<Waiter>) -> Result<RealEnvironment, StepError> {
-    let site = Site::new(binaries.clone(), waiter.clone()).map_err(|error| StepError::Failed(error.to_string()))?;
-    RealEnvironment::new(site)
+fn start_environment(binaries: &Binaries, runtime: &Rc<InterruptibleRuntime>) -> Result<RealEnvironment, StepError> {
+    let workspace =
+        Workspace::new(binaries.clone(), runtime.clone()).map_err(|error| StepError::Failed(error.to_string()))?;
+    RealEnvironment::new(workspace)
 }
 
-fn acts(
-    stage: &mut RealEnvironment,
+fn run_steps(
+    environment: &mut RealEnvironment,
     provider: &dyn Provider,
     scenario: &Scenario,
     library: &Library,
 ) -> Result<(), StepError> {
-    let ledger = Rc::new(RefCell::new(ExpectedState::default()));
-    stage.add_clusters(&scenario.fleet, provider, &ledger)?;
-    Interpreter::new(stage, library, scenario, ledger.clone(), PATIENCE).run_steps()?;
-    stage.end_faults()?;
+    let expected_state = Rc::new(RefCell::new(ExpectedState::default()));
+    environment.add_clusters(&scenario.fleet, provider, &expected_state)?;
+    Interpreter::new(environment, library, scenario, expected_state.clone(), EXTRA_WAIT).run_steps()?;
+    environment.end_faults()?;
     let bound = scenario.converges_within.0.min(CONVERGE_MAX);
-    let end = stage.now() + bound;
-    while let Some(missing) = Interpreter::new(stage, library, scenario, ledger.clone(), PATIENCE).find_difference()? {
-        if stage.now() >= end {
+    let end = environment.now() + bound;
+    while let Some(missing) =
+        Interpreter::new(environment, library, scenario, expected_state.clone(), EXTRA_WAIT).find_difference()?
+    {
+        if environment.now() >= end {
             return Err(StepError::violation("converged-at-the-end", format!("{missing} within {bound:?}")));
         }
-        stage.advance(LOOK_EVERY)?;
+        environment.advance(CHECK_INTERVAL)?;
     }
-    Interpreter::new(stage, library, scenario, ledger, PATIENCE).check_expectations(true)
+    Interpreter::new(environment, library, scenario, expected_state, EXTRA_WAIT).check_expectations(true)
 }
 
 #[cfg(test)]
@@ -133,11 +136,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_stage_cannot_do_is_never_a_pass() {
-        let outcome = Outcome::of(&StepError::Unsupported("cut the network"));
+    fn an_unsupported_step_is_never_a_pass() {
+        let outcome = Outcome::from_step_error(&StepError::Unsupported("cut the network"));
         assert_eq!(outcome, Outcome::NotRunnable("this stage cannot cut the network".into()));
         assert!(!outcome.is_passed());
-        let outcome = Outcome::of(&StepError::Unavailable("kind cannot run here".into()));
+        let outcome = Outcome::from_step_error(&StepError::Unavailable("kind cannot run here".into()));
         assert_eq!(outcome, Outcome::NotRun("kind cannot run here".into()));
         assert!(!outcome.is_passed());
     }

@@ -18,11 +18,11 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::{Args, Parser, Subcommand};
-use sindri_cluster::program::{Ending, end, say};
-use sindri_cluster::{Home, Local, ProviderName, Signals, Sim};
+use sindri_cluster::program::{ExitReason, exit_code, print_line};
+use sindri_cluster::{Home, LocalProvider, ProviderName, Signals, SimProvider};
 use sindri_conformance::binaries::Binaries;
 use sindri_conformance::providers::{create_provider, parse_provider};
-use sindri_conformance::waiter::Waiter;
+use sindri_conformance::runtime::InterruptibleRuntime;
 
 use broker::{Bench, memory_directory, serve_bare};
 use figures::Figures;
@@ -95,28 +95,28 @@ fn main() -> ExitCode {
         Command::Apiserver(output) => measure_apiserver(&output),
         Command::BareServer => serve_bare().map_err(broken),
     };
-    end(PROGRAM, done)
+    exit_code(PROGRAM, done)
 }
 
-fn broken(error: impl std::fmt::Display) -> Ending {
-    Ending::Broken(error.to_string())
+fn broken(error: impl std::fmt::Display) -> ExitReason {
+    ExitReason::Failed(error.to_string())
 }
 
 /// Directory of this program, where the other binaries of the same build are.
-fn own_directory() -> Result<PathBuf, Ending> {
+fn own_directory() -> Result<PathBuf, ExitReason> {
     let own = std::env::current_exe().map_err(broken)?;
     Ok(own.parent().unwrap_or(Path::new(".")).to_owned())
 }
 
-fn measure_broker(flags: &BrokerFlags) -> Result<(), Ending> {
+fn measure_broker(flags: &BrokerFlags) -> Result<(), ExitReason> {
     if !broker::has_part(&flags.filter) {
-        return Err(Ending::Mistake(format!("no part of the broker's figures has {:?} in its name", flags.filter)));
+        return Err(ExitReason::Usage(format!("no part of the broker's figures has {:?} in its name", flags.filter)));
     }
     let directory = own_directory()?;
     let program = directory.join("sindri-broker");
     if !program.is_file() {
         let build = "build it with `cargo build --release -p sindri-broker`";
-        return Err(Ending::Mistake(format!("sindri-broker is not in {}: {build}", directory.display())));
+        return Err(ExitReason::Usage(format!("sindri-broker is not in {}: {build}", directory.display())));
     }
     let (disk, memory) = (tempfile::tempdir().map_err(broken)?, memory_directory().map_err(broken)?);
     let bench = Bench {
@@ -125,14 +125,14 @@ fn measure_broker(flags: &BrokerFlags) -> Result<(), Ending> {
         disk: disk.path().to_owned(),
         memory: memory.path().to_owned(),
         postgres_url: flags.postgres_url.clone(),
-        waiter: Waiter::new().map_err(broken)?,
+        runtime: InterruptibleRuntime::new().map_err(broken)?,
     };
-    let mut figures = Figures::new("broker", say);
+    let mut figures = Figures::new("broker", print_line);
     let measured = broker::measure(&bench, &flags.filter, &mut figures);
-    if let Some(code) = bench.waiter.interrupted() {
-        return Err(Ending::Interrupted(code));
+    if let Some(code) = bench.runtime.interrupt_code() {
+        return Err(ExitReason::Interrupted(code));
     }
-    measured.map_err(Ending::Broken)?;
+    measured.map_err(ExitReason::Failed)?;
     finish(figures, &flags.output)
 }
 
@@ -140,25 +140,25 @@ fn measure_broker(flags: &BrokerFlags) -> Result<(), Ending> {
 /// installed but Go.
 const AGENT_PROVIDERS: [ProviderName; 2] = [ProviderName::Sim, ProviderName::Local];
 
-fn measure_agent(flags: &AgentFlags) -> Result<(), Ending> {
+fn measure_agent(flags: &AgentFlags) -> Result<(), ExitReason> {
     let names = match &flags.cluster {
         Some(name) => vec![parse_provider(name)?],
         None => AGENT_PROVIDERS.to_vec(),
     };
     if !agent::has_part(&flags.filter) {
-        return Err(Ending::Mistake(format!("no part of the agent's figures has {:?} in its name", flags.filter)));
+        return Err(ExitReason::Usage(format!("no part of the agent's figures has {:?} in its name", flags.filter)));
     }
-    let binaries = Binaries::find(&own_directory()?).map_err(|missing| Ending::Mistake(missing.to_string()))?;
-    let waiter = Rc::new(Waiter::new().map_err(broken)?);
+    let binaries = Binaries::find(&own_directory()?).map_err(|missing| ExitReason::Usage(missing.to_string()))?;
+    let runtime = Rc::new(InterruptibleRuntime::new().map_err(broken)?);
     let providers = names.into_iter().map(|name| create_provider(name, &binaries)).collect::<Result<Vec<_>, _>>()?;
-    let setup = |provider| agent::Setup { provider, binaries: &binaries, waiter: &waiter, progress };
+    let setup = |provider| agent::Setup { provider, binaries: &binaries, runtime: &runtime, progress };
     let setups: Vec<_> = providers.iter().map(|provider| setup(&**provider)).collect();
-    let mut figures = Figures::new("agent", say);
+    let mut figures = Figures::new("agent", print_line);
     let measured = agent::measure(&setups, &flags.filter, &mut figures);
-    if let Some(code) = waiter.interrupted() {
-        return Err(Ending::Interrupted(code));
+    if let Some(code) = runtime.interrupt_code() {
+        return Err(ExitReason::Interrupted(code));
     }
-    measured.map_err(Ending::Broken)?;
+    measured.map_err(ExitReason::Failed)?;
     finish(figures, &flags.output)
 }
 
@@ -167,32 +167,33 @@ fn progress(line: &str) {
     eprintln!("{line}");
 }
 
-fn measure_control_plane(output: &JsonFlag) -> Result<(), Ending> {
+fn measure_control_plane(output: &JsonFlag) -> Result<(), ExitReason> {
     let signals = Signals::listen().map_err(|error| broken(format!("cannot start: {error}")))?;
     let stop = signals.stop();
-    let mut figures = Figures::new("cluster", say);
-    control_plane::measure(&Local::new(Home::of_user()), stop, &mut figures).map_err(|error| error.ending(stop))?;
+    let mut figures = Figures::new("cluster", print_line);
+    control_plane::measure(&LocalProvider::new(Home::from_env()), stop, &mut figures)
+        .map_err(|error| error.ending(stop))?;
     if stop.is_set() {
-        return Err(Ending::Interrupted(stop.exit_code()));
+        return Err(ExitReason::Interrupted(stop.exit_code()));
     }
     finish(figures, output)
 }
 
-fn measure_apiserver(output: &JsonFlag) -> Result<(), Ending> {
+fn measure_apiserver(output: &JsonFlag) -> Result<(), ExitReason> {
     let signals = Signals::listen().map_err(|error| broken(format!("cannot start: {error}")))?;
     let own = std::env::current_exe().map_err(broken)?;
-    let (simulated, real) = (Sim::beside(&own), Local::new(Home::of_user()));
-    let mut figures = Figures::new("apiserver", say);
-    apiserver::measure(&simulated, &real, signals.stop(), &mut figures).map_err(Ending::Broken)?;
+    let (simulated, real) = (SimProvider::beside(&own), LocalProvider::new(Home::from_env()));
+    let mut figures = Figures::new("apiserver", print_line);
+    apiserver::measure(&simulated, &real, signals.stop(), &mut figures).map_err(ExitReason::Failed)?;
     finish(figures, output)
 }
 
 /// Writes the figures to the file, if one was given. A part that could not be measured is a failure.
-fn finish(figures: Figures, output: &JsonFlag) -> Result<(), Ending> {
+fn finish(figures: Figures, output: &JsonFlag) -> Result<(), ExitReason> {
     let missing = figures.missing();
     if let Some(file) = &output.json {
-        let unwritable = |error| Ending::Mistake(format!("{} cannot be written: {error}", file.display()));
+        let unwritable = |error| ExitReason::Usage(format!("{} cannot be written: {error}", file.display()));
         std::fs::write(file, format!("{:#}\n", figures.to_json())).map_err(unwritable)?;
     }
-    if missing == 0 { Ok(()) } else { Err(Ending::Broken(format!("{missing} parts could not be measured"))) }
+    if missing == 0 { Ok(()) } else { Err(ExitReason::Failed(format!("{missing} parts could not be measured"))) }
 }

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use sindri_conformance::waiter::Waiter;
+use sindri_conformance::runtime::InterruptibleRuntime;
 
 use crate::figures::Figures;
 
 /// Measures one part. Its failure is recorded in the figures; an error is an interruption of the program.
 pub fn measure_part(
-    waiter: &Waiter,
+    runtime: &InterruptibleRuntime,
     figures: &mut Figures,
     name: &str,
     measure: impl FnOnce(&mut Figures) -> Result<(), String>,
 ) -> Result<(), String> {
     let measured = measure(figures);
-    waiter.pause(Duration::ZERO).map_err(|cut| cut.to_string())?;
+    runtime.sleep(Duration::ZERO).map_err(|error| error.to_string())?;
     if let Err(reason) = measured {
         figures.add_missing(name, &reason);
     }

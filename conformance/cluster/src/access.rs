@@ -1,19 +1,19 @@
-//! How a cluster is reached.
+//! Address and credentials of a cluster.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Text that is in no log line, error or debug form.
+/// Text that is not shown in log lines, errors or debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps it.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text, for whoever has to send it.
+    /// Returns the text, to send it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -25,29 +25,29 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A certificate with its key.
+/// A client certificate with its key.
 #[derive(Clone, Debug)]
 pub struct ClientCertificate {
-    /// The certificate, as PEM.
+    /// Certificate, as PEM.
     pub certificate_pem: String,
-    /// Its key, as PEM.
+    /// Private key, as PEM.
     pub key_pem: Secret,
 }
 
-/// How to reach a cluster.
+/// Address and credentials of a cluster.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// `https://HOST:PORT`, or `http://…` for the simulated one.
+    /// `https://HOST:PORT`, or `http://…` for the simulated API server.
     pub server: String,
-    /// Who signed the server's certificate.
+    /// Certificate authority of the server, as PEM.
     pub authority_pem: Option<String>,
-    /// The token of an administrator.
+    /// Token of an administrator.
     pub token: Option<Secret>,
-    /// A certificate of an administrator.
+    /// Certificate of an administrator.
     pub client_certificate: Option<ClientCertificate>,
-    /// The same for programs that read a kubeconfig.
+    /// Kubeconfig file with the same data.
     pub kubeconfig: PathBuf,
-    /// The context to use in it, if it is not the current one.
+    /// Context in the kubeconfig; `None`: the current one.
     pub context: Option<String>,
 }
 
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_does_not_show_itself() {
+    fn debug_output_does_not_contain_the_secret() {
         assert_eq!(format!("{:?}", Secret::new("hunter2")), "Secret(…)");
     }
 }

@@ -1,5 +1,4 @@
-//! A client of any cluster, for what is done here in clusters: on a thread and a runtime of its own, so that it may be
-//! used from anywhere.
+//! Client of any cluster. Work runs on a thread and a runtime of its own, so that it may be called from anywhere.
 
 use std::time::Duration;
 
@@ -9,10 +8,10 @@ use kube::{Client, Config};
 use crate::access::Access;
 use crate::error::{ClusterError, Failure};
 
-/// How long a piece of work in a cluster may take.
+/// Timeout of one piece of work.
 const WORK_MAX: Duration = Duration::from_secs(120);
 
-/// Does something in a cluster, and waits for it.
+/// Runs work with a client of the cluster, and waits for it.
 pub(crate) fn in_cluster<T: Send>(
     access: &Access,
     work: impl AsyncFnOnce(Client) -> Result<T, kube::Error> + Send,
@@ -23,19 +22,20 @@ pub(crate) fn in_cluster<T: Send>(
         runtime.block_on(async {
             let client = access.connect().await?;
             let done = tokio::time::timeout(WORK_MAX, work(client)).await;
-            done.map_err(|_| ClusterError::late("an answer", WORK_MAX))?.map_err(|error| failed(&error.to_string()))
+            done.map_err(|_| ClusterError::timed_out("a response of the cluster", WORK_MAX))?
+                .map_err(|error| failed(&error.to_string()))
         })
     };
     std::thread::scope(|scope| scope.spawn(worker).join().unwrap_or_else(|_| Err(failed("the client panicked"))))
 }
 
 impl Access {
-    /// A client of the cluster. It belongs to the runtime on which this is called.
+    /// Connects to the cluster. The client belongs to the runtime on which this is called.
     pub async fn connect(&self) -> Result<Client, ClusterError> {
         Client::try_from(self.config().await?).map_err(|error| failed(&error.to_string()))
     }
 
-    /// Where the cluster is, and who is allowed in.
+    /// Reads the client configuration from the kubeconfig.
     pub async fn config(&self) -> Result<Config, ClusterError> {
         let path = self.kubeconfig.display();
         let kubeconfig =
@@ -46,9 +46,9 @@ impl Access {
     }
 }
 
-fn failed(words: &str) -> ClusterError {
+fn failed(reason: &str) -> ClusterError {
     ClusterError::Failed(Failure::new(
-        words,
-        "see whether the cluster answers: `kubectl --kubeconfig … get namespaces`",
+        reason,
+        "check that the cluster responds: `kubectl --kubeconfig … get namespaces`",
     ))
 }

@@ -1,4 +1,4 @@
-//! Why there is no cluster, and what to do about it.
+//! Errors of clusters, with advice.
 
 use std::fmt;
 use std::io;
@@ -10,77 +10,77 @@ use thiserror::Error;
 
 use crate::name::ProviderName;
 
-/// Why there is no cluster.
+/// Reason for which there is no cluster.
 #[derive(Debug, Error)]
 pub enum ClusterError {
-    /// This machine has not what it takes. Whoever reports results says "not run", never "passed".
+    /// This machine lacks something. Reports of results must say "not run", never "passed".
     #[error("{provider} cannot run here: {missing}; {advice}")]
     Unavailable {
-        /// Who.
+        /// Provider.
         provider: ProviderName,
-        /// What is missing.
+        /// Missing program or service.
         missing: String,
-        /// What to do.
+        /// Advice.
         advice: String,
     },
-    /// It does not work.
+    /// A failure.
     #[error("{0}")]
     Failed(Failure),
-    /// The user asked for something that cannot be.
+    /// Error of the user.
     #[error("{0}")]
-    Mistake(String),
-    /// The program was asked to end.
+    Usage(String),
+    /// A signal asked the program to end.
     #[error("interrupted; everything that was started is ended")]
     Interrupted,
 }
 
 impl ClusterError {
-    /// Whether it only says that this machine lacks something.
+    /// Returns true if this machine lacks something.
     pub fn is_not_run(&self) -> bool {
         match self {
             Self::Unavailable { .. } => true,
-            Self::Failed(_) | Self::Mistake(_) | Self::Interrupted => false,
+            Self::Failed(_) | Self::Usage(_) | Self::Interrupted => false,
         }
     }
 
-    /// A file or directory that cannot be used.
-    pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
-        Self::Failed(Failure::of_io(&path.display().to_string(), error))
+    /// Converts an error of a file, directory or process.
+    pub(crate) fn from_io(path: &Path, error: &io::Error) -> Self {
+        Self::Failed(Failure::from_io(&path.display().to_string(), error))
     }
 
-    /// Something that took too long.
-    pub(crate) fn late(what: &str, within: Duration) -> Self {
-        Self::Failed(Failure::new(format!("waited {within:?} in vain for {what}"), "see whether the machine is busy"))
+    /// A timeout.
+    pub(crate) fn timed_out(what: &str, within: Duration) -> Self {
+        Self::Failed(Failure::new(format!("waited {within:?} for {what}"), "check whether the machine is overloaded"))
     }
 }
 
-/// What went wrong, the last lines of the log that tells more, and what to do.
+/// A failure with the last lines of the log and advice. Also sent by the `plane` program as JSON.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 pub struct Failure {
-    /// Whose fault it is, if it is a process's.
+    /// Process that failed, if one did.
     #[serde(default)]
     pub process: Option<String>,
-    /// What went wrong.
+    /// Description of the failure.
     pub reason: String,
-    /// The last lines of that process's log.
+    /// Last lines of that process's log.
     #[serde(default)]
     pub tail: Vec<String>,
-    /// What to do.
+    /// Advice.
     #[serde(default)]
     pub advice: String,
 }
 
 impl Failure {
-    /// Without a log.
+    /// Creates a failure without a log.
     pub(crate) fn new(reason: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { reason: reason.into(), advice: advice.into(), ..Self::default() }
     }
 
-    pub(crate) fn of_io(what: &str, error: &io::Error) -> Self {
+    pub(crate) fn from_io(what: &str, error: &io::Error) -> Self {
         let advice = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full: make room there",
-            io::ErrorKind::PermissionDenied => "see who may write there",
-            _ => "see whether it is there and whose it is",
+            io::ErrorKind::PermissionDenied => "check the permissions",
+            _ => "check that it exists and who owns it",
         };
         Self::new(format!("{what}: {error}"), advice)
     }

@@ -1,7 +1,7 @@
-//! `kind`: a cluster of the command `kind`, with real nodes in privileged containers.
+//! Provider `kind`: a cluster of the command `kind`, with real nodes in privileged containers.
 //!
-//! Where Docker, kind or privileged containers are missing this says which. A guard deletes the cluster when its leash
-//! is cut, and with it kind's network, if that was not there before.
+//! The error names which of Docker, kind or privileged containers is missing. A guard process deletes the cluster when its stdin
+//! is closed, together with kind's network, if that did not exist before.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -11,19 +11,19 @@ use crate::access::Access;
 use crate::directory::GuardedDirectory;
 use crate::error::{ClusterError, Failure};
 use crate::home::project;
-use crate::leashed::{Heard, Leashed};
 use crate::name::ProviderName;
+use crate::owned_process::{OwnedProcess, ProcessEvent};
 use crate::provider::{Cluster, Options, Provider};
 
-/// How long a cluster may take: its image may have to be fetched.
+/// Timeout of a start: the image may have to be pulled.
 const READY_MAX: Duration = Duration::from_secs(900);
-/// The network that kind makes and leaves behind.
+/// Network that kind creates and does not delete.
 const NETWORK: &str = "kind";
-/// Lines of kind that are shown when it fails.
+/// Lines of kind's output in an error.
 const TAIL_LINES: usize = 15;
 
-/// Makes a cluster, then waits until the input ends, then deletes it again. The arguments are the name, the
-/// kubeconfig, the configuration, and `yes` if the network is to go too.
+/// Creates a cluster, waits until stdin is closed, and deletes the cluster. Arguments: the name, the kubeconfig, the
+/// configuration, and `yes` if the network is deleted too.
 const GUARD: &str = r#"
 exec 3<&0 4>&1
 setsid kind create cluster --name "$1" --kubeconfig "$2" --config "$3" </dev/null 3<&- 4>&- 2>&1 & create=$!
@@ -37,19 +37,19 @@ kind delete cluster --name "$1" --kubeconfig "$2"
 exit ${code:-0}
 "#;
 
-/// Starts clusters of kind.
+/// Starts kind clusters.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct KindProvider {
     configuration: PathBuf,
 }
 
-impl Default for Kind {
+impl Default for KindProvider {
     fn default() -> Self {
         Self { configuration: project().join("fixtures/kind/cluster.yaml") }
     }
 }
 
-impl Provider for Kind {
+impl Provider for KindProvider {
     fn name(&self) -> ProviderName {
         ProviderName::Kind
     }
@@ -60,23 +60,23 @@ impl Provider for Kind {
         let directory = GuardedDirectory::new(options)?;
         let kubeconfig = directory.path().join("kubeconfig");
         let name = directory.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_network_ours = !succeeds("docker", &["network", "inspect", NETWORK]);
+        let deletes_network = !succeeds("docker", &["network", "inspect", NETWORK]);
         let mut command = Command::new("/bin/sh");
         command.args(["-c", GUARD, "guard", &name]).arg(&kubeconfig).arg(&self.configuration);
-        command.arg(if is_network_ours { "yes" } else { "no" });
-        let started = Leashed::start(&mut command);
-        let mut guard = started.map_err(|error| ClusterError::file(Path::new("/bin/sh"), &error))?;
-        guard.allow_to_end(READY_MAX);
-        await_ready(&mut guard, options)?;
+        command.arg(if deletes_network { "yes" } else { "no" });
+        let started = OwnedProcess::start(&mut command);
+        let mut guard = started.map_err(|error| ClusterError::from_io(Path::new("/bin/sh"), &error))?;
+        guard.set_end_timeout(READY_MAX);
+        wait_until_ready(&mut guard, options)?;
         let access = read_access(kubeconfig)?;
         let version = node_version(&access.kubeconfig);
         Ok(Box::new(KindCluster { guard, access, version, _directory: directory }))
     }
 }
 
-/// Fields are dropped in this order: the cluster is deleted before its directory goes.
+/// A running cluster. Fields are dropped in this order: the cluster is deleted before its directory.
 struct KindCluster {
-    guard: Leashed,
+    guard: OwnedProcess,
     access: Access,
     version: String,
     _directory: GuardedDirectory,
@@ -92,19 +92,19 @@ impl Cluster for KindCluster {
     }
 
     fn check(&mut self) -> Result<(), ClusterError> {
-        if self.guard.runs() {
+        if self.guard.is_running() {
             return Ok(());
         }
         Err(ClusterError::Failed(Failure::new("the guard of the kind cluster ended", "see `kind get clusters`")))
     }
 }
 
-fn ask(program: &str, arguments: &[&str]) -> Option<Output> {
+fn run(program: &str, arguments: &[&str]) -> Option<Output> {
     Command::new(program).args(arguments).output().ok()
 }
 
 fn succeeds(program: &str, arguments: &[&str]) -> bool {
-    ask(program, arguments).is_some_and(|output| output.status.success())
+    run(program, arguments).is_some_and(|output| output.status.success())
 }
 
 fn require(program: &str, arguments: &[&str], missing: &str, advice: &str) -> Result<(), ClusterError> {
@@ -116,43 +116,43 @@ fn unavailable(missing: &str, advice: &str) -> ClusterError {
     ClusterError::Unavailable { provider: ProviderName::Kind, missing, advice }
 }
 
-fn await_ready(guard: &mut Leashed, options: &Options) -> Result<(), ClusterError> {
-    let mut said = Vec::new();
+fn wait_until_ready(guard: &mut OwnedProcess, options: &Options) -> Result<(), ClusterError> {
+    let mut output = Vec::new();
     loop {
-        match guard.hear(READY_MAX, &options.stop)? {
-            Heard::Line(line) if line == "READY" => return Ok(()),
-            Heard::Line(line) => said.push(line),
-            Heard::Ended(_) => return Err(explain(said)),
-            Heard::Nothing => return Err(ClusterError::late("kind", READY_MAX)),
+        match guard.next_event(READY_MAX, &options.stop)? {
+            ProcessEvent::Line(line) if line == "READY" => return Ok(()),
+            ProcessEvent::Line(line) => output.push(line),
+            ProcessEvent::Ended(_) => return Err(explain(output)),
+            ProcessEvent::Timeout => return Err(ClusterError::timed_out("kind", READY_MAX)),
         }
     }
 }
 
-/// What kind says when it fails is long; two things that this machine may lack are told by their marks.
-fn explain(mut said: Vec<String>) -> ClusterError {
-    let text = said.join("\n");
+/// Recognises two things that this machine may lack in kind's output.
+fn explain(mut output: Vec<String>) -> ClusterError {
+    let text = output.join("\n");
     if text.contains("unable to apply caps") || text.contains("operation not permitted") {
         return unavailable("this Docker runs no privileged containers", "use --cluster container, or another machine");
     }
     if text.contains("failed to pull image") || text.contains("pull access denied") || text.contains("no such host") {
         return unavailable(
-            "kind cannot fetch its node image",
-            "load it with `docker load`, or open the way to its registry",
+            "kind cannot pull its node image",
+            "load it with `docker load`, or allow access to its registry",
         );
     }
-    said.drain(..said.len().saturating_sub(TAIL_LINES));
-    let advice = "see what kind says".to_owned();
+    output.drain(..output.len().saturating_sub(TAIL_LINES));
+    let advice = "read the output of kind".to_owned();
     ClusterError::Failed(Failure {
         process: Some("kind".into()),
-        reason: "kind made no cluster".into(),
-        tail: said,
+        reason: "kind created no cluster".into(),
+        tail: output,
         advice,
     })
 }
 
-/// Who wants more than the server's address reads the kubeconfig.
+/// Reads the server's address; all other data is in the kubeconfig.
 fn read_access(kubeconfig: PathBuf) -> Result<Access, ClusterError> {
-    let text = std::fs::read_to_string(&kubeconfig).map_err(|error| ClusterError::file(&kubeconfig, &error))?;
+    let text = std::fs::read_to_string(&kubeconfig).map_err(|error| ClusterError::from_io(&kubeconfig, &error))?;
     let server = text.lines().find_map(|line| line.trim().strip_prefix("server: ")).unwrap_or_default().to_owned();
     Ok(Access { server, authority_pem: None, token: None, client_certificate: None, kubeconfig, context: None })
 }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_machine_lacks_is_told_from_what_failed() {
+    fn something_missing_on_the_machine_is_distinguished_from_a_failure() {
         let caps = "docker: Error response from daemon: unable to apply caps: operation not permitted: unknown.";
         let error = explain(vec![caps.to_owned()]);
         assert!(error.is_not_run(), "{error}");

@@ -1,5 +1,5 @@
-//! `kubeconfig`: a cluster that is there already and belongs to someone. Nothing is started, and nothing is done
-//! outside of namespaces that were created for it.
+//! Provider `kubeconfig`: an existing cluster that other people may use. Nothing is started, and nothing is written outside of
+//! namespaces that were created for it.
 
 use std::path::PathBuf;
 
@@ -12,36 +12,36 @@ use crate::name::ProviderName;
 use crate::namespaces::Namespaces;
 use crate::provider::{Cluster, Options, Provider};
 
-/// Uses clusters that are there already.
+/// Gives access to an existing cluster.
 #[derive(Clone, Debug)]
-pub struct Kubeconfig {
-    /// The file.
+pub struct KubeconfigProvider {
+    /// Kubeconfig file.
     pub path: PathBuf,
-    /// The context: named by the user, never taken from the file.
+    /// Context, given by the user; the current context of the file is not used.
     pub context: Option<String>,
-    /// Whether the user said that this cluster may be used.
+    /// True if the user confirmed that this cluster may be used.
     pub confirmed: bool,
 }
 
-impl Kubeconfig {
-    /// Sees that the user named a cluster and meant it, and starts nothing.
-    pub fn open(&self) -> Result<ForeignCluster, ClusterError> {
+impl KubeconfigProvider {
+    /// Checks that the user named a context and confirmed its use, and connects.
+    pub fn open(&self) -> Result<ExistingCluster, ClusterError> {
         let path = self.path.display();
-        let file = File::read_from(&self.path).map_err(|error| mistake(format!("{path}: {error}")))?;
+        let file = File::read_from(&self.path).map_err(|error| usage(format!("{path}: {error}")))?;
         let known: Vec<&str> = file.contexts.iter().map(|context| context.name.as_str()).collect();
         let known = known.join(", ");
         let Some(context) = &self.context else {
-            return Err(mistake(format!("--cluster kubeconfig needs --context; {path} has {known}")));
+            return Err(usage(format!("--cluster kubeconfig needs --context; {path} has {known}")));
         };
         if !file.contexts.iter().any(|known| known.name == *context) {
-            return Err(mistake(format!("{path} has no context {context:?}; it has {known}")));
+            return Err(usage(format!("{path} has no context {context:?}; it has {known}")));
         }
         if !self.confirmed {
-            return Err(mistake(format!(
-                "--cluster kubeconfig uses the cluster of context {context:?}: say --yes-use-this-cluster if it may"
+            return Err(usage(format!(
+                "--cluster kubeconfig uses the cluster of context {context:?}: confirm it with --yes-use-this-cluster"
             )));
         }
-        let server = server_of(&file, context).unwrap_or_default();
+        let server = find_server(&file, context).unwrap_or_default();
         let access = Access {
             server,
             authority_pem: None,
@@ -51,21 +51,21 @@ impl Kubeconfig {
             context: Some(context.clone()),
         };
         let version = in_cluster(&access, async |client: kube::Client| client.apiserver_version().await)?;
-        Ok(ForeignCluster { namespaces: Namespaces::new(access.clone()), access, version: version.git_version })
+        Ok(ExistingCluster { namespaces: Namespaces::new(access.clone()), access, version: version.git_version })
     }
 }
 
-fn mistake(words: String) -> ClusterError {
-    ClusterError::Mistake(words)
+fn usage(message: String) -> ClusterError {
+    ClusterError::Usage(message)
 }
 
-fn server_of(file: &File, context: &str) -> Option<String> {
+fn find_server(file: &File, context: &str) -> Option<String> {
     let context = file.contexts.iter().find(|known| known.name == context)?.context.as_ref()?;
     let cluster = file.clusters.iter().find(|known| known.name == context.cluster)?;
     cluster.cluster.as_ref()?.server.clone()
 }
 
-impl Provider for Kubeconfig {
+impl Provider for KubeconfigProvider {
     fn name(&self) -> ProviderName {
         ProviderName::Kubeconfig
     }
@@ -75,14 +75,14 @@ impl Provider for Kubeconfig {
     }
 }
 
-/// Someone's cluster. Dropping it deletes the namespaces that were created, and nothing else.
-pub struct ForeignCluster {
+/// An existing cluster. Dropping it deletes the namespaces that were created here, and nothing else.
+pub struct ExistingCluster {
     namespaces: Namespaces,
     access: Access,
     version: String,
 }
 
-impl Cluster for ForeignCluster {
+impl Cluster for ExistingCluster {
     fn access(&self) -> &Access {
         &self.access
     }

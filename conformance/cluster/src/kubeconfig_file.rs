@@ -1,4 +1,4 @@
-//! Writes a kubeconfig. JSON is YAML too.
+//! Writes a kubeconfig, as JSON, which is valid YAML.
 
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,10 +8,10 @@ use serde_json::json;
 
 use crate::access::Secret;
 
-/// For the owner only: it has a token in it.
+/// Only for the owner: the file contains a token.
 const MODE: u32 = 0o600;
 
-/// Writes how an administrator with a token reaches a server.
+/// Writes a kubeconfig for an administrator with a token.
 pub(crate) fn write(path: &Path, server: &str, authority_base64: &str, token: &Secret) -> io::Result<()> {
     let cluster = json!({"server": server, "certificate-authority-data": authority_base64});
     let text = json!({

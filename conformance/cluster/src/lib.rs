@@ -1,8 +1,8 @@
-//! Clusters on demand: one interface through which tests, tasks and people get a Kubernetes API.
+//! Clusters on demand: one interface with which tests, tasks and users get a Kubernetes API.
 //!
-//! A [`Provider`] starts a [`Cluster`]; a cluster says how it is reached, and dropping it ends everything that was
-//! started for it, also while a panic unwinds. What cannot be dropped, because the program was killed, ends by itself:
-//! every process that is started here hangs on a leash that its owner holds.
+//! A [`Provider`] starts a [`Cluster`]. A cluster has the data to connect to it, and dropping it ends everything that was started
+//! for it, also while a panic unwinds. If the program is killed, the processes that it started end by themselves: each watches a
+//! pipe or connection that only its owner holds open (`owned_process`).
 
 pub mod access;
 pub mod binaries;
@@ -14,10 +14,10 @@ pub mod home;
 pub mod kind;
 pub mod kubeconfig;
 mod kubeconfig_file;
-pub mod leashed;
 pub mod local;
 pub mod name;
 pub mod namespaces;
+pub mod owned_process;
 pub mod plane;
 pub mod pool;
 pub mod program;
@@ -28,16 +28,16 @@ pub mod stop;
 pub mod version;
 
 pub use access::{Access, Secret};
-pub use container::Container;
+pub use container::ContainerProvider;
 pub use error::ClusterError;
 pub use home::Home;
-pub use kind::Kind;
-pub use kubeconfig::Kubeconfig;
-pub use local::Local;
+pub use kind::KindProvider;
+pub use kubeconfig::KubeconfigProvider;
+pub use local::LocalProvider;
 pub use name::ProviderName;
 pub use namespaces::Namespaces;
-pub use pool::{Pool, Pooled};
+pub use pool::{Pool, PooledCluster};
 pub use provider::{Cluster, Options, Provider};
-pub use sim::Sim;
+pub use sim::SimProvider;
 pub use stop::{Signals, Stop};
 pub use version::Version;

@@ -1,60 +1,60 @@
-//! `local`: the control plane as processes of this machine, on free ports of the loopback interface.
+//! Provider `local`: the real control plane as processes on this machine, on a port of the loopback interface.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::access::{Access, ClientCertificate, Secret};
 use crate::binaries::Binaries;
-use crate::directory::wanted_path;
+use crate::directory::choose_path;
 use crate::error::ClusterError;
 use crate::home::Home;
-use crate::leashed::Leashed;
 use crate::name::ProviderName;
+use crate::owned_process::OwnedProcess;
 use crate::plane::{self, Ready};
 use crate::provider::{Cluster, Options, Provider};
 use crate::version::Version;
 
 /// Starts control planes as processes.
 #[derive(Clone, Debug)]
-pub struct Local {
+pub struct LocalProvider {
     home: Home,
 }
 
-impl Local {
-    /// With the cache of this home.
+impl LocalProvider {
+    /// Uses the cache of this home.
     pub fn new(home: Home) -> Self {
         Self { home }
     }
 }
 
-impl Provider for Local {
+impl Provider for LocalProvider {
     fn name(&self) -> ProviderName {
         ProviderName::Local
     }
 
     fn start(&self, options: &Options) -> Result<Box<dyn Cluster>, ClusterError> {
         let binaries = Binaries::prepare(&self.home, options.version, &options.stop)?;
-        let directory = Directory::choose(options)?;
+        let directory = PlaneDirectory::choose(options)?;
         let mut command = Command::new(&binaries.plane);
-        command.args(["--leash", "stdin", "--directory"]).arg(&directory.path);
+        command.args(["--keep-alive", "stdin", "--directory"]).arg(&directory.path);
         command.arg("--binaries").arg(binaries.search_path());
         command.arg(format!("--port={}", options.port.unwrap_or(0)));
         command.arg(format!("--pristine={}", options.pristine)).arg(format!("--keep={}", options.keep));
-        let started = Leashed::start(&mut command);
-        let mut program = started.map_err(|error| ClusterError::file(&binaries.plane, &error))?;
-        let ready = plane::await_ready(&mut program, &options.stop)?;
+        let started = OwnedProcess::start(&mut command);
+        let mut program = started.map_err(|error| ClusterError::from_io(&binaries.plane, &error))?;
+        let ready = plane::wait_until_ready(&mut program, &options.stop)?;
         let access = read_access(&ready)?;
         Ok(Box::new(LocalCluster { program, access, ready, version: options.version, _directory: directory }))
     }
 }
 
-/// Fields are dropped in this order: the processes end before their directory goes.
+/// A running control plane. Fields are dropped in this order: the processes end before their directory is removed.
 struct LocalCluster {
-    program: Leashed,
+    program: OwnedProcess,
     access: Access,
     ready: Ready,
     version: Version,
-    _directory: Directory,
+    _directory: PlaneDirectory,
 }
 
 impl Cluster for LocalCluster {
@@ -80,7 +80,7 @@ impl Cluster for LocalCluster {
 }
 
 fn read_access(ready: &Ready) -> Result<Access, ClusterError> {
-    let read = |path: &PathBuf| std::fs::read_to_string(path).map_err(|error| ClusterError::file(path, &error));
+    let read = |path: &PathBuf| std::fs::read_to_string(path).map_err(|error| ClusterError::from_io(path, &error));
     Ok(Access {
         server: ready.server.clone(),
         authority_pem: Some(ready.authority_pem.clone()),
@@ -94,22 +94,22 @@ fn read_access(ready: &Ready) -> Result<Access, ClusterError> {
     })
 }
 
-/// A directory that the control plane makes and removes; a control plane that was killed leaves that to us.
-struct Directory {
+/// Directory that the `plane` program creates and removes. Dropping this removes it if the program was killed.
+struct PlaneDirectory {
     path: PathBuf,
     keep: bool,
 }
 
-impl Directory {
+impl PlaneDirectory {
     fn choose(options: &Options) -> Result<Self, ClusterError> {
-        Ok(Self { path: wanted_path(options)?, keep: options.keep })
+        Ok(Self { path: choose_path(options)?, keep: options.keep })
     }
 }
 
-impl Drop for Directory {
+impl Drop for PlaneDirectory {
     fn drop(&mut self) {
         if !self.keep {
-            // It is usually gone already.
+            // It is usually removed already.
             let _absent = std::fs::remove_dir_all(&self.path);
         }
     }

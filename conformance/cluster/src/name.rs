@@ -1,15 +1,15 @@
-//! The kinds of clusters, by the names that people type.
+//! Names of the providers of clusters, as `--cluster` takes them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// What people type, in the order in which it is shown.
+/// All names, in the order in which they are listed.
 const ALL: [ProviderName; 5] =
     [ProviderName::Sim, ProviderName::Local, ProviderName::Container, ProviderName::Kind, ProviderName::Kubeconfig];
 
-/// Where clusters come from.
+/// Name of a provider of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderName {
     /// The simulated API server on a real port.
@@ -20,11 +20,11 @@ pub enum ProviderName {
     Container,
     /// A kind cluster.
     Kind,
-    /// A cluster that is there already.
+    /// An existing cluster.
     Kubeconfig,
 }
 
-/// No kind of cluster has this name.
+/// No provider has this name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("--cluster takes {names}, not {0:?}", names = ALL.map(|provider| provider.to_string()).join(", "))]
 pub struct UnknownProvider(String);
@@ -55,11 +55,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_provider_is_found_by_the_name_that_it_shows() {
+    fn every_provider_is_parsed_from_its_displayed_name() {
         for provider in ALL {
             assert_eq!(provider.to_string().parse(), Ok(provider));
         }
-        let words = "minikube".parse::<ProviderName>().unwrap_err().to_string();
-        assert_eq!(words, "--cluster takes sim, local, container, kind, kubeconfig, not \"minikube\"");
+        let message = "minikube".parse::<ProviderName>().unwrap_err().to_string();
+        assert_eq!(message, "--cluster takes sim, local, container, kind, kubeconfig, not \"minikube\"");
     }
 }

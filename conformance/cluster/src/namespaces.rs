@@ -1,5 +1,4 @@
-//! Namespaces in a cluster that belongs to someone else: what is done there is done in namespaces that were created
-//! for it, and nowhere else. They are deleted at the end.
+//! Namespaces in an existing cluster: everything is done in namespaces that were created for it, which are deleted at the end.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -12,29 +11,29 @@ use crate::access::Access;
 use crate::client::in_cluster;
 use crate::error::ClusterError;
 
-/// Marks every namespace that was created here: what a program that was killed left behind is found by it.
+/// Label of every namespace that was created here, to find those that a killed program left behind.
 pub const LABEL: &str = "sindri.dev/created-for-tests";
-/// Namespaces at a time.
+/// Maximum number of namespaces at a time.
 const NAMESPACES_MAX: usize = 64;
 
-/// The namespaces that were created.
+/// Namespaces that were created here.
 pub struct Namespaces {
     access: Access,
     created: BTreeSet<String>,
 }
 
 impl Namespaces {
-    /// None yet.
+    /// Creates an empty set for a cluster.
     pub fn new(access: Access) -> Self {
         Self { access, created: BTreeSet::new() }
     }
 
-    /// Creates one; its name begins as wanted and is otherwise random.
-    pub fn create(&mut self, begins: &str) -> Result<String, ClusterError> {
+    /// Creates a namespace with this prefix and a random suffix.
+    pub fn create(&mut self, prefix: &str) -> Result<String, ClusterError> {
         if self.created.len() >= NAMESPACES_MAX {
-            return Err(ClusterError::Mistake(format!("{NAMESPACES_MAX} namespaces were created already")));
+            return Err(ClusterError::Usage(format!("{NAMESPACES_MAX} namespaces were created already")));
         }
-        let name = format!("{begins}-{:010x}", RandomState::new().hash_one(begins) >> 24);
+        let name = format!("{prefix}-{:010x}", RandomState::new().hash_one(prefix) >> 24);
         let labels = Some([(LABEL.to_owned(), "true".to_owned())].into());
         let metadata = ObjectMeta { name: Some(name.clone()), labels, ..ObjectMeta::default() };
         let namespace = Namespace { metadata, ..Namespace::default() };
@@ -45,15 +44,15 @@ impl Namespaces {
         Ok(name)
     }
 
-    /// Sees that a namespace is one of these: whoever is about to do something asks first.
+    /// Checks that a namespace is one of these. To be called before anything is done in it.
     pub fn require<'a>(&self, name: &'a str) -> Result<&'a str, ClusterError> {
         if self.created.contains(name) {
             return Ok(name);
         }
-        Err(ClusterError::Mistake(format!("namespace {name:?} was not created here: nothing is done in it")))
+        Err(ClusterError::Usage(format!("namespace {name:?} was not created here: it is not used")))
     }
 
-    /// Deletes all of them. Their content goes with them, after a while.
+    /// Deletes all of them. The cluster deletes their content afterwards.
     pub fn delete_all(&mut self) -> Result<(), ClusterError> {
         while let Some(name) = self.created.first().cloned() {
             in_cluster(&self.access, async |client: Client| delete(client, &name).await)?;
@@ -74,7 +73,7 @@ async fn delete(client: Client, name: &str) -> Result<(), kube::Error> {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         if let Err(error) = self.delete_all() {
-            eprintln!("namespaces {:?} may be left (label {LABEL}): {error}", self.created);
+            eprintln!("namespaces {:?} may be left behind (label {LABEL}): {error}", self.created);
         }
     }
 }

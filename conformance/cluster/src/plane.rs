@@ -1,4 +1,4 @@
-//! What the program that runs a control plane says: one line when it works, or one line why it does not.
+//! Output of the `plane` program, which supervises a control plane: one line when it is ready, or one line with a failure.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,96 +8,96 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::error::{ClusterError, Failure};
-use crate::leashed::{Heard, Leashed};
+use crate::owned_process::{OwnedProcess, ProcessEvent};
 use crate::stop::Stop;
 
-/// Longer than the program itself waits for its parts.
+/// Longer than the program's own timeouts for its parts.
 const READY_MAX: Duration = Duration::from_secs(400);
-/// What it says is kept for an error, up to so many lines.
-const SAID_MAX: usize = 15;
+/// Lines of other output that are kept for an error.
+const OUTPUT_LINES_MAX: usize = 15;
 
-/// Where everything of a control plane is.
+/// Addresses and files of a control plane that is ready.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Ready {
     /// `https://127.0.0.1:PORT`.
     pub server: String,
-    /// The port.
+    /// Port.
     pub port: u16,
-    /// Everything.
+    /// Directory of all its files.
     pub directory: PathBuf,
-    /// The logs.
+    /// Directory of the logs.
     pub logs: PathBuf,
-    /// For programs that read one.
+    /// Kubeconfig file.
     pub kubeconfig: PathBuf,
-    /// Who signed the certificates, as PEM.
+    /// File with the certificate authority, as PEM.
     pub authority: PathBuf,
-    /// The same as text.
+    /// Content of that file.
     pub authority_pem: String,
-    /// The administrator's token.
+    /// File with the administrator's token.
     pub token: PathBuf,
-    /// The administrator's certificate, as PEM.
+    /// File with the administrator's certificate, as PEM.
     pub client_certificate: PathBuf,
-    /// Its key, as PEM.
+    /// File with the key of that certificate, as PEM.
     pub client_key: PathBuf,
-    /// The processes.
+    /// Ids of the processes, by name.
     pub pids: BTreeMap<String, u32>,
 }
 
-/// One line that means something.
+/// One line of output.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum StatusLine {
     Ready(Box<Ready>),
     Failed(Failure),
-    Else,
+    Other,
 }
 
-impl Said {
-    pub(crate) fn read(line: &str) -> Self {
+impl StatusLine {
+    pub(crate) fn parse(line: &str) -> Self {
         let ready = line.strip_prefix("READY ").and_then(|text| serde_json::from_str(text).ok());
         let failed = || line.strip_prefix("FAILED ").and_then(|text| serde_json::from_str(text).ok());
         match ready {
             Some(ready) => Self::Ready(Box::new(ready)),
-            None => failed().map_or(Self::Else, Self::Failed),
+            None => failed().map_or(Self::Other, Self::Failed),
         }
     }
 }
 
-/// Waits until a control plane works.
-pub(crate) fn await_ready(program: &mut Leashed, stop: &Stop) -> Result<Ready, ClusterError> {
+/// Waits until a control plane is ready.
+pub(crate) fn wait_until_ready(program: &mut OwnedProcess, stop: &Stop) -> Result<Ready, ClusterError> {
     let began = Instant::now();
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     loop {
         let left = READY_MAX.saturating_sub(began.elapsed());
-        match program.hear(left, stop)? {
-            Heard::Line(line) => match Said::read(&line) {
-                Said::Ready(ready) => return Ok(*ready),
-                Said::Failed(failure) => return Err(ClusterError::Failed(failure)),
-                Said::Else if said.len() < SAID_MAX => said.push(line),
-                Said::Else => {}
+        match program.next_event(left, stop)? {
+            ProcessEvent::Line(line) => match StatusLine::parse(&line) {
+                StatusLine::Ready(ready) => return Ok(*ready),
+                StatusLine::Failed(failure) => return Err(ClusterError::Failed(failure)),
+                StatusLine::Other if output.len() < OUTPUT_LINES_MAX => output.push(line),
+                StatusLine::Other => {}
             },
-            Heard::Ended(status) => return Err(ended(format!("plane ended by itself: {status}"), said)),
-            Heard::Nothing => return Err(ClusterError::late("a control plane", READY_MAX)),
+            ProcessEvent::Ended(status) => return Err(ended(format!("plane ended unexpectedly: {status}"), output)),
+            ProcessEvent::Timeout => return Err(ClusterError::timed_out("a control plane", READY_MAX)),
         }
     }
 }
 
-/// Sees that a control plane still runs; one that does not says why.
-pub(crate) fn check(program: &mut Leashed) -> Result<(), ClusterError> {
-    if program.runs() {
+/// Checks that a control plane still runs. The error has the failure that it printed.
+pub(crate) fn check(program: &mut OwnedProcess) -> Result<(), ClusterError> {
+    if program.is_running() {
         return Ok(());
     }
-    let mut said = Vec::new();
-    while let Heard::Line(line) = program.hear(Duration::ZERO, &Stop::default())? {
-        match Said::read(&line) {
-            Said::Failed(failure) => return Err(ClusterError::Failed(failure)),
-            Said::Ready(_) | Said::Else => said.push(line),
+    let mut output = Vec::new();
+    while let ProcessEvent::Line(line) = program.next_event(Duration::ZERO, &Stop::default())? {
+        match StatusLine::parse(&line) {
+            StatusLine::Failed(failure) => return Err(ClusterError::Failed(failure)),
+            StatusLine::Ready(_) | StatusLine::Other => output.push(line),
         }
     }
-    Err(ended("the control plane ended".to_owned(), said))
+    Err(ended("the control plane ended".to_owned(), output))
 }
 
 fn ended(reason: String, tail: Vec<String>) -> ClusterError {
-    let advice = "see whether someone killed it, or the machine ran out of memory".to_owned();
+    let advice = "check whether it was killed, or the machine ran out of memory".to_owned();
     ClusterError::Failed(Failure { process: Some("plane".to_owned()), reason, tail, advice })
 }
 
@@ -106,20 +106,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_shown_with_the_last_lines_of_the_right_log_and_what_to_do() {
-        let line = r#"FAILED {"process":"etcd","reason":"etcd ended by itself: exit status 1","tail":["no room"],"advice":"make room"}"#;
-        let Said::Failed(failure) = Said::read(line) else { panic!("not understood") };
-        let words = ClusterError::Failed(failure).to_string();
+    fn a_failure_is_displayed_with_the_last_lines_of_the_log_and_advice() {
+        let line = r#"FAILED {"process":"etcd","reason":"etcd ended unexpectedly: exit status 1","tail":["no room"],"advice":"make room"}"#;
+        let StatusLine::Failed(failure) = StatusLine::parse(line) else { panic!("not parsed") };
+        let message = ClusterError::Failed(failure).to_string();
         assert_eq!(
-            words,
-            "etcd ended by itself: exit status 1\n  last lines of etcd:\n    no room\n  what to do: make room"
+            message,
+            "etcd ended unexpectedly: exit status 1\n  last lines of etcd:\n    no room\n  what to do: make room"
         );
     }
 
     #[test]
-    fn other_lines_mean_nothing() {
+    fn other_lines_are_neither_ready_nor_failed() {
         for line in ["", "READY", "READY soon", "FAILED", "panic: so"] {
-            assert!(matches!(Said::read(line), Said::Else), "{line}");
+            assert!(matches!(StatusLine::parse(line), StatusLine::Other), "{line}");
         }
     }
 }

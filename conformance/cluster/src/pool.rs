@@ -1,7 +1,7 @@
-//! Fresh clusters without waiting: while some are in use, others are started and ended in the background.
+//! A pool of new clusters: while some are in use, others are started and ended in the background.
 //!
-//! The threads belong to the pool. Dropping it ends every cluster that it still has, and those that were handed out
-//! end when whoever has them lets go.
+//! The threads belong to the pool. Dropping it ends every cluster that it still has; clusters that were taken end when they are
+//! dropped.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,10 +15,10 @@ use crate::stop::Stop;
 
 type Ended = SyncSender<Box<dyn Cluster>>;
 type Started = Result<Box<dyn Cluster>, ClusterError>;
-/// The signal as which the end of a pool counts.
+/// Signal with which the end of the pool interrupts a start.
 const TERMINATE: u8 = 15;
 
-/// Clusters in reserve.
+/// New clusters, ready to be taken.
 pub struct Pool {
     started: Option<Receiver<Started>>,
     ended: Option<Arc<Ended>>,
@@ -27,16 +27,16 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Keeps up to `size` clusters in reserve (at least one). They all have the same options, but for directories and
-    /// ports, which each chooses itself.
+    /// Keeps up to `size` clusters ready, at least one. All have these options, except for directories and ports, which each
+    /// cluster chooses itself.
     pub fn new(provider: Arc<dyn Provider>, options: &Options, size: usize) -> io::Result<Self> {
         let stop = Stop::default();
-        let wanted = Options { port: None, directory: None, stop: stop.clone(), ..options.clone() };
-        // One waits in the hands of the thread that started it; the others wait in the queue.
+        let options = Options { port: None, directory: None, stop: stop.clone(), ..options.clone() };
+        // One waits in the thread that started it; the others wait in the queue.
         let (start, started) = sync_channel(size.saturating_sub(1));
         let (end, ended) = sync_channel::<Box<dyn Cluster>>(size);
         let keep_starting = move || {
-            while !wanted.stop.is_set() && start.send(provider.start(&wanted)).is_ok() {}
+            while !options.stop.is_set() && start.send(provider.start(&options)).is_ok() {}
         };
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let threads =
@@ -44,50 +44,50 @@ impl Pool {
         Ok(Self { started: Some(started), ended: Some(Arc::new(end)), stop, threads })
     }
 
-    /// A fresh cluster, for one user; it waits if none is ready yet.
-    pub fn take(&self) -> Result<Pooled, ClusterError> {
+    /// Takes a new cluster, and waits if none is ready yet.
+    pub fn take(&self) -> Result<PooledCluster, ClusterError> {
         let next = self.started.as_ref().map(Receiver::recv);
         let cluster = next.and_then(Result::ok).unwrap_or(Err(ClusterError::Interrupted))?;
-        Ok(Pooled { cluster: Some(cluster), ended: self.ended.as_ref().map(Arc::downgrade).unwrap_or_default() })
+        Ok(PooledCluster { cluster: Some(cluster), ended: self.ended.as_ref().map(Arc::downgrade).unwrap_or_default() })
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         self.stop.set(TERMINATE);
-        // A start that is under way ends, and what waits in the queues is dropped with them.
+        // A start in progress is interrupted, and clusters in the queues are dropped with them.
         self.started = None;
         self.ended = None;
         for thread in self.threads.drain(..) {
-            // A panic there was reported where it happened.
+            // A panic of the thread has been reported already.
             let _ended = thread.join();
         }
     }
 }
 
-/// A cluster from a pool. It is ended in the background.
-pub struct Pooled {
+/// A cluster of a pool. Dropping it ends it in the background.
+pub struct PooledCluster {
     cluster: Option<Box<dyn Cluster>>,
-    /// The pool may be gone before it.
+    /// Queue of the pool, which may be dropped first.
     ended: Weak<Ended>,
 }
 
-impl Pooled {
-    /// How it is reached.
+impl PooledCluster {
+    /// Address and credentials.
     pub fn access(&self) -> &Access {
         self.cluster().access()
     }
 
-    /// The cluster.
+    /// Returns the cluster.
     pub fn cluster(&self) -> &dyn Cluster {
-        self.cluster.as_deref().expect("it is only taken out when this is dropped")
+        self.cluster.as_deref().expect("only `drop` takes it out")
     }
 }
 
-impl Drop for Pooled {
+impl Drop for PooledCluster {
     fn drop(&mut self) {
         if let (Some(cluster), Some(ended)) = (self.cluster.take(), self.ended.upgrade()) {
-            // Without a pool it is ended here, when the message that nobody takes is dropped.
+            // If the pool is gone, the cluster ends here, with the message that is not received.
             let _here = ended.send(cluster);
         }
     }

@@ -1,4 +1,4 @@
-//! What every kind of cluster has in common.
+//! The interface of all providers of clusters.
 
 use std::path::{Path, PathBuf};
 
@@ -9,54 +9,54 @@ use crate::namespaces::Namespaces;
 use crate::stop::Stop;
 use crate::version::Version;
 
-/// What is wanted of a cluster. What a kind of cluster has no choice in, it ignores.
+/// Options of a cluster. A provider ignores options that it does not support.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The version of Kubernetes.
+    /// Version of Kubernetes.
     pub version: Version,
-    /// No controllers, no scheduler and no node: only what an API server does by itself.
+    /// True for an API server without controllers, scheduler and node.
     pub pristine: bool,
-    /// The port of the API server; a free one if none is named.
+    /// Port of the API server; `None`: a free one.
     pub port: Option<u16>,
-    /// The directory to make for it; one in the directory for temporary files if none is named.
+    /// Directory to create for its files; `None`: one in the directory for temporary files.
     pub directory: Option<PathBuf>,
-    /// Whether its directory stays behind, for whoever wants to read all logs.
+    /// True if its directory with all logs is kept after the end.
     pub keep: bool,
-    /// Asks a start that is under way to end.
+    /// Interrupts a start in progress.
     pub stop: Stop,
 }
 
-/// A kind of cluster.
+/// A provider of clusters.
 pub trait Provider: Send + Sync {
-    /// What people call it.
+    /// Its name.
     fn name(&self) -> ProviderName;
 
-    /// Starts a cluster and waits until it works. Blocks the thread.
+    /// Starts a cluster and waits until it is ready. Blocks the thread.
     fn start(&self, options: &Options) -> Result<Box<dyn Cluster>, ClusterError>;
 }
 
 /// A running cluster. Dropping it ends everything that was started for it.
 pub trait Cluster: Send {
-    /// How it is reached.
+    /// Address and credentials.
     fn access(&self) -> &Access;
 
-    /// The version that it says it has, as in `v1.35.4`.
+    /// Version that it reports, such as `v1.35.4`.
     fn version(&self) -> &str;
 
-    /// Sees that it still runs.
+    /// Checks that it still runs.
     fn check(&mut self) -> Result<(), ClusterError>;
 
-    /// Its processes on this machine, by name, for who measures them.
+    /// Its processes on this machine, with their names, for measurements.
     fn processes(&self) -> Vec<(String, u32)> {
         Vec::new()
     }
 
-    /// The only places where something may be done, in a cluster that belongs to someone else.
+    /// Namespaces to which a user of an existing cluster is restricted; `None` for a cluster that was started here.
     fn namespaces(&mut self) -> Option<&mut Namespaces> {
         None
     }
 
-    /// Where its logs are, if they are files of this machine.
+    /// Directory of its logs, if they are files of this machine.
     fn logs(&self) -> Option<&Path> {
         None
     }

@@ -1,7 +1,7 @@
-//! What runs because someone said `up`: a file for each, in the user's home.
+//! Clusters started with `up`: a file for each in the user's cache directory.
 //!
-//! Whoever keeps a cluster running (see the command `hold`) writes the file when the cluster works and removes it at
-//! the end. A file whose keeper is gone is stale: nothing runs, and the file is removed when one says `down`.
+//! The process that keeps a cluster running (command `hold`) writes the file when the cluster is ready and removes it at the
+//! end. A file whose keeper has ended is stale: nothing runs, and `down` removes the file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,48 +11,48 @@ use serde::{Deserialize, Serialize};
 use crate::error::ClusterError;
 use crate::home::Home;
 
-/// Clusters that may run at once: nobody wants more, and a loop that starts them has a bound.
+/// Maximum number of clusters, as a bound for scripts that start them in a loop.
 const CLUSTERS_MAX: usize = 64;
 
-/// The longest name.
+/// Maximum length of a name.
 const NAME_MAX: usize = 40;
 
-/// A cluster that someone keeps running.
+/// A cluster started with `up`.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
-pub struct Record {
-    /// What it is called.
+pub struct ClusterRecord {
+    /// Name.
     pub name: String,
-    /// What kind it is.
+    /// Provider.
     pub provider: String,
-    /// Its version.
+    /// Version of Kubernetes.
     pub version: String,
     /// `https://HOST:PORT`.
     pub server: String,
-    /// How it is reached.
+    /// Kubeconfig file.
     pub kubeconfig: PathBuf,
-    /// The process that keeps it.
+    /// Id of the process that keeps it running.
     pub keeper: u32,
-    /// When that process began, in the kernel's ticks: another one with the same id began later.
+    /// Start time of that process in kernel ticks: a later process with the same id has another.
     pub keeper_began: u64,
-    /// When it was started, in seconds since 1970.
+    /// Start time of the cluster, in seconds since 1970.
     pub started: u64,
 }
 
-impl Record {
-    /// Whether its keeper runs.
+impl ClusterRecord {
+    /// Returns true if its keeper still runs.
     pub fn is_alive(&self) -> bool {
-        began(self.keeper) == Some(self.keeper_began)
+        process_start_ticks(self.keeper) == Some(self.keeper_began)
     }
 }
 
-/// The files.
+/// Directory of the files.
 #[derive(Clone, Debug)]
 pub struct Registry {
     directory: PathBuf,
 }
 
 impl Registry {
-    /// Of a home.
+    /// Opens the registry of a user.
     pub fn new(home: &Home) -> Self {
         Self { directory: home.clusters() }
     }
@@ -61,32 +61,32 @@ impl Registry {
         self.directory.join(format!("{name}.json"))
     }
 
-    /// The directory for what a cluster keeps on disk.
-    pub fn place(&self, name: &str) -> PathBuf {
+    /// Directory of a cluster's own files.
+    pub fn cluster_directory(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// Takes a name, or finds one. Nobody else gets it until it is given back.
-    pub fn take(&self, wanted: Option<&str>, provider: &str) -> Result<String, ClusterError> {
-        std::fs::create_dir_all(&self.directory).map_err(|error| ClusterError::file(&self.directory, &error))?;
+    /// Reserves the given name, or a free one, until `remove`.
+    pub fn reserve_name(&self, wanted: Option<&str>, provider: &str) -> Result<String, ClusterError> {
+        std::fs::create_dir_all(&self.directory).map_err(|error| ClusterError::from_io(&self.directory, &error))?;
         if let Some(name) = wanted {
-            require_plain(name)?;
-            return match self.try_take(name) {
+            check_name(name)?;
+            return match self.try_reserve(name) {
                 Ok(true) => Ok(name.to_owned()),
-                Ok(false) => Err(ClusterError::Mistake(format!("there is a cluster {name:?} already"))),
-                Err(error) => Err(ClusterError::file(&self.file(name), &error)),
+                Ok(false) => Err(ClusterError::Usage(format!("a cluster named {name:?} exists already"))),
+                Err(error) => Err(ClusterError::from_io(&self.file(name), &error)),
             };
         }
         for number in 1..=CLUSTERS_MAX {
             let name = format!("{provider}-{number}");
-            if self.try_take(&name).map_err(|error| ClusterError::file(&self.file(&name), &error))? {
+            if self.try_reserve(&name).map_err(|error| ClusterError::from_io(&self.file(&name), &error))? {
                 return Ok(name);
             }
         }
-        Err(ClusterError::Mistake(format!("{CLUSTERS_MAX} clusters run already: end some with `down`")))
+        Err(ClusterError::Usage(format!("{CLUSTERS_MAX} clusters run already: stop some with `down`")))
     }
 
-    fn try_take(&self, name: &str) -> io::Result<bool> {
+    fn try_reserve(&self, name: &str) -> io::Result<bool> {
         match std::fs::File::create_new(self.file(name)) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -94,52 +94,52 @@ impl Registry {
         }
     }
 
-    /// Writes what is known of a cluster, all at once.
-    pub fn write(&self, record: &Record) -> io::Result<()> {
+    /// Writes the record of a cluster atomically.
+    pub fn write(&self, record: &ClusterRecord) -> io::Result<()> {
         let draft = self.directory.join(format!("{}.draft", record.name));
         std::fs::write(&draft, serde_json::to_vec_pretty(record)?)?;
         std::fs::rename(draft, self.file(&record.name))
     }
 
-    /// Forgets a cluster, and removes what it kept on disk, unless that is to stay.
+    /// Removes the record of a cluster and, unless `keep` is set, its directory.
     pub fn remove(&self, name: &str, keep: bool) {
         let _absent = std::fs::remove_file(self.file(name));
         if !keep {
-            let _absent = std::fs::remove_dir_all(self.place(name));
+            let _absent = std::fs::remove_dir_all(self.cluster_directory(name));
         }
     }
 
-    /// Every cluster, by name. A name that is only taken has no record yet.
-    pub fn list(&self) -> Result<Vec<Record>, ClusterError> {
+    /// Returns all clusters, sorted by name. A name that is only reserved has no record yet.
+    pub fn list(&self) -> Result<Vec<ClusterRecord>, ClusterError> {
         let listed = match std::fs::read_dir(&self.directory) {
             Ok(listed) => listed,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(ClusterError::file(&self.directory, &error)),
+            Err(error) => return Err(ClusterError::from_io(&self.directory, &error)),
         };
         let paths = listed.filter_map(|entry| entry.ok().map(|entry| entry.path()));
-        let mut records: Vec<Record> = paths.filter_map(|path| read(&path)).collect();
+        let mut records: Vec<ClusterRecord> = paths.filter_map(|path| read(&path)).collect();
         records.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(records)
     }
 }
 
-/// A name is part of a path, and of what kind calls its containers.
-fn require_plain(name: &str) -> Result<(), ClusterError> {
+/// Checks a name: it is part of a path, and of the names of kind's containers.
+fn check_name(name: &str) -> Result<(), ClusterError> {
     let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
     if !name.is_empty() && name.len() <= NAME_MAX && name.chars().all(is_plain) {
         return Ok(());
     }
-    Err(ClusterError::Mistake(format!("--name takes up to {NAME_MAX} small letters, digits and '-', not {name:?}")))
+    Err(ClusterError::Usage(format!("--name takes up to {NAME_MAX} lower-case letters, digits and '-', not {name:?}")))
 }
 
-fn read(path: &Path) -> Option<Record> {
+fn read(path: &Path) -> Option<ClusterRecord> {
     let is_record = path.extension().is_some_and(|extension| extension == "json");
     let text = is_record.then(|| std::fs::read(path).ok()).flatten()?;
     serde_json::from_slice(&text).ok()
 }
 
-/// When a process began, if it runs: the twenty-second field of what the kernel says about it.
-pub fn began(id: u32) -> Option<u64> {
+/// Returns the start time of a process, if it runs: field 22 of `/proc/ID/stat`.
+pub fn process_start_ticks(id: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The second field, a name in parentheses, may contain anything.
     let rest = text.rsplit_once(')')?.1;
@@ -150,43 +150,43 @@ pub fn began(id: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn record(name: &str, keeper: u32) -> Record {
-        Record {
+    fn record(name: &str, keeper: u32) -> ClusterRecord {
+        ClusterRecord {
             name: name.to_owned(),
             provider: "local".to_owned(),
             version: "v1.35.4".to_owned(),
             server: "https://127.0.0.1:1".to_owned(),
             kubeconfig: "/nowhere".into(),
             keeper,
-            keeper_began: began(keeper).unwrap_or_default(),
+            keeper_began: process_start_ticks(keeper).unwrap_or_default(),
             started: 0,
         }
     }
 
     #[test]
-    fn a_name_is_given_once_until_it_is_given_back() {
+    fn a_name_is_reserved_once_until_it_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         let registry = Registry::new(&Home::at(directory.path()));
-        assert_eq!(registry.take(None, "local").unwrap(), "local-1");
-        assert_eq!(registry.take(None, "local").unwrap(), "local-2");
-        assert!(registry.take(Some("local-2"), "local").is_err());
+        assert_eq!(registry.reserve_name(None, "local").unwrap(), "local-1");
+        assert_eq!(registry.reserve_name(None, "local").unwrap(), "local-2");
+        assert!(registry.reserve_name(Some("local-2"), "local").is_err());
         for wrong in ["", "../up", "A", "a/b"] {
-            assert!(matches!(registry.take(Some(wrong), "local"), Err(ClusterError::Mistake(_))), "{wrong}");
+            assert!(matches!(registry.reserve_name(Some(wrong), "local"), Err(ClusterError::Usage(_))), "{wrong}");
         }
         registry.remove("local-1", false);
-        assert_eq!(registry.take(None, "local").unwrap(), "local-1");
+        assert_eq!(registry.reserve_name(None, "local").unwrap(), "local-1");
     }
 
     #[test]
-    fn a_record_is_alive_while_its_keeper_is_and_not_when_another_has_its_id() {
+    fn a_record_is_alive_while_its_keeper_runs_and_not_when_another_process_has_its_id() {
         let directory = tempfile::tempdir().unwrap();
         let registry = Registry::new(&Home::at(directory.path()));
-        registry.take(Some("mine"), "local").unwrap();
+        registry.reserve_name(Some("mine"), "local").unwrap();
         assert_eq!(registry.list().unwrap(), []);
         let own = record("mine", std::process::id());
         registry.write(&own).unwrap();
         assert_eq!(registry.list().unwrap(), std::slice::from_ref(&own));
         assert!(own.is_alive());
-        assert!(!Record { keeper_began: own.keeper_began + 1, ..own }.is_alive());
+        assert!(!ClusterRecord { keeper_began: own.keeper_began + 1, ..own }.is_alive());
     }
 }

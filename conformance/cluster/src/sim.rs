@@ -1,5 +1,5 @@
-//! `sim`: the simulated API server on a real port: either plain, without controllers that make pods, where nobody is asked
-//! who he is, or as a cluster is, over TLS, for one administrator, with a node on which pods run.
+//! Provider `sim`: the simulated API server on a real port, either over plain HTTP without authentication and without workload
+//! controllers, or as a full cluster: over TLS, with an administrator, controllers and a node on which pods run.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,41 +7,41 @@ use std::time::Duration;
 use crate::access::{Access, Secret};
 use crate::directory::GuardedDirectory;
 use crate::error::{ClusterError, Failure};
-use crate::leashed::{Heard, Leashed};
 use crate::name::ProviderName;
+use crate::owned_process::{OwnedProcess, ProcessEvent};
 use crate::provider::{Cluster, Options, Provider};
 
-/// How long it may take until it listens, on a machine that is busy.
+/// Timeout of a start on an overloaded machine.
 const READY_MAX: Duration = Duration::from_secs(30);
-/// The version of Kubernetes that it says it is.
+/// Displayed instead of a version of Kubernetes.
 const VERSION: &str = "simulated";
 
 /// Starts simulated API servers.
 #[derive(Clone, Debug)]
-pub struct Sim {
+pub struct SimProvider {
     program: PathBuf,
-    whole: bool,
+    full: bool,
 }
 
-impl Sim {
-    /// With this program, which is `sindri-apiserver`.
+impl SimProvider {
+    /// Uses this binary of `sindri-apiserver`.
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), whole: false }
+        Self { program: program.into(), full: false }
     }
 
-    /// The same as a whole cluster: over TLS, with an administrator, controllers and a node.
+    /// Starts full clusters: over TLS, with an administrator, controllers and a node.
     #[must_use]
-    pub fn whole(self) -> Self {
-        Self { whole: true, ..self }
+    pub fn full(self) -> Self {
+        Self { full: true, ..self }
     }
 
-    /// With the program that is next to the one that runs, where one build puts them all.
+    /// Uses the binary next to this program, where cargo puts all binaries of a build.
     pub fn beside(own: &Path) -> Self {
         Self::new(own.with_file_name("sindri-apiserver"))
     }
 }
 
-impl Provider for Sim {
+impl Provider for SimProvider {
     fn name(&self) -> ProviderName {
         ProviderName::Sim
     }
@@ -50,7 +50,7 @@ impl Provider for Sim {
         if !self.program.is_file() {
             return Err(ClusterError::Unavailable {
                 provider: ProviderName::Sim,
-                missing: format!("{} is not there", self.program.display()),
+                missing: format!("{} does not exist", self.program.display()),
                 advice: "build it with `cargo build --release -p sindri-apiserver`".to_owned(),
             });
         }
@@ -60,18 +60,19 @@ impl Provider for Sim {
         let mut arguments: Vec<std::ffi::OsString> =
             ["serve", "--port", &port, "--kubeconfig"].map(Into::into).to_vec();
         arguments.push(kubeconfig.clone().into());
-        if self.whole {
+        if self.full {
             arguments.extend(["--cert-dir".into(), directory.path().into()]);
         } else {
             arguments.extend(["--plain-http", "--without-workloads", "--nodes=0"].map(Into::into));
         }
-        let started = Leashed::start(&mut Leashed::guarded(self.program.as_os_str(), &arguments, None));
-        let mut program = started.map_err(|error| ClusterError::file(&self.program, &error))?;
-        let server = await_address(&mut program, options)?;
+        let started =
+            OwnedProcess::start(&mut OwnedProcess::guarded_command(self.program.as_os_str(), &arguments, None));
+        let mut program = started.map_err(|error| ClusterError::from_io(&self.program, &error))?;
+        let server = wait_for_address(&mut program, options)?;
         let file = |name: &str| {
             let path = directory.path().join(name);
-            let read = std::fs::read_to_string(&path).map_err(|error| ClusterError::file(&path, &error));
-            self.whole.then_some(read).transpose()
+            let read = std::fs::read_to_string(&path).map_err(|error| ClusterError::from_io(&path, &error));
+            self.full.then_some(read).transpose()
         };
         let access = Access {
             server,
@@ -85,9 +86,9 @@ impl Provider for Sim {
     }
 }
 
-/// Fields are dropped in this order: the process ends before its directory goes.
+/// A running server. Fields are dropped in this order: the process ends before its directory is removed.
 struct SimCluster {
-    program: Leashed,
+    program: OwnedProcess,
     access: Access,
     _directory: GuardedDirectory,
 }
@@ -102,7 +103,7 @@ impl Cluster for SimCluster {
     }
 
     fn check(&mut self) -> Result<(), ClusterError> {
-        if self.program.runs() { Ok(()) } else { Err(ended("it ended by itself".to_owned(), Vec::new())) }
+        if self.program.is_running() { Ok(()) } else { Err(ended("it ended unexpectedly".to_owned(), Vec::new())) }
     }
 
     fn processes(&self) -> Vec<(String, u32)> {
@@ -114,23 +115,23 @@ impl Cluster for SimCluster {
     }
 }
 
-fn await_address(program: &mut Leashed, options: &Options) -> Result<String, ClusterError> {
-    let mut said = Vec::new();
+fn wait_for_address(program: &mut OwnedProcess, options: &Options) -> Result<String, ClusterError> {
+    let mut output = Vec::new();
     loop {
-        match program.hear(READY_MAX, &options.stop)? {
-            Heard::Line(line) => match line.strip_prefix("READY ") {
+        match program.next_event(READY_MAX, &options.stop)? {
+            ProcessEvent::Line(line) => match line.strip_prefix("READY ") {
                 Some(address) => return Ok(address.to_owned()),
-                None => said.push(line),
+                None => output.push(line),
             },
-            Heard::Ended(status) => return Err(ended(format!("it ended by itself: {status}"), said)),
-            Heard::Nothing => return Err(ClusterError::late("the simulated API server", READY_MAX)),
+            ProcessEvent::Ended(status) => return Err(ended(format!("it ended unexpectedly: {status}"), output)),
+            ProcessEvent::Timeout => return Err(ClusterError::timed_out("the simulated API server", READY_MAX)),
         }
     }
 }
 
 fn ended(reason: String, tail: Vec<String>) -> ClusterError {
     let taken = tail.iter().any(|line| line.contains("cannot listen"));
-    let advice = if taken { "choose another port, or none to get a free one" } else { "see what it says" };
+    let advice = if taken { "choose another port, or none to get a free one" } else { "read its output" };
     let process = Some("sindri-apiserver".to_owned());
     ClusterError::Failed(Failure { process, reason, tail, advice: advice.to_owned() })
 }

@@ -1,11 +1,11 @@
-//! The versions of Kubernetes that are pinned, each with a module file of its own.
+//! The pinned versions of Kubernetes, each with a Go module file of its own.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Every pinned version; the first is what one gets without asking.
+/// All pinned versions; the first is the default.
 pub const ALL: [Version; 2] = [Version::V1_35, Version::V1_36];
 
 /// A pinned version of Kubernetes.
@@ -24,7 +24,7 @@ pub enum Version {
 pub struct UnknownVersion(String);
 
 impl Version {
-    /// What its binaries call themselves.
+    /// Release that its binaries report.
     pub fn release(self) -> &'static str {
         match self {
             Self::V1_35 => "v1.35.4",
@@ -32,7 +32,7 @@ impl Version {
         }
     }
 
-    /// The module file that pins it; its checksums are in the file of the same name that ends with `sum`.
+    /// Go module file that pins it. The checksums are in the file with the same name and the suffix `sum`.
     pub(crate) fn module_file(self) -> &'static str {
         match self {
             Self::V1_35 => "go.mod",
@@ -55,8 +55,8 @@ impl FromStr for Version {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let plain = text.strip_prefix('v').unwrap_or(text);
-        let fits = |version: &Version| plain == version.to_string() || version.release() == format!("v{plain}");
-        ALL.into_iter().find(fits).ok_or_else(|| UnknownVersion(text.to_owned()))
+        let matches = |version: &Version| plain == version.to_string() || version.release() == format!("v{plain}");
+        ALL.into_iter().find(matches).ok_or_else(|| UnknownVersion(text.to_owned()))
     }
 }
 
@@ -65,16 +65,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_found_by_its_short_and_its_long_name() {
+    fn a_version_is_parsed_from_its_short_and_its_full_number() {
         for text in ["1.36", "v1.36", "1.36.4", "v1.36.4"] {
             assert_eq!(text.parse(), Ok(Version::V1_36));
         }
-        let words = "1.34".parse::<Version>().unwrap_err().to_string();
-        assert_eq!(words, "Kubernetes \"1.34\" is not pinned here; there are 1.35, 1.36");
+        let message = "1.34".parse::<Version>().unwrap_err().to_string();
+        assert_eq!(message, "Kubernetes \"1.34\" is not pinned here; there are 1.35, 1.36");
     }
 
     #[test]
-    fn the_module_files_pin_what_the_versions_say() {
+    fn the_module_files_pin_the_releases() {
         for version in ALL {
             let file = crate::home::project().join("conformance/controlplane").join(version.module_file());
             let text = std::fs::read_to_string(file).unwrap();

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use serde_json::json;
-use sindri_cluster::program::{Ending, end, say};
-use sindri_cluster::{Home, Local, Signals, Stop, Version};
+use sindri_cluster::program::{ExitReason, exit_code, print_line};
+use sindri_cluster::{Home, LocalProvider, Signals, Stop, Version};
 use sindri_fidelity::exchange::{Difference, Outcome, compare};
 use sindri_fidelity::expected::{Expected, KNOWN, written};
 use sindri_fidelity::generated::report as generated_report;
@@ -71,19 +71,19 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let signals = match Signals::listen() {
         Ok(signals) => signals,
-        Err(error) => return end(PROGRAM, Err(Ending::Broken(format!("cannot start: {error}")))),
+        Err(error) => return exit_code(PROGRAM, Err(ExitReason::Failed(format!("cannot start: {error}")))),
     };
     let done = match run(&cli, signals.stop()) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Ending::Told),
+        Ok(false) => Err(ExitReason::AlreadyReported),
         Err(ending) => Err(ending),
     };
-    end(PROGRAM, done)
+    exit_code(PROGRAM, done)
 }
 
 /// Whether everything is as expected.
-fn run(cli: &Cli, stop: &Stop) -> Result<bool, Ending> {
-    let expected = Expected::read(&cli.root).map_err(|error| Ending::Mistake(error.to_string()))?;
+fn run(cli: &Cli, stop: &Stop) -> Result<bool, ExitReason> {
+    let expected = Expected::read(&cli.root).map_err(|error| ExitReason::Usage(error.to_string()))?;
     let recorded = if cli.only.is_some() { (true, Vec::new()) } else { recorded(cli, &expected)? };
     let plays = cli.filter.is_empty() && !cli.update && (cli.only.is_some() || cli.sequences > 0);
     let generated = if plays { Some(generated(cli, &expected, stop)?) } else { None };
@@ -92,13 +92,13 @@ fn run(cli: &Cli, stop: &Stop) -> Result<bool, Ending> {
     }
     if let Some(found) = generated.as_ref().filter(|_| cli.only.is_none()) {
         write(&cli.root.join(PAGE), &page::page(&recorded.1, &expected, found))?;
-        say(format!("coverage by verb and kind: {PAGE}"));
+        print_line(format!("coverage by verb and kind: {PAGE}"));
     }
     Ok(recorded.0 && generated.is_none_or(|found| found.classes.is_empty() && idle(cli, &expected).is_empty()))
 }
 
 /// What was recorded: whether it is as expected, and what came of it.
-fn recorded(cli: &Cli, expected: &Expected) -> Result<(bool, Vec<Outcome>), Ending> {
+fn recorded(cli: &Cli, expected: &Expected) -> Result<(bool, Vec<Outcome>), ExitReason> {
     let outcomes = play(cli)?;
     if cli.update {
         write(&cli.root.join(KNOWN), &written(expected, &outcomes))?;
@@ -109,18 +109,18 @@ fn recorded(cli: &Cli, expected: &Expected) -> Result<(bool, Vec<Outcome>), Endi
         for difference in &outcome.differences {
             let is_new = verdict.new.contains(&(outcome.name.clone(), difference.step));
             if is_new || cli.all || !cli.filter.is_empty() {
-                report::shown(&outcome.name, difference).into_iter().for_each(say);
+                report::shown(&outcome.name, difference).into_iter().for_each(print_line);
             }
         }
     }
-    say(String::new());
-    report::table(&outcomes, &verdict).into_iter().for_each(say);
-    report::complaints(&verdict).into_iter().for_each(say);
+    print_line(String::new());
+    report::table(&outcomes, &verdict).into_iter().for_each(print_line);
+    report::complaints(&verdict).into_iter().for_each(print_line);
     Ok((verdict.holds(), outcomes))
 }
 
-fn play(cli: &Cli) -> Result<Vec<Outcome>, Ending> {
-    let mistake = |message: String| Ending::Mistake(message);
+fn play(cli: &Cli) -> Result<Vec<Outcome>, ExitReason> {
+    let mistake = |message: String| ExitReason::Usage(message);
     let mut scripts = scripts(&cli.root).map_err(|error| mistake(error.to_string()))?;
     scripts.retain(|script| script.name.contains(&cli.filter));
     if scripts.is_empty() {
@@ -128,7 +128,7 @@ fn play(cli: &Cli) -> Result<Vec<Outcome>, Ending> {
     }
     let directory = files::directory(&cli.root, &cli.version.to_string());
     let runtime =
-        tokio::runtime::Builder::new_current_thread().build().map_err(|error| Ending::Broken(error.to_string()))?;
+        tokio::runtime::Builder::new_current_thread().build().map_err(|error| ExitReason::Failed(error.to_string()))?;
     let mut outcomes = Vec::new();
     for (index, script) in scripts.iter().enumerate() {
         if index % PROGRESS_EVERY == 0 {
@@ -140,9 +140,9 @@ fn play(cli: &Cli) -> Result<Vec<Outcome>, Ending> {
 }
 
 /// Generated sequences, to both servers.
-fn generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<Found, Ending> {
+fn generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<Found, ExitReason> {
     let indexes = cli.only.map_or(0..cli.sequences, |only| only..only.saturating_add(1));
-    let local = Local::new(Home::of_user());
+    let local = LocalProvider::new(Home::from_env());
     let session = Session {
         provider: &local,
         version: cli.version,
@@ -151,17 +151,17 @@ fn generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<Found, Endin
         requests: REQUESTS,
         show: cli.show,
         stop,
-        say: progress,
+        report: progress,
     };
     let is_excused = |difference: &Difference| excuse(&expected.generated, difference);
     let found = session.run(&is_excused).map_err(|error| error.ending(stop))?;
     for (class, shortest) in &found.shrunk {
-        generated_report::short(class, shortest).into_iter().for_each(say);
+        generated_report::short(class, shortest).into_iter().for_each(print_line);
     }
-    say(String::new());
-    generated_report::summary(&found, expected).into_iter().for_each(say);
+    print_line(String::new());
+    generated_report::summary(&found, expected).into_iter().for_each(print_line);
     for pattern in idle(cli, expected) {
-        say(format!("{pattern}: the waiver no longer applies; take its line away"));
+        print_line(format!("{pattern}: the waiver no longer applies; take its line away"));
     }
     Ok(found)
 }
@@ -187,8 +187,9 @@ fn totals(outcomes: &[Outcome], found: Option<&Found>, expected: &Expected) -> s
     totals
 }
 
-fn write(file: &Path, text: &str) -> Result<(), Ending> {
-    let unwritable = |error: std::io::Error| Ending::Mistake(format!("{} cannot be written: {error}", file.display()));
+fn write(file: &Path, text: &str) -> Result<(), ExitReason> {
+    let unwritable =
+        |error: std::io::Error| ExitReason::Usage(format!("{} cannot be written: {error}", file.display()));
     if let Some(directory) = file.parent() {
         std::fs::create_dir_all(directory).map_err(unwritable)?;
     }

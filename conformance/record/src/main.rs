@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use sindri_cluster::program::{Ending, end, say};
-use sindri_cluster::{Home, Local, Provider, ProviderName, Signals, Stop, Version};
+use sindri_cluster::program::{ExitReason, exit_code, print_line};
+use sindri_cluster::{Home, LocalProvider, Provider, ProviderName, Signals, Stop, Version};
 use sindri_record::compare::differences;
 use sindri_record::files::{self, Files};
 use sindri_record::library::scripts;
@@ -38,7 +38,7 @@ struct RecordFlags {
     /// The version of Kubernetes.
     #[arg(long, value_name = "VERSION", default_value_t)]
     version: Version,
-    /// Keep the files as they are, and say how they differ from what the server says now.
+    /// Keep the files as they are, and print_line how they differ from what the server says now.
     #[arg(long)]
     check: bool,
     /// Only the exchanges with this text in their name, and no documents.
@@ -52,27 +52,33 @@ struct RecordFlags {
 fn main() -> ExitCode {
     let signals = match Signals::listen() {
         Ok(signals) => signals,
-        Err(error) => return end(PROGRAM, Err(Ending::Broken(format!("cannot start: {error}")))),
+        Err(error) => return exit_code(PROGRAM, Err(ExitReason::Failed(format!("cannot start: {error}")))),
     };
     let done = match Cli::parse().command {
         Command::Record(flags) => record(&flags, signals.stop()),
     };
-    end(PROGRAM, done)
+    exit_code(PROGRAM, done)
 }
 
-fn record(flags: &RecordFlags, stop: &Stop) -> Result<(), Ending> {
-    let mut scripts = scripts(&flags.root).map_err(|error| Ending::Mistake(error.to_string()))?;
+fn record(flags: &RecordFlags, stop: &Stop) -> Result<(), ExitReason> {
+    let mut scripts = scripts(&flags.root).map_err(|error| ExitReason::Usage(error.to_string()))?;
     scripts.retain(|script| script.name.contains(&flags.filter));
     let documents = flags.filter.is_empty();
     if scripts.is_empty() {
-        return Err(Ending::Mistake(format!("no exchange has {:?} in its name", flags.filter)));
+        return Err(ExitReason::Usage(format!("no exchange has {:?} in its name", flags.filter)));
     }
     let provider = provider(flags.cluster)?;
-    let session =
-        Session { provider: provider.as_ref(), version: flags.version, documents, scripts: &scripts, stop, say };
+    let session = Session {
+        provider: provider.as_ref(),
+        version: flags.version,
+        documents,
+        scripts: &scripts,
+        stop,
+        report: print_line,
+    };
     let found = session.record().map_err(|error| error.ending(stop))?;
     let directory = files::directory(&flags.root, &flags.version.to_string());
-    let mut kept = files::read(&directory).map_err(|error| Ending::Broken(error.to_string()))?;
+    let mut kept = files::read(&directory).map_err(|error| ExitReason::Failed(error.to_string()))?;
     if flags.check {
         if !documents {
             kept.retain(|name, _| found.contains_key(name));
@@ -81,27 +87,27 @@ fn record(flags: &RecordFlags, stop: &Stop) -> Result<(), Ending> {
     }
     let count = found.len();
     let all = if documents { found } else { kept.into_iter().chain(found).collect() };
-    files::write(&directory, &all).map_err(|error| Ending::Broken(error.to_string()))?;
-    say(format!("{count} files are recorded in {}", directory.display()));
+    files::write(&directory, &all).map_err(|error| ExitReason::Failed(error.to_string()))?;
+    print_line(format!("{count} files are recorded in {}", directory.display()));
     Ok(())
 }
 
-fn check(kept: &Files, found: &Files) -> Result<(), Ending> {
+fn check(kept: &Files, found: &Files) -> Result<(), ExitReason> {
     let differences = differences(kept, found);
     for difference in &differences {
-        say(difference.file.clone());
-        difference.lines.iter().for_each(|line| say(format!("    {line}")));
+        print_line(difference.file.clone());
+        difference.lines.iter().for_each(|line| print_line(format!("    {line}")));
     }
-    say(format!("{} files compared, {} differ", found.len(), differences.len()));
-    if differences.is_empty() { Ok(()) } else { Err(Ending::Told) }
+    print_line(format!("{} files compared, {} differ", found.len(), differences.len()));
+    if differences.is_empty() { Ok(()) } else { Err(ExitReason::AlreadyReported) }
 }
 
 /// Only a cluster that is fresh and nobody else's gives the same record twice.
-fn provider(name: ProviderName) -> Result<Box<dyn Provider>, Ending> {
+fn provider(name: ProviderName) -> Result<Box<dyn Provider>, ExitReason> {
     match name {
-        ProviderName::Local => Ok(Box::new(Local::new(Home::of_user()))),
+        ProviderName::Local => Ok(Box::new(LocalProvider::new(Home::from_env()))),
         ProviderName::Sim | ProviderName::Container | ProviderName::Kind | ProviderName::Kubeconfig => {
-            Err(Ending::Mistake(format!("recordings are made with --cluster local, not {name}")))
+            Err(ExitReason::Usage(format!("recordings are made with --cluster local, not {name}")))
         }
     }
 }

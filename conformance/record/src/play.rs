@@ -23,7 +23,7 @@ use crate::template::{UnknownWord, Words, enlarge, expand, expand_value};
 /// How long a condition may take to hold.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 /// How often a condition is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Who asks: the server takes the name before the slash for the manager of fields.
 pub const USER_AGENT: &str = "recorder/1.0";
 const JSON: &str = "application/json";
@@ -296,8 +296,8 @@ impl<'a, S: Server> Player<'a, S> {
             if waited >= SETTLE_MAX {
                 return Err(Reason::Unsettled(told(&answer)));
             }
-            self.server.pass(LOOK_EVERY).await;
-            waited += LOOK_EVERY;
+            self.server.pass(CHECK_INTERVAL).await;
+            waited += CHECK_INTERVAL;
         }
     }
 

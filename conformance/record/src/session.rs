@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use sindri_cluster::program::Ending;
+use sindri_cluster::program::ExitReason;
 use sindri_cluster::{Cluster, ClusterError, Options, Provider, Stop, Version};
 use thiserror::Error;
 
@@ -18,7 +18,7 @@ use crate::target::{Target, TargetError};
 /// Exchanges that take place at the same time. Each has a namespace of its own.
 const AT_ONCE: usize = 4;
 /// How often it is seen whether the end was asked for.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A recording that could not be made.
 #[derive(Debug, Error)]
@@ -39,10 +39,10 @@ pub enum SessionError {
 
 impl SessionError {
     /// How a program ends because of it.
-    pub fn ending(&self, stop: &Stop) -> Ending {
+    pub fn ending(&self, stop: &Stop) -> ExitReason {
         match self {
-            Self::Cluster(error) => Ending::of(error, stop),
-            Self::Target(_) | Self::Runtime(_) | Self::Records(_) => Ending::Broken(self.to_string()),
+            Self::Cluster(error) => ExitReason::from_cluster_error(error, stop),
+            Self::Target(_) | Self::Runtime(_) | Self::Records(_) => ExitReason::Failed(self.to_string()),
         }
     }
 }
@@ -60,7 +60,7 @@ pub struct Session<'a> {
     /// Whether to go on.
     pub stop: &'a Stop,
     /// Hears how far it is.
-    pub say: fn(String),
+    pub report: fn(String),
 }
 
 impl Session<'_> {
@@ -80,7 +80,7 @@ impl Session<'_> {
 
     fn record_on_one(&self, controllers: bool, documents: bool, scripts: &[&Script]) -> Result<Files, SessionError> {
         let what = if controllers { "a control plane" } else { "an API server" };
-        (self.say)(format!("starting {what} {}", self.version.release()));
+        (self.report)(format!("starting {what} {}", self.version.release()));
         let options =
             Options { version: self.version, pristine: !controllers, stop: self.stop.clone(), ..Options::default() };
         on_fresh_cluster(self.provider, &options, async |target: Target| self.play(&target, documents, scripts).await)
@@ -89,7 +89,7 @@ impl Session<'_> {
     async fn play(&self, target: &Target, documents: bool, scripts: &[&Script]) -> Result<Files, SessionError> {
         let (mut files, mut failed) = (Files::new(), Vec::new());
         if documents {
-            (self.say)("recording discovery and OpenAPI".to_owned());
+            (self.report)("recording discovery and OpenAPI".to_owned());
             files.extend(record_documents(target).await.map_err(|error| SessionError::Records(vec![error]))?);
         }
         let recorded = |first: bool, at_once: usize| {
@@ -102,11 +102,11 @@ impl Session<'_> {
             done += 1;
             match record {
                 Ok((name, text)) => {
-                    (self.say)(format!("{done:>3} of {} {name}", scripts.len()));
+                    (self.report)(format!("{done:>3} of {} {name}", scripts.len()));
                     files.insert(name, text);
                 }
                 Err(error) => {
-                    (self.say)(format!("{done:>3} of {} FAILED {error}", scripts.len()));
+                    (self.report)(format!("{done:>3} of {} FAILED {error}", scripts.len()));
                     failed.push(error);
                 }
             }
@@ -151,6 +151,6 @@ pub fn target_of(cluster: &dyn Cluster) -> Result<Target, TargetError> {
 /// Ends when the end is asked for.
 pub async fn asked_to_end(stop: &Stop) {
     while !stop.is_set() {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }

@@ -1,7 +1,7 @@
-//! A real admission webhook: the API server asks this program about writes, and the answer rewrites one object.
+//! A real admission webhook: the API server calls this program for writes, and the response rewrites one object.
 //!
-//! It answers whenever this program waits, as it does while a story goes on. Only an API server that shares the loopback
-//! interface with this program can ask.
+//! It responds while this program waits, as it does during a scenario. Only an API server that shares the loopback interface
+//! with this program can call it.
 
 mod review;
 mod server;
@@ -16,43 +16,49 @@ use sindri_cluster::Access;
 use sindri_world::environment::ClusterCall;
 use tokio::time::Instant;
 
-use crate::api;
+use crate::cluster_api;
 use crate::rewrite::Rewrite;
-use crate::waiter::Waiter;
-use server::Server;
+use crate::runtime::InterruptibleRuntime;
+use server::WebhookServer;
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-/// An object that nobody makes: only tried, to see whether the API server asks.
+/// Object that is only created as a dry run, to check whether the API server calls the webhook.
 const PROBE: &str = "sindri-webhook-probe";
 const PROBES: &str = "/api/v1/namespaces/default/configmaps?dryRun=All";
-/// How long an API server may take to know of a configuration, or to forget it.
+/// Timeout until an API server uses a configuration, or no longer uses it.
 const EFFECT_MAX: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long the API server waits for an answer, in seconds: longer than this program ever does not wait.
-const ANSWER_SECS_MAX: u64 = 10;
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Timeout of the API server for the webhook, in seconds: longer than this program ever runs without a wait.
+const TIMEOUT_SECS: u64 = 10;
 
-/// A webhook that an API server asks.
+/// A webhook that is registered at an API server.
 pub struct Webhook {
     configuration: String,
-    _server: Server,
+    _server: WebhookServer,
 }
 
 impl Webhook {
-    /// Serves it, registers it, and waits until the API server asks it.
-    pub fn register(waiter: &Waiter, access: &Access, rewrite: Rewrite) -> Result<Self, String> {
+    /// Starts the webhook, registers it, and waits until the API server calls it.
+    pub fn register(runtime: &InterruptibleRuntime, access: &Access, rewrite: Rewrite) -> Result<Self, String> {
         let name = format!("{}.{}.sindri.dev", rewrite.name, rewrite.resource);
         let rewrites = vec![probe(), rewrite];
-        let configuration = |server: &Server| configuration(&name, &rewrites, server.port, &server.certificate_pem);
-        let server = Server::start(waiter, rewrites.clone())?;
-        api::carry_out(waiter, access, request(Method::POST, CONFIGURATIONS, &configuration(&server)))?;
-        await_effect(waiter, access, true)?;
+        let configuration =
+            |server: &WebhookServer| configuration(&name, &rewrites, server.port, &server.certificate_pem);
+        let server = WebhookServer::start(runtime, rewrites.clone())?;
+        cluster_api::send_expecting_success(
+            runtime,
+            access,
+            request(Method::POST, CONFIGURATIONS, &configuration(&server)),
+        )?;
+        wait_for_effect(runtime, access, true)?;
         Ok(Self { configuration: format!("{CONFIGURATIONS}/{name}"), _server: server })
     }
 
-    /// Takes it away again, and waits until the API server does not ask any more: it refuses what it cannot ask about.
-    pub fn remove(self, waiter: &Waiter, access: &Access) -> Result<(), String> {
-        api::carry_out(waiter, access, request(Method::DELETE, &self.configuration, &json!({})))?;
-        await_effect(waiter, access, false)
+    /// Removes the registration, and waits until the API server no longer calls the webhook: it rejects writes whose webhook does
+    /// not respond.
+    pub fn remove(self, runtime: &InterruptibleRuntime, access: &Access) -> Result<(), String> {
+        cluster_api::send_expecting_success(runtime, access, request(Method::DELETE, &self.configuration, &json!({})))?;
+        wait_for_effect(runtime, access, false)
     }
 }
 
@@ -65,24 +71,24 @@ fn request(method: Method, target: &str, body: &Value) -> ClusterCall {
     ClusterCall { method, target: target.to_owned(), content_type: "application/json", body }
 }
 
-/// Tries to make the probe until it comes back rewritten, or as it was sent.
-fn await_effect(waiter: &Waiter, access: &Access, wanted: bool) -> Result<(), String> {
+/// Creates the probe as a dry run until the response is rewritten, or unchanged.
+fn wait_for_effect(runtime: &InterruptibleRuntime, access: &Access, is_active: bool) -> Result<(), String> {
     let end = Instant::now() + EFFECT_MAX;
     loop {
-        let tried = request(Method::POST, PROBES, &json!({"metadata": {"name": PROBE}}));
-        let (status, answer) = api::call(waiter, access, tried)?;
-        if status < 300 && (answer["data"]["asked"] == "yes") == wanted {
+        let probe = request(Method::POST, PROBES, &json!({"metadata": {"name": PROBE}}));
+        let (status, body) = cluster_api::send(runtime, access, probe)?;
+        if status < 300 && (body["data"]["asked"] == "yes") == is_active {
             return Ok(());
         }
         if Instant::now() >= end {
-            let change = if wanted { "ask the webhook" } else { "stop asking the webhook" };
-            return Err(format!("the API server did not {change} within {EFFECT_MAX:?}: {status} {answer}"));
+            let change = if is_active { "call the webhook" } else { "stop calling the webhook" };
+            return Err(format!("the API server did not {change} within {EFFECT_MAX:?}: {status} {body}"));
         }
-        waiter.pause(LOOK_EVERY).map_err(|cut| cut.to_string())?;
+        runtime.sleep(CHECK_INTERVAL).map_err(|error| error.to_string())?;
     }
 }
 
-/// What the API server is told: about which objects it asks, and whom. About others nobody has to wait.
+/// Returns the configuration. It matches only the named objects, so that other writes are not delayed.
 fn configuration(name: &str, rewrites: &[Rewrite], port: u16, certificate_pem: &str) -> Value {
     let resources: Vec<&str> = rewrites.iter().map(|rewrite| rewrite.resource.as_str()).collect();
     let names = json!(rewrites.iter().map(|rewrite| rewrite.name.as_str()).collect::<Vec<_>>());
@@ -96,10 +102,10 @@ fn configuration(name: &str, rewrites: &[Rewrite], port: u16, certificate_pem: &
                 "operations": ["CREATE", "UPDATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": resources,
             }],
             "matchConditions": [{
-                // An object whose name is still to be generated has none, and an error would refuse it.
+                // An object with `generateName` has no name yet, and an error in the expression would reject it.
                 "name": "named", "expression": format!("has(object.metadata.name) && object.metadata.name in {names}"),
             }],
-            "failurePolicy": "Fail", "sideEffects": "None", "timeoutSeconds": ANSWER_SECS_MAX,
+            "failurePolicy": "Fail", "sideEffects": "None", "timeoutSeconds": TIMEOUT_SECS,
             "admissionReviewVersions": ["v1"],
         }],
     })
@@ -110,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_api_server_asks_about_the_named_objects_only() {
+    fn the_webhook_is_called_for_the_named_objects_only() {
         let rewrite = Rewrite { resource: "secrets".into(), name: "note".into(), patch: json!({}) };
         let configuration = configuration("note.secrets.sindri.dev", &[probe(), rewrite], 4430, "PEM");
         let webhook = &configuration["webhooks"][0];

@@ -1,4 +1,4 @@
-//! What an admission webhook is told and what it answers: a review goes in, a review with a JSON patch comes out. Pure.
+//! Admission reviews: a review with a request goes in, a review with a response and a JSON patch comes out. Pure.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,38 +8,38 @@ use thiserror::Error;
 
 use crate::rewrite::Rewrite;
 
-/// What is no review that can be answered.
+/// A body that is no valid review.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum ReviewError {
-    /// It is not JSON.
-    #[error("the review cannot be read: {0}")]
-    Unreadable(String),
-    /// An answer has to name the request.
+    /// Invalid JSON.
+    #[error("the review cannot be parsed: {0}")]
+    Invalid(String),
+    /// The response needs the uid of the request.
     #[error("the review has no request with a uid")]
     NoRequest,
 }
 
-/// Answers a review: everything is allowed, and only what the rewrites name is changed.
-pub(super) fn answer(review: &[u8], rewrites: &[Rewrite]) -> Result<Value, ReviewError> {
-    let review: Value = serde_json::from_slice(review).map_err(|error| ReviewError::Unreadable(error.to_string()))?;
+/// Responds to a review: everything is allowed, and only objects with a rewrite are changed.
+pub(super) fn respond(review: &[u8], rewrites: &[Rewrite]) -> Result<Value, ReviewError> {
+    let review: Value = serde_json::from_slice(review).map_err(|error| ReviewError::Invalid(error.to_string()))?;
     let request = &review["request"];
     let uid = request["uid"].as_str().ok_or(ReviewError::NoRequest)?;
     let object = &request["object"];
-    // A write of its status or its scale is not a write of it.
-    let fits = |rewrite: &&Rewrite| {
+    // Writes of subresources such as status are not rewritten.
+    let matches = |rewrite: &&Rewrite| {
         request["resource"]["resource"] == *rewrite.resource
             && request["subResource"].as_str().unwrap_or_default().is_empty()
             && object["metadata"]["name"] == *rewrite.name
     };
     let mut response = json!({"uid": uid, "allowed": true});
-    if let Some(rewrite) = rewrites.iter().find(fits) {
+    if let Some(rewrite) = rewrites.iter().find(matches) {
         response["patchType"] = json!("JSONPatch");
         response["patch"] = json!(STANDARD.encode(json_patch(object, &rewrite.patch).to_string()));
     }
     Ok(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}))
 }
 
-/// The JSON patch that does to an object what a merge patch does: one operation for each field that it names.
+/// Converts a merge patch to a JSON patch, with one operation for each top-level field.
 fn json_patch(object: &Value, patch: &Value) -> Value {
     let merged = merge_patch(object, patch);
     let operation = |name: &String| {
@@ -71,53 +71,56 @@ mod tests {
         json!({"metadata": {"name": "note"}, "data": {"a": "declared", "b": "kept"}, "immutable": false})
     }
 
-    fn answered(review: &Value, patch: Value) -> Value {
+    fn response_to(review: &Value, patch: Value) -> Value {
         let rewrite = Rewrite { resource: "configmaps".into(), name: "note".into(), patch };
-        answer(review.to_string().as_bytes(), &[rewrite]).unwrap()
+        respond(review.to_string().as_bytes(), &[rewrite]).unwrap()
     }
 
-    fn operations(answer: &Value) -> Value {
-        let patch = STANDARD.decode(answer["response"]["patch"].as_str().unwrap()).unwrap();
+    fn operations(response: &Value) -> Value {
+        let patch = STANDARD.decode(response["response"]["patch"].as_str().unwrap()).unwrap();
         serde_json::from_slice(&patch).unwrap()
     }
 
     #[test]
-    fn a_review_of_the_object_is_answered_with_a_patch() {
-        let answer = answered(&review("configmaps", &note()), json!({"data": {"a": "hooked"}}));
-        assert_eq!(operations(&answer), json!([{"op": "add", "path": "/data", "value": {"a": "hooked", "b": "kept"}}]));
-        let response =
-            json!({"uid": "7f", "allowed": true, "patchType": "JSONPatch", "patch": answer["response"]["patch"]});
-        let whole = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-        assert_eq!(answer, whole);
+    fn a_review_of_the_object_gets_a_patch() {
+        let response = response_to(&review("configmaps", &note()), json!({"data": {"a": "hooked"}}));
+        assert_eq!(
+            operations(&response),
+            json!([{"op": "add", "path": "/data", "value": {"a": "hooked", "b": "kept"}}])
+        );
+        let inner =
+            json!({"uid": "7f", "allowed": true, "patchType": "JSONPatch", "patch": response["response"]["patch"]});
+        let whole = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": inner});
+        assert_eq!(response, whole);
     }
 
     #[test]
-    fn fields_are_added_and_taken_away_and_their_names_are_escaped() {
+    fn fields_are_added_and_removed_and_their_names_are_escaped() {
         let patch = json!({"immutable": null, "absent": null, "binaryData": {"x": "eA=="}, "a/b~c": 1});
-        let answer = answered(&review("configmaps", &note()), patch);
-        let wanted = json!([
+        let response = response_to(&review("configmaps", &note()), patch);
+        let expected = json!([
             {"op": "add", "path": "/a~1b~0c", "value": 1},
             {"op": "add", "path": "/binaryData", "value": {"x": "eA=="}},
             {"op": "remove", "path": "/immutable"},
         ]);
-        assert_eq!(operations(&answer), wanted);
+        assert_eq!(operations(&response), expected);
     }
 
     #[test]
-    fn whatever_the_fault_does_not_name_is_let_through_as_it_is() {
+    fn other_objects_and_subresources_are_not_changed() {
         let mut other = note();
         other["metadata"]["name"] = json!("other");
         let mut status = review("configmaps", &note());
         status["request"]["subResource"] = json!("status");
         for review in [review("configmaps", &other), review("secrets", &note()), status] {
-            let answer = answered(&review, json!({"data": null}));
-            assert_eq!(answer["response"], json!({"uid": "7f", "allowed": true}), "{review}");
+            let response = response_to(&review, json!({"data": null}));
+            assert_eq!(response["response"], json!({"uid": "7f", "allowed": true}), "{review}");
         }
     }
 
     #[test]
-    fn what_is_no_review_is_refused() {
-        assert!(matches!(answer(b"{", &[]), Err(ReviewError::Unreadable(_))));
-        assert_eq!(answer(b"{}", &[]), Err(ReviewError::NoRequest));
+    fn an_invalid_review_is_rejected() {
+        assert!(matches!(respond(b"{", &[]), Err(ReviewError::Invalid(_))));
+        assert_eq!(respond(b"{}", &[]), Err(ReviewError::NoRequest));
     }
 }

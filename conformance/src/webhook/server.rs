@@ -1,4 +1,4 @@
-//! HTTPS on a free port of the loopback interface, with a certificate of its own, for the API servers of this machine.
+//! HTTPS server on a free port of the loopback interface, with a self-signed certificate.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -23,64 +23,64 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
 use super::review;
 use crate::rewrite::Rewrite;
-use crate::waiter::Waiter;
+use crate::runtime::InterruptibleRuntime;
 
-/// How long it may take to listen.
+/// Timeout of binding the port.
 const LISTEN_MAX: Duration = Duration::from_secs(5);
-/// How long a handshake may take.
+/// Timeout of a TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// An object has at most three megabytes on the wire; a review has two of them.
+/// Maximum size of a review: it has two objects of at most three megabytes.
 const REVIEW_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How long to wait when the system gives no connection.
+/// Pause after an error of `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// A server that answers reviews whenever somebody waits. Dropping it ends it, with its connections.
-pub(super) struct Server {
+/// A running server. It responds during waits of the program. Dropping it closes its connections.
+pub(super) struct WebhookServer {
     _tasks: JoinSet<Infallible>,
-    /// Its port.
+    /// Port.
     pub(super) port: u16,
-    /// What it shows, which is its own authority, as PEM.
+    /// Self-signed certificate, as PEM.
     pub(super) certificate_pem: String,
 }
 
-impl Server {
-    /// Listens, and answers from now on.
-    pub(super) fn start(waiter: &Waiter, rewrites: Vec<Rewrite>) -> Result<Self, String> {
-        let made = rcgen::generate_simple_self_signed([Ipv4Addr::LOCALHOST.to_string()]).map_err(words)?;
+impl WebhookServer {
+    /// Starts the server.
+    pub(super) fn start(runtime: &InterruptibleRuntime, rewrites: Vec<Rewrite>) -> Result<Self, String> {
+        let made = rcgen::generate_simple_self_signed([Ipv4Addr::LOCALHOST.to_string()]).map_err(to_message)?;
         let certificate_pem = made.cert.pem();
-        let tls = TlsAcceptor::from(encryption(&made)?);
-        let listener = waiter.wait(LISTEN_MAX, TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).map_err(words)?;
-        let listener = listener.map_err(words)?;
-        let port = listener.local_addr().map_err(words)?.port();
-        let _tasks = waiter.besides(serve(listener, tls, rewrites.into()));
+        let tls = TlsAcceptor::from(tls_config(&made)?);
+        let listener = runtime.block_on(LISTEN_MAX, TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).map_err(to_message)?;
+        let listener = listener.map_err(to_message)?;
+        let port = listener.local_addr().map_err(to_message)?.port();
+        let _tasks = runtime.spawn(serve(listener, tls, rewrites.into()));
         Ok(Self { _tasks, port, certificate_pem })
     }
 }
 
-fn encryption(made: &CertifiedKey<rcgen::KeyPair>) -> Result<Arc<ServerConfig>, String> {
+fn tls_config(made: &CertifiedKey<rcgen::KeyPair>) -> Result<Arc<ServerConfig>, String> {
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
     let versions = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(words)?;
+        .map_err(to_message)?;
     let mut config =
-        versions.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).map_err(words)?;
+        versions.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).map_err(to_message)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
-/// Connections belong to this future: dropping it ends them.
+/// Accepts connections. They belong to this future: dropping it closes them.
 async fn serve(listener: TcpListener, tls: TlsAcceptor, rewrites: Arc<[Rewrite]>) -> Infallible {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            biased; // what ended first, so that it is not kept
+            biased; // finished connections first, so that they do not accumulate
             Some(_ended) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => drop(connections.spawn(connection(stream, tls.clone(), rewrites.clone()))),
-                // The API server asks again, and says so if nobody answers.
+                // The API server retries, and reports an error to its client.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
         }
@@ -88,29 +88,29 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, rewrites: Arc<[Rewrite]>
 }
 
 async fn connection(stream: TcpStream, tls: TlsAcceptor, rewrites: Arc<[Rewrite]>) {
-    // Who cannot agree on a key, or takes too long, is not served.
+    // A failed or slow handshake closes the connection.
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_MAX, tls.accept(stream)).await else { return };
-    let service = service_fn(move |request| respond(request, rewrites.clone()));
-    // A connection that breaks is the API server's business; it tells whoever wrote.
+    let service = service_fn(move |request| handle(request, rewrites.clone()));
+    // The API server reports a broken connection to its client.
     let _broken = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(request: Request<Incoming>, rewrites: Arc<[Rewrite]>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn handle(request: Request<Incoming>, rewrites: Arc<[Rewrite]>) -> Result<Response<Full<Bytes>>, Infallible> {
     let read = Limited::new(request.into_body(), REVIEW_BYTES_MAX).collect().await;
-    let answered = match read {
-        Ok(body) => review::answer(&body.to_bytes(), &rewrites).map_err(words),
-        Err(error) => Err(words(error)),
+    let reviewed = match read {
+        Ok(body) => review::respond(&body.to_bytes(), &rewrites).map_err(to_message),
+        Err(error) => Err(to_message(error)),
     };
-    let (status, kind, body) = match answered {
-        Ok(answer) => (StatusCode::OK, JSON, answer.to_string()),
+    let (status, content_type, body) = match reviewed {
+        Ok(review) => (StatusCode::OK, JSON, review.to_string()),
         Err(reason) => (StatusCode::BAD_REQUEST, TEXT, reason),
     };
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
     Ok(response)
 }
 
-fn words(error: impl std::fmt::Display) -> String {
+fn to_message(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -1,4 +1,4 @@
-//! The agent's own mistakes of configuration: exit code 2 and one line that says what is wrong.
+//! Errors in the agent's configuration: exit code 2 and one line.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,39 +6,42 @@ use std::rc::Rc;
 
 use sindri_cluster::{Options, Provider};
 use sindri_conformance::binaries::Binaries;
-use sindri_conformance::site::Site;
-use sindri_conformance::waiter::Waiter;
+use sindri_conformance::runtime::InterruptibleRuntime;
+use sindri_conformance::workspace::Workspace;
 
-use crate::support::{COMMAND, Place, text};
+use crate::support::{COMMAND, TestRun, text};
 
-/// The last line that an agent prints before it ends with 2.
-fn refused(site: &Site, broker: &str, key: &str, kubeconfig: &Path) -> String {
-    let output = Command::new(&site.binaries().agent)
+/// Runs an agent that must exit with 2, and returns its last line.
+fn configuration_error(workspace: &Workspace, broker: &str, key: &str, kubeconfig: &Path) -> String {
+    let output = Command::new(&workspace.binaries().agent)
         .args(["--name", "east", "--cluster", "east", "--broker", broker, "--kubeconfig"])
         .arg(kubeconfig)
         .env("SINDRI__AGENT__PAK", key)
         .output()
         .unwrap();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    said.lines().last().unwrap_or_default().to_owned()
+    let printed = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    printed.lines().last().unwrap_or_default().to_owned()
 }
 
 #[test]
 fn a_wrong_key_an_unknown_agent_and_a_missing_kubeconfig_are_named() {
-    drop(Place::new());
+    drop(TestRun::new());
     let binaries = Binaries::find(Path::new(COMMAND).parent().unwrap()).unwrap();
-    let site = Site::new(binaries, Rc::new(Waiter::new().unwrap())).unwrap();
-    let broker = site.start_broker().unwrap();
-    let cluster = site.simulated().start(&Options::default()).unwrap();
+    let workspace = Workspace::new(binaries, Rc::new(InterruptibleRuntime::new().unwrap())).unwrap();
+    let broker = workspace.start_broker().unwrap();
+    let cluster = workspace.sim_provider().start(&Options::default()).unwrap();
 
-    let words = refused(&site, &broker.url, "brokkr_BRwrong1_nothing", &cluster.access().kubeconfig);
-    assert!(words.contains("cannot find agent east of cluster east: the broker does not accept the key"), "{words}");
+    let message = configuration_error(&workspace, &broker.url, "brokkr_BRwrong1_nothing", &cluster.access().kubeconfig);
+    assert!(
+        message.contains("cannot find agent east of cluster east: the broker does not accept the key"),
+        "{message}"
+    );
 
-    let words = refused(&site, &broker.url, &broker.key, &cluster.access().kubeconfig);
-    assert!(words.contains("cannot find agent east of cluster east: the broker answered 404"), "{words}");
+    let message = configuration_error(&workspace, &broker.url, &broker.key, &cluster.access().kubeconfig);
+    assert!(message.contains("cannot find agent east of cluster east: the broker answered 404"), "{message}");
 
-    let words = refused(&site, &broker.url, &broker.key, &site.path().join("none"));
-    assert!(words.contains("none: "), "{words}");
-    assert!(words.contains("No such file"), "{words}");
+    let message = configuration_error(&workspace, &broker.url, &broker.key, &workspace.path().join("none"));
+    assert!(message.contains("none: "), "{message}");
+    assert!(message.contains("No such file"), "{message}");
 }

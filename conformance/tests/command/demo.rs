@@ -1,12 +1,12 @@
-//! `demo`: what it shows, with kubectl and without.
+//! The output of `demo`, with kubectl and without.
 
 use std::path::Path;
 
-use crate::support::{Place, text};
+use crate::support::{TestRun, text};
 
-/// What a reader sees, in this order.
-const STORY: &[&str] = &[
-    "To play along, in another terminal:",
+/// Expected parts of the output, in this order.
+const EXPECTED: &[&str] = &[
+    "To try it yourself, in another terminal:",
     "$ sindri agent create east --cluster east\n",
     "$ sindri stack create shop\n",
     "$ sindri apply shop --file ./fixtures/bundles/shop-v1.yaml\n  stack shop is at sequence ",
@@ -15,43 +15,43 @@ const STORY: &[&str] = &[
     " east   applied\n",
     "settings",
     "{\"data\":{\"colour\":\"pink\"}}",
-    "the agent has restored what was declared:",
+    "The agent restored the declared value after ",
     "$ sindri delete shop\n",
-    "nothing of it is left, and the broker knows it:",
+    " all its objects are deleted, and the broker has the report:",
 ];
 
-fn assert_tells_the_story(said: &str) {
-    let mut rest = said;
-    for words in STORY {
-        let (_, after) = rest.split_once(words).unwrap_or_else(|| panic!("{words:?} is missing in:\n{said}"));
+fn assert_shows_all_steps(printed: &str) {
+    let mut rest = printed;
+    for part in EXPECTED {
+        let (_, after) = rest.split_once(part).unwrap_or_else(|| panic!("{part:?} is missing in:\n{printed}"));
         rest = after;
     }
-    assert!(rest.contains("Everything is ended, and "), "{said}");
-    assert!(said.contains("brokkr_…") && !said.contains("brokkr_BR"), "a key was shown:\n{said}");
+    assert!(rest.contains("All processes have ended, and "), "{printed}");
+    assert!(printed.contains("brokkr_…") && !printed.contains("brokkr_BR"), "a key was printed:\n{printed}");
 }
 
 #[test]
-fn the_demonstration_shows_a_stack_from_its_declaration_to_its_end() {
-    let place = Place::new();
-    let output = place.run(&["demo", "--seconds", "0"]);
+fn the_demonstration_shows_a_stack_from_its_creation_to_its_deletion() {
+    let run = TestRun::new();
+    let output = run.run(&["demo", "--seconds", "0"]);
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
-    assert_tells_the_story(&text(&output.stdout));
-    place.assert_left_clean();
+    assert_shows_all_steps(&text(&output.stdout));
+    run.assert_clean();
 }
 
 #[test]
-fn without_kubectl_it_shows_the_same_over_the_api() {
-    let place = Place::new();
-    // A machine with a shell and little else.
+fn without_kubectl_the_demonstration_uses_the_api() {
+    let run = TestRun::new();
+    // Only the tools that the program needs.
     let tools = tempfile::tempdir().unwrap();
     for name in ["setsid", "rm", "sleep"] {
         std::os::unix::fs::symlink(Path::new("/usr/bin").join(name), tools.path().join(name)).unwrap();
     }
-    let output = place.command(&["demo", "--seconds", "0"]).env("PATH", tools.path()).output().unwrap();
+    let output = run.command(&["demo", "--seconds", "0"]).env("PATH", tools.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
-    let said = text(&output.stdout);
-    assert_tells_the_story(&said);
-    assert!(said.contains("\nPATCH /api/v1/namespaces/shop/configmaps/settings "), "{said}");
-    assert!(!said.contains("$ kubectl"), "{said}");
-    place.assert_left_clean();
+    let printed = text(&output.stdout);
+    assert_shows_all_steps(&printed);
+    assert!(printed.contains("\nPATCH /api/v1/namespaces/shop/configmaps/settings "), "{printed}");
+    assert!(!printed.contains("$ kubectl"), "{printed}");
+    run.assert_clean();
 }

@@ -1,8 +1,8 @@
-//! The command as its users run it: real processes on real ports, and nothing of them left afterwards.
+//! The command with real processes on real ports, and checks that nothing is left behind.
 //!
 //! The other binaries are expected next to this crate's:
-//! `cargo build --release -p sindri-broker -p sindri-agent -p sindri-apiserver -p sindri-cli` makes them.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! `cargo build --release -p sindri-broker -p sindri-agent -p sindri-apiserver -p sindri-cli` builds them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod agent;
 mod demo;

@@ -1,4 +1,4 @@
-//! Running the command, and finding the processes that it started.
+//! Runs the command, and finds the processes that it started.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,13 +8,12 @@ use tempfile::TempDir;
 
 pub const COMMAND: &str = env!("CARGO_BIN_EXE_sindri-conformance");
 
-/// A place for a run's files. Every process that the run starts has the path of one of them as an argument, and
-/// so can be told from all others.
-pub struct Place {
+/// Directory for the files of a run. Every process that the run starts has a path in it as an argument, by which it is found.
+pub struct TestRun {
     files: TempDir,
 }
 
-impl Place {
+impl TestRun {
     pub fn new() -> Self {
         for name in ["sindri-broker", "sindri-agent", "sindri-apiserver", "sindri"] {
             assert!(
@@ -26,7 +25,7 @@ impl Place {
         Self { files: tempfile::tempdir().unwrap() }
     }
 
-    /// The command with this place for its files.
+    /// Returns the command with this directory for temporary files.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(COMMAND);
         command.args(arguments).current_dir(project()).env("TMPDIR", self.files.path());
@@ -37,7 +36,7 @@ impl Place {
         self.command(arguments).output().unwrap()
     }
 
-    /// The command lines of the processes that use this place.
+    /// Returns the command lines of the processes that use this directory.
     pub fn processes(&self) -> Vec<String> {
         let marker = self.files.path().to_str().unwrap();
         let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -48,14 +47,14 @@ impl Place {
             .collect()
     }
 
-    /// How many of them are programs of ours, and not what watches over these.
+    /// Returns the number of them that are programs of the project, without the shells that watch them.
     pub fn programs(&self) -> usize {
         let is_ours = |line: &&String| line.split(' ').next().is_some_and(|program| program.contains("/sindri-"));
         self.processes().iter().filter(is_ours).count()
     }
 
-    /// Neither a process nor a file is left.
-    pub fn assert_left_clean(&self) {
+    /// Checks that neither a process nor a file is left.
+    pub fn assert_clean(&self) {
         assert_eq!(self.processes(), Vec::<String>::new());
         assert_eq!(self.files(), Vec::<PathBuf>::new());
     }
@@ -65,25 +64,25 @@ impl Place {
     }
 }
 
-/// The project's directory.
+/// Returns the project's directory.
 pub fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// A project's directory with one story and the project's bundles.
-pub fn root_with(story: &str) -> TempDir {
+/// Creates a project directory with one scenario and the project's bundles.
+pub fn root_with(scenario: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(root.path().join("scenarios")).unwrap();
     std::fs::create_dir_all(root.path().join("fixtures")).unwrap();
     std::os::unix::fs::symlink(project().join("fixtures/bundles"), root.path().join("fixtures/bundles")).unwrap();
-    std::fs::write(root.path().join("scenarios/story.yaml"), story).unwrap();
+    std::fs::write(root.path().join("scenarios/shop.yaml"), scenario).unwrap();
     root
 }
 
-/// A story of one agent that begins with an applied stack and goes on with these lines.
-pub fn story(rest: &str) -> String {
+/// Returns a scenario with one agent that starts with an applied stack and continues with these lines.
+pub fn scenario(rest: &str) -> String {
     format!(
-        "title: a story\nproves: [GUIDE-01]\nfleet: {{agents: [east]}}\nreal: true\nsteps:\n\
+        "title: a scenario\nproves: [GUIDE-01]\nfleet: {{agents: [east]}}\nreal: true\nsteps:\n\
          \x20 - submit: {{stack: shop, bundle: shop-v1.yaml}}\n\
          \x20 - await: {{stack: shop, applied: 1}}\n{rest}"
     )
@@ -93,9 +92,9 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Looks every tenth of a second, half a minute long.
+/// Checks every 100 ms for 30 seconds.
 #[expect(clippy::disallowed_methods, reason = "a test of real processes waits in real time")]
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..300 {
         if holds() {
             return;

@@ -112,7 +112,7 @@ async fn apply_bare(clients: &Clients, objects: &[TestObject]) -> Result<BareSec
     Ok(BareSeconds { all: all.as_secs_f64(), calls: (all - parsing).as_secs_f64() })
 }
 
-/// Measures from when the broker has the revision until it has the agent's outcome. The stack is deleted afterwards.
+/// Measures from when the broker has the revision until it has the agent's outcome. The stack is deleted at the end.
 async fn apply_by_agent(clients: &Clients, name: &str) -> Result<Duration, String> {
     let (stack, revision) = clients.declare(name, &bundle(&application::objects(name, OBJECTS))).await?;
     let took = clients.time_to_apply(revision).await?;

@@ -9,8 +9,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use http::{Method, Request};
 use serde_json::Value;
 use sindri_client::Client;
-use sindri_conformance::counts::Counts;
-use sindri_conformance::page::metrics;
+use sindri_conformance::metrics::Counters;
 use sindri_model::wire::{EventStatus, NewStack};
 use sindri_model::{AgentId, GeneratorId, RevisionId, StackId};
 
@@ -91,7 +90,7 @@ impl Clients {
     }
 
     /// Waits until the agent has made so many more polls that returned nothing new. Returns its counters after the last.
-    pub async fn wait_for_idle_polls(&self, polls: u64) -> Result<Counts, String> {
+    pub async fn wait_for_idle_polls(&self, polls: u64) -> Result<Counters, String> {
         let before = self.agent_counts().await?.idle_polls();
         loop {
             let counts = self.agent_counts().await?;
@@ -103,13 +102,13 @@ impl Clients {
     }
 
     /// Reads the agent's counters.
-    pub async fn agent_counts(&self) -> Result<Counts, String> {
-        Ok(Counts::new(&metrics(&self.agent_address).await?))
+    pub async fn agent_counts(&self) -> Result<Counters, String> {
+        Counters::fetch(&self.agent_address).await
     }
 
     /// Reads the broker's counters.
-    pub async fn broker_counts(&self) -> Result<Counts, String> {
-        Ok(Counts::new(&metrics(&self.broker_address).await?))
+    pub async fn broker_counts(&self) -> Result<Counters, String> {
+        Counters::fetch(&self.broker_address).await
     }
 }
 

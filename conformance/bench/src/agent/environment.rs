@@ -10,9 +10,9 @@ use sindri_client::Client;
 use sindri_cluster::{Access, Cluster, Options, Provider, ProviderName};
 use sindri_conformance::binaries::Binaries;
 use sindri_conformance::process::Process;
-use sindri_conformance::rights;
-use sindri_conformance::site::{Broker, PROBES, Site};
-use sindri_conformance::waiter::Waiter;
+use sindri_conformance::rbac;
+use sindri_conformance::runtime::InterruptibleRuntime;
+use sindri_conformance::workspace::{Broker, PROBES, Workspace};
 use sindri_model::wire::{AgentStatus, CreateAgentRequest, NewGenerator, UpdateAgentRequest};
 use sindri_model::{AgentId, GeneratorId};
 
@@ -30,7 +30,7 @@ pub struct Setup<'a> {
     /// Binaries that are measured.
     pub binaries: &'a Binaries,
     /// Runs futures, and listens for signals.
-    pub waiter: &'a Rc<Waiter>,
+    pub runtime: &'a Rc<InterruptibleRuntime>,
     /// Prints a line of progress.
     pub progress: fn(&str),
 }
@@ -40,7 +40,7 @@ pub struct Environment {
     agent: Process,
     broker: Broker,
     cluster: Box<dyn Cluster>,
-    site: Site,
+    workspace: Workspace,
     registration: Registration,
     agent_address: String,
     kubeconfig: PathBuf,
@@ -56,16 +56,16 @@ struct Registration {
 impl Setup<'_> {
     /// Starts all processes; the agent polls at this interval.
     pub fn start(&self, interval: Duration) -> Result<Environment, String> {
-        let site = Site::new(self.binaries.clone(), self.waiter.clone()).map_err(to_message)?;
+        let workspace = Workspace::new(self.binaries.clone(), self.runtime.clone()).map_err(to_message)?;
         let cluster = self.provider.start(&Options::default()).map_err(to_message)?;
-        let granted = rights::grant(self.waiter, cluster.access(), site.path(), NAME, None)?;
+        let granted = rbac::grant_agent_permissions(self.runtime, cluster.access(), workspace.path(), NAME, None)?;
         let kubeconfig = granted.unwrap_or_else(|| cluster.access().kubeconfig.clone());
-        let broker = site.start_broker().map_err(to_message)?;
-        let registration = self.waiter.wait(REGISTER_MAX, register(&broker)).map_err(to_message)??;
-        let agent = site.start_agent(NAME, &registration.key, &broker.url, &kubeconfig, interval, None);
+        let broker = workspace.start_broker().map_err(to_message)?;
+        let registration = self.runtime.block_on(REGISTER_MAX, register(&broker)).map_err(to_message)??;
+        let agent = workspace.start_agent(NAME, &registration.key, &broker.url, &kubeconfig, interval, None);
         let mut agent = agent.map_err(to_message)?;
-        let agent_address = agent.says(self.waiter, PROBES).map_err(to_message)?;
-        Ok(Environment { agent, broker, cluster, site, registration, agent_address, kubeconfig })
+        let agent_address = agent.wait_for_line(self.runtime, PROBES).map_err(to_message)?;
+        Ok(Environment { agent, broker, cluster, workspace, registration, agent_address, kubeconfig })
     }
 
     /// Returns true for a real API server.
@@ -86,7 +86,7 @@ impl Environment {
             let clients = self.connect().await?;
             work(&clients).await
         };
-        let done = self.site.waiter().wait(within, work).map_err(to_message).flatten();
+        let done = self.workspace.runtime().block_on(within, work).map_err(to_message).flatten();
         done.map_err(|reason| format!("{reason}\n{}", self.agent.tail()))
     }
 
@@ -109,7 +109,7 @@ impl Environment {
     pub fn restart_agent(&mut self) -> Result<(), String> {
         self.agent.kill();
         self.agent.restart().map_err(to_message)?;
-        self.agent_address = self.agent.says(self.site.waiter(), PROBES).map_err(to_message)?;
+        self.agent_address = self.agent.wait_for_line(self.workspace.runtime(), PROBES).map_err(to_message)?;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sindri_conformance::counts::Counts;
+use sindri_conformance::metrics::Counters;
 use tokio::time::Instant;
 
 use super::clients::{Clients, apply};
@@ -21,8 +21,8 @@ const MEASURE_MAX: Duration = Duration::from_secs(400);
 /// Counters between two polls.
 struct Interval {
     took: Duration,
-    agent: Counts,
-    broker: Counts,
+    agent: Counters,
+    broker: Counters,
 }
 
 /// Measures an idle agent.
@@ -54,7 +54,7 @@ async fn declare_stacks(clients: &Clients) -> Result<(), String> {
     clients.wait_until_applied(&revisions).await
 }
 
-/// Counts from just after one poll to just after a later one, so that only whole intervals are counted.
+/// Counters from just after one poll to just after a later one, so that only whole intervals are counted.
 async fn count(clients: &Clients) -> Result<Interval, String> {
     let first = clients.wait_for_idle_polls(1).await?;
     let (began, before) = (Instant::now(), clients.broker_counts().await?);

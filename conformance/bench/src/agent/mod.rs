@@ -42,7 +42,7 @@ pub fn measure(setups: &[Setup<'_>], filter: &str, figures: &mut Figures) -> Res
         for (name, part) in PARTS.into_iter().filter(|(name, _)| name.contains(filter)) {
             let name = setup.figure_name(name);
             (setup.progress)(&format!("measuring {name}"));
-            measure_part(setup.waiter, figures, &name, |figures| part(setup, figures))?;
+            measure_part(setup.runtime, figures, &name, |figures| part(setup, figures))?;
         }
     }
     Ok(())

@@ -52,10 +52,10 @@ fn start(bench: &Bench, number: usize) -> Result<(f64, f64), String> {
         if start.elapsed() > READY_MAX {
             return Err(format!("the broker is not ready within {READY_MAX:?}"));
         }
-        bench.waiter.pause(CHECK_INTERVAL).map_err(|cut| cut.to_string())?;
+        bench.runtime.sleep(CHECK_INTERVAL).map_err(|error| error.to_string())?;
     }
     let ready = start.elapsed().as_secs_f64() * 1000.0;
-    bench.waiter.pause(SETTLE).map_err(|cut| cut.to_string())?;
+    bench.runtime.sleep(SETTLE).map_err(|error| error.to_string())?;
     Ok((ready, resident(process.id().ok_or("the broker has ended")?)?))
 }
 

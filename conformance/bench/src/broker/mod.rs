@@ -42,29 +42,29 @@ pub fn has_part(filter: &str) -> bool {
 
 /// Measures the parts whose name contains the text. Failures are recorded in the figures; an error is an interruption.
 pub fn measure(bench: &Bench, filter: &str, figures: &mut Figures) -> Result<(), String> {
-    let waiter = &bench.waiter;
+    let runtime = &bench.runtime;
     if IDLE.contains(filter) {
-        measure_part(waiter, figures, IDLE, |figures| idle::measure(bench, figures))?;
+        measure_part(runtime, figures, IDLE, |figures| idle::measure(bench, figures))?;
     }
     // Both parts use the same broker with many agents.
     if POLLS.contains(filter) || WAITING.contains(filter) {
         measure_many_agents(bench, figures)?;
     }
     if SQLITE.contains(filter) {
-        measure_part(waiter, figures, SQLITE, |figures| writes::measure_sqlite(bench, figures))?;
+        measure_part(runtime, figures, SQLITE, |figures| writes::measure_sqlite(bench, figures))?;
     }
     if POSTGRES.contains(filter) {
-        measure_part(waiter, figures, POSTGRES, |figures| writes::measure_postgres(bench, figures))?;
+        measure_part(runtime, figures, POSTGRES, |figures| writes::measure_postgres(bench, figures))?;
     }
     Ok(())
 }
 
 fn measure_many_agents(bench: &Bench, figures: &mut Figures) -> Result<(), String> {
     let (limit, mut large) = (raise_file_limit(), None);
-    measure_part(&bench.waiter, figures, POLLS, |figures| {
+    measure_part(&bench.runtime, figures, POLLS, |figures| {
         polls::measure(bench, figures).map(|measured| large = Some(measured))
     })?;
-    measure_part(&bench.waiter, figures, WAITING, |figures| {
+    measure_part(&bench.runtime, figures, WAITING, |figures| {
         limit?;
         waiting::measure(bench, large.as_ref().ok_or("there is no broker with many agents")?, figures)
     })

@@ -9,7 +9,7 @@ use axum::extract::Path as Parameter;
 use axum::routing::get;
 use http::StatusCode;
 use sindri_conformance::process::{Launch, Process};
-use sindri_conformance::waiter::Waiter;
+use sindri_conformance::runtime::InterruptibleRuntime;
 
 use crate::process_memory::resident;
 
@@ -33,13 +33,13 @@ pub struct Bench {
     /// PostgreSQL server where databases may be created and dropped.
     pub postgres_url: Option<String>,
     /// Runs futures, and listens for signals.
-    pub waiter: Waiter,
+    pub runtime: InterruptibleRuntime,
 }
 
 impl Bench {
     /// Returns an error if a signal has arrived.
     pub fn check_interrupt(&self) -> Result<(), String> {
-        self.waiter.wait(std::time::Duration::ZERO, async {}).map(drop).map_err(|cut| cut.to_string())
+        self.runtime.block_on(std::time::Duration::ZERO, async {}).map(drop).map_err(|error| error.to_string())
     }
 
     /// Creates a directory for a server.
@@ -79,7 +79,7 @@ impl Bench {
             log: directory.join("log"),
         };
         let mut process = Process::start(launch).map_err(|error| error.to_string())?;
-        let announced = process.ready(&self.waiter).map_err(|error| error.to_string())?;
+        let announced = process.wait_until_ready(&self.runtime).map_err(|error| error.to_string())?;
         let address = announced.trim_start_matches("http://").parse();
         let address = address.map_err(|_| format!("{name} is ready at {announced:?}, which is no address"))?;
         Ok(Server { process, address, key: String::new() })

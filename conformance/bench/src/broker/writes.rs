@@ -219,7 +219,7 @@ impl Drop for Database<'_> {
 }
 
 fn on_runtime<T>(bench: &Bench, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    bench.waiter.wait(CALL_MAX, work).map_err(|error| format!("PostgreSQL: {error}"))?
+    bench.runtime.block_on(CALL_MAX, work).map_err(|error| format!("PostgreSQL: {error}"))?
 }
 
 fn to_message(error: &tokio_postgres::Error) -> String {

@@ -1,4 +1,4 @@
-//! What is built: three things from three sets of files, so that a change of one does not build the others again.
+//! The three components, each built from its own set of files, so that a change of one does not rebuild the others.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use crate::home::project;
 use crate::version::Version;
 
-/// Where Kubernetes keeps the version that its programs report.
+/// Go package with the version that the programs of Kubernetes report.
 const VERSION_PACKAGE: &str = "k8s.io/component-base/version";
 
 /// A part of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Component {
-    /// Our program that runs the others; the standard library is all that it needs.
+    /// Our program that supervises the others. It needs only the standard library.
     Plane,
     /// etcd and Kubernetes.
     Kubernetes(Version),
-    /// kwok, whose modules do not fit together with those of older versions of Kubernetes.
+    /// kwok, whose modules conflict with those of older versions of Kubernetes.
     Kwok,
 }
 
 impl Component {
-    /// What its directory in the cache begins with.
+    /// Prefix of its directory in the cache.
     pub(super) fn name(self) -> String {
         match self {
             Self::Plane => "plane".to_owned(),
@@ -30,7 +30,7 @@ impl Component {
         }
     }
 
-    /// The directory of its module.
+    /// Directory of its Go module.
     pub(super) fn module(self) -> PathBuf {
         let control_plane = project().join("conformance/controlplane");
         match self {
@@ -39,7 +39,7 @@ impl Component {
         }
     }
 
-    /// The file that pins its modules.
+    /// File that pins its modules.
     pub(super) fn module_file(self) -> &'static str {
         match self {
             Self::Plane => Version::default().module_file(),
@@ -48,7 +48,7 @@ impl Component {
         }
     }
 
-    /// What is handed to the compiler.
+    /// Packages to compile.
     pub(super) fn packages(self) -> &'static [&'static str] {
         match self {
             Self::Plane => &["./cmd/plane"],
@@ -62,12 +62,12 @@ impl Component {
         }
     }
 
-    /// The binaries that come out.
+    /// Names of the binaries.
     pub(super) fn programs(self) -> impl Iterator<Item = &'static str> {
         self.packages().iter().map(|package| package.rsplit('/').next().unwrap_or(package))
     }
 
-    /// What the linker is told: no debugger will look at them, and Kubernetes shall know its version.
+    /// Flags of the linker: no debug information, and the version of Kubernetes.
     pub(super) fn linker_flags(self) -> String {
         let Self::Kubernetes(version) = self else { return "-s -w".to_owned() };
         let release = version.release();
@@ -79,7 +79,7 @@ impl Component {
         )
     }
 
-    /// The files that it is made from, in an order that does not change.
+    /// Source files in a fixed order.
     pub(super) fn sources(self) -> io::Result<Vec<PathBuf>> {
         let module = self.module();
         let (pins, sums) = (self.module_file(), self.module_file().replace(".mod", ".sum"));
@@ -107,14 +107,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_linker_is_told_the_version_of_kubernetes() {
+    fn the_linker_flags_contain_the_version_of_kubernetes() {
         let flags = Component::Kubernetes(Version::V1_35).linker_flags();
         assert!(flags.contains(".gitVersion=v1.35.4 "), "{flags}");
         assert!(flags.contains(".gitMajor=1 ") && flags.contains(".gitMinor=35 "), "{flags}");
     }
 
     #[test]
-    fn everything_that_is_built_from_is_there() {
+    fn all_source_files_exist() {
         for component in [Component::Plane, Component::Kubernetes(Version::V1_36), Component::Kwok] {
             for file in component.sources().unwrap() {
                 assert!(file.is_file(), "{}", file.display());

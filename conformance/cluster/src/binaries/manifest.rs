@@ -1,7 +1,7 @@
-//! What an entry of the cache has to contain: a file beside the binaries with their checksums and sizes.
+//! Manifest of a cache entry: a file next to the binaries with their checksums, sizes and modification times.
 //!
-//! A binary whose size and age are as they were written is taken for whole, so that a look costs nothing. One that was
-//! touched is read through.
+//! A binary with unchanged size and modification time is assumed to be intact, so that a check is cheap. Otherwise its checksum
+//! is computed.
 
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -9,29 +9,29 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// The name of the file.
+/// Name of the file.
 const FILE: &str = "manifest";
-/// How much of a file is read at once.
+/// Size of a read.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Describes a directory of binaries, and compares it with its description.
+/// Writes and checks the manifest of a directory.
 pub struct Manifest;
 
 impl Manifest {
-    /// Describes some files of a directory, in the directory.
+    /// Writes the manifest for some files of a directory.
     pub fn write<'a>(directory: &Path, names: impl Iterator<Item = &'a str>) -> io::Result<()> {
         let lines = names.map(|name| describe(&directory.join(name)).map(|text| format!("{text} {name}\n")));
         let text = lines.collect::<io::Result<String>>()?;
         std::fs::write(directory.join(FILE), text)
     }
 
-    /// Why a directory is not as it was described, if it is not.
-    pub fn damage(directory: &Path) -> Option<String> {
+    /// Returns the first difference between a directory and its manifest.
+    pub fn find_damage(directory: &Path) -> Option<String> {
         let Ok(text) = std::fs::read_to_string(directory.join(FILE)) else { return Some("it has no manifest".into()) };
         if text.is_empty() || !text.ends_with('\n') {
-            return Some("its manifest was cut off".to_owned());
+            return Some("its manifest is truncated".to_owned());
         }
-        text.lines().find_map(|line| damage_of(directory, line))
+        text.lines().find_map(|line| find_damage_of(directory, line))
     }
 }
 
@@ -45,26 +45,21 @@ fn checksum(path: &Path) -> io::Result<String> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match file.read(&mut piece)? {
-            0 => return Ok(hex(&hash.finalize())),
+            0 => return Ok(hex::encode(hash.finalize())),
             length => hash.update(piece.get(..length).unwrap_or_default()),
         }
     }
 }
 
-/// Bytes in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn damage_of(directory: &Path, line: &str) -> Option<String> {
+fn find_damage_of(directory: &Path, line: &str) -> Option<String> {
     let fields: Vec<&str> = line.splitn(4, ' ').collect();
-    let [sum, size, age, name] = *fields.as_slice() else { return Some("its manifest makes no sense".into()) };
+    let [sum, size, modified, name] = *fields.as_slice() else { return Some("its manifest cannot be parsed".into()) };
     let path = directory.join(name);
     let Ok(metadata) = std::fs::metadata(&path) else { return Some(format!("{name} is missing")) };
     if metadata.len().to_string() != size {
         return Some(format!("{name} has {} bytes instead of {size}", metadata.len()));
     }
-    if format!("{}.{:09}", metadata.mtime(), metadata.mtime_nsec()) == age {
+    if format!("{}.{:09}", metadata.mtime(), metadata.mtime_nsec()) == modified {
         return None;
     }
     let same = checksum(&path).is_ok_and(|found| found == sum);
@@ -86,18 +81,18 @@ mod tests {
     fn damage_after(change: impl Fn(&Path)) -> Option<String> {
         let directory = directory();
         change(directory.path());
-        Manifest::damage(directory.path())
+        Manifest::find_damage(directory.path())
     }
 
     #[test]
-    fn what_was_not_touched_is_whole() {
+    fn unchanged_content_is_intact() {
         assert_eq!(damage_after(|_| {}), None);
         let rewritten = damage_after(|path| std::fs::write(path.join("etcd"), "0123456789").unwrap());
         assert_eq!(rewritten, None);
     }
 
     #[test]
-    fn what_is_cut_off_missing_or_changed_is_named() {
+    fn truncated_missing_and_changed_files_are_named() {
         let cut = damage_after(|path| std::fs::write(path.join("etcd"), "012").unwrap());
         assert_eq!(cut.unwrap(), "etcd has 3 bytes instead of 10");
         let missing = damage_after(|path| std::fs::remove_file(path.join("kwok")).unwrap());
@@ -105,7 +100,7 @@ mod tests {
         let changed = damage_after(|path| std::fs::write(path.join("kwok"), "abd").unwrap());
         assert_eq!(changed.unwrap(), "kwok has another checksum than when it was built");
         let cut = damage_after(|path| std::fs::write(path.join(FILE), "0").unwrap());
-        assert_eq!(cut.unwrap(), "its manifest was cut off");
+        assert_eq!(cut.unwrap(), "its manifest is truncated");
         let absent = damage_after(|path| std::fs::remove_file(path.join(FILE)).unwrap());
         assert_eq!(absent.unwrap(), "it has no manifest");
     }

@@ -1,7 +1,7 @@
-//! The binaries of the control plane: built once from pinned modules into a cache, and found there ever after.
+//! The binaries of the control plane: built once from pinned modules into a cache.
 //!
-//! What an entry of the cache is made from is in its name, so that nothing is ever overwritten: another version of Go
-//! or a changed module is another entry. An entry appears whole, by a rename. Whoever builds holds a lock.
+//! The name of a cache entry contains a checksum of its sources, so that nothing is overwritten: another version of Go or a changed
+//! module is another entry. An entry is complete when it appears, by a rename. A build holds a lock.
 
 mod build;
 mod component;
@@ -22,16 +22,16 @@ use component::Component;
 use go::Go;
 pub use manifest::Manifest;
 
-/// Where the binaries of one control plane are.
+/// Paths of the binaries of one control plane.
 #[derive(Clone, Debug)]
 pub struct Binaries {
-    /// The program that runs the others.
+    /// Program that supervises the others.
     pub plane: PathBuf,
-    /// Each directory with binaries.
+    /// Directories of the binaries.
     pub directories: Vec<PathBuf>,
-    /// What they were made from.
+    /// Checksum of all sources, flags and the compiler.
     pub key: String,
-    /// What they are called.
+    /// Paths of all binaries.
     pub programs: Vec<PathBuf>,
 }
 
@@ -40,7 +40,7 @@ impl Binaries {
     pub fn prepare(home: &Home, version: Version, stop: &Stop) -> Result<Self, ClusterError> {
         let go = Go::find()?;
         let components = [Component::Plane, Component::Kubernetes(version), Component::Kwok];
-        let entries = components.map(|component| Entry::of(component, home, &go));
+        let entries = components.map(|component| Entry::locate(component, home, &go));
         let entries = entries.into_iter().collect::<Result<Vec<Entry>, _>>()?;
         for entry in &entries {
             entry.prepare(&go, stop)?;
@@ -52,7 +52,7 @@ impl Binaries {
         Ok(Self { plane, directories, key: keys.join("-"), programs })
     }
 
-    /// The directories as one argument.
+    /// Returns the directories as one argument, separated by colons.
     pub fn search_path(&self) -> OsString {
         std::env::join_paths(&self.directories).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! An archive of some binaries, piece by piece, as container engines read it.
+//! A tar archive of some binaries, produced in pieces, so that 400 MB need not be held in memory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-/// Archives consist of blocks of this size.
+/// Size of the blocks of a tar archive.
 const BLOCK: usize = 512;
-/// How much of a file is read at once: whole blocks.
+/// Size of a piece: whole blocks.
 const PIECE_BYTES: usize = 1 << 20;
-/// Anyone may run it.
+/// Executable for all users.
 const MODE: u32 = 0o755;
 
-/// The pieces of an archive with these files, by their names, in its top directory.
+/// Returns the pieces of an archive with these files in its top directory.
 pub(super) fn pieces(files: Vec<PathBuf>) -> impl Iterator<Item = io::Result<Bytes>> + Send {
     let contents = files.into_iter().flat_map(|path| match open(&path) {
         Ok((header, file)) => Pieces { header: Some(header), file: Some(file) },
@@ -29,7 +29,7 @@ fn open(path: &Path) -> io::Result<(io::Result<Bytes>, File)> {
     Ok((Ok(header), file))
 }
 
-/// The block that describes a file. Numbers are octal; the checksum counts its own field as spaces.
+/// Returns the header block of a file. Numbers are octal; the checksum counts its own field as spaces.
 fn header(name: &str, size: u64) -> io::Result<Bytes> {
     let mut block = [0_u8; BLOCK];
     let mut put = |at: usize, text: &str| -> io::Result<()> {
@@ -51,7 +51,7 @@ fn header(name: &str, size: u64) -> io::Result<Bytes> {
     Ok(Bytes::copy_from_slice(&block))
 }
 
-/// One file of an archive: its header, then its content, filled up to a whole block.
+/// Pieces of one file: its header, then its content, padded to a whole block.
 struct Pieces {
     header: Option<io::Result<Bytes>>,
     file: Option<File>,
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_is_unpacked_the_same_by_another_program() {
+    fn the_tar_command_unpacks_the_same_files() {
         let directory = tempfile::tempdir().unwrap();
         let long: Vec<u8> = (0..3_000_001_u32).map(|number| (number % 251) as u8).collect();
         std::fs::write(directory.path().join("long"), &long).unwrap();

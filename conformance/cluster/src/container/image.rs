@@ -1,4 +1,4 @@
-//! The engine, and the image in it.
+//! Connection to the container engine, and the image of the control plane.
 
 use futures_util::TryStreamExt;
 use futures_util::stream;
@@ -11,19 +11,19 @@ use crate::name::ProviderName;
 
 use super::archive::pieces;
 
-/// What images are called; their tag is what they are made from.
+/// Name of the images; the tag is the key of the binaries.
 pub(super) const NAME: &str = "sindri-controlplane";
-/// Where Docker's engine listens if nobody says otherwise.
+/// Default socket of Docker.
 const SOCKET: &str = "/var/run/docker.sock";
-/// Seconds that an answer of the engine may take: it unpacks a large archive.
-const ANSWER_SECONDS: u64 = 300;
-/// The first program that runs in a container.
+/// Timeout of the engine in seconds: it unpacks a large archive.
+const RESPONSE_SECONDS: u64 = 300;
+/// Program of a container.
 const ENTRYPOINT: &str = r#"ENTRYPOINT ["/plane"]"#;
 
-/// Sees that an engine answers, without starting anything.
+/// Checks that an engine responds.
 pub(super) fn require_engine() -> Result<(), ClusterError> {
-    // On a thread of its own, because the caller's may belong to a runtime.
-    std::thread::scope(|scope| scope.spawn(ping).join().unwrap_or_else(|_| Err(unavailable("it cannot be asked"))))
+    // On a thread of its own, because the caller's may already run a runtime.
+    std::thread::scope(|scope| scope.spawn(ping).join().unwrap_or_else(|_| Err(unavailable("the check panicked"))))
 }
 
 fn ping() -> Result<(), ClusterError> {
@@ -31,11 +31,11 @@ fn ping() -> Result<(), ClusterError> {
     runtime.block_on(async { connect()?.ping().await.map(drop).map_err(unavailable) })
 }
 
-/// The engine that the environment names, or the one of this machine.
+/// Connects to the engine of `DOCKER_HOST`, or to the one of this machine.
 pub(super) fn connect() -> Result<Docker, ClusterError> {
     let engine = match std::env::var_os("DOCKER_HOST") {
         Some(_) => Docker::connect_with_defaults(),
-        None => Docker::connect_with_unix(SOCKET, ANSWER_SECONDS, API_DEFAULT_VERSION),
+        None => Docker::connect_with_unix(SOCKET, RESPONSE_SECONDS, API_DEFAULT_VERSION),
     };
     engine.map_err(unavailable)
 }
@@ -43,12 +43,12 @@ pub(super) fn connect() -> Result<Docker, ClusterError> {
 fn unavailable(error: impl std::fmt::Display) -> ClusterError {
     ClusterError::Unavailable {
         provider: ProviderName::Container,
-        missing: format!("no container engine answers ({error})"),
-        advice: "start Docker, or say with DOCKER_HOST where it is".to_owned(),
+        missing: format!("no container engine responds ({error})"),
+        advice: "start Docker, or set DOCKER_HOST to its address".to_owned(),
     }
 }
 
-/// Makes the image of some binaries if the engine does not have it, and tells its tag.
+/// Creates the image of some binaries if the engine does not have it, and returns its tag.
 pub(super) async fn prepare(binaries: &Binaries) -> Result<String, ClusterError> {
     let engine = connect()?;
     if engine.inspect_image(&format!("{NAME}:{}", binaries.key)).await.is_ok() {
@@ -63,8 +63,8 @@ pub(super) async fn prepare(binaries: &Binaries) -> Result<String, ClusterError>
     let archive = body_try_stream(stream::iter(pieces(binaries.programs.clone())));
     let imported = engine.create_image(Some(options), Some(archive), None).try_for_each(|_| async { Ok(()) }).await;
     imported.map_err(|error| {
-        let advice = "see whether the engine has room for 400 MB more (`docker system df`)";
-        ClusterError::Failed(Failure::new(format!("the image cannot be made: {error}"), advice))
+        let advice = "check that the engine has 400 MB of free space (`docker system df`)";
+        ClusterError::Failed(Failure::new(format!("the image cannot be created: {error}"), advice))
     })?;
     Ok(binaries.key.clone())
 }

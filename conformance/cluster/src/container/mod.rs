@@ -1,15 +1,14 @@
-//! `container`: the same control plane in one plain container, from an image that is made here out of the cached
-//! binaries. No registry is asked for anything.
+//! Provider `container`: the control plane of `local` in one container, from an image that is created here from the cached
+//! binaries. No registry is needed.
 //!
-//! The container has no rights: another user, no capabilities, a file system that cannot be written but for two places
-//! in memory; its ports are published on the loopback interface only. It hangs on a leash as the processes of `local`
-//! do: a connection that this program holds. When that is closed the control plane ends, and the engine removes the
-//! container.
+//! The container is unprivileged: user 65534, no capabilities, a read-only file system except for two directories in memory; its
+//! ports are published on the loopback interface only. It ends with this program: when the connection that this program holds
+//! open is closed, the control plane ends, and the engine removes the container.
 
 mod archive;
-mod broom;
+mod cleanup;
 mod image;
-mod leash;
+mod keep_alive;
 mod run;
 
 use std::path::Path;
@@ -29,30 +28,25 @@ use crate::name::ProviderName;
 use crate::provider::{Cluster, Options, Provider};
 use crate::version::Version;
 
-/// Bytes of the administrator's token.
+use run::RunningContainer;
+
+/// Size of the administrator's token.
 const TOKEN_BYTES: usize = 24;
 
 /// Starts control planes in containers.
 #[derive(Clone, Debug)]
-pub struct Container {
+pub struct ContainerProvider {
     home: Home,
 }
 
-impl Container {
-    /// With the cache of this home.
+impl ContainerProvider {
+    /// Uses the cache of this home.
     pub fn new(home: Home) -> Self {
         Self { home }
     }
 }
 
-/// What the thread that has the container tells when the control plane works.
-struct Running {
-    id: String,
-    server: String,
-    authority_pem: String,
-}
-
-impl Provider for Container {
+impl Provider for ContainerProvider {
     fn name(&self) -> ProviderName {
         ProviderName::Container
     }
@@ -62,12 +56,12 @@ impl Provider for Container {
         let binaries = Binaries::prepare(&self.home, options.version, &options.stop)?;
         let directory = GuardedDirectory::new(options)?;
         let token = new_token()?;
-        let mut held = Held::start(binaries, options.clone(), token.clone())?;
-        let running = held.await_ready()?;
+        let mut thread = ContainerThread::start(binaries, options.clone(), token.clone())?;
+        let running = thread.wait_until_ready()?;
         let kubeconfig = directory.path().join("kubeconfig");
         let authority = base64::engine::general_purpose::STANDARD.encode(&running.authority_pem);
         kubeconfig_file::write(&kubeconfig, &running.server, &authority, &token)
-            .map_err(|error| ClusterError::file(&kubeconfig, &error))?;
+            .map_err(|error| ClusterError::from_io(&kubeconfig, &error))?;
         let access = Access {
             server: running.server.clone(),
             authority_pem: Some(running.authority_pem.clone()),
@@ -76,22 +70,22 @@ impl Provider for Container {
             kubeconfig,
             context: None,
         };
-        Ok(Box::new(ContainerCluster { held, access, running, version: options.version, _directory: directory }))
+        Ok(Box::new(ContainerCluster { thread, access, running, version: options.version, _directory: directory }))
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a secret for a real cluster: what is handed in elsewhere is simulated")]
+#[expect(clippy::disallowed_methods, reason = "a secret for a real cluster; injected entropy is for the simulation")]
 fn new_token() -> Result<Secret, ClusterError> {
     let mut bytes = [0; TOKEN_BYTES];
     let filled = getrandom::fill(&mut bytes);
     filled.map_err(|error| ClusterError::Failed(Failure::new(format!("no random bytes: {error}"), "")))?;
-    Ok(Secret::new(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
+    Ok(Secret::new(hex::encode(bytes)))
 }
 
 struct ContainerCluster {
-    held: Held,
+    thread: ContainerThread,
     access: Access,
-    running: Running,
+    running: RunningContainer,
     version: Version,
     _directory: GuardedDirectory,
 }
@@ -106,11 +100,14 @@ impl Cluster for ContainerCluster {
     }
 
     fn check(&mut self) -> Result<(), ClusterError> {
-        if self.held.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+        if self.thread.handle.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return Ok(());
         }
-        let reason = format!("the container {} ended by itself", self.running.id);
-        Err(ClusterError::Failed(Failure::new(reason, "see whether someone ended it, or memory ran out")))
+        let reason = format!("the container {} ended unexpectedly", self.running.id);
+        Err(ClusterError::Failed(Failure::new(
+            reason,
+            "check whether it was stopped, or the machine ran out of memory",
+        )))
     }
 
     fn logs(&self) -> Option<&Path> {
@@ -118,44 +115,44 @@ impl Cluster for ContainerCluster {
     }
 }
 
-/// The thread that has the container: its runtime is its own, so that `start` may be called from anywhere.
-struct Held {
+/// Thread that owns the container, with its own runtime, so that `start` may be called from anywhere.
+struct ContainerThread {
     release: Option<oneshot::Sender<()>>,
-    ready: Receiver<Result<Running, ClusterError>>,
-    thread: Option<JoinHandle<()>>,
+    ready: Receiver<Result<RunningContainer, ClusterError>>,
+    handle: Option<JoinHandle<()>>,
 }
 
-impl Held {
+impl ContainerThread {
     fn start(binaries: Binaries, options: Options, token: Secret) -> Result<Self, ClusterError> {
         let (release, released) = oneshot::channel();
-        let (tell, ready) = sync_channel(1);
+        let (report, ready) = sync_channel(1);
         let work = move || {
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => {
-                    let _unheard = tell.send(Err(ClusterError::file(Path::new("a runtime"), &error)));
+                    let _dropped = report.send(Err(ClusterError::from_io(Path::new("a runtime"), &error)));
                     return;
                 }
             };
-            runtime.block_on(run::run(&binaries, &options, &token, released, &tell));
+            runtime.block_on(run::run(&binaries, &options, &token, released, &report));
         };
-        let thread = std::thread::Builder::new().name("container".to_owned()).spawn(work);
-        let thread = thread.map_err(|error| ClusterError::file(Path::new("a thread"), &error))?;
-        Ok(Self { release: Some(release), ready, thread: Some(thread) })
+        let handle = std::thread::Builder::new().name("container".to_owned()).spawn(work);
+        let handle = handle.map_err(|error| ClusterError::from_io(Path::new("a thread"), &error))?;
+        Ok(Self { release: Some(release), ready, handle: Some(handle) })
     }
 
-    /// Every wait of the thread has a bound, and looks whether it is to go on.
-    fn await_ready(&mut self) -> Result<Running, ClusterError> {
+    /// Waits for the thread, whose waits all have a timeout and check for an interruption.
+    fn wait_until_ready(&mut self) -> Result<RunningContainer, ClusterError> {
         let gone = || ClusterError::Failed(Failure::new("the container's thread ended", ""));
         self.ready.recv().map_err(|_| gone())?
     }
 }
 
-impl Drop for Held {
+impl Drop for ContainerThread {
     fn drop(&mut self) {
         drop(self.release.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic there was reported where it happened.
+        if let Some(thread) = self.handle.take() {
+            // A panic of the thread has been reported already.
             let _ended = thread.join();
         }
     }

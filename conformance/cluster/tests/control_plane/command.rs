@@ -1,79 +1,85 @@
-//! `up`, `status` and `down`, as people type them.
+//! The commands `up`, `status`, `down` and `try`.
 
 use std::process::Command;
 
-use crate::support::{Place, text};
+use crate::support::{TestHome, text};
 
 #[test]
 #[ignore = "needs the control plane: cargo xtask test"]
-fn a_cluster_stays_until_it_is_taken_down() {
-    let place = Place::new();
-    assert_eq!(text(&place.run(&["status"]).stdout), "no cluster runs\n");
-    let output = place.run(&["up", "--cluster", "local", "--pristine"]);
-    let said = text(&output.stdout);
+fn a_cluster_runs_until_down() {
+    let home = TestHome::new();
+    assert_eq!(text(&home.run(&["status"]).stdout), "no cluster runs\n");
+    let output = home.run(&["up", "--cluster", "local", "--pristine"]);
+    let output_text = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(said.starts_with("# local-1 is up: Kubernetes v1.35.4 (local) at https://127.0.0.1:"), "{said}");
-    let kubeconfig = said.lines().nth(1).unwrap().strip_prefix("export KUBECONFIG=").unwrap().to_owned();
+    assert!(
+        output_text.starts_with("# local-1 is up: Kubernetes v1.35.4 (local) at https://127.0.0.1:"),
+        "{output_text}"
+    );
+    let kubeconfig = output_text.lines().nth(1).unwrap().strip_prefix("export KUBECONFIG=").unwrap().to_owned();
     let versions = Command::new("kubectl").args(["version", "--kubeconfig", &kubeconfig]).output().unwrap();
     assert!(text(&versions.stdout).contains("Server Version: v1.35.4"), "{}", text(&versions.stderr));
-    let listed = text(&place.run(&["status"]).stdout);
+    let listed = text(&home.run(&["status"]).stdout);
     assert!(listed.lines().nth(1).unwrap().starts_with("local-1  local    v1.35.4"), "{listed}");
     assert!(listed.contains(" runs ") && listed.contains(&kubeconfig), "{listed}");
-    let again = place.run(&["up", "--cluster", "local", "--name", "local-1"]);
+    let again = home.run(&["up", "--cluster", "local", "--name", "local-1"]);
     assert_eq!(again.status.code(), Some(2));
-    assert!(text(&again.stderr).contains("there is a cluster \"local-1\" already"), "{}", text(&again.stderr));
-    assert_eq!(text(&place.run(&["down"]).stdout), "local-1 is ended\n");
-    place.assert_left_clean();
-    assert_eq!(text(&place.run(&["status"]).stdout), "no cluster runs\n");
+    assert!(text(&again.stderr).contains("a cluster named \"local-1\" exists already"), "{}", text(&again.stderr));
+    assert_eq!(text(&home.run(&["down"]).stdout), "local-1 is ended\n");
+    home.assert_clean();
+    assert_eq!(text(&home.run(&["status"]).stdout), "no cluster runs\n");
 }
 
 #[test]
-fn mistakes_are_answered_in_one_line() {
-    let place = Place::without_cache();
-    let mistake = |arguments: &[&str]| {
-        let output = place.run(arguments);
+fn errors_of_the_user_are_reported_in_one_line() {
+    let home = TestHome::without_cache();
+    let usage_error = |arguments: &[&str]| {
+        let output = home.run(arguments);
         assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
         text(&output.stderr)
     };
-    assert_eq!(mistake(&["down"]), "sindri-cluster: no cluster runs\n");
-    assert_eq!(mistake(&["down", "mine"]), "sindri-cluster: there is no cluster \"mine\"\n");
-    assert!(mistake(&["up", "--cluster", "kubeconfig"]).contains("runs already: there is nothing to start"));
+    assert_eq!(usage_error(&["down"]), "sindri-cluster: no cluster runs\n");
+    assert_eq!(usage_error(&["down", "mine"]), "sindri-cluster: there is no cluster \"mine\"\n");
     assert!(
-        mistake(&["up", "--cluster", "minikube"]).contains("--cluster takes sim, local, container, kind, kubeconfig")
+        usage_error(&["up", "--cluster", "kubeconfig"]).contains("is an existing cluster: there is nothing to start")
     );
-    assert!(mistake(&["up", "--cluster", "local", "--version", "1.30"]).contains("there are 1.35, 1.36"));
+    assert!(
+        usage_error(&["up", "--cluster", "minikube"])
+            .contains("--cluster takes sim, local, container, kind, kubeconfig")
+    );
+    assert!(usage_error(&["up", "--cluster", "local", "--version", "1.30"]).contains("there are 1.35, 1.36"));
 }
 
 #[test]
-fn a_machine_without_a_container_engine_is_told_so_in_one_line() {
-    let place = Place::without_cache();
-    let nowhere = format!("unix://{}/docker.sock", place.path().display());
-    let output = place.command(&["try", "--cluster", "container"]).env("DOCKER_HOST", nowhere).output().unwrap();
-    let words = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{words}");
-    assert_eq!(words.lines().count(), 1, "{words}");
+fn a_missing_container_engine_is_reported_in_one_line() {
+    let home = TestHome::without_cache();
+    let nowhere = format!("unix://{}/docker.sock", home.path().display());
+    let output = home.command(&["try", "--cluster", "container"]).env("DOCKER_HOST", nowhere).output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
     assert!(
-        words.starts_with("sindri-cluster: not run: container cannot run here: no container engine answers"),
-        "{words}"
+        message.starts_with("sindri-cluster: not run: container cannot run here: no container engine responds"),
+        "{message}"
     );
-    place.assert_left_clean();
+    home.assert_clean();
 }
 
 #[test]
-fn a_simulated_cluster_is_tried_and_leaves_nothing() {
-    let place = Place::without_cache();
-    let output = place.run(&["try", "--cluster", "sim"]);
+fn trying_a_simulated_cluster_leaves_nothing_behind() {
+    let home = TestHome::without_cache();
+    let output = home.run(&["try", "--cluster", "sim"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("was created; it is deleted now"), "{}", text(&output.stdout));
-    place.assert_left_clean();
+    home.assert_clean();
 }
 
 #[test]
-fn a_simulated_cluster_goes_up_and_down() {
-    let place = Place::without_cache();
-    let output = place.run(&["up", "--cluster", "sim"]);
+fn a_simulated_cluster_starts_with_up_and_ends_with_down() {
+    let home = TestHome::without_cache();
+    let output = home.run(&["up", "--cluster", "sim"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).starts_with("# sim-1 is up: "), "{}", text(&output.stdout));
-    assert_eq!(text(&place.run(&["down", "sim-1"]).stdout), "sim-1 is ended\n");
-    place.assert_left_clean();
+    assert_eq!(text(&home.run(&["down", "sim-1"]).stdout), "sim-1 is ended\n");
+    home.assert_clean();
 }

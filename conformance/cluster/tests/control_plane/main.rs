@@ -1,15 +1,15 @@
-//! Real control planes, and nothing of them left afterwards.
+//! Real control planes, and checks that nothing is left behind.
 //!
 //! `cargo xtask test` builds the control plane and then runs all of these. A plain `cargo test` runs only those that
-//! need no control plane, and names the others.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! need no control plane, and lists the others as ignored.
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod bad_input;
 mod cache;
 mod command;
-mod foreign;
+mod existing_cluster;
 mod killed;
 mod kind;
-mod life;
 mod pool;
 mod support;
+mod usage;

@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sindri_cluster::{Home, Local, Options, Pool, Pooled};
+use sindri_cluster::{Home, LocalProvider, Options, Pool, PooledCluster};
 
-use crate::support::until;
+use crate::support::wait_until;
 
-fn traces(pooled: &Pooled) -> (Vec<u32>, PathBuf) {
+fn traces(pooled: &PooledCluster) -> (Vec<u32>, PathBuf) {
     let ids = pooled.cluster().processes().into_iter().map(|(_, id)| id).collect();
     (ids, pooled.access().kubeconfig.parent().unwrap().to_owned())
 }
 
 #[test]
 #[ignore = "needs the control plane: cargo xtask test"]
-fn a_pool_gives_fresh_clusters_and_leaves_nothing() {
+fn a_pool_returns_new_clusters_and_leaves_nothing_behind() {
     let pristine = Options { pristine: true, ..Options::default() };
-    let pool = Pool::new(Arc::new(Local::new(Home::of_user())), &pristine, 2).unwrap();
+    let pool = Pool::new(Arc::new(LocalProvider::new(Home::from_env())), &pristine, 2).unwrap();
     let mut all = Vec::new();
     let mut servers = BTreeSet::new();
     for _ in 0..3 {
@@ -28,12 +28,12 @@ fn a_pool_gives_fresh_clusters_and_leaves_nothing() {
     assert_eq!(servers.len(), 3, "{servers:?}");
     let last = pool.take().unwrap();
     all.push(traces(&last));
-    // One that outlives its pool is ended by whoever has it.
+    // A cluster that outlives its pool ends when it is dropped.
     drop(pool);
     assert!(all.last().unwrap().1.is_dir());
     drop(last);
     let exists = |id: &u32| Path::new(&format!("/proc/{id}/exe")).read_link().is_ok();
-    until("every cluster to be gone", || {
+    wait_until("every cluster to be gone", || {
         all.iter().all(|(ids, directory)| !directory.exists() && !ids.iter().any(exists))
     });
 }

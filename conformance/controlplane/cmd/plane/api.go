@@ -14,11 +14,11 @@ import (
 
 const (
 	callMax = 5 * time.Second
-	// answerMax bounds what is read of an answer.
-	answerMax = 1 << 20
+	// responseMax is the maximum size of a response.
+	responseMax = 1 << 20
 )
 
-// api asks the API server.
+// api is a client of the API server.
 type api struct {
 	server string
 	token  string
@@ -44,22 +44,22 @@ func (a *api) call(method, path string, body []byte) (int, []byte) {
 		return 0, nil
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, answerMax))
+	content, err := io.ReadAll(io.LimitReader(response.Body, responseMax))
 	if err != nil {
 		return 0, nil
 	}
-	return response.StatusCode, answer
+	return response.StatusCode, content
 }
 
-// answers tells whether something can be read.
-func (a *api) answers(path string) bool {
+// isReadable returns true if the path can be read.
+func (a *api) isReadable(path string) bool {
 	status, _ := a.call(http.MethodGet, path, nil)
 	return status == http.StatusOK
 }
 
-// create tells whether an object is there now.
-func (a *api) create(path string, what object) bool {
-	body, err := json.Marshal(what)
+// create creates an object, and returns true if it exists now.
+func (a *api) create(path string, value object) bool {
+	body, err := json.Marshal(value)
 	if err != nil {
 		return false
 	}
@@ -67,7 +67,7 @@ func (a *api) create(path string, what object) bool {
 	return status == http.StatusCreated || status == http.StatusConflict
 }
 
-// isHealthy asks etcd, over its socket.
+// isHealthy checks etcd over its socket.
 func isHealthy(socket string) bool {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// validity covers clocks that differ, and the longest life of a control plane.
+// validity is longer than the life of any control plane, with a margin for clock skew.
 const validity = 10 * 365 * 24 * time.Hour
 
-// serialBits is as long as a serial number may be, so that none repeats.
+// serialBits is the size of a random serial number, so that none repeats.
 const serialBits = 120
 
-// Pair is a certificate and its key, and where they are.
+// Pair is a certificate with its key, and their files.
 type Pair struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -30,7 +30,7 @@ type Pair struct {
 	keyPath     string
 }
 
-// newAuthority makes the certificate that signs all others.
+// newAuthority creates the certificate that signs all others.
 func newAuthority(directory string) (*Pair, error) {
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: "sindri-control-plane"},
@@ -41,7 +41,7 @@ func newAuthority(directory string) (*Pair, error) {
 	return issue(directory, "ca", template, nil)
 }
 
-// server makes the certificate of the API server, for every name under which it is reached.
+// server creates the certificate of the API server, for all its names and addresses.
 func (authority *Pair) server(directory, serviceAddress string) (*Pair, error) {
 	return issue(directory, "kube-apiserver", &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
@@ -55,7 +55,7 @@ func (authority *Pair) server(directory, serviceAddress string) (*Pair, error) {
 	}, authority)
 }
 
-// client makes the certificate of a user in groups.
+// client creates the certificate of a user with groups.
 func (authority *Pair) client(directory, file, user string, groups ...string) (*Pair, error) {
 	return issue(directory, file, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -64,7 +64,7 @@ func (authority *Pair) client(directory, file, user string, groups ...string) (*
 	}, authority)
 }
 
-// issue makes a key and a certificate of version 3, signed by the authority or by itself, and writes both.
+// issue creates a key and a certificate, signed by the authority or self-signed, and writes both.
 func issue(directory, file string, template *x509.Certificate, authority *Pair) (*Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -83,10 +83,10 @@ func issue(directory, file string, template *x509.Certificate, authority *Pair) 
 	if err != nil {
 		return nil, err
 	}
-	return written(directory, file, key, der)
+	return writePair(directory, file, key, der)
 }
 
-func written(directory, file string, key *ecdsa.PrivateKey, der []byte) (*Pair, error) {
+func writePair(directory, file string, key *ecdsa.PrivateKey, der []byte) (*Pair, error) {
 	certificate, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, err
@@ -117,13 +117,13 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// newServiceAccountKey makes the key that signs the tokens of service accounts.
+// newServiceAccountKey creates the key that signs the tokens of service accounts.
 func newServiceAccountKey(directory string) (string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return "", err
 	}
-	// Kubernetes finds the public half only in this older form of a private key.
+	// Kubernetes derives the public key only from this older format of a private key.
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		return "", err

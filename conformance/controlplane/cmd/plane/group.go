@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	lookEvery = 20 * time.Millisecond
+	checkInterval = 20 * time.Millisecond
 	endMax    = 10 * time.Second
 	tailLines = 15
-	// tailBytes bounds what is read of a log to find its last lines.
+	// tailBytes is the maximum size that is read of a log to find its last lines.
 	tailBytes = 32 * 1024
 )
 
-// exited is a child that is gone.
+// exited is a child that has ended.
 type exited struct {
 	name string
 	how  string
 }
 
-// Group is the children, each with a log of its own.
+// Group has the child processes, each with a log of its own.
 type Group struct {
 	directory string
 	binaries  []string
@@ -34,7 +34,7 @@ type Group struct {
 	children  map[string]*exec.Cmd
 }
 
-// childrenMax bounds the children: nobody has to read the news of their ends.
+// childrenMax is the capacity of the channel of ends, so that no sender blocks.
 const childrenMax = 16
 
 func newGroup(directory, binaries string, ends <-chan string) *Group {
@@ -74,7 +74,7 @@ func (g *Group) find(name string) string {
 	return filepath.Join(g.binaries[0], name)
 }
 
-// await looks again and again whether something holds; whoever answers for it is named when it does not come to be.
+// await polls until the condition holds. The failure after the timeout names the process that is responsible.
 func (g *Group) await(name, what string, within time.Duration, holds func() bool) error {
 	late := time.After(within)
 	for !holds() {
@@ -84,15 +84,15 @@ func (g *Group) await(name, what string, within time.Duration, holds func() bool
 		case child := <-g.exits:
 			return g.failed(child)
 		case <-late:
-			reason := fmt.Sprintf("waited %s in vain for %s", within, what)
+			reason := fmt.Sprintf("waited %s for %s", within, what)
 			return &Failure{Process: name, Reason: reason, Tail: g.tail(name)}
-		case <-time.After(lookEvery):
+		case <-time.After(checkInterval):
 		}
 	}
 	return nil
 }
 
-// watch waits for the end, or for a child that ends by itself.
+// watch waits for the request to end, or for a child that ends unexpectedly.
 func (g *Group) watch() error {
 	select {
 	case <-g.ends:
@@ -106,12 +106,12 @@ func (g *Group) failed(child exited) error {
 	delete(g.children, child.name)
 	return &Failure{
 		Process: child.name,
-		Reason:  fmt.Sprintf("%s ended by itself: %s", child.name, child.how),
+		Reason:  fmt.Sprintf("%s ended unexpectedly: %s", child.name, child.how),
 		Tail:    g.tail(child.name),
 	}
 }
 
-// tail has the last lines of a log.
+// tail returns the last lines of a log.
 func (g *Group) tail(name string) []string {
 	text, err := os.ReadFile(g.log(name))
 	if err != nil {
@@ -125,7 +125,7 @@ func (g *Group) tail(name string) []string {
 	return lines[max(0, len(lines)-tailLines):]
 }
 
-// withoutStacks ends before what a program that panics says about its goroutines: the reason is above that.
+// withoutStacks removes the goroutine stacks of a panic: the reason is above them.
 func withoutStacks(lines []string) []string {
 	for index, line := range lines {
 		if index > 0 && strings.HasPrefix(line, "goroutine ") {
@@ -135,7 +135,7 @@ func withoutStacks(lines []string) []string {
 	return lines
 }
 
-// killAll ends every child at once: what they hold is thrown away, so that there is nothing to end in order.
+// killAll kills all children at the same time: their data is deleted, so no orderly shutdown is needed.
 func (g *Group) killAll() {
 	for _, child := range g.children {
 		_ = child.Process.Kill()
@@ -150,7 +150,7 @@ func (g *Group) killAll() {
 	}
 }
 
-// pids tells who runs.
+// pids returns the process ids by name.
 func (g *Group) pids() map[string]int {
 	pids := map[string]int{"plane": os.Getpid()}
 	for name, child := range g.children {

@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// object is a piece of JSON, which is YAML too.
+// object is a JSON object.
 type object = map[string]any
 
-// writeKubeconfig writes how a user reaches the API server, with everything inside the one file.
+// writeKubeconfig writes a kubeconfig that contains all certificates and keys. JSON is valid YAML.
 func writeKubeconfig(path, server string, authority []byte, user object) error {
 	text, err := json.MarshalIndent(object{
 		"apiVersion":      "v1",
@@ -24,7 +24,7 @@ func writeKubeconfig(path, server string, authority []byte, user object) error {
 	return os.WriteFile(path, append(text, '\n'), 0o600)
 }
 
-// byCertificate is a user with a certificate. Bytes become base64 in JSON, as a kubeconfig wants them.
+// byCertificate returns a user with a certificate. Go encodes bytes as base64 in JSON, as a kubeconfig requires.
 func byCertificate(pair *Pair) object {
 	return object{"client-certificate-data": pair.certPEM, "client-key-data": pair.keyPEM}
 }

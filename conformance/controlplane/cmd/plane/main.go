@@ -1,9 +1,9 @@
-// plane runs a Kubernetes control plane: it makes certificates and configuration, starts etcd and the others in
-// order, waits until they work, says so in one line, watches them, and ends them.
+// plane supervises a Kubernetes control plane: it creates certificates and configuration, starts etcd and the other
+// programs in order, waits until they are ready, prints one line, watches them, and ends them.
 //
-// Everything of a control plane is in one directory that this program makes and removes. Nothing outlives it: the
-// processes get SIGKILL from the kernel when it dies, and it ends by itself when its leash is cut, that is, when
-// whoever wanted the control plane is gone. It says `READY {…}` once, or `FAILED {…}`.
+// All files of a control plane are in one directory that this program creates and removes. No process outlives it: the
+// kernel sends SIGKILL to the children when it ends, and it ends when its owner has ended (--keep-alive). It prints
+// `READY {…}` once, or `FAILED {…}`.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Settings are what the caller decides.
+// Settings are the values of the flags.
 type Settings struct {
 	directory string
 	binaries  string
@@ -27,7 +27,7 @@ type Settings struct {
 	port      int
 	pristine  bool
 	keep      bool
-	leash     string
+	keepAlive string
 	grace     time.Duration
 }
 
@@ -37,24 +37,24 @@ func init() { runtime.LockOSThread() }
 
 func main() {
 	settings := parse()
-	// Whoever started this may be gone; that is a reason to clean up, not to be killed while saying something.
+	// The owner may have ended; then this program must clean up, and not be killed by a write to a closed pipe.
 	signal.Ignore(syscall.SIGPIPE)
 	if err := run(settings); err != nil && !errors.Is(err, errEnded) {
-		say("FAILED", asFailure(err))
+		printStatus("FAILED", asFailure(err))
 		os.Exit(1)
 	}
 }
 
 func parse() Settings {
 	var s Settings
-	flag.StringVar(&s.directory, "directory", "", "the directory to make, for everything of this control plane")
-	flag.StringVar(&s.binaries, "binaries", ownDirectory(), "where the programs are: directories, separated by colons")
+	flag.StringVar(&s.directory, "directory", "", "the directory to create for all files of this control plane")
+	flag.StringVar(&s.binaries, "binaries", ownDirectory(), "directories of the programs, separated by colons")
 	flag.StringVar(&s.bind, "bind", "127.0.0.1", "the address on which the API server listens")
 	flag.IntVar(&s.port, "port", 0, "the port of the API server; 0 takes a free one")
 	flag.BoolVar(&s.pristine, "pristine", false, "only etcd and the API server: no controllers, no scheduler, no node")
-	flag.BoolVar(&s.keep, "keep", false, "leave the directory behind")
-	flag.StringVar(&s.leash, "leash", "none", "what keeps it running: none, stdin, or tcp:ADDRESS:PORT")
-	flag.DurationVar(&s.grace, "grace", 30*time.Second, "how long to wait for the first connection to a tcp leash")
+	flag.BoolVar(&s.keep, "keep", false, "keep the directory after the end")
+	flag.StringVar(&s.keepAlive, "keep-alive", "none", "what keeps it running: none, stdin, or tcp:ADDRESS:PORT")
+	flag.DurationVar(&s.grace, "grace", 30*time.Second, "how long to wait for the first connection with --keep-alive=tcp:…")
 	flag.Parse()
 	if s.directory == "" || flag.NArg() > 0 {
 		flag.Usage()
@@ -71,13 +71,13 @@ func ownDirectory() string {
 	return filepath.Dir(own)
 }
 
-// run makes the directory, runs the control plane in it until it is ended, and removes the directory.
+// run creates the directory, runs the control plane in it until its end, and removes the directory.
 func run(settings Settings) error {
 	directory, err := filepath.Abs(settings.directory)
 	if err != nil {
 		return err
 	}
-	ends, err := watchForTheEnd(settings)
+	ends, err := watchForEnd(settings)
 	if err != nil {
 		return err
 	}
@@ -95,13 +95,13 @@ func run(settings Settings) error {
 	if err != nil {
 		return err
 	}
-	say("READY", ready)
+	printStatus("READY", ready)
 	return group.watch()
 }
 
-// say prints one line: a word and what belongs to it.
-func say(word string, what any) {
-	text, err := json.Marshal(what)
+// printStatus prints one line: a word and a value as JSON.
+func printStatus(word string, value any) {
+	text, err := json.Marshal(value)
 	if err != nil {
 		text = []byte("{}")
 	}

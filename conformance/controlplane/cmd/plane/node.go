@@ -7,14 +7,14 @@ import (
 	"runtime"
 )
 
-// stages is what kwok does with nodes and pods.
+// stages is the configuration of kwok for nodes and pods.
 //
 //go:embed stages.yaml
 var stages string
 
 const nodeName = "node-0"
 
-// newNode is a machine that is only claimed.
+// newNode returns a node without a machine.
 func newNode() object {
 	resources := object{"cpu": "64", "memory": "256Gi", "pods": "1000"}
 	return object{
@@ -30,7 +30,7 @@ func newNode() object {
 	}
 }
 
-// isNodeReady tells whether the node says so, and nothing keeps pods away.
+// isNodeReady returns true if the node is ready and has no taints.
 func (a *api) isNodeReady() bool {
 	var node struct {
 		Spec   struct{ Taints []object }
@@ -38,8 +38,8 @@ func (a *api) isNodeReady() bool {
 			Conditions []struct{ Type, Status string }
 		}
 	}
-	status, answer := a.call(http.MethodGet, "/api/v1/nodes/"+nodeName, nil)
-	if status != http.StatusOK || json.Unmarshal(answer, &node) != nil || len(node.Spec.Taints) > 0 {
+	status, content := a.call(http.MethodGet, "/api/v1/nodes/"+nodeName, nil)
+	if status != http.StatusOK || json.Unmarshal(content, &node) != nil || len(node.Spec.Taints) > 0 {
 		return false
 	}
 	for _, condition := range node.Status.Conditions {

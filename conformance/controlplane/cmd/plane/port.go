@@ -7,23 +7,23 @@ import (
 	"syscall"
 )
 
-// soReusePort lets several sockets of one user have the same port; package syscall does not name it everywhere.
+// soReusePort is SO_REUSEPORT, which package syscall does not define on every platform.
 const soReusePort = 0xf
 
-// reserve takes a port, or any free one, and keeps it as long as this process lives: the socket is bound and never
-// listens. The API server shares the port by `--permit-port-sharing`, and nobody can take it in between.
+// reserve binds a port, or any free one, for the life of this process, without listening. The API server shares it with
+// `--permit-port-sharing`, so that no other process can take it in between.
 func reserve(address string, port int) (int, error) {
 	ip := net.ParseIP(address).To4()
 	if ip == nil {
 		return 0, fmt.Errorf("--bind takes an IPv4 address, not %q", address)
 	}
 	if port != 0 {
-		// Shared ports would let two control planes of one user have the same: who asks for a port asks alone.
+		// Port sharing would allow two control planes of one user on the same port: a given port must be unused.
 		if err := probe(address, port); err != nil {
 			return 0, err
 		}
 	}
-	// By hand, because the sockets of package net would listen at once, and be given connections.
+	// Package net cannot bind a socket without listening.
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, err
@@ -41,7 +41,7 @@ func reserve(address string, port int) (int, error) {
 	return name.(*syscall.SockaddrInet4).Port, nil
 }
 
-// probe sees whether anyone has the port.
+// probe checks that the port is unused.
 func probe(address string, port int) error {
 	listener, err := net.Listen("tcp4", fmt.Sprintf("%s:%d", address, port))
 	if err != nil {
@@ -53,7 +53,7 @@ func probe(address string, port int) error {
 func portFailure(address string, port int, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return &Failure{
-			Reason: fmt.Sprintf("port %d of %s is taken", port, address),
+			Reason: fmt.Sprintf("port %d of %s is in use", port, address),
 			Advice: "choose another port, or none to get a free one",
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// The programs, by the names of their files and their logs.
+// Names of the programs, of their files and of their logs.
 const (
 	etcd              = "etcd"
 	apiServer         = "kube-apiserver"
@@ -13,14 +13,14 @@ const (
 	kwok              = "kwok"
 )
 
-// startEtcd listens on a socket in the directory, where nobody else may look, and takes no port.
+// startEtcd starts etcd on a socket in the directory, which only its owner may read, and on no port.
 func (p *plane) startEtcd() error {
 	client, peer := "unix://"+etcdSocket, "unix://"+peerSocket
 	err := p.group.start(etcd,
 		"--name=plane", "--data-dir=etcd",
 		"--listen-client-urls="+client, "--advertise-client-urls="+client,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=plane="+peer,
-		// What it stores is thrown away: there is nothing to bring safely to a disk.
+		// The data is deleted at the end, so it need not be durable.
 		"--unsafe-no-fsync",
 	)
 	if err != nil {
@@ -46,12 +46,12 @@ func (p *plane) startAPIServer() error {
 		return err
 	}
 	return p.group.await(apiServer, "the API server to be ready", apiServerMax, func() bool {
-		return p.api.answers("/readyz") && p.api.answers("/api/v1/namespaces/default")
+		return p.api.isReadable("/readyz") && p.api.isReadable("/api/v1/namespaces/default")
 	})
 }
 
-// startOthers starts everything that talks to the API server at once, and waits for what only a controller does (every
-// pod needs the account), and until pods may be bound to the node.
+// startOthers starts the clients of the API server concurrently, and waits for the default service account, which a
+// controller creates and every pod needs, and until pods may be bound to the node.
 func (p *plane) startOthers() error {
 	for _, start := range []func() error{p.startControllers, p.startScheduler, p.startKwok} {
 		if err := start(); err != nil {
@@ -61,7 +61,7 @@ func (p *plane) startOthers() error {
 	created := false
 	err := p.group.await(controllerManager, "the default service account", controllerMax, func() bool {
 		created = created || p.api.create("/api/v1/nodes", newNode())
-		return created && p.api.answers("/api/v1/namespaces/default/serviceaccounts/default")
+		return created && p.api.isReadable("/api/v1/namespaces/default/serviceaccounts/default")
 	})
 	if err != nil {
 		return err
@@ -76,10 +76,10 @@ func (p *plane) startControllers() error {
 		"--secure-port=0", "--leader-elect=false", "--use-service-account-credentials=true",
 		"--service-account-private-key-file="+p.keys.serviceAccounts, "--root-ca-file="+authority.certPath,
 		"--cluster-signing-cert-file="+authority.certPath, "--cluster-signing-key-file="+authority.keyPath,
-		// By default it holds itself back for seconds while it makes an account for each controller.
+		// By default it throttles itself for seconds while it creates an account for each controller.
 		"--kube-api-qps=500", "--kube-api-burst=1000",
-		// A deletion that it hears of before the count of the creation stays counted until it counts everything anew,
-		// by default after five minutes.
+		// An object whose deletion it sees before it has counted the creation stays counted until the next recount, by
+		// default after five minutes.
 		"--resource-quota-sync-period=10s",
 	)
 }
@@ -89,7 +89,7 @@ func (p *plane) startScheduler() error {
 	return p.group.start(scheduler, kubeconfig, "--secure-port=0", "--leader-elect=false")
 }
 
-// startKwok stands for every node's machine. It listens nowhere.
+// startKwok starts kwok, which simulates the kubelets of all nodes. It has no listener.
 func (p *plane) startKwok() error {
 	return p.group.start(kwok,
 		"--kubeconfig="+p.path("pki/kwok.kubeconfig"), "--config="+p.path("stages.yaml"),

@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	// How long each may take until it works, on a machine that is busy.
+	// Timeouts until each is ready, on an overloaded machine.
 	etcdMax       = 60 * time.Second
 	apiServerMax  = 120 * time.Second
 	controllerMax = 60 * time.Second
 	nodeMax       = 60 * time.Second
 
-	// serviceRange is where the addresses of Services come from, and serviceAddress the first of them, the API's own.
+	// serviceRange has the addresses of Services; serviceAddress is the first of them, that of the API server.
 	serviceRange   = "10.96.0.0/16"
 	serviceAddress = "10.96.0.1"
-	// advertised is recorded as the API server's address. No pod runs, so that nobody uses it; one that is reserved
-	// for documentation is the same on every machine, and needs no network.
+	// advertised is recorded as the API server's address. No pod runs that could use it; an address reserved for
+	// documentation is the same on every machine, and needs no network.
 	advertised = "192.0.2.1"
 	issuer     = "https://kubernetes.default.svc.cluster.local"
-	// Everything runs in the control plane's directory: a path inside it is short enough for a socket. etcd insists
-	// on something that looks like a host and a port.
+	// All programs run in the control plane's directory, because a relative path is short enough for a socket. etcd
+	// requires the form of a host and a port.
 	etcdSocket = "etcd.sock:0"
 	peerSocket = "peer.sock:0"
 
 	admin      = "sindri-admin"
 	masters    = "system:masters"
 	tokenBytes = 24
-	// tokenVariable has the administrator's token, if the caller chose it.
+	// tokenVariable is the environment variable with the administrator's token, if the caller chose it.
 	tokenVariable = "PLANE_TOKEN"
 	directories   = 0o700
 )
 
-// Ready is how a control plane is reached, and who it is.
+// Ready has the addresses, files and processes of a control plane.
 type Ready struct {
 	Server            string         `json:"server"`
 	Port              int            `json:"port"`
@@ -51,7 +51,7 @@ type Ready struct {
 	Pids              map[string]int `json:"pids"`
 }
 
-// plane is what the steps of a start share.
+// plane is the state of a start.
 type plane struct {
 	settings  Settings
 	directory string
@@ -62,7 +62,7 @@ type plane struct {
 	api       *api
 }
 
-// start brings everything up, in order.
+// start starts all programs in order.
 func start(settings Settings, directory string, group *Group) (*Ready, error) {
 	p := &plane{settings: settings, directory: directory, group: group}
 	steps := []func() error{p.prepare, p.startEtcd, p.startAPIServer}
@@ -84,7 +84,7 @@ func start(settings Settings, directory string, group *Group) (*Ready, error) {
 
 func (p *plane) path(file string) string { return filepath.Join(p.directory, file) }
 
-// prepare takes the port and writes every file.
+// prepare reserves the port and writes all files.
 func (p *plane) prepare() error {
 	for _, directory := range []string{"logs", "pki"} {
 		if err := os.Mkdir(p.path(directory), directories); err != nil {
@@ -106,7 +106,7 @@ func (p *plane) prepare() error {
 	return p.writeFiles(token)
 }
 
-// chooseToken takes the caller's, who cannot look into a container's files, or makes one.
+// chooseToken returns the token of the caller, who cannot read the files of a container, or creates one.
 func chooseToken() (string, error) {
 	if token := os.Getenv(tokenVariable); token != "" {
 		return token, nil
@@ -116,7 +116,7 @@ func chooseToken() (string, error) {
 	return hex.EncodeToString(token), err
 }
 
-// keys are the certificates of a control plane.
+// keys has the certificates of a control plane.
 type keys struct {
 	authority, server, admin, controllers, scheduler *Pair
 	serviceAccounts                                  string

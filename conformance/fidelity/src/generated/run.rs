@@ -88,7 +88,7 @@ impl Servers {
 
     /// Plays a sequence that differs once more, and keeps the differences that come back: a real server writes times in whole
     /// seconds and puts managers in their order, so that a few answers depend on when a second begins.
-    async fn compare_for_sure(&self, sequence: &Sequence, say: fn(String)) -> Result<Compared, RunError> {
+    async fn compare_for_sure(&self, sequence: &Sequence, report: fn(String)) -> Result<Compared, RunError> {
         let index = sequence.index;
         let mut compared = self.compare(sequence, &format!("g{index}")).await?;
         if compared.differences.is_empty() {
@@ -98,7 +98,7 @@ impl Servers {
         let came_back = |difference: &Difference| again.differences.iter().any(|other| other.step == difference.step);
         compared.differences.retain(came_back);
         if compared.differences.is_empty() {
-            say(format!("sequence {index} differed once, and not when it was played again"));
+            report(format!("sequence {index} differed once, and not when it was played again"));
         }
         Ok(compared)
     }
@@ -110,9 +110,9 @@ impl Servers {
     pub async fn compare_all(
         &self,
         sequences: impl Iterator<Item = Sequence>,
-        say: fn(String),
+        report: fn(String),
     ) -> Result<(Coverage, Vec<Compared>), RunError> {
-        let compare = |sequence: Sequence| async move { self.compare_for_sure(&sequence, say).await };
+        let compare = |sequence: Sequence| async move { self.compare_for_sure(&sequence, report).await };
         let mut all = stream::iter(sequences).map(compare).buffer_unordered(AT_ONCE);
         let (mut coverage, mut found, mut done) = (Coverage::default(), Vec::new(), 0_usize);
         while let Some(compared) = all.next().await {
@@ -124,7 +124,7 @@ impl Servers {
             }
             done += 1;
             if done.is_multiple_of(PROGRESS_EVERY) {
-                say(format!("played {done} sequences, {} differ", found.len()));
+                report(format!("played {done} sequences, {} differ", found.len()));
             }
         }
         found.sort_by_key(|compared: &Compared| compared.sequence.index);

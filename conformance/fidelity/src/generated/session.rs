@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sindri_cluster::program::Ending;
+use sindri_cluster::program::ExitReason;
 use sindri_cluster::{ClusterError, Options, Provider, Stop, Version};
 use sindri_record::session::on_fresh_cluster;
 use sindri_record::target::{Target, TargetError};
@@ -34,10 +34,10 @@ pub enum SessionError {
 
 impl SessionError {
     /// How a program ends because of it.
-    pub fn ending(&self, stop: &Stop) -> Ending {
+    pub fn ending(&self, stop: &Stop) -> ExitReason {
         match self {
-            Self::Cluster(error) => Ending::of(error, stop),
-            Self::Target(_) | Self::Runtime(_) | Self::Run(_) => Ending::Broken(self.to_string()),
+            Self::Cluster(error) => ExitReason::from_cluster_error(error, stop),
+            Self::Target(_) | Self::Runtime(_) | Self::Run(_) => ExitReason::Failed(self.to_string()),
         }
     }
 }
@@ -59,7 +59,7 @@ pub struct Session<'a> {
     /// Whether to go on.
     pub stop: &'a Stop,
     /// Hears how far it is.
-    pub say: fn(String),
+    pub report: fn(String),
 }
 
 /// What a run found.
@@ -83,7 +83,7 @@ impl Session<'_> {
     /// # Errors
     /// When there is no cluster, or a sequence cannot begin.
     pub fn run(&self, is_excused: &dyn Fn(&Difference) -> bool) -> Result<Found, SessionError> {
-        (self.say)(format!("starting an API server {}", self.version.release()));
+        (self.report)(format!("starting an API server {}", self.version.release()));
         let options = Options { version: self.version, pristine: true, stop: self.stop.clone(), ..Options::default() };
         on_fresh_cluster(self.provider, &options, async |target: Target| {
             self.play(&Servers::prepare(target).await?, is_excused).await
@@ -92,7 +92,7 @@ impl Session<'_> {
 
     async fn play(&self, servers: &Servers, is_excused: &dyn Fn(&Difference) -> bool) -> Result<Found, SessionError> {
         let sequences = self.indexes.clone().map(|index| Sequence::generate(self.seed, index, self.requests));
-        let (coverage, compared) = servers.compare_all(sequences, self.say).await?;
+        let (coverage, compared) = servers.compare_all(sequences, self.report).await?;
         let mut examples: BTreeMap<Class, Vec<&Compared>> = BTreeMap::new();
         for one in &compared {
             if let Some((_, class)) = one.class(is_excused) {
@@ -103,7 +103,7 @@ impl Session<'_> {
         frequent.sort_by_key(|(_, examples)| std::cmp::Reverse(examples.len()));
         let mut shrunk = Vec::new();
         for (class, examples) in frequent.into_iter().take(self.show) {
-            (self.say)(format!("looking for the shortest sequence of: {class}"));
+            (self.report)(format!("looking for the shortest sequence of: {class}"));
             let example = Compared::clone(examples[0]);
             shrunk.push((class.clone(), Shrinker::new(servers, class.clone(), example).shortest().await?));
         }

@@ -1,6 +1,6 @@
 //! A part of everything, recorded twice on fresh clusters.
 
-use sindri_cluster::{Home, Local, Stop, Version};
+use sindri_cluster::{Home, LocalProvider, Stop, Version};
 use sindri_record::compare::differences;
 use sindri_record::files::{self, Files};
 use sindri_record::library::scripts;
@@ -30,7 +30,7 @@ fn record() -> Files {
     let mut part = scripts(root()).unwrap();
     part.retain(|script| PART.contains(&script.name.as_str()));
     assert_eq!(part.len(), PART.len(), "a script of the part is gone");
-    let (stop, provider) = (Stop::default(), Local::new(Home::of_user()));
+    let (stop, provider) = (Stop::default(), LocalProvider::new(Home::from_env()));
     let session = Session {
         provider: &provider,
         version: Version::default(),

@@ -1,24 +1,23 @@
-//! The conformance suite as a command, and a demonstration that needs nothing else installed.
+//! The conformance suite, and a demonstration that needs nothing else installed.
 //!
-//! Here are the flags; the exit codes are those of [`sindri_cluster::program`]. A case that failed counts as a failure of the program.
-//! It has one thread.
+//! Here are the flags; the exit codes are those of [`sindri_cluster::program`]. The program has one thread.
 
-mod command;
+mod cluster_user;
 mod demo;
-mod hand;
 mod run;
+mod shell;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::{Args, Parser, Subcommand};
-use sindri_cluster::program::{Ending, end};
+use sindri_cluster::program::{ExitReason, exit_code};
 use sindri_conformance::binaries::Binaries;
-use sindri_conformance::waiter::Waiter;
+use sindri_conformance::runtime::InterruptibleRuntime;
 
 #[derive(Parser)]
-#[command(name = "sindri-conformance", version, about = "Runs broker, agents and clusters for real.")]
+#[command(name = "sindri-conformance", version, about = "Runs scenarios with real brokers, agents and clusters.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -26,7 +25,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Plays every story that is marked `real: true`.
+    /// Runs every scenario that is marked `real: true`.
     Run(RunFlags),
     /// Shows a broker, an agent and a simulated cluster at work.
     Demo(DemoFlags),
@@ -34,13 +33,13 @@ enum Command {
 
 #[derive(Args)]
 struct RunFlags {
-    /// Where clusters come from: sim, local, container, kind or kubeconfig [default: the best that can be started].
+    /// Provider of clusters: sim, local, container or kind [default: sim].
     #[arg(long)]
     cluster: Option<String>,
-    /// Only the stories with this text in their name or title.
+    /// Only the scenarios with this text in their name or title.
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     filter: String,
-    /// List the stories and what they prove.
+    /// List the scenarios and the behaviours that they prove.
     #[arg(long)]
     list: bool,
     /// Write the result as JUnit's XML.
@@ -49,17 +48,17 @@ struct RunFlags {
     /// Write the result as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// The project's directory.
+    /// Directory of the project.
     #[arg(long, default_value = ".", value_name = "DIR")]
     root: PathBuf,
 }
 
 #[derive(Args)]
 struct DemoFlags {
-    /// Keep everything running for so long afterwards [default: until Ctrl-C at a terminal, else not at all].
+    /// Keep everything running for so many seconds at the end [default: until Ctrl-C at a terminal, else not at all].
     #[arg(long, value_name = "N")]
     seconds: Option<u32>,
-    /// The project's directory.
+    /// Directory of the project.
     #[arg(long, default_value = ".", value_name = "DIR")]
     root: PathBuf,
 }
@@ -69,14 +68,14 @@ fn main() -> ExitCode {
         Command::Run(flags) => run::run(&flags),
         Command::Demo(flags) => demo::demo(&flags),
     };
-    end("sindri-conformance", done)
+    exit_code("sindri-conformance", done)
 }
 
-/// The binaries next to this one, and what waits.
-fn prepare() -> Result<(Binaries, Rc<Waiter>), Ending> {
-    let own = std::env::current_exe().map_err(|error| Ending::Broken(error.to_string()))?;
+/// Finds the binaries next to this one, and creates the runtime.
+fn prepare() -> Result<(Binaries, Rc<InterruptibleRuntime>), ExitReason> {
+    let own = std::env::current_exe().map_err(|error| ExitReason::Failed(error.to_string()))?;
     let directory = own.parent().unwrap_or(Path::new("."));
-    let binaries = Binaries::find(directory).map_err(|missing| Ending::Mistake(missing.to_string()))?;
-    let waiter = Waiter::new().map_err(|error| Ending::Broken(format!("cannot start: {error}")))?;
-    Ok((binaries, Rc::new(waiter)))
+    let binaries = Binaries::find(directory).map_err(|missing| ExitReason::Usage(missing.to_string()))?;
+    let runtime = InterruptibleRuntime::new().map_err(|error| ExitReason::Failed(format!("cannot start: {error}")))?;
+    Ok((binaries, Rc::new(runtime)))
 }

@@ -1,78 +1,78 @@
-//! `down`: ends what `up` started, by telling its keeper.
+//! `down`: ends clusters that `up` started, with a signal to their keepers.
 
 use std::time::Duration;
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
-use sindri_cluster::program::say;
-use sindri_cluster::registry::{Record, Registry};
+use sindri_cluster::program::print_line;
+use sindri_cluster::registry::{ClusterRecord, Registry};
 use sindri_cluster::{ClusterError, Home, Stop};
 
 /// Longer than any cluster takes to end.
 const DOWN_MAX: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Which clusters.
+/// Flags of `down`.
 #[derive(Args)]
-pub struct Which {
-    /// Its name [default: the one that runs].
+pub struct DownFlags {
+    /// Name of the cluster [default: the only one that runs].
     name: Option<String>,
-    /// Every cluster.
+    /// All clusters.
     #[arg(long, conflicts_with = "name")]
     all: bool,
 }
 
-pub fn down(home: &Home, which: &Which, stop: &Stop) -> Result<(), ClusterError> {
+pub fn down(home: &Home, flags: &DownFlags, stop: &Stop) -> Result<(), ClusterError> {
     let registry = Registry::new(home);
-    for record in choose(registry.list()?, which)? {
+    for record in choose(registry.list()?, flags)? {
         if record.is_alive() {
-            end(&record, stop)?;
+            stop_cluster(&record, stop)?;
         } else {
-            // A keeper that was killed could not do this itself.
+            // A keeper that was killed has not removed its record.
             registry.remove(&record.name, false);
         }
-        say(format!("{} is ended", record.name));
+        print_line(format!("{} is ended", record.name));
     }
     Ok(())
 }
 
-fn choose(records: Vec<Record>, which: &Which) -> Result<Vec<Record>, ClusterError> {
+fn choose(records: Vec<ClusterRecord>, flags: &DownFlags) -> Result<Vec<ClusterRecord>, ClusterError> {
     let names: Vec<String> = records.iter().map(|record| record.name.clone()).collect();
-    match (&which.name, which.all, records.len()) {
+    match (&flags.name, flags.all, records.len()) {
         (Some(name), _, _) => {
-            let chosen: Vec<Record> = records.into_iter().filter(|record| record.name == *name).collect();
-            if chosen.is_empty() { Err(mistake(format!("there is no cluster {name:?}"))) } else { Ok(chosen) }
+            let chosen: Vec<ClusterRecord> = records.into_iter().filter(|record| record.name == *name).collect();
+            if chosen.is_empty() { Err(usage(format!("there is no cluster {name:?}"))) } else { Ok(chosen) }
         }
         (None, true, _) | (None, false, 1) => Ok(records),
-        (None, false, 0) => Err(mistake("no cluster runs".to_owned())),
-        (None, false, _) => Err(mistake(format!("which one? {}; or --all", names.join(", ")))),
+        (None, false, 0) => Err(usage("no cluster runs".to_owned())),
+        (None, false, _) => Err(usage(format!("several clusters run: name one of {}, or use --all", names.join(", ")))),
     }
 }
 
-fn mistake(words: String) -> ClusterError {
-    ClusterError::Mistake(words)
+fn usage(message: String) -> ClusterError {
+    ClusterError::Usage(message)
 }
 
-fn end(record: &Record, stop: &Stop) -> Result<(), ClusterError> {
+fn stop_cluster(record: &ClusterRecord, stop: &Stop) -> Result<(), ClusterError> {
     let id = i32::try_from(record.keeper).ok().and_then(Pid::from_raw);
-    let id = id.ok_or_else(|| mistake(format!("{} has no keeper that could be told", record.name)))?;
+    let id = id.ok_or_else(|| usage(format!("{} has no valid process id", record.name)))?;
     kill_process(id, Signal::TERM)
-        .map_err(|error| mistake(format!("{} cannot be told to end: {error}", record.name)))?;
+        .map_err(|error| usage(format!("the keeper of {} cannot be signalled: {error}", record.name)))?;
     let mut waited = Duration::ZERO;
     while record.is_alive() {
         if stop.is_set() {
             return Err(ClusterError::Interrupted);
         }
         if waited >= DOWN_MAX {
-            return Err(mistake(format!("{} has not ended within {DOWN_MAX:?}", record.name)));
+            return Err(usage(format!("{} has not ended within {DOWN_MAX:?}", record.name)));
         }
         pause();
-        waited += LOOK_EVERY;
+        waited += CHECK_INTERVAL;
     }
     Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the binary is where real time comes in")]
 fn pause() {
-    std::thread::sleep(LOOK_EVERY);
+    std::thread::sleep(CHECK_INTERVAL);
 }

@@ -1,4 +1,4 @@
-//! `sindri-cluster`: starts, lists and ends clusters for people.
+//! `sindri-cluster`: starts, lists and ends clusters.
 //!
 //! Here are the flags; the exit codes are those of [`sindri_cluster::program`].
 
@@ -6,16 +6,17 @@ mod build;
 mod down;
 mod hold;
 mod status;
-mod try_out;
+mod try_cluster;
 mod up;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use sindri_cluster::program::{self, Ending};
+use sindri_cluster::program::{self, ExitReason};
 use sindri_cluster::{
-    ClusterError, Container, Home, Kind, Local, Options, Provider, ProviderName, Signals, Sim, Stop, Version,
+    ClusterError, ContainerProvider, Home, KindProvider, LocalProvider, Options, Provider, ProviderName, Signals,
+    SimProvider, Stop, Version,
 };
 
 #[derive(Parser)]
@@ -27,88 +28,88 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Starts a cluster that stays, and prints how it is reached.
-    Up(Wanted),
+    /// Starts a cluster that keeps running, and prints its kubeconfig.
+    Up(ClusterFlags),
     /// Ends a cluster that `up` started.
-    Down(down::Which),
-    /// Lists what runs.
+    Down(down::DownFlags),
+    /// Lists the clusters that run.
     Status,
-    /// Starts a cluster, sees that it works, and ends it.
+    /// Starts a cluster, creates a namespace in it, and ends it.
     Try {
         #[command(flatten)]
-        wanted: Wanted,
+        cluster: ClusterFlags,
         #[command(flatten)]
-        foreign: Foreign,
+        existing: KubeconfigFlags,
     },
-    /// Builds the control plane, so that nothing has to be built later.
+    /// Builds the control plane into the cache.
     Build {
-        /// The version of Kubernetes.
+        /// Version of Kubernetes.
         #[arg(long, value_name = "VERSION", default_value_t)]
         version: Version,
     },
-    /// Keeps a cluster running: what `up` leaves behind.
+    /// Keeps a cluster running; started by `up`.
     #[command(hide = true)]
-    Hold(Wanted),
+    Hold(ClusterFlags),
 }
 
-/// What is wanted of a cluster.
+/// Flags of a cluster to start.
 #[derive(Args, Clone)]
-struct Wanted {
-    /// What kind: local, container, kind or sim.
-    #[arg(long, value_name = "KIND")]
+struct ClusterFlags {
+    /// Provider: local, container, kind or sim.
+    #[arg(long, value_name = "PROVIDER")]
     cluster: ProviderName,
-    /// The version of Kubernetes.
+    /// Version of Kubernetes.
     #[arg(long, value_name = "VERSION", default_value_t)]
     version: Version,
     /// Only an API server: no controllers, no scheduler and no node.
     #[arg(long)]
     pristine: bool,
-    /// The port of the API server [default: a free one].
+    /// Port of the API server [default: a free one].
     #[arg(long)]
     port: Option<u16>,
-    /// Leave its directory behind, with every log.
+    /// Keep its directory with all logs after its end.
     #[arg(long)]
     keep: bool,
-    /// What to call it [default: its kind and a number].
+    /// Name [default: the provider and a number].
     #[arg(long)]
     name: Option<String>,
 }
 
-/// Which cluster of someone else, and that it may be used.
+/// Flags of an existing cluster.
 #[derive(Args, Clone)]
-struct Foreign {
+struct KubeconfigFlags {
     /// For --cluster kubeconfig: the file [default: $KUBECONFIG].
     #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
     /// For --cluster kubeconfig: the context in it.
     #[arg(long)]
     context: Option<String>,
-    /// For --cluster kubeconfig: yes, this cluster may be used.
+    /// For --cluster kubeconfig: confirms that this cluster may be used.
     #[arg(long)]
     yes_use_this_cluster: bool,
 }
 
-/// As it calls itself.
+/// Name in error messages.
 const PROGRAM: &str = "sindri-cluster";
 
 fn main() -> ExitCode {
     let signals = match Signals::listen() {
         Ok(signals) => signals,
-        Err(error) => return program::end(PROGRAM, Err(Ending::Broken(format!("cannot start: {error}")))),
+        Err(error) => return program::exit_code(PROGRAM, Err(ExitReason::Failed(format!("cannot start: {error}")))),
     };
-    let (home, stop) = (Home::of_user(), signals.stop());
+    let (home, stop) = (Home::from_env(), signals.stop());
     let done = match Cli::parse().command {
-        Command::Up(wanted) => up::up(&home, &wanted, stop),
-        Command::Down(which) => down::down(&home, &which, stop),
+        Command::Up(flags) => up::up(&home, &flags, stop),
+        Command::Down(flags) => down::down(&home, &flags, stop),
         Command::Status => status::status(&home),
-        Command::Try { wanted, foreign } => try_out::try_out(&home, &wanted, &foreign, stop),
+        Command::Try { cluster, existing } => try_cluster::try_cluster(&home, &cluster, &existing, stop),
         Command::Build { version } => build::build(&home, version, stop),
-        Command::Hold(wanted) => hold::hold(&home, &wanted, stop),
+        Command::Hold(flags) => hold::hold(&home, &flags, stop),
     };
-    program::end(PROGRAM, done.map_err(|error| Ending::of(&error, stop)))
+    program::exit_code(PROGRAM, done.map_err(|error| ExitReason::from_cluster_error(&error, stop)))
 }
 
-impl Wanted {
+impl ClusterFlags {
     fn options(&self, stop: &Stop) -> Options {
         Options {
             version: self.version,
@@ -122,15 +123,15 @@ impl Wanted {
 
     fn provider(&self, home: &Home) -> Result<Box<dyn Provider>, ClusterError> {
         match self.cluster {
-            ProviderName::Local => Ok(Box::new(Local::new(home.clone()))),
-            ProviderName::Container => Ok(Box::new(Container::new(home.clone()))),
-            ProviderName::Kind => Ok(Box::new(Kind::default())),
+            ProviderName::Local => Ok(Box::new(LocalProvider::new(home.clone()))),
+            ProviderName::Container => Ok(Box::new(ContainerProvider::new(home.clone()))),
+            ProviderName::Kind => Ok(Box::new(KindProvider::default())),
             ProviderName::Sim => {
-                let own = std::env::current_exe().map_err(|error| ClusterError::Mistake(error.to_string()))?;
-                Ok(Box::new(Sim::beside(&own).whole()))
+                let own = std::env::current_exe().map_err(|error| ClusterError::Usage(error.to_string()))?;
+                Ok(Box::new(SimProvider::beside(&own).full()))
             }
-            ProviderName::Kubeconfig => Err(ClusterError::Mistake(
-                "--cluster kubeconfig is a cluster that runs already: there is nothing to start".to_owned(),
+            ProviderName::Kubeconfig => Err(ClusterError::Usage(
+                "--cluster kubeconfig is an existing cluster: there is nothing to start".to_owned(),
             )),
         }
     }

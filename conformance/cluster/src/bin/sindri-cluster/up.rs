@@ -1,54 +1,57 @@
-//! `up`: starts a cluster that stays.
+//! `up`: starts a cluster that keeps running after this program.
 
 use std::process::Command;
 use std::time::Duration;
 
-use sindri_cluster::leashed::{Heard, Leashed};
-use sindri_cluster::program::{pass_on, say};
-use sindri_cluster::registry::Record;
+use sindri_cluster::owned_process::{OwnedProcess, ProcessEvent};
+use sindri_cluster::program::{forward_line, print_line};
+use sindri_cluster::registry::ClusterRecord;
 use sindri_cluster::{ClusterError, Home, ProviderName, Stop};
 
-use crate::Wanted;
+use crate::ClusterFlags;
 use crate::hold::KEEP;
 
-/// Longer than any build takes; a kind of cluster has bounds of its own.
+/// Longer than any build takes; providers have their own timeouts.
 const UP_MAX: Duration = Duration::from_secs(3600);
 
-pub fn up(home: &Home, wanted: &Wanted, stop: &Stop) -> Result<(), ClusterError> {
-    // What the user can put right is said here, and not by a process in the background.
-    wanted.provider(home)?;
-    let own = std::env::current_exe().map_err(|error| ClusterError::Mistake(error.to_string()))?;
+pub fn up(home: &Home, flags: &ClusterFlags, stop: &Stop) -> Result<(), ClusterError> {
+    // Errors of the user are reported here, and not by a process in the background.
+    flags.provider(home)?;
+    let own = std::env::current_exe().map_err(|error| ClusterError::Usage(error.to_string()))?;
     let mut command = Command::new(own);
-    command.arg("hold").args(["--cluster", &wanted.cluster.to_string(), "--version", &wanted.version.to_string()]);
-    command.args(wanted.pristine.then_some("--pristine"));
-    command.args(wanted.keep.then_some("--keep"));
-    command.args(wanted.port.map(|port| format!("--port={port}")));
-    command.args(wanted.name.as_ref().map(|name| format!("--name={name}")));
-    let started = Leashed::start(&mut command);
-    let mut keeper = started.map_err(|error| ClusterError::Mistake(format!("cannot start: {error}")))?;
-    let record = await_ready(&mut keeper, stop)?;
-    keeper.tell(KEEP).map_err(|error| ClusterError::Mistake(format!("{} is gone: {error}", record.name)))?;
-    keeper.release();
-    report(&record, wanted.cluster);
+    command.arg("hold").args(["--cluster", &flags.cluster.to_string(), "--version", &flags.version.to_string()]);
+    command.args(flags.pristine.then_some("--pristine"));
+    command.args(flags.keep.then_some("--keep"));
+    command.args(flags.port.map(|port| format!("--port={port}")));
+    command.args(flags.name.as_ref().map(|name| format!("--name={name}")));
+    let started = OwnedProcess::start(&mut command);
+    let mut keeper = started.map_err(|error| ClusterError::Usage(format!("cannot start: {error}")))?;
+    let record = wait_until_ready(&mut keeper, stop)?;
+    keeper
+        .write_line(KEEP)
+        .map_err(|error| ClusterError::Usage(format!("the keeper of {} has ended: {error}", record.name)))?;
+    keeper.detach();
+    print_access(&record, flags.cluster);
     Ok(())
 }
 
-/// Passes on what the keeper says until the cluster works. A keeper that ends has said why; its exit code is ours.
-fn await_ready(keeper: &mut Leashed, stop: &Stop) -> Result<Record, ClusterError> {
+/// Forwards the output of the keeper until the cluster is ready. If the keeper ends, it has printed the reason, and its exit
+/// code is used.
+fn wait_until_ready(keeper: &mut OwnedProcess, stop: &Stop) -> Result<ClusterRecord, ClusterError> {
     loop {
-        match keeper.hear(UP_MAX, stop)? {
-            Heard::Line(line) => match line.strip_prefix("READY ").map(serde_json::from_str) {
+        match keeper.next_event(UP_MAX, stop)? {
+            ProcessEvent::Line(line) => match line.strip_prefix("READY ").map(serde_json::from_str) {
                 Some(Ok(record)) => return Ok(record),
-                Some(Err(_)) | None => pass_on(&line),
+                Some(Err(_)) | None => forward_line(&line),
             },
-            Heard::Ended(status) => std::process::exit(status.code().unwrap_or(1)),
-            Heard::Nothing => return Err(ClusterError::Mistake(format!("no cluster within {UP_MAX:?}"))),
+            ProcessEvent::Ended(status) => std::process::exit(status.code().unwrap_or(1)),
+            ProcessEvent::Timeout => return Err(ClusterError::Usage(format!("no cluster within {UP_MAX:?}"))),
         }
     }
 }
 
-/// For people, and for a shell that evaluates it.
-fn report(record: &Record, provider: ProviderName) {
-    say(format!("# {} is up: Kubernetes {} ({provider}) at {}", record.name, record.version, record.server));
-    say(format!("export KUBECONFIG={}", record.kubeconfig.display()));
+/// Prints a comment for people and a line for a shell to evaluate.
+fn print_access(record: &ClusterRecord, provider: ProviderName) {
+    print_line(format!("# {} is up: Kubernetes {} ({provider}) at {}", record.name, record.version, record.server));
+    print_line(format!("export KUBECONFIG={}", record.kubeconfig.display()));
 }

@@ -1,5 +1,4 @@
-//! The rights of an agent: those that the project documents, and no others. On a control plane that knows rights the agents
-//! of the suite run with exactly these.
+//! Permissions of an agent: on a control plane with RBAC the agents of the suite have exactly the documented permissions.
 
 use std::path::{Path, PathBuf};
 
@@ -9,22 +8,23 @@ use sindri_cluster::{Access, Secret};
 use sindri_model::yaml;
 use sindri_world::environment::ClusterCall;
 
-use crate::api;
-use crate::waiter::Waiter;
+use crate::cluster_api;
+use crate::runtime::InterruptibleRuntime;
 
-/// What operators apply.
+/// Manifests that operators apply.
 const DOCUMENTED: &str = include_str!("../../fixtures/rbac/agent.yaml");
-/// The same for an agent of one namespace.
-const DOCUMENTED_FOR_ONE: &str = include_str!("../../fixtures/rbac/agent-in-one-namespace.yaml");
-/// The namespaces that these name.
+/// Manifests for an agent that is restricted to one namespace.
+const DOCUMENTED_FOR_NAMESPACE: &str = include_str!("../../fixtures/rbac/agent-in-one-namespace.yaml");
+/// Namespaces in these manifests.
 const HOME: &str = "sindri-system";
 const EXAMPLE: &str = "team";
-/// Longer than any story.
+/// Longer than any scenario.
 const TOKEN_SECONDS: u64 = 3_600;
 
-/// Grants the rights, of one namespace or of all, and writes a kubeconfig that has them; `None` where nobody asks for rights.
-pub fn grant(
-    waiter: &Waiter,
+/// Grants the permissions, for one namespace or for all, and writes a kubeconfig that has them. Returns `None` for a server
+/// without authentication.
+pub fn grant_agent_permissions(
+    runtime: &InterruptibleRuntime,
     access: &Access,
     directory: &Path,
     name: &str,
@@ -34,26 +34,30 @@ pub fn grant(
         return Ok(None);
     }
     let documented = match namespace {
-        Some(namespace) => DOCUMENTED_FOR_ONE.replace(EXAMPLE, namespace),
+        Some(namespace) => DOCUMENTED_FOR_NAMESPACE.replace(EXAMPLE, namespace),
         None => DOCUMENTED.to_owned(),
     };
     let documents = yaml::parse_documents(&documented).map_err(|errors| errors[0].to_string())?;
     for document in documents {
-        let target = format!("{}?fieldManager=operator&force=true", path(&document.content)?);
+        let target = format!("{}?fieldManager=operator&force=true", object_path(&document.content)?);
         let body = document.content.to_string().into_bytes();
         let content_type = "application/apply-patch+yaml";
-        api::carry_out(waiter, access, ClusterCall { method: Method::PATCH, target, content_type, body })?;
+        cluster_api::send_expecting_success(
+            runtime,
+            access,
+            ClusterCall { method: Method::PATCH, target, content_type, body },
+        )?;
     }
     let body = json!({"spec": {"expirationSeconds": TOKEN_SECONDS}}).to_string().into_bytes();
     let home = namespace.unwrap_or(HOME);
     let target = format!("/api/v1/namespaces/{home}/serviceaccounts/sindri-agent/token");
     let request = ClusterCall { method: Method::POST, target, content_type: "application/json", body };
-    let answer = api::carry_out(waiter, access, request)?;
-    let token = answer["status"]["token"].as_str().ok_or("the answer has no token")?;
-    write(access, &Secret::new(token), directory, name).map(Some).map_err(|error| error.to_string())
+    let response = cluster_api::send_expecting_success(runtime, access, request)?;
+    let token = response["status"]["token"].as_str().ok_or("the response has no token")?;
+    write_kubeconfig(access, &Secret::new(token), directory, name).map(Some).map_err(|error| error.to_string())
 }
 
-fn path(object: &Value) -> Result<String, String> {
+fn object_path(object: &Value) -> Result<String, String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
     let root = match text(&object["apiVersion"]).as_str() {
@@ -68,12 +72,12 @@ fn path(object: &Value) -> Result<String, String> {
         "RoleBinding" => "rolebindings",
         "ClusterRole" => "clusterroles",
         "ClusterRoleBinding" => "clusterrolebindings",
-        other => return Err(format!("{other} is no right")),
+        other => return Err(format!("{other} is no kind of the documented permissions")),
     };
     Ok(format!("{root}{}/{plural}/{name}", namespace.unwrap_or_default()))
 }
 
-fn write(access: &Access, token: &Secret, directory: &Path, name: &str) -> std::io::Result<PathBuf> {
+fn write_kubeconfig(access: &Access, token: &Secret, directory: &Path, name: &str) -> std::io::Result<PathBuf> {
     let authority = directory.join(format!("{name}-authority.pem"));
     std::fs::write(&authority, access.authority_pem.as_deref().unwrap_or_default())?;
     let config = json!({

@@ -1,7 +1,6 @@
-//! Where the processes of one story live: a temporary directory, and the broker, API servers and agents in it.
+//! Temporary directory of the processes of one scenario, and the start of brokers, API servers and agents in it.
 //!
-//! Everything listens on a free port of the loopback interface. Left out: who they are to each other at the
-//! broker, which whoever builds the site decides.
+//! Everything listens on a free port of the loopback interface. Left out: the registration of agents at the broker.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,84 +8,84 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use sindri_cluster::Sim;
+use sindri_cluster::SimProvider;
 use tempfile::TempDir;
 use thiserror::Error;
 
-use crate::afterwards::Afterwards;
 use crate::binaries::Binaries;
+use crate::orphan_cleanup::OrphanCleanup;
 use crate::process::{Launch, Process, ProcessError};
-use crate::waiter::Waiter;
+use crate::runtime::InterruptibleRuntime;
 
-/// Between two polls of an agent: the shortest that it takes.
+/// Polling interval of agents: the shortest that they accept.
 pub const POLLING_INTERVAL: Duration = Duration::from_secs(1);
-/// The variable in which an agent finds its key.
+/// Environment variable with an agent's key.
 pub const AGENT_KEY: &str = "SINDRI__AGENT__PAK";
-/// How an agent says where it answers probes.
+/// Prefix of the line with the address of an agent's probes and metrics.
 pub const PROBES: &str = "PROBES http://";
-/// Any free port.
+/// Address with any free port.
 const LISTEN_FREE: &str = "127.0.0.1:0";
 
-/// A site that cannot be built.
+/// Failure to create a workspace or to start a process in it.
 #[derive(Debug, Error)]
-pub enum SiteError {
-    /// A file cannot be made or read.
-    #[error("{what}: {source}")]
+pub enum WorkspaceError {
+    /// A file cannot be created or read.
+    #[error("{path}: {source}")]
     File {
-        /// Which.
-        what: String,
-        /// Why.
+        /// Path or description.
+        path: String,
+        /// Cause.
         source: io::Error,
     },
-    /// A process does not run.
+    /// A process failed.
     #[error(transparent)]
     Process(#[from] ProcessError),
 }
 
-/// A place for processes. Drop it after them: it is their files.
-pub struct Site {
-    /// What removes the directory when this program is killed; it is dropped before the directory goes as usual.
-    _afterwards: Afterwards,
+/// Directory of processes. It must be dropped after them, because it has their files.
+pub struct Workspace {
+    /// Removes the directory if this program is killed. Dropped before the directory, so that it does nothing otherwise.
+    _cleanup: OrphanCleanup,
     directory: TempDir,
     binaries: Binaries,
-    waiter: Rc<Waiter>,
+    runtime: Rc<InterruptibleRuntime>,
 }
 
 /// A running broker.
 pub struct Broker {
-    /// Its process.
+    /// Process.
     pub process: Process,
     /// `http://HOST:PORT`.
     pub url: String,
-    /// The file with the administrator's key.
+    /// File with the administrator's key.
     pub key_file: PathBuf,
-    /// The key.
+    /// Administrator's key.
     pub key: String,
 }
 
-impl Site {
-    /// Makes the directory.
-    pub fn new(binaries: Binaries, waiter: Rc<Waiter>) -> Result<Self, SiteError> {
+impl Workspace {
+    /// Creates the directory.
+    pub fn new(binaries: Binaries, runtime: Rc<InterruptibleRuntime>) -> Result<Self, WorkspaceError> {
         let directory = tempfile::Builder::new().prefix("sindri-").tempdir();
-        let fault = |source| SiteError::File { what: "a temporary directory".to_owned(), source };
+        let fault = |source| WorkspaceError::File { path: "a temporary directory".to_owned(), source };
         let directory = directory.map_err(fault)?;
-        let _afterwards = Afterwards::remove(directory.path()).map_err(fault)?;
-        Ok(Self { _afterwards, directory, binaries, waiter })
+        let _cleanup = OrphanCleanup::remove_directory(directory.path()).map_err(fault)?;
+        Ok(Self { _cleanup, directory, binaries, runtime })
     }
 
-    /// The directory.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// The binaries.
+    /// Binaries of the system.
     pub fn binaries(&self) -> &Binaries {
         &self.binaries
     }
 
-    /// What waits.
-    pub fn waiter(&self) -> &Waiter {
-        &self.waiter
+    /// Runtime of the program.
+    pub fn runtime(&self) -> &InterruptibleRuntime {
+        &self.runtime
     }
 
     fn launch(&self, name: &str, program: &Path, arguments: Vec<OsString>) -> Launch {
@@ -99,8 +98,8 @@ impl Site {
         }
     }
 
-    /// Starts a broker with a database of its own and waits until it listens. Started again it has the same port.
-    pub fn start_broker(&self) -> Result<Broker, SiteError> {
+    /// Starts a broker with a new database and waits until it listens. After a restart it has the same port.
+    pub fn start_broker(&self) -> Result<Broker, WorkspaceError> {
         let key_file = self.path().join("admin.key");
         let mut database = OsString::from("sqlite:");
         database.push(self.path().join("broker.db"));
@@ -110,19 +109,19 @@ impl Site {
         };
         let launch = self.launch("broker", &self.binaries.broker, arguments(LISTEN_FREE));
         let mut process = Process::start(launch)?;
-        let url = process.ready(&self.waiter)?;
+        let url = process.wait_until_ready(&self.runtime)?;
         process.set_arguments(arguments(url.trim_start_matches("http://")));
         let key = std::fs::read_to_string(&key_file)
-            .map_err(|source| SiteError::File { what: key_file.display().to_string(), source })?;
+            .map_err(|source| WorkspaceError::File { path: key_file.display().to_string(), source })?;
         Ok(Broker { process, url, key_file, key: key.trim().to_owned() })
     }
 
-    /// Where simulated clusters come from.
-    pub fn simulated(&self) -> Sim {
-        Sim::new(&self.binaries.api_server)
+    /// Provider of simulated clusters.
+    pub fn sim_provider(&self) -> SimProvider {
+        SimProvider::new(&self.binaries.api_server)
     }
 
-    /// Starts the agent of a cluster; it says where it answers probes. Started again it answers elsewhere.
+    /// Starts the agent of a cluster. It prints the address of its probes, which is another one after a restart.
     pub fn start_agent(
         &self,
         name: &str,
@@ -131,12 +130,12 @@ impl Site {
         kubeconfig: &Path,
         interval: Duration,
         namespace: Option<&str>,
-    ) -> Result<Process, SiteError> {
+    ) -> Result<Process, WorkspaceError> {
         let interval = interval.as_secs().to_string();
-        let own = ["--name", name, "--cluster", name, "--identity", name, "--broker", broker];
-        let manner = ["--polling-interval", &interval, "--listen", LISTEN_FREE];
+        let identity = ["--name", name, "--cluster", name, "--identity", name, "--broker", broker];
+        let options = ["--polling-interval", &interval, "--listen", LISTEN_FREE];
         let namespace = namespace.into_iter().flat_map(|namespace| ["--namespace", namespace]);
-        let arguments = own.into_iter().chain(manner).chain(namespace).map(OsString::from);
+        let arguments = identity.into_iter().chain(options).chain(namespace).map(OsString::from);
         let arguments = arguments.chain(["--kubeconfig".into(), kubeconfig.into()]);
         let mut launch = self.launch(name, &self.binaries.agent, arguments.collect());
         launch.environment.push((AGENT_KEY, key.to_owned()));

@@ -1,8 +1,8 @@
-//! The stage of real processes: broker, agents and API servers on free ports, in real time.
+//! Runs the steps of a scenario with real processes: broker, agents and API servers on free ports, in real time.
 //!
-//! What it cannot do it says: faults of the network, most of those of an API server, and what only an API server's own
-//! records tell. A story that asks for one of these is not runnable here. What a webhook can do to an object it does: the
-//! API server asks one that this program serves, or the simulated one does the same by itself.
+//! Unsupported: faults of the network, most faults of an API server, and checks that need an API server's own journal. A
+//! scenario that needs one of these is not runnable here. Rewrites of an object are supported: by an admission webhook of this
+//! program, or by the simulated API server itself.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,40 +21,39 @@ use sindri_world::journal::AgentWrite;
 use sindri_world::scenario::{ClusterFault, Fleet, Span};
 use tokio::time::Instant;
 
-use crate::api;
-use crate::counts::Counts;
+use crate::cluster_api;
 use crate::faults::Faults;
-use crate::page;
+use crate::metrics::Counters;
 use crate::process::{Process, ProcessError};
-use crate::rights;
-use crate::site::{AGENT_KEY, Broker, POLLING_INTERVAL, PROBES, Site};
+use crate::rbac;
+use crate::workspace::{AGENT_KEY, Broker, POLLING_INTERVAL, PROBES, Workspace};
 
-/// The longest that a job of the operator may take. Longer than it asks a broker that is away.
+/// Timeout of a job of the operator: longer than its retries when the broker is down.
 const JOB_MAX: Duration = Duration::from_secs(150);
-/// The longest single wait: a story that lets ten minutes pass belongs into virtual time.
+/// Maximum single wait: scenarios that wait for minutes belong in virtual time.
 const ADVANCE_MAX: Duration = Duration::from_secs(60);
-/// What a story calls a polling interval: a poll, and as much again for the pass that follows it on a busy machine.
+/// Polling interval for scenarios: that of the agent, and as much again for the pass on an overloaded machine.
 const POLL_AND_PASS: Duration = POLLING_INTERVAL.saturating_mul(2);
-/// The longest that an agent may take to say what it counts.
-const PAGE_MAX: Duration = Duration::from_secs(10);
+/// Timeout of a request for an agent's metrics.
+const METRICS_MAX: Duration = Duration::from_secs(10);
 
-/// Real processes. Fields are dropped in this order: agents end before what they talk to, files go last.
+/// The running processes. Fields are dropped in this order: agents end before their peers, files are removed last.
 pub struct RealEnvironment {
     agents: BTreeMap<String, Process>,
     broker: Broker,
     clusters: BTreeMap<String, RealCluster>,
     client: Client,
     began: Instant,
-    site: Site,
+    workspace: Workspace,
 }
 
-/// A cluster, and what goes wrong in it.
+/// A cluster with its faults.
 struct RealCluster {
     running: Box<dyn Cluster>,
     faults: Faults,
 }
 
-/// What is there for a cluster.
+/// Returns the entry of a cluster.
 fn find<'a, T>(all: &'a mut BTreeMap<String, T>, cluster: &str) -> Result<&'a mut T, StepError> {
     all.get_mut(cluster).ok_or_else(|| StepError::Failed(format!("there is no cluster {cluster:?}")))
 }
@@ -63,26 +62,26 @@ fn broken(error: impl std::fmt::Display) -> StepError {
     StepError::Failed(error.to_string())
 }
 
-fn no_cluster(error: ClusterError) -> StepError {
+fn cluster_trouble(error: ClusterError) -> StepError {
     if error.is_not_run() { StepError::Unavailable(error.to_string()) } else { broken(error) }
 }
 
 impl RealEnvironment {
     /// Starts a broker.
-    pub fn new(site: Site) -> Result<Self, StepError> {
-        let broker = site.start_broker().map_err(broken)?;
+    pub fn new(workspace: Workspace) -> Result<Self, StepError> {
+        let broker = workspace.start_broker().map_err(broken)?;
         let address = broker.url.parse().map_err(broken)?;
         let client = Client::new(HttpConnector::new(), address, &broker.key).map_err(broken)?;
         let (agents, clusters) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { agents, broker, clusters, client, began: Instant::now(), site })
+        Ok(Self { agents, broker, clusters, client, began: Instant::now(), workspace })
     }
 
-    /// Starts a cluster and an agent for each of a fleet.
+    /// Starts a cluster and an agent for each agent of a fleet.
     pub fn add_clusters(
         &mut self,
         fleet: &Fleet,
         provider: &dyn Provider,
-        ledger: &RefCell<ExpectedState>,
+        expected_state: &RefCell<ExpectedState>,
     ) -> Result<(), StepError> {
         if fleet.replicas > 1 || fleet.brokers > 1 {
             return Err(StepError::Unsupported("start several processes of one agent or broker"));
@@ -90,13 +89,18 @@ impl RealEnvironment {
         if fleet.clocks_ahead != Span::default() {
             return Err(StepError::Unsupported("change a clock"));
         }
-        for agent in register_agents(self, &fleet.agents, ledger)? {
-            let cluster = provider.start(&Options::default()).map_err(no_cluster)?;
+        for agent in register_agents(self, &fleet.agents, expected_state)? {
+            let cluster = provider.start(&Options::default()).map_err(cluster_trouble)?;
             let access = cluster.access();
-            let granted =
-                rights::grant(self.site.waiter(), access, self.site.path(), &agent.name, fleet.namespace.as_deref());
+            let granted = rbac::grant_agent_permissions(
+                self.workspace.runtime(),
+                access,
+                self.workspace.path(),
+                &agent.name,
+                fleet.namespace.as_deref(),
+            );
             let kubeconfig = granted.map_err(StepError::Failed)?.unwrap_or_else(|| access.kubeconfig.clone());
-            let process = self.site.start_agent(
+            let process = self.workspace.start_agent(
                 &agent.name,
                 &agent.key,
                 &self.broker.url,
@@ -111,7 +115,7 @@ impl RealEnvironment {
         Ok(())
     }
 
-    /// Starts again what the story killed and left so, and heals what it made fail.
+    /// Restarts processes that the scenario has killed, and removes its faults from the clusters.
     pub fn end_faults(&mut self) -> Result<(), StepError> {
         let names: Vec<String> = self.agents.keys().cloned().collect();
         names.iter().try_for_each(|name| self.heal_cluster(name))?;
@@ -124,7 +128,7 @@ impl RealEnvironment {
     fn restart(&mut self, name: &str) -> Result<(), StepError> {
         self.process(name)?.restart().map_err(broken)?;
         if name == "broker" {
-            self.broker.process.ready(self.site.waiter()).map_err(broken)?;
+            self.broker.process.wait_until_ready(self.workspace.runtime()).map_err(broken)?;
         }
         Ok(())
     }
@@ -134,7 +138,7 @@ impl RealEnvironment {
             "broker" => Some(&mut self.broker.process),
             _ => self.agents.get_mut(name),
         };
-        // A cluster that forgets is another cluster.
+        // An API server that restarts without its data would be another cluster.
         known.ok_or(StepError::Unsupported("kill anything but agents and the broker"))
     }
 
@@ -142,7 +146,7 @@ impl RealEnvironment {
         self.agents.values_mut().chain([&mut self.broker.process])
     }
 
-    /// The last lines of every log.
+    /// Returns the last lines of every log.
     pub fn tails(&mut self) -> String {
         self.processes().map(|process| process.tail()).collect()
     }
@@ -150,8 +154,8 @@ impl RealEnvironment {
 
 impl Drop for RealEnvironment {
     fn drop(&mut self) {
-        // All at once, so that they end at the same time; each is then waited for where it is dropped.
-        self.processes().for_each(Process::ask_to_end);
+        // All first, so that they end at the same time; each is awaited when it is dropped.
+        self.processes().for_each(Process::terminate);
     }
 }
 
@@ -168,19 +172,19 @@ impl Environment for RealEnvironment {
         if by > ADVANCE_MAX {
             return Err(StepError::Unsupported("let more than a minute pass at once"));
         }
-        self.site.waiter().pause(by).map_err(broken)?;
+        self.workspace.runtime().sleep(by).map_err(broken)?;
         let checked: Result<(), ProcessError> = self.processes().try_for_each(Process::check);
         checked.map_err(broken)?;
         self.clusters.values_mut().try_for_each(|cluster| cluster.running.check()).map_err(broken)
     }
 
     fn run_job(&mut self, job: OperatorJob, done: &dyn Fn() -> bool) -> Result<(), StepError> {
-        self.site.waiter().wait(JOB_MAX, job(self.client.clone())).map_err(broken)?;
+        self.workspace.runtime().block_on(JOB_MAX, job(self.client.clone())).map_err(broken)?;
         if done() { Ok(()) } else { Err(broken("the operator's job ended without a result")) }
     }
 
     fn call_cluster(&mut self, cluster: &str, call: ClusterCall) -> Result<(u16, Value), StepError> {
-        api::call(self.site.waiter(), find(&mut self.clusters, cluster)?.running.access(), call)
+        cluster_api::send(self.workspace.runtime(), find(&mut self.clusters, cluster)?.running.access(), call)
             .map_err(StepError::Failed)
     }
 
@@ -204,25 +208,24 @@ impl Environment for RealEnvironment {
 
     fn fail_cluster(&mut self, fault: &ClusterFault) -> Result<(), StepError> {
         let RealCluster { running, faults } = find(&mut self.clusters, &fault.cluster)?;
-        faults.add(self.site.waiter(), running.access(), fault)
+        faults.add(self.workspace.runtime(), running.access(), fault)
     }
 
     fn heal_cluster(&mut self, cluster: &str) -> Result<(), StepError> {
         let RealCluster { running, faults } = find(&mut self.clusters, cluster)?;
-        faults.end(self.site.waiter(), running.access())
+        faults.clear(self.workspace.runtime(), running.access())
     }
 
     fn count_writes(&mut self, cluster: &str) -> Result<WriteCounts, StepError> {
         let agent = find(&mut self.agents, cluster)?;
         if agent.id().is_none() {
-            // Who does not run writes nothing.
+            // An agent that does not run writes nothing.
             return Ok(WriteCounts::default());
         }
-        // RecordedRequest each time: started again it answers elsewhere.
-        let address = agent.says(self.site.waiter(), PROBES).map_err(broken)?;
-        let page = self.site.waiter().wait(PAGE_MAX, page::metrics(&address)).map_err(broken)?;
-        let counts = Counts::new(&page.map_err(StepError::Failed)?);
-        Ok(counts.writes().map(|(verb, times)| (verb.to_owned(), times)).collect())
+        // Read each time: the address is another one after a restart.
+        let address = agent.wait_for_line(self.workspace.runtime(), PROBES).map_err(broken)?;
+        let counters = self.workspace.runtime().block_on(METRICS_MAX, Counters::fetch(&address)).map_err(broken)?;
+        Ok(counters.map_err(StepError::Failed)?.writes().map(|(verb, times)| (verb.to_owned(), times)).collect())
     }
 
     fn list_writes(&mut self, _: &str) -> Result<Vec<AgentWrite>, StepError> {

@@ -1,4 +1,4 @@
-//! What a control plane does for those who use it: the same wherever it runs.
+//! Behaviour of a control plane that its users rely on, the same with every provider.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use http::{Method, Request};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
-use sindri_cluster::{Access, Container, Home, Options, Provider};
+use sindri_cluster::{Access, ContainerProvider, Home, Options, Provider};
 
-use crate::support::Place;
+use crate::support::TestHome;
 
-/// How long a controller may take, on a machine that is busy.
+/// Timeout of a controller on an overloaded machine.
 const CONTROLLER_MAX: Duration = Duration::from_secs(90);
 
 /// A user of a cluster.
@@ -29,7 +29,7 @@ impl User {
         let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
         let body = if body.is_null() { Vec::new() } else { serde_json::to_vec(&body).unwrap() };
         match self.client.request(request.body(body).unwrap()).await {
-            Ok(answer) => Ok(answer),
+            Ok(object) => Ok(object),
             Err(kube::Error::Api(status)) => Err(status.code),
             Err(error) => panic!("{path}: {error}"),
         }
@@ -43,10 +43,10 @@ impl User {
         self.call(Method::POST, path, body).await.unwrap()
     }
 
-    /// Looks until something holds of what is there, or of its absence.
-    async fn until(&self, path: &str, holds: impl Fn(&Result<Value, u16>) -> bool) {
+    /// Reads an object until the condition holds for it or for the status of the error.
+    async fn wait_until(&self, path: &str, holds: impl Fn(&Result<Value, u16>) -> bool) {
         let mut last = Err(0);
-        let looked = tokio::time::timeout(CONTROLLER_MAX, async {
+        let waited = tokio::time::timeout(CONTROLLER_MAX, async {
             loop {
                 last = self.get(path).await;
                 if holds(&last) {
@@ -55,53 +55,53 @@ impl User {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
-        assert!(looked.await.is_ok(), "{path} did not become as expected: {last:?}");
+        assert!(waited.await.is_ok(), "{path} did not reach the expected state: {last:?}");
     }
 }
 
-fn condition(object: &Result<Value, u16>, kind: &str) -> bool {
+fn has_condition(object: &Result<Value, u16>, condition_type: &str) -> bool {
     let conditions = object.as_ref().ok().and_then(|object| object["status"]["conditions"].as_array());
-    let is_met = |condition: &Value| condition["type"] == kind && condition["status"] == "True";
+    let is_met = |condition: &Value| condition["type"] == condition_type && condition["status"] == "True";
     conditions.is_some_and(|conditions| conditions.iter().any(is_met))
 }
 
-/// Uses a cluster for a while.
-pub fn live_in(access: &Access) {
+/// Checks workloads, CRDs, garbage collection, quotas and the deletion of namespaces.
+pub fn check_behaviour(access: &Access) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let user = User::new(access).await;
         user.create("/api/v1/namespaces", json!({"metadata": {"name": "story"}})).await;
-        a_deployment_becomes_available(&user).await;
-        a_definition_has_an_instance(&user).await;
-        what_is_owned_goes_with_its_owner(&user).await;
-        a_quota_that_counted_wrong_counts_again(&user).await;
-        a_namespace_goes_with_its_content(&user).await;
+        check_deployment(&user).await;
+        check_custom_resource(&user).await;
+        check_garbage_collection(&user).await;
+        check_quota_resync(&user).await;
+        check_namespace_deletion(&user).await;
     });
 }
 
-async fn a_deployment_becomes_available(user: &User) {
+async fn check_deployment(user: &User) {
     let labels = json!({"app": "web"});
     let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web"}]}});
     let spec = json!({"replicas": 3, "selector": {"matchLabels": labels}, "template": template});
     let deployments = "/apis/apps/v1/namespaces/story/deployments";
     user.create(deployments, json!({"metadata": {"name": "web"}, "spec": spec})).await;
-    user.until(&format!("{deployments}/web"), |found| {
-        condition(found, "Available") && found.as_ref().is_ok_and(|found| found["status"]["readyReplicas"] == 3)
+    user.wait_until(&format!("{deployments}/web"), |found| {
+        has_condition(found, "Available") && found.as_ref().is_ok_and(|found| found["status"]["readyReplicas"] == 3)
     })
     .await;
 }
 
-async fn a_definition_has_an_instance(user: &User) {
+async fn check_custom_resource(user: &User) {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
     let names = json!({"plural": "gears", "singular": "gear", "kind": "Gear"});
     let spec = json!({"group": "story.dev", "scope": "Namespaced", "names": names, "versions": [version]});
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    user.create(definitions, json!({"metadata": {"name": "gears.story.dev"}, "spec": spec})).await;
-    user.until(&format!("{definitions}/gears.story.dev"), |found| condition(found, "Established")).await;
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    user.create(crds, json!({"metadata": {"name": "gears.story.dev"}, "spec": spec})).await;
+    user.wait_until(&format!("{crds}/gears.story.dev"), |found| has_condition(found, "Established")).await;
     let gears = "/apis/story.dev/v1/namespaces/story/gears";
-    // Established comes a moment before it is served.
-    user.until(gears, Result::is_ok).await;
+    // The condition is set a moment before the resource is served.
+    user.wait_until(gears, Result::is_ok).await;
     let gear = json!({"apiVersion": "story.dev/v1", "kind": "Gear", "metadata": {"name": "one"}, "spec": {"size": 3}});
     user.create(gears, gear.clone()).await;
     assert_eq!(user.get(&format!("{gears}/one")).await.unwrap()["spec"]["size"], 3);
@@ -111,20 +111,20 @@ async fn a_definition_has_an_instance(user: &User) {
     assert_eq!(user.call(Method::POST, gears, wrong).await, Err(422));
 }
 
-async fn what_is_owned_goes_with_its_owner(user: &User) {
+async fn check_garbage_collection(user: &User) {
     let maps = "/api/v1/namespaces/story/configmaps";
     let owner = user.create(maps, json!({"metadata": {"name": "owner"}})).await;
     let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]});
     user.create(maps, json!({"metadata": {"name": "owned", "ownerReferences": [reference]}})).await;
     user.create(maps, json!({"metadata": {"name": "free"}})).await;
     user.call(Method::DELETE, &format!("{maps}/owner"), Value::Null).await.unwrap();
-    user.until(&format!("{maps}/owned"), |found| *found == Err(404)).await;
+    user.wait_until(&format!("{maps}/owned"), |found| *found == Err(404)).await;
     assert!(user.get(&format!("{maps}/free")).await.is_ok());
 }
 
-/// The controller does not look at what a status says until it counts everything anew, from time to time. It needs that:
-/// a deletion that it hears of before the count of the creation leaves the count where it is.
-async fn a_quota_that_counted_wrong_counts_again(user: &User) {
+/// The controller ignores the status until its periodic recount. The recount is needed: a deletion that the controller sees
+/// before it has counted the creation leaves the count too high.
+async fn check_quota_resync(user: &User) {
     let quotas = "/api/v1/namespaces/story/resourcequotas";
     let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"count/secrets": "1"}}});
     user.create(quotas, quota).await;
@@ -132,42 +132,42 @@ async fn a_quota_that_counted_wrong_counts_again(user: &User) {
         found.as_ref().is_ok_and(|found| found["status"]["used"]["count/secrets"] == used)
     };
     let few = format!("{quotas}/few");
-    user.until(&few, |found| counts(found, "0")).await;
+    user.wait_until(&few, |found| counts(found, "0")).await;
     let mut wrong = user.get(&few).await.unwrap();
     wrong["status"]["used"]["count/secrets"] = "1".into();
     let wrong = user.call(Method::PUT, &format!("{few}/status"), wrong).await;
     assert!(counts(&wrong, "1"), "{wrong:?}");
-    user.until(&few, |found| counts(found, "0")).await;
+    user.wait_until(&few, |found| counts(found, "0")).await;
 }
 
-async fn a_namespace_goes_with_its_content(user: &User) {
+async fn check_namespace_deletion(user: &User) {
     assert!(user.get("/api/v1/namespaces/story/configmaps/free").await.is_ok());
     user.call(Method::DELETE, "/api/v1/namespaces/story", Value::Null).await.unwrap();
-    user.until("/api/v1/namespaces/story", |found| *found == Err(404)).await;
+    user.wait_until("/api/v1/namespaces/story", |found| *found == Err(404)).await;
     let pods = user.get("/api/v1/pods").await.unwrap();
     assert_eq!(pods["items"].as_array().unwrap().len(), 0, "{pods}");
 }
 
 #[test]
 #[ignore = "needs the control plane: cargo xtask test"]
-fn a_local_cluster_works_and_leaves_nothing() {
-    let place = Place::new();
-    let cluster = place.start(Options::default()).unwrap();
+fn a_local_cluster_works_and_leaves_nothing_behind() {
+    let home = TestHome::new();
+    let cluster = home.start(Options::default()).unwrap();
     assert_eq!(cluster.version(), "v1.35.4");
     let ids: Vec<u32> = cluster.processes().into_iter().map(|(_, id)| id).collect();
     assert_eq!(ids.len(), 6, "{:?}", cluster.processes());
     assert!(cluster.logs().unwrap().join("kube-apiserver.log").is_file());
-    live_in(cluster.access());
+    check_behaviour(cluster.access());
     drop(cluster);
     assert!(!ids.iter().any(|id| std::path::Path::new(&format!("/proc/{id}")).exists()));
-    place.assert_left_clean();
+    home.assert_clean();
 }
 
 #[test]
 #[ignore = "needs the control plane: cargo xtask test"]
-fn a_pristine_cluster_has_no_controllers_and_knows_its_version_and_its_certificate() {
-    let place = Place::new();
-    let cluster = place.start(Options { pristine: true, ..Options::default() }).unwrap();
+fn a_pristine_cluster_has_no_controllers_and_accepts_the_client_certificate() {
+    let home = TestHome::new();
+    let cluster = home.start(Options { pristine: true, ..Options::default() }).unwrap();
     let names: Vec<String> = cluster.processes().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["etcd", "kube-apiserver", "plane"]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -176,12 +176,12 @@ fn a_pristine_cluster_has_no_controllers_and_knows_its_version_and_its_certifica
         assert_eq!(user.get("/version").await.unwrap()["gitVersion"], "v1.35.4");
         assert_eq!(user.get("/api/v1/namespaces/default/serviceaccounts/default").await, Err(404));
         assert_eq!(user.get("/api/v1/nodes").await.unwrap()["items"], json!([]));
-        by_certificate(cluster.access()).await;
+        check_certificate(cluster.access()).await;
     });
 }
 
-/// The certificate serves as well as the token.
-async fn by_certificate(access: &Access) {
+/// Checks that the client certificate is accepted like the token.
+async fn check_certificate(access: &Access) {
     use base64::Engine as _;
     let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
     let pair = access.client_certificate.as_ref().unwrap();
@@ -203,19 +203,19 @@ async fn by_certificate(access: &Access) {
 
 #[test]
 #[ignore = "needs the control plane: cargo xtask test"]
-fn a_cluster_in_a_container_works_the_same_and_leaves_nothing() {
-    let place = Place::new();
-    let options = Options { directory: Some(place.path().join("cluster")), ..Options::default() };
-    let cluster = match Container::new(Home::of_user()).start(&options) {
+fn a_cluster_in_a_container_works_the_same_and_leaves_nothing_behind() {
+    let home = TestHome::new();
+    let options = Options { directory: Some(home.path().join("cluster")), ..Options::default() };
+    let cluster = match ContainerProvider::new(Home::from_env()).start(&options) {
         Err(error) if error.is_not_run() => {
             eprintln!("NOT RUN: {error}");
             return;
         }
         started => started.unwrap(),
     };
-    live_in(cluster.access());
+    check_behaviour(cluster.access());
     let port = cluster.access().server.rsplit(':').next().unwrap().parse().unwrap();
     drop(cluster);
-    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err(), "someone still listens on {port}");
-    place.assert_left_clean();
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err(), "port {port} is still open");
+    home.assert_clean();
 }

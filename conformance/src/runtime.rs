@@ -1,0 +1,146 @@
+//! The runtime of the program: every wait has a timeout and ends early when a signal arrives.
+//!
+//! The program has one thread, and all its waits are here. After a signal the caller returns, and each owner ends what it has
+//! started.
+
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use sindri_cluster::stop::EXIT_SIGNALLED;
+use thiserror::Error;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+
+/// Reason for which a wait ended without a result.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum WaitError {
+    /// SIGINT, SIGTERM or SIGHUP arrived.
+    #[error("interrupted")]
+    Interrupted,
+    /// Timeout.
+    #[error("timeout after {0:?}")]
+    TimedOut(Duration),
+}
+
+/// Tokio runtime on the current thread, with the signals that interrupt it.
+pub struct InterruptibleRuntime {
+    runtime: Runtime,
+    signals: RefCell<Signals>,
+    interrupted: Cell<Option<u8>>,
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for a signal and returns its number.
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            biased; // any order: each of them ends the program
+            _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+            _ = self.terminate.recv() => SignalKind::terminate().as_raw_value(),
+            _ = self.hangup.recv() => SignalKind::hangup().as_raw_value(),
+        }
+    }
+}
+
+impl InterruptibleRuntime {
+    /// Creates the runtime. From now on SIGINT, SIGTERM and SIGHUP (a closed terminal) only interrupt waits.
+    pub fn new() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let signals = runtime.block_on(async { Signals::listen() })?;
+        Ok(Self { runtime, signals: RefCell::new(signals), interrupted: Cell::new(None) })
+    }
+
+    /// Returns the exit code for the signal that arrived, if one did.
+    pub fn interrupt_code(&self) -> Option<u8> {
+        self.interrupted.get()
+    }
+
+    /// Runs a future to its end, at most for the given time.
+    pub fn block_on<T>(&self, within: Duration, work: impl Future<Output = T>) -> Result<T, WaitError> {
+        if self.interrupt_code().is_some() {
+            return Err(WaitError::Interrupted);
+        }
+        let mut signals = self.signals.borrow_mut();
+        let signals = &mut *signals;
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased; // a signal counts even if the work never yields to the timer
+                number = signals.next() => {
+                    let number = u8::try_from(number).unwrap_or_default();
+                    self.interrupted.set(Some(EXIT_SIGNALLED.saturating_add(number)));
+                    Err(WaitError::Interrupted)
+                }
+                ended = tokio::time::timeout(within, work) => ended.map_err(|_| WaitError::TimedOut(within)),
+            }
+        })
+    }
+
+    /// Spawns a background task, until the returned set is dropped. It makes progress only during other waits.
+    pub fn spawn(&self, work: impl Future<Output = Infallible> + Send + 'static) -> JoinSet<Infallible> {
+        let mut owner = JoinSet::new();
+        owner.spawn_on(work, self.runtime.handle());
+        owner
+    }
+
+    /// Waits for the given time.
+    pub fn sleep(&self, span: Duration) -> Result<(), WaitError> {
+        match self.block_on(span, std::future::pending::<()>()) {
+            Ok(()) | Err(WaitError::TimedOut(_)) => Ok(()),
+            Err(WaitError::Interrupted) => Err(WaitError::Interrupted),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_background_task_runs_during_waits_and_ends_with_its_owner() {
+        let (runtime, held) = (InterruptibleRuntime::new().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let counted = held.clone();
+        let owner = runtime.spawn(async move {
+            loop {
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        assert_eq!(held.load(Ordering::Relaxed), 0);
+        runtime.sleep(Duration::from_millis(50)).unwrap();
+        assert!(held.load(Ordering::Relaxed) > 1);
+        drop(owner);
+        runtime.sleep(Duration::from_millis(10)).unwrap();
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+
+    // Signals are tested with a process of its own, because they interrupt all waits of a process.
+    #[test]
+    fn a_wait_has_a_timeout() {
+        let runtime = InterruptibleRuntime::new().unwrap();
+        let bound = Duration::from_millis(10);
+        assert_eq!(runtime.block_on(bound, async { 3 }), Ok(3));
+        assert_eq!(runtime.block_on(bound, std::future::pending::<()>()), Err(WaitError::TimedOut(bound)));
+        assert_eq!(runtime.sleep(bound), Ok(()));
+        assert_eq!(runtime.interrupt_code(), None);
+    }
+}
