@@ -37,7 +37,7 @@ fn record() -> Files {
         documents: true,
         scripts: &part,
         stop: &stop,
-        say: |_| (),
+        report: |_| (),
     };
     session.record().unwrap()
 }
