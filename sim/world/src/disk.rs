@@ -1,8 +1,8 @@
-//! A disk in memory for SQLite: files that outlive the process that wrote them, and nothing of the real disk.
+//! A disk in memory for SQLite: its files outlive the process that wrote them, and the real disk is not used.
 //!
-//! One disk per thread, so one per run. A write is there as soon as it was made, as after a kill of the
-//! process; what a power cut does to writes that were not synced is not modelled here yet. There are no locks:
-//! a database belongs to one host, and SQLite is opened with an exclusive lock.
+//! One disk per thread, so one per run. A write is durable at once, as with a kill of the process; the loss of unsynced
+//! writes at a power cut is not modelled. There are no locks: a database belongs to one host, and SQLite opens it with an
+//! exclusive lock.
 #![expect(unsafe_code, reason = "SQLite calls a VFS through C function pointers")]
 
 use std::cell::RefCell;
@@ -12,18 +12,18 @@ use std::sync::Once;
 
 use rusqlite::ffi;
 
-/// The name under which SQLite knows this disk.
+/// Name of this disk in SQLite.
 pub const VFS_NAME: &str = "sindri-world";
 const VFS_NAME_C: &CStr = c"sindri-world";
 const PATH_BYTES_MAX: c_int = 512;
-/// The Julian day number of 1970-01-01 in milliseconds, which is how SQLite counts time.
+/// Julian day number of 1970-01-01 in milliseconds, the unit in which SQLite counts time.
 const JULIAN_UNIX_MS: i64 = 210_866_760_000_000;
 
 thread_local! {
     static FILES: RefCell<BTreeMap<String, Vec<u8>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Makes the disk known to SQLite, once per process, and empties this thread's.
+/// Registers the disk with SQLite, once per process, and empties the one of this thread.
 pub fn prepare(seed: u64) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(register);
@@ -35,17 +35,17 @@ pub fn prepare(seed: u64) {
     }
 }
 
-/// Every file of this thread's disk, as it is now.
+/// Copies every file of this thread's disk.
 pub fn copy_files() -> BTreeMap<String, Vec<u8>> {
     FILES.with_borrow(BTreeMap::clone)
 }
 
-/// Puts a copy in the place of everything. No process may have a file open.
+/// Replaces every file by a copy. No process may have a file open.
 pub fn replace_files(files: BTreeMap<String, Vec<u8>>) {
     FILES.set(files);
 }
 
-/// What SQLite allocates for each open file; the first field is its own.
+/// Memory that SQLite allocates for each open file; the first field belongs to SQLite.
 #[repr(C)]
 struct OpenFile {
     base: ffi::sqlite3_file,
@@ -65,7 +65,7 @@ fn text(name: *const c_char) -> String {
 }
 
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
-    // SAFETY: the pointer that `open` made, given back exactly once.
+    // SAFETY: the pointer that `open` made, freed exactly once.
     let (path, delete) = unsafe {
         let file = file.cast::<OpenFile>();
         (Box::from_raw((*file).path), (*file).delete_on_close)
@@ -181,7 +181,7 @@ unsafe extern "C" fn open(
         }
         Some(path)
     });
-    // SAFETY: SQLite allocated `szOsFile` bytes for this file and, where it asks, room for the flags.
+    // SAFETY: SQLite allocated `szOsFile` bytes for this file and, where it asks for them, room for the flags.
     unsafe {
         let opened = file.cast::<OpenFile>();
         (*opened).base.pMethods = std::ptr::null();

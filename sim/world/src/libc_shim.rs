@@ -1,11 +1,11 @@
-//! The libc calls by which code that we do not own would see real time and real entropy.
+//! Replacements of the libc calls with which code of other crates reads real time and real entropy.
 //!
-//! Linked into every binary of the simulated world and asleep until a thread switches it on: then
-//! clocks show that thread's virtual time and entropy comes from its seed. It also catches the timed
-//! futex wait by which an idle tokio runtime tells when its next timer is due, see [`catch_park`].
-//! Threads that never switch it on get the real calls. Linux with glibc, on 64-bit machines.
+//! Linked into every binary of the simulated world and inactive until a thread activates it: then the clocks of that
+//! thread show its virtual time and its entropy comes from its seed. It also catches the timed futex wait of an idle
+//! tokio runtime, which reveals the time of the next timer, see [`catch_park`]. Threads that never activate it get the
+//! real calls. Linux with glibc, on 64-bit machines.
 #![expect(unsafe_code, reason = "defines C symbols and writes through the pointers that C callers pass")]
-#![expect(clippy::missing_safety_doc, reason = "each function has exactly the contract of the libc call it stands for")]
+#![expect(clippy::missing_safety_doc, reason = "each function has exactly the contract of the libc call it replaces")]
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,9 +18,9 @@ use crate::rng::SeededRng;
 pub type Nanos = u64;
 
 const SECOND: Nanos = 1_000_000_000;
-/// Where the monotonic clock of a run starts. Not at 0: code subtracts durations from instants.
+/// Start of the monotonic clock of a run. Not 0: code subtracts durations from instants.
 const MONOTONIC_START: Nanos = 1_000 * SECOND;
-/// The wall time at which every run starts: 2030-01-01T00:00:00Z.
+/// Wall time at the start of every run: 2030-01-01T00:00:00Z.
 pub const EPOCH_SECONDS: u64 = 1_893_456_000;
 
 #[derive(Clone, Copy)]
@@ -51,18 +51,18 @@ pub fn activate(seed: u64) {
     ENTROPY.with_borrow_mut(|entropy| *entropy = Some(SeededRng::new(seed, "libc")));
 }
 
-/// Moves this thread's virtual time.
+/// Sets this thread's virtual time.
 pub fn set_now(now: Nanos) {
     update(|clocks| clocks.now = now);
 }
 
-/// This thread's virtual time.
+/// Returns this thread's virtual time.
 pub fn now() -> Nanos {
     CLOCKS.with(Cell::get).now
 }
 
-/// Runs `body` while timed futex waits return at once as if they had timed out, and tells the deadline of
-/// the last one: the instant at which the runtime inside `body` wants to be entered again.
+/// Runs `body` while timed futex waits return at once as if they had timed out. Returns the deadline of the last one too:
+/// the instant at which the runtime inside `body` has to be entered again.
 pub fn catch_park<T>(body: impl FnOnce() -> T) -> (T, Option<Nanos>) {
     update(|clocks| (clocks.catching, clocks.park_deadline) = (true, None));
     let result = body();
@@ -71,12 +71,12 @@ pub fn catch_park<T>(body: impl FnOnce() -> T) -> (T, Option<Nanos>) {
     (result, deadline)
 }
 
-/// Whether a park was caught since [`catch_park`] began: the runtime inside it is idle.
+/// Returns true if a park was caught since [`catch_park`] began: the runtime inside it is idle.
 pub fn has_caught_park() -> bool {
     CLOCKS.with(Cell::get).park_deadline.is_some()
 }
 
-/// Fills the buffer from this thread's seed; false where the shim sleeps.
+/// Fills the buffer from this thread's seed; returns false if the shim is not active on it.
 fn fill(buffer: *mut c_void, length: usize) -> bool {
     let filled = ENTROPY.try_with(|cell| {
         let mut guard = cell.try_borrow_mut().ok()?;
@@ -102,13 +102,13 @@ fn virtual_time(clock: clockid_t) -> Option<timespec> {
     Some(timespec { tv_sec: (nanos / SECOND) as libc::time_t, tv_nsec: (nanos % SECOND) as c_long })
 }
 
-/// The next definition of a symbol after ours: libc's.
+/// Finds the next definition of a symbol after ours, which is libc's.
 fn real(slot: &AtomicUsize, name: &std::ffi::CStr) -> usize {
     let known = slot.load(Ordering::Relaxed);
     if known != 0 {
         return known;
     }
-    // SAFETY: a constant, NUL-terminated name; RTLD_NEXT looks behind this object.
+    // SAFETY: a constant, NUL-terminated name; RTLD_NEXT searches the objects after this one.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
     slot.store(found, Ordering::Relaxed);
     found
@@ -127,7 +127,7 @@ unsafe fn real_syscall(number: c_long, arguments: [usize; 6]) -> c_long {
     unsafe { std::mem::transmute::<usize, Syscall>(address)(number, a, b, c, d, e, f) }
 }
 
-/// Stands for libc's `getrandom`.
+/// Replaces libc's `getrandom`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getrandom(buffer: *mut c_void, length: size_t, flags: libc::c_uint) -> ssize_t {
     if fill(buffer, length) {
@@ -137,14 +137,14 @@ pub unsafe extern "C" fn getrandom(buffer: *mut c_void, length: size_t, flags: l
     unsafe { real_syscall(libc::SYS_getrandom, [buffer as usize, length, flags as usize, 0, 0, 0]) as ssize_t }
 }
 
-/// Stands for libc's `getentropy`.
+/// Replaces libc's `getentropy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getentropy(buffer: *mut c_void, length: size_t) -> c_int {
     // SAFETY: passes on what our caller promised.
     if length <= 256 && unsafe { getrandom(buffer, length, 0) } == length as ssize_t { 0 } else { -1 }
 }
 
-/// Stands for libc's `syscall`: std waits on futexes with it, and some crates draw entropy.
+/// Replaces libc's `syscall`: std waits on futexes with it, and some crates read entropy with it.
 ///
 /// C declares it variadic; on 64-bit Linux the caller passes up to six words in registers either way.
 #[unsafe(no_mangle)]
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d
     unsafe { real_syscall(number, [a, b, c, d, e, f]) }
 }
 
-/// A wait without a deadline is contention for a lock with another thread, and really waits.
+/// Returns true for a wait with a deadline. One without is contention for a lock with another thread, and really waits.
 fn is_timed_wait(operation: usize, timeout: usize) -> bool {
     let flags = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as usize;
     operation & !flags == libc::FUTEX_WAIT_BITSET as usize && timeout != 0
@@ -178,7 +178,7 @@ fn catch(deadline: *const timespec) -> bool {
     catching
 }
 
-/// Stands for libc's `clock_gettime`.
+/// Replaces libc's `clock_gettime`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
     if let Some(now) = virtual_time(clock) {
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
     unsafe { std::mem::transmute::<usize, ClockGettime>(address)(clock, time) }
 }
 
-/// Stands for libc's `gettimeofday`; SQLite asks it.
+/// Replaces libc's `gettimeofday`, which SQLite calls.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gettimeofday(time: *mut timeval, _zone: *mut c_void) -> c_int {
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut timeval, _zone: *mut c_void) ->
     }
 }
 
-/// Stands for libc's `time`.
+/// Replaces libc's `time`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn time(out: *mut libc::time_t) -> libc::time_t {
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };

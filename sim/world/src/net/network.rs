@@ -1,5 +1,5 @@
-//! The state of the network and what happens to it at each event. No tasks, no clock of its own: whoever
-//! drives it says what time it is and enters the hosts that became runnable.
+//! State of the network, and its events. It has no tasks and no clock: the engine sets the time and enters the hosts that
+//! became runnable.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::ErrorKind;
@@ -12,32 +12,33 @@ use crate::rng::SeededRng;
 
 const MILLISECOND: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MILLISECOND;
-/// How many SYNs are sent before a connect only waits for its end.
+/// Number of SYNs that a connect sends before it only waits for its timeout.
 const SYN_TRIES: u32 = 7;
-/// When a connect that nobody answers fails.
+/// Timeout of a connect without a response.
 const SYN_TIMEOUT: Nanos = 127 * SECOND;
-/// The first retransmission; each further one waits twice as long, up to the longest.
+/// Wait before the first retransmission; each further one is twice as long.
 const RETRANSMIT_FIRST: Nanos = 200 * MILLISECOND;
+/// Longest wait before a retransmission.
 const RETRANSMIT_LONGEST: Nanos = 120 * SECOND;
-/// When a stream that cannot deliver breaks.
+/// Time after which a stream breaks that cannot deliver.
 const STALL_TIMEOUT: Nanos = 924 * SECOND;
-/// Bytes on their way or unread before a writer has to wait.
+/// Bytes that may be on their way or unread before a writer has to wait.
 const WINDOW_BYTES: usize = 64 * 1024;
-/// Connections that wait to be accepted by one listener.
+/// Most connections that wait to be accepted by one listener.
 const BACKLOG_MAX: usize = 1024;
-/// Within one machine.
+/// Latency within one host.
 const LOOPBACK_LATENCY: Nanos = 20_000;
 
-/// A machine of the network.
+/// Number of a host of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostId(pub usize);
 
-/// How long a packet takes: drawn anew for each between the two.
+/// Travel time of a packet: each one gets a random value between the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latency {
-    /// The shortest.
+    /// Shortest travel time.
     pub min: Nanos,
-    /// The longest.
+    /// Longest travel time.
     pub max: Nanos,
 }
 
@@ -79,19 +80,19 @@ struct Listening {
 
 struct Host {
     name: String,
-    /// Counts the processes that ran here; a stream belongs to one of them.
+    /// Number of processes that ran here; a stream belongs to one of them.
     incarnation: u32,
     listening: BTreeMap<u16, Listening>,
 }
 
 enum Segment {
-    /// The last step of the handshake: the server's end appears in the backlog.
+    /// Last step of the handshake: the server's end appears in the backlog.
     Established,
     Data(Bytes),
     End,
 }
 
-/// What one end sends.
+/// Sending half of one end.
 #[derive(Default)]
 struct Outgoing {
     queue: VecDeque<Segment>,
@@ -106,8 +107,8 @@ struct Outgoing {
 struct End {
     host: HostId,
     incarnation: u32,
-    /// Whether a program still holds this end.
-    held: bool,
+    /// True while a program holds this end.
+    is_held: bool,
     outgoing: Outgoing,
     unread: VecDeque<Bytes>,
     unread_bytes: usize,
@@ -122,7 +123,7 @@ impl End {
         Self {
             host,
             incarnation,
-            held: true,
+            is_held: true,
             outgoing: Outgoing::default(),
             unread: VecDeque::new(),
             unread_bytes: 0,
@@ -137,9 +138,9 @@ impl End {
         self.reader.take().into_iter().chain(self.writer.take()).for_each(Waker::wake);
     }
 
-    /// Nothing more will happen here.
+    /// Returns true if nothing more can happen at this end.
     fn is_finished(&self) -> bool {
-        !self.held && (self.error.is_some() || self.outgoing.queue.is_empty())
+        !self.is_held && (self.error.is_some() || self.outgoing.queue.is_empty())
     }
 }
 
@@ -178,21 +179,21 @@ enum Event {
     ResetArrives { connection: ConnectionId, at: Side },
 }
 
-/// Hosts, links, connections, and the agenda of what happens when.
+/// Hosts, links, connections, and the events to come.
 pub struct Network {
     now: Nanos,
     hosts: Vec<Host>,
     links: BTreeMap<(HostId, HostId), Link>,
     connections: BTreeMap<ConnectionId, Connection>,
     next_connection: ConnectionId,
-    agenda: BTreeMap<(Nanos, u64), Event>,
+    events: BTreeMap<(Nanos, u64), Event>,
     next_event: u64,
     runnable: BTreeSet<HostId>,
     dice: SeededRng,
 }
 
 impl Network {
-    /// An empty network.
+    /// Creates an empty network.
     pub fn new(seed: u64) -> Self {
         Self {
             now: 0,
@@ -200,26 +201,26 @@ impl Network {
             links: BTreeMap::new(),
             connections: BTreeMap::new(),
             next_connection: 1,
-            agenda: BTreeMap::new(),
+            events: BTreeMap::new(),
             next_event: 0,
             runnable: BTreeSet::new(),
             dice: SeededRng::new(seed, "network"),
         }
     }
 
-    /// Adds a machine.
+    /// Adds a host.
     pub fn add_host(&mut self, name: &str) -> HostId {
         self.hosts.push(Host { name: name.to_owned(), incarnation: 0, listening: BTreeMap::new() });
         HostId(self.hosts.len() - 1)
     }
 
-    /// A new process starts on the machine.
+    /// Starts a new process on a host.
     pub fn boot(&mut self, host: HostId) {
         self.hosts[host.0].incarnation += 1;
         self.runnable.insert(host);
     }
 
-    /// The process of the machine is gone; the kernel closes what it held.
+    /// Ends the process of a host and closes its connections, as the kernel does.
     pub fn kill(&mut self, host: HostId) {
         self.hosts[host.0].listening.clear();
         let incarnation = self.hosts[host.0].incarnation;
@@ -230,12 +231,12 @@ impl Network {
             .filter(|(_, _, end)| end.host == host && end.incarnation == incarnation)
             .map(|(id, side, _)| (id, side))
             .collect();
-        // The process may be forgotten rather than dropped: nobody will close these ends, so we do.
+        // The process may be forgotten rather than dropped, so no destructor closes these ends.
         held.into_iter().for_each(|(id, side)| self.release(id, side));
         self.runnable.remove(&host);
     }
 
-    /// Breaks every connection between two machines, with what is on its way: a middlebox forgot them.
+    /// Breaks every connection between two hosts and loses the segments on their way, as a middlebox that restarts does.
     pub fn sever(&mut self, one: HostId, other: HostId) {
         let between = |connection: &Connection| {
             let hosts = [connection.client.host, connection.server.host];
@@ -249,39 +250,39 @@ impl Network {
         }
     }
 
-    /// Cuts or mends the way from one machine to another; the way back is a link of its own.
+    /// Cuts or repairs the link from one host to another; the opposite direction is a link of its own.
     pub fn set_up(&mut self, from: HostId, to: HostId, up: bool) {
         let latency = self.link(from, to).latency;
         self.links.insert((from, to), Link { up, latency });
     }
 
-    /// Sets how long packets take from one machine to another.
+    /// Sets the latency from one host to another.
     pub fn set_latency(&mut self, from: HostId, to: HostId, latency: Latency) {
         let up = self.link(from, to).up;
         self.links.insert((from, to), Link { up, latency });
     }
 
-    /// When the next event is due.
+    /// Returns the time of the next event.
     pub fn next_due(&self) -> Option<Nanos> {
-        self.agenda.first_key_value().map(|((due, _), _)| *due)
+        self.events.first_key_value().map(|((due, _), _)| *due)
     }
 
-    /// Lets time pass: carries out every event that is due by `now`.
+    /// Moves the time to `now` and carries out every event that is due.
     pub fn advance(&mut self, now: Nanos) {
         assert!(now >= self.now, "time never goes back");
         self.now = now;
-        while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= now) {
+        while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= now) {
             let event = entry.remove();
-            self.happen(event);
+            self.handle(event);
         }
     }
 
-    /// The machines that something happened to since the last call.
+    /// Returns the hosts that became runnable since the last call.
     pub fn take_runnable(&mut self) -> BTreeSet<HostId> {
         std::mem::take(&mut self.runnable)
     }
 
-    /// Marks a machine as having something to do that the network did not bring.
+    /// Marks a host as runnable for a reason outside of the network.
     pub fn mark_runnable(&mut self, host: HostId) {
         self.runnable.insert(host);
     }
@@ -295,16 +296,16 @@ impl Network {
 
     fn schedule(&mut self, due: Nanos, event: Event) {
         self.next_event += 1;
-        self.agenda.insert((due, self.next_event), event);
+        self.events.insert((due, self.next_event), event);
     }
 
-    /// How long a packet that is sent now takes; `None` when it is lost.
+    /// Returns the travel time of a packet that is sent now; `None` if it is lost.
     fn travel(&mut self, from: HostId, to: HostId) -> Option<Nanos> {
         let link = self.link(from, to);
         link.up.then(|| self.dice.between(link.latency.min, link.latency.max))
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::SendSyn { connection, tries } => self.send_syn(connection, tries),
             Event::SynArrives(connection) => self.syn_arrives(connection),
@@ -332,15 +333,15 @@ impl Network {
         self.next_connection += 1;
         let client = End::new(from, self.hosts[from.0].incarnation);
         let mut server = End::new(to, 0);
-        // Nobody holds the server's end until it is accepted into a backlog.
-        server.held = false;
+        // No program holds the server's end until it is in a backlog.
+        server.is_held = false;
         let started = self.now;
         self.connections.insert(id, Connection { client, server, port, established: false, connector: None, started });
         self.schedule(started, Event::SendSyn { connection: id, tries: 0 });
         Ok(id)
     }
 
-    /// Whether the connect has been decided, one way or the other.
+    /// Returns the result of a connect; `None` while it is not decided.
     pub(super) fn poll_connect(&mut self, id: ConnectionId, waker: &Waker) -> Option<Result<(), ErrorKind>> {
         let Some(connection) = self.connections.get_mut(&id) else { return Some(Err(ErrorKind::ConnectionReset)) };
         if let Some(error) = connection.client.error {
@@ -374,7 +375,7 @@ impl Network {
         let Some(connection) = self.connecting(id) else { return };
         let (from, to, port) = (connection.client.host, connection.server.host, connection.port);
         let backlog = self.hosts[to.0].listening.get(&port).map(|listening| listening.backlog.len());
-        // A full backlog drops the SYN, as Linux does; a missing listener refuses.
+        // A full backlog drops the SYN, as Linux does; without a listener the connect is refused.
         let accepted = match backlog {
             Some(length) if length >= BACKLOG_MAX => return,
             Some(_) => true,
@@ -470,7 +471,7 @@ impl Network {
         let outgoing = &mut connection.end_mut(from).outgoing;
         let Some(segment) = outgoing.queue.pop_front() else { return };
         (outgoing.retries, outgoing.stalled_since) = (0, None);
-        // A stream keeps its order whatever the single packets take.
+        // A stream keeps its order, although each segment has a travel time of its own.
         let arrival = (now + travel).max(outgoing.last_arrival + 1);
         outgoing.last_arrival = arrival;
         self.schedule(arrival, Event::Arrives { connection: id, from, segment });
@@ -494,7 +495,7 @@ impl Network {
         let at = from.other();
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let (port, end) = (connection.port, connection.end(at));
-        let (host, incarnation, failed, held) = (end.host, end.incarnation, end.error.is_some(), end.held);
+        let (host, incarnation, failed, held) = (end.host, end.incarnation, end.error.is_some(), end.is_held);
         if self.hosts[host.0].incarnation != incarnation || failed {
             return self.reset(id, from);
         }
@@ -503,9 +504,9 @@ impl Network {
                 let Some(listening) = self.hosts[host.0].listening.get_mut(&port) else { return self.reset(id, from) };
                 listening.backlog.push_back(id);
                 listening.waker.take().into_iter().for_each(Waker::wake);
-                connection.server.held = true;
+                connection.server.is_held = true;
             }
-            // A program that closed its end does not read any more.
+            // The program has closed its end and does not read any more.
             Segment::Data(_) if !held => return self.reset(id, from),
             Segment::Data(bytes) => {
                 let length = bytes.len();
@@ -524,7 +525,7 @@ impl Network {
         self.runnable.insert(host);
     }
 
-    /// Tells one side that the other knows nothing of the connection.
+    /// Sends a reset to one side: the other does not know the connection.
     fn reset(&mut self, id: ConnectionId, at: Side) {
         let Some(connection) = self.connections.get(&id) else { return };
         let (source, target) = (connection.end(at.other()).host, connection.end(at).host);
@@ -547,7 +548,7 @@ impl Network {
         self.collect(id);
     }
 
-    // ---- what streams ask for ----
+    // ---- reading and writing ----
 
     pub(super) fn read(
         &mut self,
@@ -609,7 +610,7 @@ impl Network {
         Some(Ok(length))
     }
 
-    /// The program will write no more.
+    /// Ends the sending half: the program will write no more.
     pub(super) fn finish(&mut self, id: ConnectionId, side: Side) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let end = connection.end_mut(side);
@@ -620,21 +621,21 @@ impl Network {
         }
     }
 
-    /// The program let go of its end.
+    /// Closes one end: the program has dropped it.
     pub(super) fn release(&mut self, id: ConnectionId, side: Side) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let established = connection.established;
         let end = connection.end_mut(side);
-        if !end.held {
+        if !end.is_held {
             return;
         }
-        end.held = false;
+        end.is_held = false;
         if !established {
             self.connections.remove(&id);
         } else if end.error.is_some() {
             self.collect(id);
         } else if end.unread_bytes > 0 {
-            // As the kernel does: closing with unread bytes tells the peer that they were lost.
+            // As the kernel does: closing with unread bytes resets the connection.
             end.error = Some(ErrorKind::ConnectionReset);
             end.outgoing.queue.clear();
             self.reset(id, side.other());

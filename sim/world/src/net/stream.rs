@@ -10,29 +10,29 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::network::{ConnectionId, HostId, Network, Side};
 
-/// The network, shared by the engine and every stream on it. One thread uses it; the lock only makes
-/// streams `Send`, as the programs on them ask for.
+/// The network, shared by the engine and every stream on it. Only one thread uses it; the lock makes streams `Send`, which
+/// the programs require.
 #[derive(Clone)]
 pub struct SharedNetwork(Arc<Mutex<Network>>);
 
 impl SharedNetwork {
-    /// Shares a network.
+    /// Wraps a network.
     pub fn new(network: Network) -> Self {
         Self(Arc::new(Mutex::new(network)))
     }
 
-    /// The network itself.
+    /// Locks the network.
     pub fn lock(&self) -> MutexGuard<'_, Network> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The network as seen from one machine.
+    /// Returns the access of one host.
     pub fn handle_for(&self, host: HostId) -> NetworkHandle {
         NetworkHandle { network: self.clone(), host }
     }
 }
 
-/// One machine's way into the network.
+/// Access of one host to the network.
 #[derive(Clone)]
 pub struct NetworkHandle {
     network: SharedNetwork,
@@ -40,16 +40,16 @@ pub struct NetworkHandle {
 }
 
 impl NetworkHandle {
-    /// Listens on a port of this machine.
+    /// Listens on a port of this host.
     pub fn listen(&self, port: u16) -> io::Result<FastListener> {
         let incarnation = self.network.lock().listen(self.host, port)?;
         Ok(FastListener { network: self.network.clone(), host: self.host, incarnation, port })
     }
 
-    /// Connects to a port of a machine by its name.
+    /// Connects to a port of a host by its name.
     pub async fn connect(&self, host: &str, port: u16) -> io::Result<FastStream> {
         let id = self.network.lock().start_connect(self.host, host, port)?;
-        // Made before it is decided, so that a program that gives up lets go of it.
+        // Created before the connect is decided, so that dropping this future closes it.
         let stream = FastStream { network: self.network.clone(), id, side: Side::Client };
         poll_fn(|context| match self.network.lock().poll_connect(id, context.waker()) {
             Some(decided) => Poll::Ready(decided),
