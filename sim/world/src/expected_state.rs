@@ -42,7 +42,7 @@ impl SubmittedRevision {
             |object: &DeclaredObject| object.annotations.get(REPLACE_ANNOTATION).is_some_and(|value| value == "true");
         let replaceable =
             objects.iter().map(|object| (with_default_namespace(&object.key), may_replace(object))).collect();
-        Self { id: None, checksum: Checksum::of(text), objects, replaceable }
+        Self { id: None, checksum: Checksum::compute(text), objects, replaceable }
     }
 
     /// Returns true if the agent may delete an object of it and create it again.

@@ -11,7 +11,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_agent::cluster::{Cluster, ConnectError, sender};
 use sindri_agent::{Agent, AgentError, Probes, RetryPolicy, list_orphans, preview_passes};
 use sindri_model::{Clock, Entropy};
-use sindri_process::{Begun, Config, ConfigError, Signals, begin, logs};
+use sindri_process::{Config, ConfigError, Signals, Startup, logs};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
@@ -61,12 +61,12 @@ fn main() -> ExitCode {
 }
 
 fn start() -> Result<(), StartError> {
-    let (config, command) = match begin(&settings::PROGRAM, std::env::args_os(), std::env::vars_os())? {
-        Begun::Said(text) => {
+    let (config, command) = match Startup::read(&settings::PROGRAM, std::env::args_os(), std::env::vars_os())? {
+        Startup::Print(text) => {
             print!("{text}");
             return Ok(());
         }
-        Begun::Run { config, command } => (config, command),
+        Startup::Run { config, command } => (config, command),
     };
     let command = match command.as_ref().map(|(name, _)| name.as_str()) {
         Some(settings::PLAN) => Command::Plan,
@@ -75,7 +75,7 @@ fn start() -> Result<(), StartError> {
         Some(_) | None => Command::Run,
     };
     // The agent has no requests whose id its log lines could include.
-    logs::begin(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), || None);
+    logs::init(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), || None);
     let runtime = Builder::new_current_thread().enable_all().build()?;
     match command {
         Command::Run => runtime.block_on(run(&config)),

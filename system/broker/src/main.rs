@@ -18,7 +18,7 @@ use sindri_broker::{
     system_connector, with_request_id,
 };
 use sindri_model::{Clock, Entropy};
-use sindri_process::{Begun, Config, ConfigError, Signals, begin, logs};
+use sindri_process::{Config, ConfigError, Signals, Startup, logs};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::runtime::{Builder, Runtime};
@@ -77,15 +77,15 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), StartError> {
     pages::disable_huge_pages();
-    let (config, command) = match begin(&settings::PROGRAM, std::env::args_os(), std::env::vars_os())? {
-        Begun::Said(text) => {
+    let (config, command) = match Startup::read(&settings::PROGRAM, std::env::args_os(), std::env::vars_os())? {
+        Startup::Print(text) => {
             print!("{text}");
             return Ok(());
         }
-        Begun::Run { config, command } => (config, command),
+        Startup::Run { config, command } => (config, command),
     };
     let request_id = || with_request_id(|id| id.map(str::to_owned));
-    logs::begin(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), request_id);
+    logs::init(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), request_id);
     descriptors::raise_limit();
     let runtime = runtime(config.count(&settings::WORKERS))?;
     if command.is_some_and(|(name, _)| name == settings::RESTORE_EPOCH) {
@@ -106,7 +106,7 @@ fn runtime(workers: usize) -> io::Result<Runtime> {
 async fn begin_epoch(config: &Config) -> Result<(), StartError> {
     let broker = broker(config, &system_entropy()).await?;
     let store_error = |source| StartError::Store {
-        database: settings::DATABASE_URL.shown(config.text(&settings::DATABASE_URL)),
+        database: settings::DATABASE_URL.redact(config.text(&settings::DATABASE_URL)),
         source,
     };
     let epoch = broker.record_restore("an operator recorded a restore".to_owned()).await.map_err(store_error)?;
@@ -185,7 +185,7 @@ fn limits(config: &Config) -> Limits {
 /// Starts a broker over the configured database.
 async fn broker(config: &Config, entropy: &Entropy) -> Result<Broker, StartError> {
     let url = config.text(&settings::DATABASE_URL);
-    let shown = settings::DATABASE_URL.shown(url);
+    let shown = settings::DATABASE_URL.redact(url);
     let store_error = |source| StartError::Store { database: shown.clone(), source };
     if let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) {
         let store = sqlite(path)?;
@@ -215,7 +215,7 @@ async fn with_webhooks(config: &Config, broker: Broker) -> Result<Broker, StartE
         }
         None => broker,
     };
-    let shown = settings::DATABASE_URL.shown(config.text(&settings::DATABASE_URL));
+    let shown = settings::DATABASE_URL.redact(config.text(&settings::DATABASE_URL));
     let checked = broker.check_sealing_key().await;
     checked.map_err(|source| StartError::Store { database: shown, source })?.map_err(StartError::SealedRows)?;
     Ok(broker)

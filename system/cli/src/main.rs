@@ -5,7 +5,7 @@
 mod commands;
 mod failure;
 mod names;
-mod say;
+mod output;
 mod table;
 
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use hyper_util::client::legacy::connect::HttpConnector;
-use sindri_client::{Client, Trust, encrypted};
+use sindri_client::{Client, Trust, with_tls};
 
 use commands::{agent, apply, approvals, events, stack, status, target};
 use failure::Failure;
@@ -126,16 +126,16 @@ fn client(flags: &Flags) -> Result<Client, Failure> {
         return Ok(Client::new(connector, base, &key(flags)?)?);
     }
     connector.enforce_http(false);
-    Ok(Client::new(encrypted(connector, &trust(flags)?), base, &key(flags)?)?)
+    Ok(Client::new(with_tls(connector, &trust(flags)?), base, &key(flags)?)?)
 }
 
 /// Whose certificates are believed.
 fn trust(flags: &Flags) -> Result<Trust, Failure> {
     let trusted = match &flags.broker_ca_file {
-        None => Trust::system(),
+        None => Trust::from_system(),
         Some(path) => {
             let unreadable = |error| Failure::Mistake(format!("the authorities {}: {error}", path.display()));
-            Trust::authorities(&std::fs::read(path).map_err(unreadable)?)
+            Trust::from_pem(&std::fs::read(path).map_err(unreadable)?)
         }
     };
     trusted.map_err(|error| Failure::Mistake(error.to_string()))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use hyper_util::client::legacy::connect::HttpConnector;
-use sindri_client::{Client, TargetState};
+use sindri_client::{Client, TargetStateResponse};
 use sindri_model::wire::{
     ApprovalRequest, ConditionStatus, EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent, ReportedCondition,
     StackStatusReport, condition,
@@ -191,7 +191,7 @@ impl Agent {
     fn hold_back(&self, reason: &str, plan: &str) -> String {
         self.runtime.block_on(async {
             let id = self.client.whoami().await.unwrap().agent.unwrap();
-            let TargetState::Changed { objects, .. } = self.client.target_state(id, None).await.unwrap() else {
+            let TargetStateResponse::Changed { objects, .. } = self.client.target_state(id, None).await.unwrap() else {
                 panic!("unchanged without a tag");
             };
             let (stack, deployment_object_id) = (objects[0].stack_id, objects[0].id);
@@ -214,7 +214,7 @@ impl Agent {
     fn report(&self, status: EventStatus, message: Option<&str>) {
         self.runtime.block_on(async {
             let id = self.client.whoami().await.unwrap().agent.unwrap();
-            let TargetState::Changed { objects, .. } = self.client.target_state(id, None).await.unwrap() else {
+            let TargetStateResponse::Changed { objects, .. } = self.client.target_state(id, None).await.unwrap() else {
                 panic!("unchanged without a tag");
             };
             let [object] = &objects[..] else { panic!("told {objects:?}") };

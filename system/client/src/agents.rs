@@ -9,7 +9,7 @@ use sindri_model::{AgentId, StackId};
 
 use crate::client::{Call, Client};
 use crate::error::ClientError;
-use crate::path::encoded;
+use crate::percent_encode::percent_encode;
 use crate::target_state::own_status;
 
 impl Client {
@@ -28,7 +28,7 @@ impl Client {
 
     /// The agent of that name in that cluster.
     pub async fn find_agent(&self, name: &str, cluster_name: &str) -> Result<Agent, ClientError> {
-        let path = format!("/agents/?name={}&cluster_name={}", encoded(name), encoded(cluster_name));
+        let path = format!("/agents/?name={}&cluster_name={}", percent_encode(name), percent_encode(cluster_name));
         self.fetch(Call::get(path, format!("find agent {name} of cluster {cluster_name}")), StatusCode::OK).await
     }
 

@@ -6,7 +6,7 @@ use sindri_model::{AgentId, StackId};
 
 use crate::client::{Call, Client};
 use crate::error::ClientError;
-use crate::path::encoded;
+use crate::percent_encode::percent_encode;
 
 impl Client {
     /// Labels an agent.
@@ -19,7 +19,7 @@ impl Client {
 
     /// Takes a label from an agent; stacks that it got by it are removed.
     pub async fn unlabel_agent(&self, agent: AgentId, label: &str) -> Result<(), ClientError> {
-        let path = format!("/agents/{agent}/labels/{}", encoded(label));
+        let path = format!("/agents/{agent}/labels/{}", percent_encode(label));
         self.execute(Call::new(Method::DELETE, path, format!("take a label from agent {agent}"))).await
     }
 
@@ -32,7 +32,7 @@ impl Client {
 
     /// Takes an annotation from a stack.
     pub async fn remove_stack_annotation(&self, stack: StackId, key: &str) -> Result<(), ClientError> {
-        let path = format!("/stacks/{stack}/annotations/{}", encoded(key));
+        let path = format!("/stacks/{stack}/annotations/{}", percent_encode(key));
         self.execute(Call::new(Method::DELETE, path, format!("take an annotation from stack {stack}"))).await
     }
 

@@ -16,7 +16,7 @@ use crate::error::ClientError;
 
 /// What the broker wants of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TargetState {
+pub enum TargetStateResponse {
     /// The same as the answer that had the ETag.
     Unchanged {
         /// The agent's own status, if the broker said it.
@@ -40,7 +40,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 
 impl Client {
     /// Fetches the target state of an agent; `etag` is that of the last answer.
-    pub async fn target_state(&self, agent: AgentId, etag: Option<&str>) -> Result<TargetState, ClientError> {
+    pub async fn target_state(&self, agent: AgentId, etag: Option<&str>) -> Result<TargetStateResponse, ClientError> {
         self.next_target_state(agent, etag, Duration::ZERO).await
     }
 
@@ -51,7 +51,7 @@ impl Client {
         agent: AgentId,
         etag: Option<&str>,
         wait: Duration,
-    ) -> Result<TargetState, ClientError> {
+    ) -> Result<TargetStateResponse, ClientError> {
         self.next_target_state_or_status(agent, etag, None, wait).await
     }
 
@@ -62,7 +62,7 @@ impl Client {
         etag: Option<&str>,
         status: Option<AgentStatus>,
         wait: Duration,
-    ) -> Result<TargetState, ClientError> {
+    ) -> Result<TargetStateResponse, ClientError> {
         let operation = format!("fetch the target state of agent {agent}");
         let mut call = Call::get(format!("/agents/{agent}/target-state"), operation);
         if let Some(etag) = etag {
@@ -82,19 +82,19 @@ impl Client {
         match answered.status {
             StatusCode::OK => changed(&call, &answered),
             StatusCode::NOT_MODIFIED if etag.is_some() => {
-                Ok(TargetState::Unchanged { status: own_status(&answered.headers) })
+                Ok(TargetStateResponse::Unchanged { status: own_status(&answered.headers) })
             }
             status => Err(call.malformed(format!("status {status} is not one of a target state"))),
         }
     }
 }
 
-fn changed(call: &Call, answered: &Answered) -> Result<TargetState, ClientError> {
+fn changed(call: &Call, answered: &Answered) -> Result<TargetStateResponse, ClientError> {
     let epoch = epoch(&answered.headers).ok_or_else(|| call.malformed(format!("it has no {EPOCH_HEADER}")))?;
     let objects: Vec<DeploymentObject> = call.read(&answered.body)?;
     check(&objects).map_err(|reason| call.malformed(reason))?;
     let etag = answered.headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    Ok(TargetState::Changed { objects, etag, epoch, status: own_status(&answered.headers) })
+    Ok(TargetStateResponse::Changed { objects, etag, epoch, status: own_status(&answered.headers) })
 }
 
 fn epoch(headers: &HeaderMap) -> Option<Epoch> {
@@ -112,7 +112,7 @@ fn check(objects: &[DeploymentObject]) -> Result<(), String> {
         if !stacks.insert(object.stack_id) {
             return Err(format!("stack {} comes twice", object.stack_id));
         }
-        if Checksum::of(&object.yaml_content) != object.yaml_checksum {
+        if Checksum::compute(&object.yaml_content) != object.yaml_checksum {
             return Err(format!("the text of revision {} does not have its checksum", object.id));
         }
     }

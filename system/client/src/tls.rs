@@ -42,13 +42,13 @@ pub struct Trust(Arc<ClientConfig>);
 
 impl Trust {
     /// Those of the authorities that this machine trusts.
-    pub fn system() -> Result<Self, TrustError> {
+    pub fn from_system() -> Result<Self, TrustError> {
         let verified = versions().with_platform_verifier().map_err(TrustError::System)?;
         Ok(Self(Arc::new(verified.with_no_client_auth())))
     }
 
     /// Those of these authorities, in PEM, and of nobody else.
-    pub fn authorities(certificates: &[u8]) -> Result<Self, TrustError> {
+    pub fn from_pem(certificates: &[u8]) -> Result<Self, TrustError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(certificates) {
             roots.add(certificate.map_err(TrustError::Broken)?).map_err(TrustError::Unusable)?;
@@ -72,7 +72,7 @@ fn versions() -> ConfigBuilder<ClientConfig, WantsVerifier> {
 }
 
 /// Connections of `connector`, encrypted where the address says `https`.
-pub fn encrypted<C: Connector>(connector: C, trust: &Trust) -> impl Connector {
+pub fn with_tls<C: Connector>(connector: C, trust: &Trust) -> impl Connector {
     HttpsConnector::from((connector, trust.0.clone()))
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::health::{Health, State};
+use crate::health::{Health, HealthState};
 use crate::object::Object;
 
 /// One condition.
@@ -46,7 +46,7 @@ impl<'a> Condition<'a> {
     }
 
     /// Its words as an object's; where it has none, that it is so.
-    pub fn health(self, state: State, or_reason: &str) -> Health {
+    pub fn health(self, state: HealthState, or_reason: &str) -> Health {
         let reason = if crate::health::is_word(self.reason) { self.reason } else { or_reason };
         let message = if self.message.trim().is_empty() {
             let truth = match self.truth {

@@ -14,7 +14,7 @@ const OWN_CHARACTERS_MAX: usize = 300;
 /// Gives an object that is not ready the reason and the words of its worst pod; of equals the first by name. The state
 /// stays: whether an object has failed is for its controller to say, which may still replace that pod.
 pub fn explain(health: Health, pods: &[Value]) -> Health {
-    if health.state == crate::State::Ready {
+    if health.state == crate::HealthState::Ready {
         return health;
     }
     let mut troubles: Vec<(&str, Trouble)> = pods.iter().map(Object).filter_map(in_trouble).collect();

@@ -11,7 +11,7 @@ const CUT: char = '…';
 
 /// How an object is doing, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum HealthState {
     /// It does what it was declared to do.
     Ready,
     /// Nothing can be said about it.
@@ -22,7 +22,7 @@ pub enum State {
     Failing,
 }
 
-impl fmt::Display for State {
+impl fmt::Display for HealthState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ready => "ready",
@@ -37,7 +37,7 @@ impl fmt::Display for State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     /// How.
-    pub state: State,
+    pub state: HealthState,
     /// Why, in one word: `ProgressDeadlineExceeded`.
     pub reason: String,
     /// Why, for people; may be empty. One line.
@@ -46,22 +46,22 @@ pub struct Health {
 
 impl Health {
     pub(crate) fn ready(reason: &str, message: impl AsRef<str>) -> Self {
-        Self::new(State::Ready, reason, message)
+        Self::new(HealthState::Ready, reason, message)
     }
 
     pub(crate) fn progressing(reason: &str, message: impl AsRef<str>) -> Self {
-        Self::new(State::Progressing, reason, message)
+        Self::new(HealthState::Progressing, reason, message)
     }
 
     pub(crate) fn failing(reason: &str, message: impl AsRef<str>) -> Self {
-        Self::new(State::Failing, reason, message)
+        Self::new(HealthState::Failing, reason, message)
     }
 
     pub(crate) fn unknown(reason: &str, message: impl AsRef<str>) -> Self {
-        Self::new(State::Unknown, reason, message)
+        Self::new(HealthState::Unknown, reason, message)
     }
 
-    pub(crate) fn new(state: State, reason: &str, message: impl AsRef<str>) -> Self {
+    pub(crate) fn new(state: HealthState, reason: &str, message: impl AsRef<str>) -> Self {
         let reason = if is_word(reason) { reason.to_owned() } else { word_for(state).to_owned() };
         Self { state, reason, message: one_line(message.as_ref()) }
     }
@@ -75,12 +75,12 @@ pub(crate) fn is_word(text: &str) -> bool {
 }
 
 /// The reason where nobody gave one.
-fn word_for(state: State) -> &'static str {
+fn word_for(state: HealthState) -> &'static str {
     match state {
-        State::Ready => "Ready",
-        State::Unknown => "Unknown",
-        State::Progressing => "InProgress",
-        State::Failing => "Failed",
+        HealthState::Ready => "Ready",
+        HealthState::Unknown => "Unknown",
+        HealthState::Progressing => "InProgress",
+        HealthState::Failing => "Failed",
     }
 }
 

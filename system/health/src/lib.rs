@@ -17,7 +17,9 @@ mod summary;
 
 pub use assess::assess;
 pub use explain::explain;
-pub use health::{Health, MESSAGE_CHARACTERS_MAX, REASON_CHARACTERS_MAX, State};
+pub use health::{Health, HealthState, MESSAGE_CHARACTERS_MAX, REASON_CHARACTERS_MAX};
 pub use rule::{READY_ANNOTATION, RULE_BYTES_MAX};
-pub use selector::{PodSelector, pods_of};
-pub use summary::{Assessed, CONDITIONS_MAX, PodKey, RESOURCES_MAX, Resource, Status, Summary, summarise};
+pub use selector::{PodSelector, pod_selector};
+pub use summary::{
+    AssessedObject, CONDITIONS_MAX, HealthSummary, OverallHealth, PodKey, RESOURCES_MAX, ResourceHealth, summarise,
+};

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::Value;
 
-use crate::health::{Health, State, cut, is_word};
+use crate::health::{Health, HealthState, cut, is_word};
 use crate::object::Object;
 
 /// The longest last words of a container that are passed on; it may have been told to leave its log there.
@@ -33,7 +33,7 @@ pub(crate) enum Grade {
 #[derive(Clone, Debug)]
 pub(crate) struct Trouble {
     pub grade: Grade,
-    pub state: State,
+    pub state: HealthState,
     pub reason: String,
     pub message: String,
 }
@@ -41,11 +41,11 @@ pub(crate) struct Trouble {
 impl Trouble {
     fn new(grade: Grade, reason: &str, message: String) -> Self {
         let reason = if is_word(reason) { reason } else { "NotReady" };
-        Self { grade, state: State::Progressing, reason: reason.to_owned(), message }
+        Self { grade, state: HealthState::Progressing, reason: reason.to_owned(), message }
     }
 
     fn failing(self) -> Self {
-        Self { state: State::Failing, ..self }
+        Self { state: HealthState::Failing, ..self }
     }
 
     pub fn health(self) -> Health {
@@ -97,14 +97,14 @@ fn failed(pod: Object<'_>, of_containers: Option<Trouble>) -> Trouble {
 /// A pod for which no node was found.
 fn unscheduled(pod: Object<'_>) -> Option<Trouble> {
     let condition = pod.condition("PodScheduled").filter(|condition| condition.is_false())?;
-    let health = condition.health(State::Progressing, "Unschedulable");
+    let health = condition.health(HealthState::Progressing, "Unschedulable");
     Some(Trouble::new(Grade::Unschedulable, &health.reason, health.message))
 }
 
 /// What its conditions say where its containers are silent: a readiness gate, or a node that is lost.
 fn not_ready(pod: Object<'_>) -> Option<Trouble> {
     let condition = pod.condition("Ready").filter(|condition| !condition.is_true())?;
-    let health = condition.health(State::Progressing, "NotReady");
+    let health = condition.health(HealthState::Progressing, "NotReady");
     Some(Trouble::new(Grade::NotReady, &health.reason, health.message))
 }
 

@@ -14,7 +14,7 @@ pub struct PodSelector {
 }
 
 /// Which pods explain an object; `None` for kinds without pods, and where nothing is selected.
-pub fn pods_of(object: &Value) -> Option<PodSelector> {
+pub fn pod_selector(object: &Value) -> Option<PodSelector> {
     let object = Object(object);
     let labels = match (object.group(), object.kind()) {
         ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job") => selector(object)?,

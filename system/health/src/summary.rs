@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::health::{Health, State};
+use crate::health::{Health, HealthState};
 use crate::object::Object;
 use crate::{assess, explain, pods};
 
@@ -17,7 +17,7 @@ pub const CONDITIONS_MAX: usize = 20;
 
 /// One object, looked at together with its pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assessed {
+pub struct AssessedObject {
     /// Its kind.
     pub kind: String,
     /// Where it is; `None` for what belongs to the cluster.
@@ -39,9 +39,9 @@ pub struct PodKey {
     pub name: String,
 }
 
-impl Assessed {
-    /// Looks at an object and at the pods that [`pods_of`](crate::pods_of) selects, as far as they are known.
-    pub fn of(object: &Value, pods: &[Value]) -> Self {
+impl AssessedObject {
+    /// Looks at an object and at the pods that [`pod_selector`](crate::pod_selector) selects, as far as they are known.
+    pub fn new(object: &Value, pods: &[Value]) -> Self {
         let health = explain(assess(object), pods);
         let this = Object(object);
         // A pod that was declared counts as its own.
@@ -65,7 +65,7 @@ impl PodKey {
 
 /// How a stack is doing, in the broker's words, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
+pub enum OverallHealth {
     /// Every object is ready.
     Healthy,
     /// Nothing can be said: about some object, or because there is none.
@@ -76,18 +76,18 @@ pub enum Status {
     Failing,
 }
 
-impl From<State> for Status {
-    fn from(state: State) -> Self {
+impl From<HealthState> for OverallHealth {
+    fn from(state: HealthState) -> Self {
         match state {
-            State::Ready => Self::Healthy,
-            State::Unknown => Self::Unknown,
-            State::Progressing => Self::Degraded,
-            State::Failing => Self::Failing,
+            HealthState::Ready => Self::Healthy,
+            HealthState::Unknown => Self::Unknown,
+            HealthState::Progressing => Self::Degraded,
+            HealthState::Failing => Self::Failing,
         }
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for OverallHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Healthy => "healthy",
@@ -100,7 +100,7 @@ impl fmt::Display for Status {
 
 /// One object in a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resource {
+pub struct ResourceHealth {
     /// Its kind.
     pub kind: String,
     /// Its name.
@@ -115,9 +115,9 @@ pub struct Resource {
 
 /// How the objects of a stack are doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct HealthSummary {
     /// The worst of all.
-    pub status: Status,
+    pub status: OverallHealth,
     /// How many objects are ready.
     pub ready: usize,
     /// How many objects there are.
@@ -129,12 +129,12 @@ pub struct Summary {
     /// How many pods there are that have not ended.
     pub pods_total: usize,
     /// The objects, the worst first, then by kind, namespace and name.
-    pub resources: Vec<Resource>,
+    pub resources: Vec<ResourceHealth>,
 }
 
 /// Makes one answer of many. The order of the objects does not matter.
-pub fn summarise(objects: &[Assessed]) -> Summary {
-    let mut worst_first: Vec<&Assessed> = objects.iter().collect();
+pub fn summarise(objects: &[AssessedObject]) -> HealthSummary {
+    let mut worst_first: Vec<&AssessedObject> = objects.iter().collect();
     worst_first.sort_by_key(|object| {
         (
             Reverse(object.health.state),
@@ -150,29 +150,29 @@ pub fn summarise(objects: &[Assessed]) -> Summary {
         // Two looks at one pod may differ by a moment; the one that found it not ready counts.
         pods.entry(key).and_modify(|known| *known &= is_ready).or_insert(*is_ready);
     }
-    Summary {
-        status: worst_first.first().map_or(Status::Unknown, |worst| worst.health.state.into()),
-        ready: objects.iter().filter(|object| object.health.state == State::Ready).count(),
+    HealthSummary {
+        status: worst_first.first().map_or(OverallHealth::Unknown, |worst| worst.health.state.into()),
+        ready: objects.iter().filter(|object| object.health.state == HealthState::Ready).count(),
         total: objects.len(),
         conditions: reasons(&worst_first),
         pods_ready: pods.values().filter(|is_ready| **is_ready).count(),
         pods_total: pods.len(),
-        resources: worst_first.iter().take(RESOURCES_MAX).map(|object| Resource::of(object)).collect(),
+        resources: worst_first.iter().take(RESOURCES_MAX).map(|object| ResourceHealth::of(object)).collect(),
     }
 }
 
 /// Each reason once, in the order of the objects.
-fn reasons(objects: &[&Assessed]) -> Vec<String> {
+fn reasons(objects: &[&AssessedObject]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let reasons =
-        objects.iter().filter(|object| object.health.state != State::Ready).map(|object| &object.health.reason);
+        objects.iter().filter(|object| object.health.state != HealthState::Ready).map(|object| &object.health.reason);
     reasons.filter(|reason| seen.insert(reason.as_str())).take(CONDITIONS_MAX).cloned().collect()
 }
 
-impl Resource {
-    fn of(object: &Assessed) -> Self {
+impl ResourceHealth {
+    fn of(object: &AssessedObject) -> Self {
         let Health { state, reason, message } = &object.health;
-        let ready = *state == State::Ready;
+        let ready = *state == HealthState::Ready;
         let words =
             if message.is_empty() { reason.clone() } else { crate::health::one_line(&format!("{reason}: {message}")) };
         Self {
@@ -194,11 +194,11 @@ impl Resource {
     }
 }
 
-impl Summary {
+impl HealthSummary {
     /// As the broker keeps it: the field `summary` of a report on health. The status stands beside it.
     pub fn to_json(&self) -> Value {
         let Self { status: _, ready: _, total: _, conditions, pods_ready, pods_total, resources } = self;
-        let resources: Vec<Value> = resources.iter().map(Resource::to_json).collect();
+        let resources: Vec<Value> = resources.iter().map(ResourceHealth::to_json).collect();
         json!({ "conditions": conditions, "pods_ready": pods_ready, "pods_total": pods_total, "resources": resources })
     }
 }

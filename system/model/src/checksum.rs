@@ -13,7 +13,7 @@ pub struct Checksum(String);
 
 impl Checksum {
     /// The checksum of `text`, byte for byte.
-    pub fn of(text: &str) -> Self {
+    pub fn compute(text: &str) -> Self {
         Self(sha256(text))
     }
 
@@ -31,18 +31,7 @@ impl fmt::Display for Checksum {
 
 /// The hex SHA-256 of `text`.
 pub(crate) fn sha256(text: &str) -> String {
-    hex(&Sha256::digest(text))
-}
-
-/// Lower-case hex digits of `bytes`.
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(DIGITS[usize::from(byte >> 4)] as char);
-        text.push(DIGITS[usize::from(byte & 15)] as char);
-    }
-    text
+    hex::encode(Sha256::digest(text))
 }
 
 #[cfg(test)]
@@ -52,7 +41,7 @@ mod tests {
     #[test]
     fn a_checksum_is_the_hex_sha256_of_the_exact_text() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(Checksum::of("abc").as_str(), expected);
-        assert_ne!(Checksum::of("abc\n").as_str(), expected);
+        assert_eq!(Checksum::compute("abc").as_str(), expected);
+        assert_ne!(Checksum::compute("abc\n").as_str(), expected);
     }
 }

@@ -3,6 +3,7 @@
 //! Pure: nothing here reads a clock, draws entropy or touches a network. What differs between
 //! production and simulation is handed in as [`Clock`] and [`Entropy`].
 
+mod alias_budget;
 mod bundle;
 mod checksum;
 mod handed;
@@ -11,7 +12,6 @@ mod pak;
 mod problem;
 mod sequence;
 mod strict;
-mod unfold;
 pub mod wire;
 pub mod yaml;
 
@@ -25,4 +25,4 @@ pub use ids::{
 pub use pak::{Pak, PakDigest, PakFormatError};
 pub use problem::Problem;
 pub use sequence::{Epoch, Sequence};
-pub use strict::json_value;
+pub use strict::parse_json;

@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 ///
 /// With its `raw_value` feature, serde_json's own `Value` interprets a mapping with a certain private key, which any
 /// author of a manifest could write.
-pub fn json_value(text: &[u8]) -> Result<Value, serde_json::Error> {
+pub fn parse_json(text: &[u8]) -> Result<Value, serde_json::Error> {
     serde_json::from_slice(text).map(|Strict(value)| value)
 }
 
@@ -200,13 +200,13 @@ mod tests {
     #[test]
     fn a_private_key_of_the_json_library_is_a_key_like_others() {
         let text = r#"{"data":{"$serde_json::private::RawValue":"{\"a\":1}"}}"#;
-        assert_eq!(json_value(text.as_bytes()).unwrap().to_string(), text);
+        assert_eq!(parse_json(text.as_bytes()).unwrap().to_string(), text);
     }
 
     #[test]
     fn numbers_are_read_exactly() {
         for number in [0.1 + 0.2, f64::MAX, f64::MIN_POSITIVE, 1e23, 9_007_199_254_740_993.0] {
-            assert_eq!(json_value(Value::from(number).to_string().as_bytes()).unwrap(), Value::from(number));
+            assert_eq!(parse_json(Value::from(number).to_string().as_bytes()).unwrap(), Value::from(number));
         }
     }
 

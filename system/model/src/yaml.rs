@@ -11,8 +11,8 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::alias_budget::Budget;
 use crate::strict::Strict;
-use crate::unfold::Budget;
 
 /// The largest text that is parsed.
 pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -22,9 +22,9 @@ pub const DOCUMENTS_MAX: usize = 10_000;
 pub const DEPTH_MAX: usize = 64;
 /// The most brackets that may be open at once. The library takes time with the square of their number.
 pub const UNCLOSED_MAX: usize = 2_000;
-/// The most memory that the aliases of one document may unfold to, as far as it can be told beforehand.
+/// The most memory that the aliases of one document may alias_budget to, as far as it can be told beforehand.
 pub const UNFOLDED_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How the library begins its words when its own limits are exceeded: on depth, and on what aliases unfold to.
+/// How the library begins its words when its own limits are exceeded: on depth, and on what aliases alias_budget to.
 const LIBRARY_LIMITS: [&str; 2] = ["recursion limit exceeded", "repetition limit exceeded"];
 
 /// One document of a text.
@@ -146,7 +146,7 @@ fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<Value>, YamlError> {
     }
     let failed = |reason: String, is_limit| YamlError { document: chunk.index, line: chunk.line, reason, is_limit };
     if unfolds_too_far(chunk.text) {
-        return Err(failed(format!("its aliases unfold to more than {UNFOLDED_BYTES_MAX} bytes"), true));
+        return Err(failed(format!("its aliases alias_budget to more than {UNFOLDED_BYTES_MAX} bytes"), true));
     }
     let Strict(value) = serde_yaml::from_str(chunk.text).map_err(|error| located(&error, chunk.index, chunk.line))?;
     if depth(&value) > DEPTH_MAX {

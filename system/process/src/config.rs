@@ -1,6 +1,7 @@
-//! The settings of this process and where each came from: flags over environment over file over defaults.
+//! Values of the settings and their sources. Flags override the environment, which overrides the file, which overrides
+//! defaults.
 //!
-//! Pure: arguments, environment and the text of the file are handed in.
+//! Pure: arguments, environment and the text of the file are parameters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,21 +13,21 @@ use toml::de::{DeTable, DeValue};
 use crate::program::{Program, Rule};
 use crate::setting::Setting;
 
-/// Where a value came from.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody said anything.
+    /// The setting's default.
     Default,
     /// A line of the file.
     File {
-        /// As it was named.
+        /// Path as given on the command line.
         path: String,
-        /// From 1.
+        /// Counted from 1.
         line: usize,
     },
-    /// A variable of the environment.
+    /// An environment variable.
     Environment(String),
-    /// A flag, without its dashes.
+    /// A flag, without the dashes.
     Flag(&'static str),
 }
 
@@ -41,67 +42,67 @@ impl fmt::Display for Source {
     }
 }
 
-/// A setting is wrong. Each form reads as one line.
+/// Invalid configuration. Each message is one line.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ConfigError {
-    /// A key that no setting has.
+    /// A key that belongs to no setting.
     #[error("{source_name}: there is no setting {key}; the nearest is {nearest}")]
     UnknownKey {
-        /// The file and the line, or `environment`.
+        /// File and line, or `environment`.
         source_name: String,
-        /// As it was written.
+        /// Unknown key.
         key: String,
-        /// The name of a setting, in the same form.
+        /// Most similar valid name.
         nearest: String,
     },
-    /// A value that the setting cannot have.
+    /// An invalid value.
     #[error("{key} = {value:?} ({origin}): {expected}")]
     BadValue {
-        /// Of the setting.
+        /// Key of the setting.
         key: &'static str,
-        /// Masked where it is secret.
+        /// Value, masked if it is secret.
         value: String,
-        /// Where it came from.
+        /// Source of the value.
         origin: Source,
-        /// What it must be.
+        /// Description of valid values.
         expected: String,
     },
-    /// The file is no TOML.
+    /// The file is not TOML.
     #[error("{path}:{line}: {reason}")]
     BadFile {
-        /// As it was named.
+        /// Path as given on the command line.
         path: String,
-        /// From 1.
+        /// Counted from 1.
         line: usize,
-        /// What the parser said.
+        /// Message of the parser.
         reason: String,
     },
-    /// Two settings that need each other.
-    #[error("{0} is set and {1} is not: both or neither")]
+    /// One of two settings that must be set together is not set.
+    #[error("{0} is set and {1} is not: set both or neither")]
     Incomplete(&'static str, &'static str),
-    /// Two settings that exclude each other.
-    #[error("{0} and {1} are both set: one of them at most")]
+    /// Two settings that exclude each other are set.
+    #[error("{0} and {1} are both set: set at most one of them")]
     Contradiction(&'static str, &'static str),
-    /// A setting that this process cannot do without.
+    /// A required setting is not set.
     #[error("{key} is not set: {ways}")]
     Missing {
-        /// Of the setting.
+        /// Key of the setting.
         key: &'static str,
-        /// How it can be.
+        /// Ways to set it.
         ways: String,
     },
     /// The file cannot be read.
-    #[error("the configuration {path}: {reason}")]
+    #[error("cannot read the configuration file {path}: {reason}")]
     File {
-        /// As it was named.
+        /// Path as given on the command line.
         path: String,
-        /// Why.
+        /// I/O error.
         reason: String,
     },
-    /// A variable whose value is no text.
-    #[error("the variable {0:?} is no text")]
+    /// An environment variable whose value is not Unicode.
+    #[error("the environment variable {0:?} is not valid Unicode")]
     Variable(String),
-    /// An argument is wrong.
+    /// Invalid arguments.
     #[error("{0}")]
     Flags(String),
 }
@@ -111,13 +112,13 @@ struct Value {
     source: Source,
 }
 
-/// The settings of this process, all of them checked.
+/// Validated settings of this process.
 pub struct Config {
     program: &'static Program,
     values: BTreeMap<&'static str, Value>,
 }
 
-/// As it is printed: what is secret is in no debugging form either.
+/// Equal to the output of `print`, so that secrets do not appear in debug output.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.print())
@@ -125,7 +126,7 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    /// Reads every layer, the weakest first.
+    /// Reads every layer; later ones override earlier ones.
     pub fn read(
         program: &'static Program,
         file: Option<(&str, &str)>,
@@ -145,46 +146,46 @@ impl Config {
         Ok(config)
     }
 
-    /// The value of a setting, if it has one.
+    /// Returns the value of a setting, if it is set.
     pub fn get(&self, setting: &Setting) -> Option<&str> {
         self.values.get(setting.key).map(|value| value.text.as_str())
     }
 
-    /// The value of a setting that has a default.
+    /// Returns the value of a setting that has a default.
     pub fn text(&self, setting: &Setting) -> &str {
         self.get(setting).expect("settings with a default are always set")
     }
 
-    /// The value of a setting that must have one.
-    pub fn need(&self, setting: &'static Setting) -> Result<&str, ConfigError> {
+    /// Returns the value of a required setting.
+    pub fn require(&self, setting: &'static Setting) -> Result<&str, ConfigError> {
         self.get(setting).ok_or_else(|| {
             let flag = setting.flag.map_or_else(String::new, |flag| format!("--{flag}, "));
-            let ways = format!("say it with {flag}{} or in the file", self.program.variable(setting));
+            let ways = format!("set it with {flag}{} or in the file", self.program.variable(setting));
             ConfigError::Missing { key: setting.key, ways }
         })
     }
 
-    /// The value of a setting that is a switch and has a default.
+    /// Returns the value of a switch that has a default.
     pub fn is_on(&self, setting: &Setting) -> bool {
         self.text(setting) == "true"
     }
 
-    /// The value of a setting that is a path.
+    /// Returns the value of a setting that is a path.
     pub fn path(&self, setting: &Setting) -> Option<&Path> {
         self.get(setting).map(Path::new)
     }
 
-    /// The value of a setting that is a number and has a default.
+    /// Returns the value of a count that has a default.
     pub fn count(&self, setting: &Setting) -> usize {
         self.text(setting).parse().expect("values are checked when they are read")
     }
 
-    /// One line per setting: key, value, where it came from.
+    /// Returns one line per setting: key, value, source.
     pub fn print(&self) -> String {
         let line = |setting: &&Setting| {
             let (value, source) = match self.values.get(setting.key) {
                 Some(value) if value.text.is_empty() => ("\"\"".to_owned(), value.source.to_string()),
-                Some(value) => (setting.shown(&value.text), value.source.to_string()),
+                Some(value) => (setting.redact(&value.text), value.source.to_string()),
                 None => ("-".to_owned(), Source::Default.to_string()),
             };
             format!("{:<30}  {value:<24}  {source}\n", setting.key)
@@ -194,7 +195,7 @@ impl Config {
 
     fn set(&mut self, setting: &Setting, text: String, source: Source) -> Result<(), ConfigError> {
         if let Err(expected) = setting.check(&text) {
-            let value = setting.shown(&text);
+            let value = setting.redact(&text);
             return Err(ConfigError::BadValue { key: setting.key, value, origin: source, expected });
         }
         self.values.insert(setting.key, Value { text, source });
@@ -223,9 +224,9 @@ impl Config {
             line: line_of(error.span().map_or(0, |span| span.start)),
             reason: error.message().lines().collect::<Vec<_>>().join(" "),
         })?;
-        let mut found = Vec::new();
-        flatten("", table.get_ref(), &mut found);
-        for (key, text, offset) in found {
+        let mut values = Vec::new();
+        flatten("", table.get_ref(), &mut values);
+        for (key, text, offset) in values {
             let source = Source::File { path: path.to_owned(), line: line_of(offset) };
             let settings = self.program.settings;
             let Some(setting) = settings.iter().find(|setting| setting.key == key) else {
@@ -257,20 +258,20 @@ impl Config {
     }
 }
 
-/// Every value of the file with its full key and where it stands.
-fn flatten(section: &str, table: &DeTable<'_>, found: &mut Vec<(String, String, usize)>) {
+/// Collects every value of the file with its full key and its offset.
+fn flatten(section: &str, table: &DeTable<'_>, values: &mut Vec<(String, String, usize)>) {
     for (name, value) in table {
         let key = if section.is_empty() { name.get_ref().to_string() } else { format!("{section}.{}", name.get_ref()) };
         let offset = name.span().start;
         match value.get_ref() {
-            DeValue::Table(inner) => flatten(&key, inner, found),
-            DeValue::String(text) => found.push((key, text.to_string(), offset)),
-            DeValue::Integer(number) => found.push((key, number.as_str().to_owned(), offset)),
-            DeValue::Float(number) => found.push((key, number.as_str().to_owned(), offset)),
-            DeValue::Boolean(switch) => found.push((key, switch.to_string(), offset)),
-            // No setting takes one; its check says what it does take.
-            DeValue::Datetime(time) => found.push((key, time.to_string(), offset)),
-            DeValue::Array(_) => found.push((key, "[…]".to_owned(), offset)),
+            DeValue::Table(inner) => flatten(&key, inner, values),
+            DeValue::String(text) => values.push((key, text.to_string(), offset)),
+            DeValue::Integer(number) => values.push((key, number.as_str().to_owned(), offset)),
+            DeValue::Float(number) => values.push((key, number.as_str().to_owned(), offset)),
+            DeValue::Boolean(switch) => values.push((key, switch.to_string(), offset)),
+            // No setting takes these types; its check reports the error.
+            DeValue::Datetime(time) => values.push((key, time.to_string(), offset)),
+            DeValue::Array(_) => values.push((key, "[…]".to_owned(), offset)),
         }
     }
 }
@@ -279,7 +280,7 @@ fn nearest(wrong: &str, known: impl Iterator<Item = String>) -> String {
     known.min_by_key(|name| distance(wrong, name)).expect("there are settings")
 }
 
-/// How many characters must be added, taken away or replaced.
+/// Returns the Levenshtein distance.
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (above, left) in one.chars().enumerate() {
@@ -309,7 +310,7 @@ mod tests {
         Config::read(&PROGRAM, file.map(|text| ("b.toml", text)), environment, flags)
     }
 
-    fn mistake(file: Option<&str>, environment: &[(&str, &str)]) -> String {
+    fn error(file: Option<&str>, environment: &[(&str, &str)]) -> String {
         let text = read(file, environment, &[]).unwrap_err().to_string();
         assert_eq!(text.lines().count(), 1, "{text}");
         text
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn each_layer_says_only_what_it_says() {
+    fn a_layer_overrides_only_the_settings_that_it_contains() {
         let file = "[a]\nlisten = \"a:1\"\n\n[a.log]\nlevel = \"debug\"\n";
         let config = read(Some(file), &[("SINDRI__A__SWITCH", "true"), ("PATH", "x")], &[(&LISTEN, "b:2")]).unwrap();
         assert_eq!(config.text(&LISTEN), "b:2");
@@ -345,64 +346,64 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_refused_with_the_nearest_name() {
+    fn an_unknown_key_is_rejected_with_the_nearest_name() {
         assert_eq!(
-            mistake(Some("[a]\nlisen = 2"), &[]),
+            error(Some("[a]\nlisen = 2"), &[]),
             "file b.toml:2: there is no setting a.lisen; the nearest is a.listen"
         );
         assert_eq!(
-            mistake(None, &[("SINDRI__A__LOG__LEVLE", "x")]),
+            error(None, &[("SINDRI__A__LOG__LEVLE", "x")]),
             "environment: there is no setting SINDRI__A__LOG__LEVLE; the nearest is SINDRI__A__LOG__LEVEL"
         );
-        assert!(mistake(Some("workers = 2"), &[]).contains("there is no setting workers"), "outside of its section");
+        assert!(error(Some("workers = 2"), &[]).contains("there is no setting workers"), "outside its section");
     }
 
     #[test]
     fn a_bad_value_is_named_with_its_source_and_what_is_expected() {
         assert_eq!(
-            mistake(Some("\na.workers = 0"), &[]),
+            error(Some("\na.workers = 0"), &[]),
             "a.workers = \"0\" (file b.toml:2): must be a number from 1 to 256"
         );
         assert_eq!(
-            mistake(None, &[("SINDRI__A__LOG__LEVEL", "loud")]),
+            error(None, &[("SINDRI__A__LOG__LEVEL", "loud")]),
             "a.log.level = \"loud\" (environment SINDRI__A__LOG__LEVEL): \
              must be one of error, warn, info, debug, trace"
         );
-        assert_eq!(mistake(Some("a = {switch = 1}"), &[]), "a.switch = \"1\" (file b.toml:1): must be true or false");
+        assert_eq!(error(Some("a = {switch = 1}"), &[]), "a.switch = \"1\" (file b.toml:1): must be true or false");
         assert_eq!(
-            mistake(None, &[("SINDRI__A__LISTEN", "nowhere")]),
+            error(None, &[("SINDRI__A__LISTEN", "nowhere")]),
             "a.listen = \"NOWHERE\" (environment SINDRI__A__LISTEN): must be like HOST:PORT"
         );
-        assert!(mistake(Some("a.workers = [1]"), &[]).contains("must be a number"));
-        assert!(mistake(Some("a = \n"), &[]).starts_with("b.toml:1: "));
+        assert!(error(Some("a.workers = [1]"), &[]).contains("must be a number"));
+        assert!(error(Some("a = \n"), &[]).starts_with("b.toml:1: "));
     }
 
     #[test]
-    fn what_is_secret_is_shown_in_no_form() {
+    fn a_secret_appears_in_no_output() {
         let config = read(None, &[("SINDRI__A__KEY", "hidden")], &[]).unwrap();
         assert_eq!(config.get(&KEY), Some("hidden"));
         assert!(!config.print().contains("hidden") && !format!("{config:?}").contains("hidden"));
         assert!(config.print().contains("***"));
-        assert!(!mistake(None, &[("SINDRI__A__KEY", "")]).contains("\"\""));
+        assert!(!error(None, &[("SINDRI__A__KEY", "")]).contains("\"\""));
     }
 
     #[test]
-    fn settings_that_need_or_exclude_each_other_are_checked() {
-        assert!(mistake(Some("a.key_file = \"k\"\na.key = \"k\""), &[]).contains("one of them at most"));
+    fn constraints_between_settings_are_checked() {
+        assert!(error(Some("a.key_file = \"k\"\na.key = \"k\""), &[]).contains("set at most one of them"));
         for (one, other) in [("certificate", "chain"), ("chain", "certificate")] {
-            let words = mistake(Some(&format!("a.{one} = \"k\"")), &[]);
-            assert_eq!(words, format!("a.{one} is set and a.{other} is not: both or neither"));
+            let words = error(Some(&format!("a.{one} = \"k\"")), &[]);
+            assert_eq!(words, format!("a.{one} is set and a.{other} is not: set both or neither"));
         }
     }
 
     #[test]
-    fn what_a_process_cannot_do_without_is_named_with_every_way_to_say_it() {
+    fn a_missing_required_setting_is_named_with_every_way_to_set_it() {
         let config = read(None, &[], &[]).unwrap();
-        let missing = |setting| config.need(setting).unwrap_err().to_string();
+        let missing = |setting| config.require(setting).unwrap_err().to_string();
         assert_eq!(
             missing(&KEY_FILE),
-            "a.key_file is not set: say it with --key-file, SINDRI__A__KEY_FILE or in the file"
+            "a.key_file is not set: set it with --key-file, SINDRI__A__KEY_FILE or in the file"
         );
-        assert_eq!(missing(&KEY), "a.key is not set: say it with SINDRI__A__KEY or in the file");
+        assert_eq!(missing(&KEY), "a.key is not set: set it with SINDRI__A__KEY or in the file");
     }
 }

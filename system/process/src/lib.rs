@@ -1,18 +1,18 @@
-//! What every process of Sindri shares: settings in layers, each value with where it came from, log lines, and the
-//! signals that ask for the end.
+//! Code that every process of Sindri shares: layered settings that know the source of each value, logging, and the
+//! signals that request a shutdown.
 //!
-//! A process says what it is in a [`Program`], its settings in a table, once. Arguments and environment are handed in.
+//! A process describes itself and its table of settings in a [`Program`]. Arguments and environment are injected.
 
-mod begin;
 mod config;
 mod flags;
 pub mod logs;
 mod program;
 mod setting;
 mod signals;
+mod startup;
 
-pub use begin::{Begun, begin};
 pub use config::{Config, ConfigError, Source};
 pub use program::{Program, Rule};
-pub use setting::{Form, Kind, MASK, Setting};
+pub use setting::{CustomType, MASK, Setting, SettingType};
 pub use signals::Signals;
+pub use startup::Startup;

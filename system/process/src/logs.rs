@@ -1,4 +1,4 @@
-//! Log lines, to standard error. Every line that belongs to a request carries the request's name.
+//! Logging to standard error. Each line that belongs to a request carries the request's id.
 
 use std::fmt;
 use std::io;
@@ -9,14 +9,14 @@ use tracing_subscriber::fmt::format::{Format, Json, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The name of the request that the code runs for, if it runs for one.
+/// Returns the id of the request that the current task serves, if any.
 pub type RequestId = fn() -> Option<String>;
 
-/// Begins to write log lines, as [`crate::Setting::log_form`] and [`crate::Setting::log_level`] say.
-pub fn begin(form: &str, level: &str, request_id: RequestId) {
-    let level: LevelFilter = level.parse().expect("the setting takes no other words");
+/// Initialises logging with values of [`crate::Setting::log_format`] and [`crate::Setting::log_level`].
+pub fn init(format: &str, level: &str, request_id: RequestId) {
+    let level: LevelFilter = level.parse().expect("the setting takes only valid levels");
     let lines = tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(level);
-    match form {
+    match format {
         "off" => {}
         "json" => {
             let format = Format::default().json().flatten_event(true);
@@ -26,13 +26,13 @@ pub fn begin(form: &str, level: &str, request_id: RequestId) {
     }
 }
 
-/// Lines for people.
+/// Human-readable lines.
 struct PrettyLines {
     format: Format,
     request_id: RequestId,
 }
 
-/// Lines for programs.
+/// Lines in JSON.
 struct JsonLines {
     format: Format<Json>,
     request_id: RequestId,
@@ -62,7 +62,7 @@ where
         let mut line = String::new();
         self.format.format_event(context, Writer::new(&mut line), event)?;
         match ((self.request_id)(), line.trim_end().strip_suffix('}')) {
-            // Visible characters; as a string of JSON it has its quotes escaped.
+            // The id is serialized as a JSON string, which escapes quotes.
             (Some(id), Some(open)) => writeln!(writer, "{open},\"request_id\":{}}}", serde_json::Value::from(id)),
             (_, None) | (None, Some(_)) => writer.write_str(&line),
         }

@@ -1,41 +1,41 @@
-//! A program as it describes itself: flags, environment, file, `--print-config` and checks all follow this.
+//! Description of a program. Flags, environment variables, file, `--print-config` and checks are derived from it.
 
 use crate::setting::Setting;
 
 /// One program.
 #[derive(Debug)]
 pub struct Program {
-    /// Of its binary.
+    /// Name of the binary.
     pub name: &'static str,
-    /// Of its release.
+    /// Version of the release.
     pub version: &'static str,
-    /// One sentence for people.
+    /// One sentence for the help.
     pub about: &'static str,
-    /// What the name of every variable in the environment begins with.
+    /// Prefix of every environment variable.
     pub prefix: &'static str,
-    /// What the key of every setting in the file begins with, and its variable does not: `agent.`, or nothing.
+    /// Prefix of every key in the file, such as `agent.`; variable names leave it out. May be empty.
     pub section: &'static str,
-    /// The table, in the order in which it is shown.
+    /// Table of settings, in the order of `--print-config`.
     pub settings: &'static [&'static Setting],
-    /// What holds between settings.
+    /// Constraints between settings.
     pub rules: &'static [Rule],
-    /// One of the settings, for the help.
+    /// Setting whose variable is the example in the help.
     pub example: &'static Setting,
-    /// What it can be asked to do besides running.
+    /// Returns the subcommands.
     pub commands: fn() -> Vec<clap::Command>,
 }
 
-/// What holds between two settings.
+/// Constraint between two settings.
 #[derive(Debug)]
 pub enum Rule {
-    /// Both or neither.
+    /// Both are set, or neither.
     Together(&'static Setting, &'static Setting),
-    /// One of them at most.
+    /// At most one of them is set.
     OneAtMost(&'static Setting, &'static Setting),
 }
 
 impl Program {
-    /// The variable of a setting in the environment.
+    /// Returns the name of a setting's environment variable.
     pub fn variable(&self, setting: &Setting) -> String {
         let key = setting.key.strip_prefix(self.section).unwrap_or(setting.key);
         format!("{}{}", self.prefix, key.to_uppercase().replace('.', "__"))
@@ -46,23 +46,26 @@ impl Program {
 #[cfg(test)]
 pub(crate) mod example {
     use super::{Program, Rule};
-    use crate::setting::{Form, Kind, Setting};
+    use crate::setting::{CustomType, Setting, SettingType};
 
-    const ADDRESS: Form = Form {
+    const ADDRESS: CustomType = CustomType {
         placeholder: "HOST:PORT",
-        fits: |text| text.contains(':'),
+        is_valid: |text| text.contains(':'),
         expected: "must be like HOST:PORT",
-        shown: str::to_uppercase,
+        redact: str::to_uppercase,
     };
     pub const LISTEN: Setting =
-        Setting::plain("a.listen", "listen", Kind::Form(&ADDRESS), "Where to listen").or("127.0.0.1:1");
-    pub const WORKERS: Setting = Setting::plain("a.workers", "workers", Kind::Count(1, 256), "Threads").or("1");
-    pub const SWITCH: Setting = Setting::plain("a.switch", "switch", Kind::Switch, "On or off").or("false");
+        Setting::plain("a.listen", "listen", SettingType::Custom(&ADDRESS), "Address to listen on")
+            .with_default("127.0.0.1:1");
+    pub const WORKERS: Setting =
+        Setting::plain("a.workers", "workers", SettingType::Count(1, 256), "Threads").with_default("1");
+    pub const SWITCH: Setting =
+        Setting::plain("a.switch", "switch", SettingType::Switch, "On or off").with_default("false");
     pub const LEVEL: Setting = Setting::log_level("a.log.level");
     pub const KEY: Setting = Setting::secret("a.key", "A key");
-    pub const KEY_FILE: Setting = Setting::plain("a.key_file", "key-file", Kind::Path, "Where the key is");
-    pub const CERTIFICATE: Setting = Setting::plain("a.certificate", "certificate", Kind::Path, "A certificate");
-    pub const CHAIN: Setting = Setting::plain("a.chain", "chain", Kind::Path, "Its chain");
+    pub const KEY_FILE: Setting = Setting::plain("a.key_file", "key-file", SettingType::Path, "File with the key");
+    pub const CERTIFICATE: Setting = Setting::plain("a.certificate", "certificate", SettingType::Path, "A certificate");
+    pub const CHAIN: Setting = Setting::plain("a.chain", "chain", SettingType::Path, "Its chain");
 
     pub static PROGRAM: Program = Program {
         name: "sindri-a",

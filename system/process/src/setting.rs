@@ -1,106 +1,110 @@
-//! One setting: its names, what it may be, and how it is shown.
+//! One setting of a program: its names, the values that it takes, and how a value is displayed.
 
-/// What stands where something secret would.
+/// Displayed instead of a secret value.
 pub const MASK: &str = "***";
 
-/// What a setting may be.
+/// Type of a setting's value.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum SettingType {
     /// Any text that is not empty.
     Text,
-    /// A path of a file.
+    /// Path of a file.
     Path,
-    /// A whole number between these two.
+    /// Integer in this range, both ends included.
     Count(u64, u64),
     /// `true` or `false`.
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// What only this program knows.
-    Form(&'static Form),
+    /// A type that the program defines.
+    Custom(&'static CustomType),
 }
 
-/// What a program says of a kind of its own.
+/// Type of a setting's value that one program defines.
 #[derive(Debug)]
-pub struct Form {
-    /// What stands for it in the help of a flag.
+pub struct CustomType {
+    /// Placeholder of the value in the help of a flag.
     pub placeholder: &'static str,
-    /// Whether a text is one.
-    pub fits: fn(&str) -> bool,
-    /// What is said of a text that is none.
+    /// Returns true if a text is a valid value.
+    pub is_valid: fn(&str) -> bool,
+    /// Error message for an invalid value.
     pub expected: &'static str,
-    /// The text as it may be shown, whether it fits or not.
-    pub shown: fn(&str) -> String,
+    /// Returns the text without its secret parts, whether it is valid or not.
+    pub redact: fn(&str) -> String,
 }
 
 /// One setting.
 #[derive(Debug)]
 pub struct Setting {
-    /// Its name in the file; sections are separated by dots.
+    /// Name in the file; sections are separated by dots.
     pub key: &'static str,
-    /// Its flag, without the dashes. What is secret has none: arguments are seen by everyone on the machine.
+    /// Flag, without the dashes. A secret has none: every user of the machine can read the arguments of a process.
     pub flag: Option<&'static str>,
-    /// What it is when nobody says anything; without one it is unset.
+    /// Value that applies when no layer sets one; without a default the setting is unset.
     pub default: Option<&'static str>,
-    /// What it may be.
-    pub kind: Kind,
-    /// Never shown.
+    /// Type of the value.
+    pub value_type: SettingType,
+    /// True if the value is never displayed.
     pub is_secret: bool,
-    /// One sentence for people.
+    /// One sentence for the help.
     pub help: &'static str,
 }
 
 impl Setting {
-    /// A setting with a flag, without a default, that everyone may see.
-    pub const fn plain(key: &'static str, flag: &'static str, kind: Kind, help: &'static str) -> Self {
-        Self { key, flag: Some(flag), default: None, kind, is_secret: false, help }
+    /// Creates a setting with a flag and without a default, whose value may be displayed.
+    pub const fn plain(key: &'static str, flag: &'static str, value_type: SettingType, help: &'static str) -> Self {
+        Self { key, flag: Some(flag), default: None, value_type, is_secret: false, help }
     }
 
-    /// A setting that nobody may see.
+    /// Creates a setting whose value is never displayed.
     pub const fn secret(key: &'static str, help: &'static str) -> Self {
-        Self { key, flag: None, default: None, kind: Kind::Text, is_secret: true, help }
+        Self { key, flag: None, default: None, value_type: SettingType::Text, is_secret: true, help }
     }
 
-    /// The same setting with a default.
-    pub const fn or(mut self, default: &'static str) -> Self {
+    /// Returns the same setting with a default.
+    pub const fn with_default(mut self, default: &'static str) -> Self {
         self.default = Some(default);
         self
     }
 
-    /// How to write log lines.
-    pub const fn log_form(key: &'static str) -> Self {
-        let words = Kind::Choice(&["pretty", "json", "off"]);
-        Self::plain(key, "log", words, "How to write log lines (to standard error)").or("pretty")
+    /// Setting of the format of log lines.
+    pub const fn log_format(key: &'static str) -> Self {
+        let words = SettingType::Choice(&["pretty", "json", "off"]);
+        Self::plain(key, "log", words, "Format of log lines (on standard error)").with_default("pretty")
     }
 
-    /// Which log lines to write.
+    /// Setting of the least important level that is logged.
     pub const fn log_level(key: &'static str) -> Self {
-        let words = Kind::Choice(&["error", "warn", "info", "debug", "trace"]);
-        Self::plain(key, "log-level", words, "The least important lines to write").or("info")
+        let words = SettingType::Choice(&["error", "warn", "info", "debug", "trace"]);
+        Self::plain(key, "log-level", words, "Least important level to log").with_default("info")
     }
 
-    /// Whether it may be `text`; if not, what is expected instead.
+    /// Checks that `text` is a valid value; fails with a description of the valid ones.
     pub fn check(&self, text: &str) -> Result<(), String> {
-        let (fits, expected) = match self.kind {
-            Kind::Text => (!text.is_empty(), "a text".to_owned()),
-            Kind::Path => (!text.is_empty(), "a path".to_owned()),
-            Kind::Count(min, max) => (
+        let (is_valid, expected) = match self.value_type {
+            SettingType::Text => (!text.is_empty(), "must not be empty".to_owned()),
+            SettingType::Path => (!text.is_empty(), "must be a path".to_owned()),
+            SettingType::Count(min, max) => (
                 text.parse::<u64>().is_ok_and(|count| (min..=max).contains(&count)),
                 format!("must be a number from {min} to {max}"),
             ),
-            Kind::Switch => (["true", "false"].contains(&text), "must be true or false".to_owned()),
-            Kind::Choice(words) => (words.contains(&text), format!("must be one of {}", words.join(", "))),
-            Kind::Form(form) => ((form.fits)(text), form.expected.to_owned()),
+            SettingType::Switch => (["true", "false"].contains(&text), "must be true or false".to_owned()),
+            SettingType::Choice(words) => (words.contains(&text), format!("must be one of {}", words.join(", "))),
+            SettingType::Custom(custom) => ((custom.is_valid)(text), custom.expected.to_owned()),
         };
-        if fits { Ok(()) } else { Err(expected) }
+        if is_valid { Ok(()) } else { Err(expected) }
     }
 
-    /// The value as it may be shown.
-    pub fn shown(&self, text: &str) -> String {
-        match self.kind {
+    /// Returns a value of this setting without its secret parts.
+    pub fn redact(&self, text: &str) -> String {
+        match self.value_type {
             _ if self.is_secret => MASK.to_owned(),
-            Kind::Form(form) => (form.shown)(text),
-            Kind::Text | Kind::Path | Kind::Count(..) | Kind::Switch | Kind::Choice(_) => text.to_owned(),
+            SettingType::Custom(custom) => (custom.redact)(text),
+            SettingType::Text
+            | SettingType::Path
+            | SettingType::Count(..)
+            | SettingType::Switch
+            | SettingType::Choice(_) => text.to_owned(),
         }
     }
 }

@@ -1,25 +1,25 @@
-//! The signals that ask the process to end.
+//! Signals that request a shutdown.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Heard from the moment that this exists.
+/// Listener for SIGTERM and SIGINT, installed on construction.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    /// Begins to listen.
+    /// Installs the signal handlers.
     pub fn listen() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Resolves when one of them has come.
+    /// Waits for the first signal.
     pub async fn end(mut self) {
         tokio::select! {
-            biased; // Either will do.
+            biased; // The order does not matter: both mean the same.
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sindri_agent::STACK_LABEL;
-use sindri_client::TargetState;
+use sindri_client::TargetStateResponse;
 use sindri_model::wire::{AgentEvent, EventStatus};
 use sindri_model::{AgentId, RevisionId};
 
@@ -89,7 +89,7 @@ impl Interpreter<'_> {
             }
         }
         let state = self.ask_broker(move |client| async move { client.target_state(agent_id, None).await })?;
-        let TargetState::Changed { objects, .. } = state else {
+        let TargetStateResponse::Changed { objects, .. } = state else {
             return Err(StepError::Failed("the broker responded 304 to a request without If-None-Match".to_owned()));
         };
         let is_open = objects.iter().any(|object| object.stack_id == id);

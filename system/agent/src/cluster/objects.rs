@@ -11,9 +11,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sindri_client::encoded;
-use sindri_health::{Assessed, PodSelector};
-use sindri_model::{ObjectKey, StackId, json_value};
+use sindri_client::percent_encode;
+use sindri_health::{AssessedObject, PodSelector};
+use sindri_model::{ObjectKey, StackId, parse_json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -77,7 +77,7 @@ impl<'a> ApplyPatch<'a> {
 
     /// Returns the path of the first field that has another value in `live` than was applied.
     pub fn find_rewritten_field(&self, live: &Value) -> Option<String> {
-        find_rewritten_field(&json_value(&self.body).ok()?, live)
+        find_rewritten_field(&parse_json(&self.body).ok()?, live)
     }
 }
 
@@ -87,7 +87,7 @@ pub struct AppliedObject {
     /// Object after the apply.
     pub live: LiveObject,
     /// Health of the object after the apply.
-    pub health: Assessed,
+    pub health: AssessedObject,
     /// True if this request created the object.
     pub created: bool,
     /// Path of the first field that has another value than was applied.
@@ -368,7 +368,7 @@ impl Cluster {
         deadline: Instant,
         selector: &PodSelector,
     ) -> Result<Vec<Value>, ClusterError> {
-        let (namespace, labels) = (encoded(&selector.namespace), encoded(&selector.labels));
+        let (namespace, labels) = (percent_encode(&selector.namespace), percent_encode(&selector.labels));
         let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PODS_MAX}&labelSelector={labels}");
         let operation = Operation::Other(format!("list the pods with {}", selector.labels));
         self.list_one_page(ApiRequest::get(operation, path).with_deadline(deadline)).await
@@ -386,7 +386,7 @@ impl Cluster {
         let object: ResponseObject<'_> = response.read(&request)?;
         Ok(AppliedObject {
             live: LiveObject::from_response(&request, patch.resource, &object)?,
-            health: Assessed::of(&object.value, &[]),
+            health: AssessedObject::new(&object.value, &[]),
             created: response.status == StatusCode::CREATED,
             rewritten_field: patch.find_rewritten_field(&object.value),
         })

@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn owner() -> RevisionOwner {
-        RevisionOwner::new(stack('1'), &Checksum::of("x"))
+        RevisionOwner::new(stack('1'), &Checksum::compute("x"))
     }
 
     fn owned(manifest: &Value) -> Value {
@@ -139,7 +139,7 @@ mod tests {
         let others = json!({STACK_ANNOTATION: "another", "note": "kept"});
         let metadata = json!({"name": "a", "annotations": others, "labels": {"app": "shop"}});
         let sent = owned(&json!({"kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}));
-        let checksum = Checksum::of("x").to_string();
+        let checksum = Checksum::compute("x").to_string();
         let annotations = json!({
             STACK_ANNOTATION: stack('1'), CHECKSUM_ANNOTATION: checksum, OBJECT_ANNOTATION: "ConfigMap shop/a", "note": "kept",
         });

@@ -3,7 +3,7 @@
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sindri_client::encoded;
+use sindri_client::percent_encode;
 use sindri_model::ObjectKey;
 
 /// One resource type in one version, as discovery lists it.
@@ -70,14 +70,14 @@ impl ApiResource {
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = group_version_path(&self.group, &self.version);
         match namespace {
-            Some(namespace) => format!("{root}/namespaces/{}/{}", encoded(namespace), self.plural),
+            Some(namespace) => format!("{root}/namespaces/{}/{}", percent_encode(namespace), self.plural),
             None => format!("{root}/{}", self.plural),
         }
     }
 
     /// Returns the path of one object.
     pub fn object_path(&self, key: &ObjectKey) -> String {
-        format!("{}/{}", self.path(key.namespace.as_deref()), encoded(&key.name))
+        format!("{}/{}", self.path(key.namespace.as_deref()), percent_encode(&key.name))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sindri_client::TargetState;
+use sindri_client::TargetStateResponse;
 
 use crate::agent::{Agent, AgentError};
 use crate::cluster::{Cluster, ClusterError};
@@ -11,7 +11,7 @@ use crate::cluster::{Cluster, ClusterError};
 pub async fn list_orphans(agent: &Agent) -> Result<Vec<String>, AgentError> {
     let id = agent.find_id().await.map_err(AgentError::Refused)?;
     let state = agent.broker.target_state(id, None).await.map_err(AgentError::Refused)?;
-    let TargetState::Changed { objects, .. } = state else { return Ok(Vec::new()) };
+    let TargetStateResponse::Changed { objects, .. } = state else { return Ok(Vec::new()) };
     let stacks: BTreeSet<String> = objects.iter().map(|object| object.stack_id.to_string()).collect();
     find_orphans(&agent.cluster, &stacks).await.map_err(AgentError::Cluster)
 }

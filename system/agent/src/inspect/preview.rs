@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use sindri_client::TargetState;
+use sindri_client::TargetStateResponse;
 
 use super::diff::diff;
 use crate::agent::{Agent, AgentError};
@@ -26,7 +26,7 @@ pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
     let id = agent.find_id().await.map_err(AgentError::Refused)?;
     let state = agent.broker.target_state(id, None).await.map_err(AgentError::Refused)?;
     let policies = fetch_policies(&agent.broker, id).await.map_err(AgentError::Refused)?;
-    let TargetState::Changed { objects, .. } = state else { return Ok(String::new()) };
+    let TargetStateResponse::Changed { objects, .. } = state else { return Ok(String::new()) };
     let revisions: Vec<Revision> = objects.into_iter().map(Revision::from_wire).collect();
     let mut claims = Claims::new(agent.cluster.default_namespace());
     revisions.iter().for_each(|revision| claims.add(revision.stack_id, revision.sequence_id, &revision.declared));

@@ -75,7 +75,7 @@ pub async fn request_approval(
 /// Returns the digest of exactly these deletions of this revision: an approval is valid for nothing else.
 fn digest(desired: &DesiredStack, holds: &[Hold]) -> Checksum {
     let holds: Vec<String> = holds.iter().map(digest_text).collect();
-    Checksum::of(&format!("{} [{}]", desired.revision, holds.join(", ")))
+    Checksum::compute(&format!("{} [{}]", desired.revision, holds.join(", ")))
 }
 
 /// Returns the part of a hold in the digest. The text must stay the same in later versions, because a pending approval

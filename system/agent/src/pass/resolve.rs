@@ -170,7 +170,7 @@ mod tests {
         let resource = ApiResource { group: String::new(), version: "v1".to_owned(), kind, plural, namespaced: true };
         let owner = RevisionOwner::new(
             "10000000-0000-4000-8000-000000000000".parse().unwrap(),
-            &sindri_model::Checksum::of(""),
+            &sindri_model::Checksum::compute(""),
         );
         let key = item.key.clone();
         build_object(item, key, Arc::new(resource), Arc::new(owner), ignore).unwrap()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sindri_health::Assessed;
+use sindri_health::AssessedObject;
 use sindri_model::ObjectKey;
 use thiserror::Error;
 
@@ -41,7 +41,7 @@ pub struct PresentObject {
     /// resourceVersion of the live object.
     pub resource_version: String,
     /// Health after this pass wrote it; `None` if the pass did not write it.
-    pub health: Option<Assessed>,
+    pub health: Option<AssessedObject>,
 }
 
 /// Reason why a pass failed.

@@ -1,7 +1,7 @@
 //! Table of all settings of the agent.
 
 use http::Uri;
-use sindri_process::{Form, Kind, MASK, Program, Rule, Setting};
+use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType};
 
 /// Command that previews the next passes.
 pub const PLAN: &str = "plan";
@@ -13,37 +13,42 @@ pub const RUN: &str = "run";
 /// Most characters in the name of a namespace.
 const LABEL_CHARS_MAX: usize = 63;
 
-const URL: Form = Form {
+const URL: CustomType = CustomType {
     placeholder: "URL",
-    fits: is_url,
+    is_valid: is_url,
     expected: "must be like http://HOST:PORT or https://HOST, without a user, a query or a fragment",
-    shown: without_user,
+    redact: without_user,
 };
-const NAMESPACE_NAME: Form = Form {
+const NAMESPACE_NAME: CustomType = CustomType {
     placeholder: "NAME",
-    fits: is_label,
+    is_valid: is_label,
     expected: "must be the name of a namespace: lowercase letters, digits and dashes, at most 63",
-    shown: str::to_owned,
+    redact: str::to_owned,
 };
-const ADDRESS: Form = Form {
+const ADDRESS: CustomType = CustomType {
     placeholder: "HOST:PORT",
-    fits: |text| text.is_empty() || is_address(text),
+    is_valid: |text| text.is_empty() || is_address(text),
     expected: "must be like HOST:PORT, or empty",
-    shown: str::to_owned,
+    redact: str::to_owned,
 };
 
 /// Name of the agent.
-pub const NAME: Setting = Setting::plain("agent.name", "name", Kind::Text, "Name of this agent at the broker");
+pub const NAME: Setting = Setting::plain("agent.name", "name", SettingType::Text, "Name of this agent at the broker");
 /// Name of the cluster.
-pub const CLUSTER_NAME: Setting =
-    Setting::plain("agent.cluster_name", "cluster", Kind::Text, "Name of the cluster of this agent at the broker");
+pub const CLUSTER_NAME: Setting = Setting::plain(
+    "agent.cluster_name",
+    "cluster",
+    SettingType::Text,
+    "Name of the cluster of this agent at the broker",
+);
 /// URL of the broker.
-pub const BROKER_URL: Setting = Setting::plain("agent.broker_url", "broker", Kind::Form(&URL), "URL of the broker");
+pub const BROKER_URL: Setting =
+    Setting::plain("agent.broker_url", "broker", SettingType::Custom(&URL), "URL of the broker");
 /// Certificate authorities for the broker.
 pub const BROKER_CA_FILE: Setting = Setting::plain(
     "agent.broker_ca_file",
     "broker-ca-file",
-    Kind::Path,
+    SettingType::Path,
     "PEM file with the certificate authorities that may issue the broker's certificate, instead of those that the machine trusts",
 );
 /// Access key of the agent.
@@ -52,91 +57,91 @@ pub const PAK: Setting = Setting::secret("agent.pak", "Access key of this agent"
 pub const PAK_FILE: Setting = Setting::plain(
     "agent.pak_file",
     "pak-file",
-    Kind::Path,
+    SettingType::Path,
     "File with the access key; it must not be readable by other users",
 );
 /// Kubeconfig of the cluster.
 pub const KUBECONFIG: Setting = Setting::plain(
     "agent.kubeconfig",
     "kubeconfig",
-    Kind::Path,
+    SettingType::Path,
     "Kubeconfig of the cluster; without it the service account of the pod is used",
 );
 /// Context in the kubeconfig.
 pub const CONTEXT: Setting =
-    Setting::plain("agent.context", "context", Kind::Text, "Context of the kubeconfig, if not its current one");
+    Setting::plain("agent.context", "context", SettingType::Text, "Context of the kubeconfig, if not its current one");
 /// Polling interval.
 pub const POLLING_INTERVAL: Setting = Setting::plain(
     "agent.polling_interval",
     "polling-interval",
-    Kind::Count(1, 86_400),
+    SettingType::Count(1, 86_400),
     "Seconds between two polls of the broker",
 )
-.or("30");
+.with_default("30");
 /// Namespace that the agent is limited to.
 pub const NAMESPACE: Setting = Setting::plain(
     "agent.namespace",
     "namespace",
-    Kind::Form(&NAMESPACE_NAME),
+    SettingType::Custom(&NAMESPACE_NAME),
     "The only namespace that the agent may touch; without it, the whole cluster",
 );
 /// Treatment of drift.
 pub const DRIFT: Setting = Setting::plain(
     "agent.drift",
     "drift",
-    Kind::Choice(&["off", "detect", "correct"]),
+    SettingType::Choice(&["off", "detect", "correct"]),
     "Treatment of objects that other clients changed",
 )
-.or("correct");
+.with_default("correct");
 /// Use of the brake.
 pub const BRAKE_ENABLED: Setting = Setting::plain(
     "agent.brake.enabled",
     "brake-enabled",
-    Kind::Switch,
+    SettingType::Switch,
     "Whether deleting much of a stack at once waits for an approval",
 )
-.or("true");
+.with_default("true");
 /// Objects that the brake always allows to delete.
 pub const BRAKE_OBJECTS: Setting = Setting::plain(
     "agent.brake.objects",
     "brake-objects",
-    Kind::Count(0, 1_000_000),
+    SettingType::Count(0, 1_000_000),
     "Number of objects of a stack that may always be deleted at once",
 )
-.or("5");
+.with_default("5");
 /// Percentage that the brake always allows to delete.
 pub const BRAKE_PERCENT: Setting = Setting::plain(
     "agent.brake.percent",
     "brake-percent",
-    Kind::Count(0, 100),
+    SettingType::Count(0, 100),
     "Percentage of a stack that may always be deleted at once",
 )
-.or("50");
+.with_default("50");
 /// Use of leader election.
 pub const LEASE: Setting = Setting::plain(
     "agent.lease",
     "lease",
-    Kind::Switch,
+    SettingType::Switch,
     "Whether to use leader election by a Lease in the cluster, so that two processes of one agent never act at the same time",
 )
-.or("true");
+.with_default("true");
 /// Name of the process in leader election.
 pub const IDENTITY: Setting = Setting::plain(
     "agent.identity",
     "identity",
-    Kind::Text,
+    SettingType::Text,
     "Name of this process in the Lease; by default the name of the pod, or the name of the machine with the process id",
 );
 /// Address of the probes.
 pub const LISTEN: Setting = Setting::plain(
     "agent.listen",
     "listen",
-    Kind::Form(&ADDRESS),
+    SettingType::Custom(&ADDRESS),
     "Address of /healthz, /readyz and /metrics; port 0 takes a free port, empty serves none",
 )
-.or("");
+.with_default("");
 /// Format of log lines.
-pub const LOG_FORM: Setting = Setting::log_form("agent.log.form");
+pub const LOG_FORM: Setting = Setting::log_format("agent.log.form");
 /// Level of log lines.
 pub const LOG_LEVEL: Setting = Setting::log_level("agent.log.level");
 
@@ -233,7 +238,7 @@ mod tests {
         for bad in ["", "a:1", "ftp://a", "http://", "https://me:pw@a", "http://a?b", "http://a#b", "http//a"] {
             assert!(BROKER_URL.check(bad).is_err(), "{bad}");
         }
-        assert_eq!(BROKER_URL.shown("https://me:p@w@a:1"), "https://***@a:1");
+        assert_eq!(BROKER_URL.redact("https://me:p@w@a:1"), "https://***@a:1");
     }
 
     #[test]
@@ -262,7 +267,7 @@ mod tests {
                 Some(default) => format!("`{default}`"),
             };
             let mut help = setting.help.to_owned();
-            if let Kind::Choice(words) = setting.kind {
+            if let SettingType::Choice(words) = setting.value_type {
                 help.push_str(&format!(": `{}`", words.join("`, `")));
             }
             table.push_str(&format!("| `{}` | {flag} | {default} | {help} |\n", setting.key));

@@ -8,7 +8,7 @@ use http::uri::Scheme;
 use hyper_util::client::legacy::connect::HttpConnector;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use sindri_agent::{Brake, DriftMode, Settings};
-use sindri_client::{Client, ClientSetupError, Trust, TrustError, encrypted};
+use sindri_client::{Client, ClientSetupError, Trust, TrustError, with_tls};
 use sindri_process::{Config, ConfigError};
 use thiserror::Error;
 
@@ -53,8 +53,8 @@ pub enum SetupError {
 
 /// Reads the agent's settings.
 pub fn read_settings(config: &Config) -> Result<Settings, ConfigError> {
-    let name = config.need(&names::NAME)?.to_owned();
-    let cluster_name = config.need(&names::CLUSTER_NAME)?.to_owned();
+    let name = config.require(&names::NAME)?.to_owned();
+    let cluster_name = config.require(&names::CLUSTER_NAME)?.to_owned();
     let percent = config.count(&names::BRAKE_PERCENT);
     Ok(Settings {
         polling_interval: Duration::from_secs(config.count(&names::POLLING_INTERVAL) as u64),
@@ -76,21 +76,21 @@ pub fn read_settings(config: &Config) -> Result<Settings, ConfigError> {
 
 /// Builds the client of the broker, with TLS if its URL says https.
 pub fn build_broker_client(config: &Config, connector: HttpConnector) -> Result<Client, SetupError> {
-    let url = config.need(&names::BROKER_URL)?;
-    let url: Uri = url.parse().map_err(|_| ClientSetupError::Address(names::BROKER_URL.shown(url)))?;
+    let url = config.require(&names::BROKER_URL)?;
+    let url: Uri = url.parse().map_err(|_| ClientSetupError::Address(names::BROKER_URL.redact(url)))?;
     let key = access_key::read_key(config)?;
     if url.scheme() != Some(&Scheme::HTTPS) {
         return Ok(Client::new(connector, url, &key)?);
     }
     let trust = read_trust(config.path(&names::BROKER_CA_FILE))?;
-    Ok(Client::new(encrypted(connector, &trust), url, &key)?)
+    Ok(Client::new(with_tls(connector, &trust), url, &key)?)
 }
 
 fn read_trust(authorities: Option<&Path>) -> Result<Trust, SetupError> {
-    let Some(path) = authorities else { return Trust::system().map_err(SetupError::Trust) };
+    let Some(path) = authorities else { return Trust::from_system().map_err(SetupError::Trust) };
     let to_error = |reason: String| SetupError::Authorities { path: path.display().to_string(), reason };
     let certificates = std::fs::read(path).map_err(|error| to_error(error.to_string()))?;
-    Trust::authorities(&certificates).map_err(|error| to_error(error.to_string()))
+    Trust::from_pem(&certificates).map_err(|error| to_error(error.to_string()))
 }
 
 /// Returns the configuration of the cluster that the settings name, or of the one that this pod runs in.

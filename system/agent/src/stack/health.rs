@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sindri_health::{Assessed, State, Status, Summary, pods_of, summarise};
+use sindri_health::{AssessedObject, HealthState, HealthSummary, OverallHealth, pod_selector, summarise};
 use sindri_model::ObjectKey;
 use sindri_model::wire::{ConditionStatus, HealthStatus};
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ pub struct StackHealth {
 #[derive(Debug)]
 struct ObjectHealth {
     resource_version: String,
-    assessed: Assessed,
+    assessed: AssessedObject,
 }
 
 impl StackHealth {
@@ -73,7 +73,7 @@ impl StackHealth {
 
     fn is_due(&self, key: &ObjectKey, resource_version: &str) -> bool {
         let is_current = |known: &ObjectHealth| {
-            known.resource_version == resource_version && known.assessed.health.state == State::Ready
+            known.resource_version == resource_version && known.assessed.health.state == HealthState::Ready
         };
         !self.objects.get(key).is_some_and(is_current)
     }
@@ -84,8 +84,8 @@ impl StackHealth {
     }
 
     /// Returns the summary of all objects.
-    pub fn summary(&self) -> Summary {
-        let all: Vec<Assessed> = self.objects.values().map(|health| health.assessed.clone()).collect();
+    pub fn summary(&self) -> HealthSummary {
+        let all: Vec<AssessedObject> = self.objects.values().map(|health| health.assessed.clone()).collect();
         summarise(&all)
     }
 
@@ -97,10 +97,10 @@ impl StackHealth {
         }
         let summary = self.summary();
         let (status, reason) = match summary.status {
-            Status::Healthy => (ConditionStatus::True, "Ready"),
-            Status::Unknown => (ConditionStatus::Unknown, "NotKnown"),
-            Status::Degraded => (ConditionStatus::False, "Progressing"),
-            Status::Failing => (ConditionStatus::False, "Failing"),
+            OverallHealth::Healthy => (ConditionStatus::True, "Ready"),
+            OverallHealth::Unknown => (ConditionStatus::Unknown, "NotKnown"),
+            OverallHealth::Degraded => (ConditionStatus::False, "Progressing"),
+            OverallHealth::Failing => (ConditionStatus::False, "Failing"),
         };
         let counted = format!("{} of {} objects are ready", summary.ready, summary.total);
         let unready = summary.resources.iter().filter(|resource| !resource.ready).take(NAMED_MAX).map(|resource| {
@@ -114,12 +114,12 @@ impl StackHealth {
 }
 
 /// Converts the status to the broker's type.
-pub fn to_wire_status(summary: &Summary) -> HealthStatus {
+pub fn to_wire_status(summary: &HealthSummary) -> HealthStatus {
     match summary.status {
-        Status::Healthy => HealthStatus::Healthy,
-        Status::Unknown => HealthStatus::Unknown,
-        Status::Degraded => HealthStatus::Degraded,
-        Status::Failing => HealthStatus::Failing,
+        OverallHealth::Healthy => HealthStatus::Healthy,
+        OverallHealth::Unknown => HealthStatus::Unknown,
+        OverallHealth::Degraded => HealthStatus::Degraded,
+        OverallHealth::Failing => HealthStatus::Failing,
     }
 }
 
@@ -134,12 +134,12 @@ async fn read_health(
     }
     let read = cluster.get_before(deadline, &declared.resource, &declared.key).await;
     let Some(object) = read.map_err(to_text)? else { return Ok(None) };
-    let mut assessed = Assessed::of(&object, &[]);
-    if assessed.health.state != State::Ready
-        && let Some(selector) = pods_of(&object)
+    let mut assessed = AssessedObject::new(&object, &[]);
+    if assessed.health.state != HealthState::Ready
+        && let Some(selector) = pod_selector(&object)
     {
         let pods = cluster.list_pods_before(deadline, &selector).await.map_err(to_text)?;
-        assessed = Assessed::of(&object, &pods);
+        assessed = AssessedObject::new(&object, &pods);
     }
     let resource_version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     Ok(Some((declared.key.clone(), ObjectHealth { resource_version, assessed })))

@@ -116,5 +116,5 @@ impl OutcomeReporter {
 /// Returns the same key for the same outcome after the same event, in every process.
 fn idempotency_key(revision: RevisionId, after: Option<EventId>, outcome: &Outcome) -> String {
     let after = after.map_or_else(|| "first".to_owned(), |event| event.to_string());
-    Checksum::of(&format!("{revision} {after} {outcome:?}")).to_string()
+    Checksum::compute(&format!("{revision} {after} {outcome:?}")).to_string()
 }

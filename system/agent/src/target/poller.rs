@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use futures_util::future::join;
-use sindri_client::{Client, ClientError, TargetState};
+use sindri_client::{Client, ClientError, TargetStateResponse};
 use sindri_model::wire::AgentStatus;
 use sindri_model::{AgentId, Entropy};
 use tokio::task::yield_now;
@@ -76,8 +76,8 @@ impl Poller<'_> {
         let known_status = Some(AgentStatus::Active);
         let response = self.broker.next_target_state_or_status(self.agent, etag.as_deref(), known_status, wait).await?;
         let (status, changed) = match response {
-            TargetState::Unchanged { status } => (status, None),
-            TargetState::Changed { objects, etag, epoch: _, status } => (status, Some((objects, etag))),
+            TargetStateResponse::Unchanged { status } => (status, None),
+            TargetStateResponse::Changed { objects, etag, epoch: _, status } => (status, Some((objects, etag))),
         };
         let is_active = match status {
             Some(status) => status == AgentStatus::Active,

@@ -46,5 +46,5 @@ fn a_key_file_without_a_key_gives_one_line() {
 fn a_key_and_a_key_file_exclude_each_other() {
     let mut command = agent();
     let output = command.env("SINDRI__AGENT__PAK", "brokkr_BRa_hidden").args(["--pak-file", "key"]).output().unwrap();
-    assert_eq!(error_line(&output), "sindri-agent: agent.pak and agent.pak_file are both set: one of them at most");
+    assert_eq!(error_line(&output), "sindri-agent: agent.pak and agent.pak_file are both set: set at most one of them");
 }

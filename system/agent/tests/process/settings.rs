@@ -90,9 +90,9 @@ fn a_bad_value_is_named_with_what_is_expected() {
 #[test]
 fn a_missing_setting_is_named_with_the_ways_to_set_it() {
     for (given, expected) in [
-        (0, "agent.name is not set: say it with --name, SINDRI__AGENT__NAME or in the file"),
-        (2, "agent.cluster_name is not set: say it with --cluster, SINDRI__AGENT__CLUSTER_NAME or in the file"),
-        (4, "agent.broker_url is not set: say it with --broker, SINDRI__AGENT__BROKER_URL or in the file"),
+        (0, "agent.name is not set: set it with --name, SINDRI__AGENT__NAME or in the file"),
+        (2, "agent.cluster_name is not set: set it with --cluster, SINDRI__AGENT__CLUSTER_NAME or in the file"),
+        (4, "agent.broker_url is not set: set it with --broker, SINDRI__AGENT__BROKER_URL or in the file"),
         (6, "agent.pak is not set: set it with SINDRI__AGENT__PAK, or name a file that holds it with --pak-file"),
     ] {
         assert_eq!(

@@ -1,13 +1,13 @@
 //! Settings of the broker.
 
-use sindri_process::{Form, Kind, MASK, Program, Rule, Setting};
+use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType};
 
-/// Form of a database URL, which may contain a password.
-const DATABASE: Form = Form {
+/// CustomType of a database URL, which may contain a password.
+const DATABASE: CustomType = CustomType {
     placeholder: "URL",
-    fits: is_database_url,
+    is_valid: is_database_url,
     expected: "must be like sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME",
-    shown: without_password,
+    redact: without_password,
 };
 
 /// Command that begins a new epoch after a restore.
@@ -16,7 +16,12 @@ pub const RESTORE_EPOCH: &str = "restore-epoch";
 /// Address to listen on.
 pub const LISTEN: Setting = Setting {
     default: Some("127.0.0.1:3000"),
-    ..Setting::plain("listen", "listen", Kind::Text, "Address to listen on, as HOST:PORT; port 0 selects a free port")
+    ..Setting::plain(
+        "listen",
+        "listen",
+        SettingType::Text,
+        "Address to listen on, as HOST:PORT; port 0 selects a free port",
+    )
 };
 /// Database.
 pub const DATABASE_URL: Setting = Setting {
@@ -24,7 +29,7 @@ pub const DATABASE_URL: Setting = Setting {
     ..Setting::plain(
         "database.url",
         "database-url",
-        Kind::Form(&DATABASE),
+        SettingType::Custom(&DATABASE),
         "Database, as sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME",
     )
 };
@@ -34,7 +39,7 @@ pub const DATABASE_CONNECTIONS: Setting = Setting {
     ..Setting::plain(
         "database.connections",
         "database-connections",
-        Kind::Count(1, 1_000),
+        SettingType::Count(1, 1_000),
         "Number of connections to a PostgreSQL server",
     )
 };
@@ -44,7 +49,7 @@ pub const ADMIN_KEY_FILE: Setting = Setting {
     ..Setting::plain(
         "admin_key_file",
         "admin-key-file",
-        Kind::Path,
+        SettingType::Path,
         "File of the administrator's key: read at the first start if it exists, otherwise written",
     )
 };
@@ -52,14 +57,14 @@ pub const ADMIN_KEY_FILE: Setting = Setting {
 pub const TLS_CERTIFICATE_FILE: Setting = Setting::plain(
     "tls.certificate_file",
     "tls-certificate-file",
-    Kind::Path,
+    SettingType::Path,
     "Certificate of the server with its chain, in PEM; read again when it changes",
 );
 /// Private key of the certificate.
 pub const TLS_KEY_FILE: Setting =
-    Setting::plain("tls.key_file", "tls-key-file", Kind::Path, "Private key of the certificate, in PEM");
+    Setting::plain("tls.key_file", "tls-key-file", SettingType::Path, "Private key of the certificate, in PEM");
 /// Format of log lines.
-pub const LOG_FORM: Setting = Setting::log_form("log.form");
+pub const LOG_FORM: Setting = Setting::log_format("log.form");
 /// Level of log lines.
 pub const LOG_LEVEL: Setting = Setting::log_level("log.level");
 /// Limit on the body of a request.
@@ -68,7 +73,7 @@ pub const LIMITS_BODY_BYTES: Setting = Setting {
     ..Setting::plain(
         "limits.body_bytes",
         "limits-body-bytes",
-        Kind::Count(1_024, 1 << 26),
+        SettingType::Count(1_024, 1 << 26),
         "Largest body of a request, in bytes",
     )
 };
@@ -78,7 +83,7 @@ pub const LIMITS_CONNECTIONS: Setting = Setting {
     ..Setting::plain(
         "limits.connections",
         "limits-connections",
-        Kind::Count(1, 1_000_000),
+        SettingType::Count(1, 1_000_000),
         "Maximum number of open connections; further ones wait",
     )
 };
@@ -88,7 +93,7 @@ pub const LIMITS_WAIT_SECONDS_MAX: Setting = Setting {
     ..Setting::plain(
         "limits.wait_seconds_max",
         "limits-wait-seconds-max",
-        Kind::Count(0, 3_600),
+        SettingType::Count(0, 3_600),
         "Longest time, in seconds, that a poll may wait for a change",
     )
 };
@@ -98,7 +103,7 @@ pub const AGENTS_OFFLINE_AFTER_SECONDS: Setting = Setting {
     ..Setting::plain(
         "agents.offline_after_seconds",
         "agents-offline-after-seconds",
-        Kind::Count(0, 604_800),
+        SettingType::Count(0, 604_800),
         "Time without a heartbeat, in seconds, after which subscribers are notified that an agent is offline; 0 means never",
     )
 };
@@ -108,7 +113,7 @@ pub const WEBHOOKS_ALLOW_PRIVATE_TARGETS: Setting = Setting {
     ..Setting::plain(
         "webhooks.allow_private_targets",
         "webhooks-allow-private-targets",
-        Kind::Switch,
+        SettingType::Switch,
         "Allow webhooks to private addresses and over plain HTTP",
     )
 };
@@ -116,7 +121,7 @@ pub const WEBHOOKS_ALLOW_PRIVATE_TARGETS: Setting = Setting {
 pub const WEBHOOKS_ENCRYPTION_KEY_FILE: Setting = Setting::plain(
     "webhooks.encryption_key_file",
     "webhooks-encryption-key-file",
-    Kind::Path,
+    SettingType::Path,
     "File of the key that encrypts the secrets of webhooks",
 );
 /// Encryption key of webhooks.
@@ -125,7 +130,7 @@ pub const WEBHOOKS_ENCRYPTION_KEY: Setting =
 /// Number of threads.
 pub const WORKERS: Setting = Setting {
     default: Some("1"),
-    ..Setting::plain("workers", "workers", Kind::Count(1, 256), "Number of threads that serve requests")
+    ..Setting::plain("workers", "workers", SettingType::Count(1, 256), "Number of threads that serve requests")
 };
 
 /// The broker program.

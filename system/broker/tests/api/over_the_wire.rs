@@ -3,7 +3,7 @@
 use http::StatusCode;
 use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_broker::{Broker, SqliteStore, serve};
-use sindri_client::{Client, TargetState};
+use sindri_client::{Client, TargetStateResponse};
 use sindri_model::wire::{
     AgentStatus, ApprovalRequest, ApprovalState, ConditionStatus, CreateAgentRequest, DeploymentObject,
     EVENT_TYPE_DEPLOY, EventStatus, HeartbeatReport, NewAgentEvent, NewGenerator, NewStack, ReportedCondition,
@@ -72,12 +72,13 @@ async fn converse(base: &str, pak: &Pak) {
     let target = admin.add_target(id, stack.id).await.unwrap();
     assert_eq!(agent.targets(id).await.unwrap(), [target]);
 
-    let TargetState::Changed { objects, etag, epoch, status } = agent.target_state(id, None).await.unwrap() else {
+    let TargetStateResponse::Changed { objects, etag, epoch, status } = agent.target_state(id, None).await.unwrap()
+    else {
         panic!("unchanged without a tag");
     };
     assert_eq!((&objects[..], epoch), (&[revision.clone()][..], Epoch(1)));
     assert_eq!(status, Some(AgentStatus::Active));
-    assert_eq!(agent.target_state(id, etag.as_deref()).await.unwrap(), TargetState::Unchanged { status });
+    assert_eq!(agent.target_state(id, etag.as_deref()).await.unwrap(), TargetStateResponse::Unchanged { status });
     assert_eq!(agent.heartbeat(id, &HeartbeatReport::default()).await.unwrap(), status);
     judge(&admin, &agent, id, &revision).await;
     let event = NewAgentEvent {
@@ -94,7 +95,7 @@ async fn converse(base: &str, pak: &Pak) {
     admin.remove_target(id, stack.id).await.unwrap();
     admin.delete_stack(stack.id).await.unwrap();
     assert!(admin.stack(stack.id).await.unwrap_err().is_not_found());
-    let TargetState::Changed { objects, .. } = agent.target_state(id, etag.as_deref()).await.unwrap() else {
+    let TargetStateResponse::Changed { objects, .. } = agent.target_state(id, etag.as_deref()).await.unwrap() else {
         panic!("a removal was not told");
     };
     assert!(objects.len() == 1 && objects[0].is_deletion_marker);

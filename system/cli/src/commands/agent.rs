@@ -6,7 +6,7 @@ use sindri_model::wire::{Agent, AgentStatus, CreateAgentRequest, UpdateAgentRequ
 
 use crate::failure::Failure;
 use crate::names;
-use crate::say::{say, say_this_once};
+use crate::output::{print, print_or_fail};
 use crate::table::table;
 
 #[derive(Subcommand)]
@@ -52,25 +52,25 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
 async fn create(client: &Client, name: String, cluster_name: String) -> Result<(), Failure> {
     let made = client.create_agent(&CreateAgentRequest { name, cluster_name, generator_ids: None }).await?;
     let (agent, key) = (made.agent, made.initial_pak);
-    say_this_once(&format!("agent {} ({})\nkey, shown this once: {key}\n", agent.name, agent.id))
+    print_or_fail(&format!("agent {} ({})\nkey, shown this once: {key}\n", agent.name, agent.id))
 }
 
 async fn switch(client: &Client, agent: &str, status: AgentStatus) -> Result<(), Failure> {
     let agent = names::agent(client, agent).await?;
     let changes = UpdateAgentRequest { status: Some(status), ..UpdateAgentRequest::default() };
     let agent = client.update_agent(agent.id, &changes).await?;
-    say(&format!("agent {} is {}\n", agent.name, word(agent.status)))
+    print(&format!("agent {} is {}\n", agent.name, word(agent.status)))
 }
 
 async fn delete(client: &Client, agent: &str) -> Result<(), Failure> {
     let agent = names::agent(client, agent).await?;
     client.delete_agent(agent.id).await?;
-    say(&format!("agent {} of cluster {} is deleted; nothing in the cluster is\n", agent.name, agent.cluster_name))
+    print(&format!("agent {} of cluster {} is deleted; nothing in the cluster is\n", agent.name, agent.cluster_name))
 }
 
 async fn list(client: &Client) -> Result<(), Failure> {
     let rows: Vec<_> = client.agents().await?.iter().map(row).collect();
-    say(&table(["NAME", "CLUSTER", "STATUS", "LAST HEARTBEAT", "ID"], &rows))
+    print(&table(["NAME", "CLUSTER", "STATUS", "LAST HEARTBEAT", "ID"], &rows))
 }
 
 fn row(agent: &Agent) -> [String; 5] {

@@ -8,7 +8,7 @@ use sindri_model::Bundle;
 
 use crate::failure::Failure;
 use crate::names;
-use crate::say::say;
+use crate::output::print;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -24,7 +24,7 @@ pub(crate) async fn run(client: &Client, arguments: &Arguments) -> Result<(), Fa
     let objects = check(&arguments.file, &text)?;
     let stack = names::stack(client, &arguments.stack).await?;
     let revision = client.submit(stack.id, &text).await?;
-    say(&format!("stack {} is at sequence {} with {objects} objects\n", stack.name, revision.sequence_id))
+    print(&format!("stack {} is at sequence {} with {objects} objects\n", stack.name, revision.sequence_id))
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Failure {

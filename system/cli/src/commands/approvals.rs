@@ -8,7 +8,7 @@ use sindri_model::ApprovalId;
 use sindri_model::wire::{Approval, ApprovalState};
 
 use crate::failure::Failure;
-use crate::say::say;
+use crate::output::print;
 use crate::table::table;
 
 #[derive(Args)]
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn list(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
     if let Some(id) = &arguments.id {
-        return say(&shown(&client.approval(parsed(id)?).await?));
+        return print(&shown(&client.approval(parsed(id)?).await?));
     }
     let approvals = client.approvals((!arguments.all).then_some(ApprovalState::Pending)).await?;
     let agents: BTreeMap<_, _> = client.agents().await?.into_iter().map(|agent| (agent.id, agent.name)).collect();
@@ -33,7 +33,7 @@ pub(crate) async fn list(client: &Client, arguments: &Arguments) -> Result<(), F
         [approval.id.to_string(), stack, agent, approval.state.to_string(), approval.reasons.join("; ")]
     };
     let rows: Vec<_> = approvals.iter().map(row).collect();
-    say(&table(["ID", "STACK", "AGENT", "STATE", "WHY"], &rows))
+    print(&table(["ID", "STACK", "AGENT", "STATE", "WHY"], &rows))
 }
 
 fn shown(approval: &Approval) -> String {
@@ -52,7 +52,7 @@ pub(crate) async fn reject(client: &Client, id: &str) -> Result<(), Failure> {
 }
 
 fn decided(approval: Approval) -> Result<(), Failure> {
-    say(&format!("approval {} is {}\n", approval.id, approval.state))
+    print(&format!("approval {} is {}\n", approval.id, approval.state))
 }
 
 fn parsed(id: &str) -> Result<ApprovalId, Failure> {

@@ -8,7 +8,7 @@ use sindri_model::RevisionId;
 use sindri_model::wire::{Agent, AgentEvent, DeploymentObject, EventStatus, Stack};
 
 use crate::failure::Failure;
-use crate::say::say;
+use crate::output::print;
 use crate::table::table;
 
 pub(crate) async fn run(client: &Client, subject: &str) -> Result<(), Failure> {
@@ -23,7 +23,7 @@ pub(crate) async fn run(client: &Client, subject: &str) -> Result<(), Failure> {
         (true, None) => return Err(Failure::Mistake(format!("there is no agent and no stack {subject}"))),
     };
     let only = if reporters.iter().any(is_agent) { None } else { stack };
-    say(&list(client, &reporters, only, &stacks).await?)
+    print(&list(client, &reporters, only, &stacks).await?)
 }
 
 async fn list(

@@ -7,7 +7,7 @@ use sindri_model::wire::{NewGenerator, NewStack};
 
 use crate::failure::Failure;
 use crate::names;
-use crate::say::{say, say_this_once};
+use crate::output::{print, print_or_fail};
 
 /// The generator that is made for people who do not care about generators.
 const DEFAULT_GENERATOR: &str = "default";
@@ -29,7 +29,7 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
         Command::Create { name, generator } => {
             let generator_id = owner(client, generator.as_deref()).await?;
             let stack = client.create_stack(&NewStack { name, description: None, generator_id }).await?;
-            say(&format!("stack {} ({})\n", stack.name, stack.id))
+            print(&format!("stack {} ({})\n", stack.name, stack.id))
         }
     }
 }
@@ -47,7 +47,7 @@ async fn owner(client: &Client, wanted: Option<&str>) -> Result<GeneratorId, Fai
         (None, Some(wanted)) => Err(Failure::Mistake(format!("there is no generator {wanted}"))),
         (None, None) => {
             let made = client.create_generator(&NewGenerator { name: name.to_owned(), description: None }).await?;
-            say_this_once(&format!(
+            print_or_fail(&format!(
                 "generator {name} ({}), its key, shown this once: {}\n",
                 made.generator.id, made.pak
             ))?;
@@ -59,5 +59,5 @@ async fn owner(client: &Client, wanted: Option<&str>) -> Result<GeneratorId, Fai
 pub(crate) async fn delete(client: &Client, stack: &str) -> Result<(), Failure> {
     let stack = names::stack(client, stack).await?;
     client.delete_stack(stack.id).await?;
-    say(&format!("stack {} is deleted; each agent that received it removes it\n", stack.name))
+    print(&format!("stack {} is deleted; each agent that received it removes it\n", stack.name))
 }

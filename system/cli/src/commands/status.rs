@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use sindri_client::{Client, TargetState};
+use sindri_client::{Client, TargetStateResponse};
 use sindri_model::wire::{Agent, AgentEvent, DeploymentObject, EventStatus};
 use sindri_model::{RevisionId, StackId};
 
 use crate::commands::conditions;
 use crate::failure::Failure;
 use crate::names;
-use crate::say::say;
+use crate::output::print;
 use crate::table::table;
 
 type Row = [String; 4];
@@ -49,7 +49,7 @@ pub(crate) async fn run(client: &Client, only: Option<&str>) -> Result<(), Failu
             text.extend(conditions.iter().map(|conditions| format!("\n{conditions}")));
         }
     }
-    say(&text)
+    print(&text)
 }
 
 fn sequence(revision: Option<&DeploymentObject>) -> String {
@@ -67,8 +67,8 @@ struct Report {
 impl Report {
     async fn read(client: &Client, agent: Agent) -> Result<Self, Failure> {
         let told = match client.target_state(agent.id, None).await? {
-            TargetState::Changed { objects, .. } => objects,
-            TargetState::Unchanged { .. } => Vec::new(),
+            TargetStateResponse::Changed { objects, .. } => objects,
+            TargetStateResponse::Unchanged { .. } => Vec::new(),
         };
         let told = told.into_iter().map(|object| (object.stack_id, object)).collect();
         let targeted = client.targets(agent.id).await?.into_iter().map(|target| target.stack_id).collect();

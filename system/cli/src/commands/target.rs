@@ -6,7 +6,7 @@ use sindri_client::{Client, ClientError};
 
 use crate::failure::Failure;
 use crate::names;
-use crate::say::say;
+use crate::output::print;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -27,7 +27,7 @@ pub(crate) async fn add(client: &Client, arguments: &Arguments) -> Result<(), Fa
         }
         other => already_is_fine(other)?,
     }
-    say(&format!("stack {} goes to agent {}\n", stack.name, agent.name))
+    print(&format!("stack {} goes to agent {}\n", stack.name, agent.name))
 }
 
 pub(crate) async fn remove(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
@@ -39,7 +39,7 @@ pub(crate) async fn remove(client: &Client, arguments: &Arguments) -> Result<(),
         }
         other => other?,
     }
-    say(&format!("stack {} no longer goes to agent {}, which removes it\n", stack.name, agent.name))
+    print(&format!("stack {} no longer goes to agent {}, which removes it\n", stack.name, agent.name))
 }
 
 fn is_unregistered(error: &ClientError) -> bool {

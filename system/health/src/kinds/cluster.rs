@@ -1,7 +1,7 @@
 //! What belongs to a cluster as a whole: namespaces and what extends its API.
 
 use crate::conditions::Truth;
-use crate::health::{Health, State};
+use crate::health::{Health, HealthState};
 use crate::object::Object;
 
 pub(super) fn namespace(object: Object<'_>) -> Health {
@@ -16,7 +16,7 @@ pub(super) fn namespace(object: Object<'_>) -> Health {
 pub(super) fn definition(object: Object<'_>) -> Health {
     let (names, established) = (object.condition("NamesAccepted"), object.condition("Established"));
     if let Some(condition) = names.filter(|condition| condition.is_false()) {
-        return condition.health(State::Failing, "NamesNotAccepted");
+        return condition.health(HealthState::Failing, "NamesNotAccepted");
     }
     match established {
         Some(condition) if condition.is_true() && names.is_some_and(|names| names.is_true()) => {
@@ -24,9 +24,9 @@ pub(super) fn definition(object: Object<'_>) -> Health {
         }
         // It is being installed for a moment after its names were accepted.
         Some(condition) if condition.is_false() && condition.reason != "Installing" && names.is_some() => {
-            condition.health(State::Failing, "NotEstablished")
+            condition.health(HealthState::Failing, "NotEstablished")
         }
-        Some(condition) => condition.health(State::Progressing, "NotEstablished"),
+        Some(condition) => condition.health(HealthState::Progressing, "NotEstablished"),
         None => Health::progressing("NotEstablished", "the cluster has not looked at it yet"),
     }
 }
@@ -37,6 +37,6 @@ pub(super) fn api_service(object: Object<'_>) -> Health {
     };
     match condition.truth {
         Truth::True => Health::ready("Available", ""),
-        Truth::False | Truth::Unknown => condition.health(State::Progressing, "NotAvailable"),
+        Truth::False | Truth::Unknown => condition.health(HealthState::Progressing, "NotAvailable"),
     }
 }

@@ -1,12 +1,12 @@
 //! Jobs, which are ready when they are done, and what starts them.
 
-use crate::health::{Health, State};
+use crate::health::{Health, HealthState};
 use crate::object::Object;
 
 pub(super) fn job(object: Object<'_>) -> Health {
     let holds = |name| object.condition(name).filter(|condition| condition.is_true());
     if let Some(condition) = holds("Failed").or_else(|| holds("FailureTarget")) {
-        return condition.health(State::Failing, "Failed");
+        return condition.health(HealthState::Failing, "Failed");
     }
     let succeeded = object.count(&["status", "succeeded"]);
     if holds("Complete").is_some() {

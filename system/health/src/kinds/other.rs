@@ -2,7 +2,7 @@
 
 use super::not_observed;
 use crate::conditions::Truth;
-use crate::health::{Health, State};
+use crate::health::{Health, HealthState};
 use crate::object::Object;
 
 /// The conditions that say that all is well, the most telling first.
@@ -14,16 +14,16 @@ pub(super) fn other(object: Object<'_>) -> Health {
     }
     let holds = |name| object.condition(name).filter(|condition| condition.is_true());
     if let Some(condition) = holds("Stalled") {
-        return condition.health(State::Failing, "Stalled");
+        return condition.health(HealthState::Failing, "Stalled");
     }
     if let Some(condition) = holds("Reconciling") {
-        return condition.health(State::Progressing, "Reconciling");
+        return condition.health(HealthState::Progressing, "Reconciling");
     }
     let Some(condition) = GOOD.iter().find_map(|name| object.condition(name)) else {
         return if object.has_status() { Health::ready("NoCondition", "") } else { Health::ready("Exists", "") };
     };
     match condition.truth {
-        Truth::True => Health::new(State::Ready, condition.reason, condition.message),
-        Truth::False | Truth::Unknown => condition.health(State::Progressing, "NotReady"),
+        Truth::True => Health::new(HealthState::Ready, condition.reason, condition.message),
+        Truth::False | Truth::Unknown => condition.health(HealthState::Progressing, "NotReady"),
     }
 }

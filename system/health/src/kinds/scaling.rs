@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{not_observed, not_yet_observed};
 use crate::conditions::{Condition, Truth};
-use crate::health::{Health, State};
+use crate::health::{Health, HealthState};
 use crate::object::Object;
 
 /// Where version 1 of the kind, which has no conditions, keeps them.
@@ -24,13 +24,13 @@ pub(super) fn autoscaler(object: Object<'_>) -> Health {
         return Health::progressing("NotObserved", "its controller has not looked at it yet");
     };
     match (able.truth, named("ScalingActive")) {
-        (Truth::False | Truth::Unknown, _) => able.health(State::Progressing, "NotAbleToScale"),
+        (Truth::False | Truth::Unknown, _) => able.health(HealthState::Progressing, "NotAbleToScale"),
         // Somebody scaled the target to zero, and it is left alone.
         (Truth::True, Some(active)) if active.reason == "ScalingDisabled" => {
             Health::ready("ScalingDisabled", active.message)
         }
         (Truth::True, Some(active)) if active.is_true() => scaled(object),
-        (Truth::True, Some(active)) => active.health(State::Progressing, "ScalingNotActive"),
+        (Truth::True, Some(active)) => active.health(HealthState::Progressing, "ScalingNotActive"),
         (Truth::True, None) => Health::progressing("NotObserved", "it has not measured anything yet"),
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn disruption_budget(object: Object<'_>) -> Health {
     }
     let failed = object.condition("DisruptionAllowed").filter(|condition| condition.reason == "SyncFailed");
     if let Some(condition) = failed {
-        return condition.health(State::Progressing, "SyncFailed");
+        return condition.health(HealthState::Progressing, "SyncFailed");
     }
     let (healthy, want) = (object.count(&["status", "currentHealthy"]), object.count(&["status", "desiredHealthy"]));
     let allowed = object.count(&["status", "disruptionsAllowed"]);

@@ -1,7 +1,7 @@
 //! Deployments, DaemonSets, StatefulSets and ReplicaSets, in the order in which `kubectl rollout status` looks at them.
 
 use super::not_yet_observed;
-use crate::health::{Health, State};
+use crate::health::{Health, HealthState};
 use crate::object::Object;
 
 /// How many are wanted; one where nobody said.
@@ -12,7 +12,7 @@ fn wanted(object: Object<'_>) -> i64 {
 /// What the controller says about pods that it is not allowed to create.
 fn refused(object: Object<'_>) -> Option<Health> {
     let condition = object.condition("ReplicaFailure").filter(|condition| condition.is_true())?;
-    Some(condition.health(State::Progressing, "ReplicaFailure"))
+    Some(condition.health(HealthState::Progressing, "ReplicaFailure"))
 }
 
 fn waits(what: &str, have: i64, want: i64) -> Health {
@@ -25,7 +25,7 @@ pub(super) fn deployment(object: Object<'_>) -> Health {
     }
     let exceeded = object.condition("Progressing").filter(|condition| condition.reason == "ProgressDeadlineExceeded");
     if let Some(condition) = exceeded {
-        return condition.health(State::Failing, "ProgressDeadlineExceeded");
+        return condition.health(HealthState::Failing, "ProgressDeadlineExceeded");
     }
     let want = wanted(object);
     let updated = object.count(&["status", "updatedReplicas"]);

@@ -1,7 +1,7 @@
 //! Rules that were written to do harm: they end soon, on a small stack, without a panic.
 
 use serde_json::json;
-use sindri_health::{Health, RULE_BYTES_MAX, State, assess};
+use sindri_health::{Health, HealthState, RULE_BYTES_MAX, assess};
 
 use crate::with_rule;
 
@@ -18,7 +18,7 @@ fn on_a_small_stack(rule: String) -> Health {
 fn assert_refused(rule: String, reason: &str, words: &str) {
     let begin: String = rule.chars().take(60).collect();
     let health = on_a_small_stack(rule);
-    assert_eq!((health.state, health.reason.as_str()), (State::Failing, reason), "{begin}: {}", health.message);
+    assert_eq!((health.state, health.reason.as_str()), (HealthState::Failing, reason), "{begin}: {}", health.message);
     assert!(health.message.contains(words), "{begin}: {}", health.message);
 }
 
@@ -50,7 +50,7 @@ fn a_rule_that_is_too_deep_is_not_evaluated() {
         format!("{}1", "!-".repeat(490)),
     ] {
         let health = on_a_small_stack(rule.clone());
-        assert_eq!(health.state, State::Failing, "{rule}: {}", health.message);
+        assert_eq!(health.state, HealthState::Failing, "{rule}: {}", health.message);
     }
 }
 
@@ -123,6 +123,6 @@ fn what_is_no_rule_at_all_is_refused() {
         "0xfffffffffffffffff",
     ] {
         let health = on_a_small_stack(rule.to_owned());
-        assert_eq!(health.state, State::Failing, "{rule:?}: {}", health.message);
+        assert_eq!(health.state, HealthState::Failing, "{rule:?}: {}", health.message);
     }
 }

@@ -1,7 +1,7 @@
 //! Which pods explain an object, and what they say.
 
 use serde_json::{Value, json};
-use sindri_health::{State, assess, explain, pods_of};
+use sindri_health::{HealthState, assess, explain, pod_selector};
 
 fn deployment(selector: Value) -> Value {
     json!({
@@ -20,12 +20,12 @@ fn waiting(name: &str, reason: &str) -> Value {
 }
 
 fn selector(selector: Value) -> Option<String> {
-    pods_of(&deployment(selector)).map(|pods| pods.labels)
+    pod_selector(&deployment(selector)).map(|pods| pods.labels)
 }
 
 #[test]
 fn labels_and_expressions_become_one_query() {
-    let found = pods_of(&deployment(json!({
+    let found = pod_selector(&deployment(json!({
         "matchLabels": { "tier": "front", "app.kubernetes.io/name": "web" },
         "matchExpressions": [
             { "key": "track", "operator": "In", "values": ["stable", "canary"] },
@@ -60,9 +60,9 @@ fn a_selector_that_cannot_be_read_selects_nothing_rather_than_more() {
 #[test]
 fn only_kinds_with_pods_have_a_selector() {
     let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "a", "namespace": "b" }, "spec": { "selector": { "a": "b" } } });
-    assert_eq!(pods_of(&service), None);
+    assert_eq!(pod_selector(&service), None);
     let controller = json!({ "apiVersion": "v1", "kind": "ReplicationController", "metadata": { "name": "a", "namespace": "b" }, "spec": { "selector": { "a": "b" } } });
-    assert_eq!(pods_of(&controller).map(|pods| pods.labels).as_deref(), Some("a=b"));
+    assert_eq!(pod_selector(&controller).map(|pods| pods.labels).as_deref(), Some("a=b"));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn the_worst_pod_speaks_and_of_equals_the_first_by_name() {
         waiting("web-a", "CrashLoopBackOff"),
     ];
     let health = explain(assess(&object), &pods);
-    assert_eq!((health.state, health.reason.as_str()), (State::Progressing, "CrashLoopBackOff"));
+    assert_eq!((health.state, health.reason.as_str()), (HealthState::Progressing, "CrashLoopBackOff"));
     let said = "1 of 3 replicas are available; pod web-a (and 2 more pods): container web: CrashLoopBackOff, 2 restarts: words";
     assert_eq!(health.message, said);
     let mut backwards = pods;
@@ -107,5 +107,5 @@ fn pods_do_not_explain_what_is_ready() {
     let mut object = deployment(json!({ "matchLabels": { "app": "web" } }));
     object["status"]["availableReplicas"] = json!(3);
     let health = explain(assess(&object), &[waiting("web-a", "CrashLoopBackOff")]);
-    assert_eq!((health.state, health.reason.as_str()), (State::Ready, "Available"));
+    assert_eq!((health.state, health.reason.as_str()), (HealthState::Ready, "Available"));
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use sindri_health::{
-    Assessed, Health, MESSAGE_CHARACTERS_MAX, REASON_CHARACTERS_MAX, assess, explain, pods_of, summarise,
+    AssessedObject, Health, MESSAGE_CHARACTERS_MAX, REASON_CHARACTERS_MAX, assess, explain, pod_selector, summarise,
 };
 
 use crate::with_rule;
@@ -206,12 +206,12 @@ proptest! {
         let mut backwards = pods.clone();
         backwards.reverse();
         prop_assert_eq!(&health, &explain(assess(&value), &backwards));
-        prop_assert_ne!(pods_of(&value).map(|pods| pods.labels), Some(String::new()));
+        prop_assert_ne!(pod_selector(&value).map(|pods| pods.labels), Some(String::new()));
     }
 
     #[test]
     fn a_summary_does_not_depend_on_the_order(values in prop::collection::vec(object(), 0..5)) {
-        let mut objects: Vec<Assessed> = values.iter().map(|value| Assessed::of(value, &[])).collect();
+        let mut objects: Vec<AssessedObject> = values.iter().map(|value| AssessedObject::new(value, &[])).collect();
         let summary = summarise(&objects);
         objects.reverse();
         prop_assert_eq!(summary.to_json(), summarise(&objects).to_json());

@@ -1,7 +1,7 @@
 //! Rules in CEL: what they can say.
 
 use serde_json::{Value, json};
-use sindri_health::{Health, State, assess};
+use sindri_health::{Health, HealthState, assess};
 
 use crate::with_rule;
 
@@ -62,7 +62,12 @@ fn rules_that_hold() {
         "// a comment\nobject.status.ready == 2 // another",
     ] {
         let health = said(rule);
-        assert_eq!((health.state, health.reason.as_str()), (State::Ready, "RuleHolds"), "{rule}: {}", health.message);
+        assert_eq!(
+            (health.state, health.reason.as_str()),
+            (HealthState::Ready, "RuleHolds"),
+            "{rule}: {}",
+            health.message
+        );
     }
 }
 
@@ -94,7 +99,7 @@ fn an_error_is_no_readiness_yet_and_says_what_is_missing() {
         ("object.status.conditions.exists_one(c, c.count == 3)", "no such key: count"),
     ] {
         let health = said(rule);
-        assert_eq!((health.state, health.reason.as_str()), (State::Progressing, "RuleNotEvaluated"), "{rule}");
+        assert_eq!((health.state, health.reason.as_str()), (HealthState::Progressing, "RuleNotEvaluated"), "{rule}");
         assert_eq!(health.message, format!("{words}: {rule}"));
     }
 }
@@ -117,7 +122,7 @@ fn a_rule_that_cannot_be_read_fails_with_its_place() {
         ("", "line 1, column 1: "),
     ] {
         let health = said(rule);
-        assert_eq!((health.state, health.reason.as_str()), (State::Failing, "RuleInvalid"), "{rule}");
+        assert_eq!((health.state, health.reason.as_str()), (HealthState::Failing, "RuleInvalid"), "{rule}");
         let expected = format!("sindri.dev/ready, {place}");
         assert!(health.message.starts_with(&expected), "{rule}: {}", health.message);
     }
@@ -140,7 +145,7 @@ fn no_message_about_a_rule_holds_what_a_secret_holds() {
         let annotations = json!({ sindri_health::READY_ANNOTATION: rule });
         let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "key", "annotations": annotations }, "data": { "password": "aHVudGVyMg" } });
         let health = assess(&secret);
-        assert_ne!(health.state, State::Ready, "{rule}");
+        assert_ne!(health.state, HealthState::Ready, "{rule}");
         assert!(!health.message.contains("aHVudGVyMg"), "{}", health.message);
     }
 }

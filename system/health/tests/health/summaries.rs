@@ -1,22 +1,25 @@
 //! Several objects of a stack as one.
 
 use serde_json::{Value, json};
-use sindri_health::{Assessed, CONDITIONS_MAX, RESOURCES_MAX, Status, summarise};
+use sindri_health::{AssessedObject, CONDITIONS_MAX, OverallHealth, RESOURCES_MAX, summarise};
 
 fn thing(name: &str, condition: Value) -> Value {
     json!({ "apiVersion": "example.com/v1", "kind": "Thing", "metadata": { "name": name, "namespace": "shop" }, "status": { "conditions": [condition] } })
 }
 
-fn ready(name: &str) -> Assessed {
-    Assessed::of(&thing(name, json!({ "type": "Ready", "status": "True" })), &[])
+fn ready(name: &str) -> AssessedObject {
+    AssessedObject::new(&thing(name, json!({ "type": "Ready", "status": "True" })), &[])
 }
 
-fn waits(name: &str, reason: &str) -> Assessed {
-    Assessed::of(&thing(name, json!({ "type": "Ready", "status": "False", "reason": reason, "message": "words" })), &[])
+fn waits(name: &str, reason: &str) -> AssessedObject {
+    AssessedObject::new(
+        &thing(name, json!({ "type": "Ready", "status": "False", "reason": reason, "message": "words" })),
+        &[],
+    )
 }
 
-fn stalled(name: &str) -> Assessed {
-    Assessed::of(&thing(name, json!({ "type": "Stalled", "status": "True", "reason": "BadAddress" })), &[])
+fn stalled(name: &str) -> AssessedObject {
+    AssessedObject::new(&thing(name, json!({ "type": "Stalled", "status": "True", "reason": "BadAddress" })), &[])
 }
 
 fn pod(name: &str, is_ready: bool) -> Value {
@@ -27,7 +30,7 @@ fn pod(name: &str, is_ready: bool) -> Value {
 #[test]
 fn the_worst_object_decides_and_comes_first() {
     let summary = summarise(&[ready("a"), waits("d", "Waiting"), stalled("c"), waits("b", "Waiting")]);
-    assert_eq!((summary.status, summary.ready, summary.total), (Status::Failing, 1, 4));
+    assert_eq!((summary.status, summary.ready, summary.total), (OverallHealth::Failing, 1, 4));
     assert_eq!(summary.conditions, ["BadAddress", "Waiting"]);
     let names: Vec<&str> = summary.resources.iter().map(|resource| resource.name.as_str()).collect();
     assert_eq!(names, ["c", "b", "d", "a"]);
@@ -36,7 +39,7 @@ fn the_worst_object_decides_and_comes_first() {
 
 #[test]
 fn the_status_is_one_of_the_brokers() {
-    let nothing = Assessed::of(&json!({}), &[]);
+    let nothing = AssessedObject::new(&json!({}), &[]);
     for (objects, status) in [
         (vec![], "unknown"),
         (vec![ready("a")], "healthy"),
@@ -59,14 +62,17 @@ fn a_pod_counts_once_and_not_when_it_has_ended() {
     let mut done = pod("done", false);
     done["status"]["phase"] = json!("Succeeded");
     let pods = [pod("one", true), pod("two", false), leaving, done];
-    let summary =
-        summarise(&[Assessed::of(&set, &pods), Assessed::of(&set, &pods[..1]), Assessed::of(&pod("own", true), &[])]);
+    let summary = summarise(&[
+        AssessedObject::new(&set, &pods),
+        AssessedObject::new(&set, &pods[..1]),
+        AssessedObject::new(&pod("own", true), &[]),
+    ]);
     assert_eq!((summary.pods_ready, summary.pods_total), (2, 3));
 }
 
 #[test]
 fn a_stack_of_many_objects_has_a_short_summary() {
-    let objects: Vec<Assessed> =
+    let objects: Vec<AssessedObject> =
         (0..500).map(|number| waits(&format!("a{number:03}"), &format!("Reason{number}"))).collect();
     let summary = summarise(&objects);
     assert_eq!(

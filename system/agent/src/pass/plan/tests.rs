@@ -48,7 +48,7 @@ fn key(kind: &str, name: &str) -> Arc<ObjectKey> {
 
 fn object(kind: &str, name: &str) -> DesiredObject {
     let (manifest, ignored) = (json!({}), IgnoredFields::default());
-    let owner = Arc::new(RevisionOwner::new(stack('1'), &Checksum::of("")));
+    let owner = Arc::new(RevisionOwner::new(stack('1'), &Checksum::compute("")));
     DesiredObject {
         document: 1,
         key: key(kind, name),
@@ -194,7 +194,7 @@ fn namespaces_and_crds_are_written_first_and_deleted_last() {
 fn unchanged_objects_are_not_written_again_and_changed_ones_are() {
     let (a, b) = (key("ConfigMap", "a"), key("ConfigMap", "b"));
     let desired = present(2, vec![object("ConfigMap", "a"), object("ConfigMap", "b")]);
-    let health = sindri_health::Assessed::of(&json!({}), &[]);
+    let health = sindri_health::AssessedObject::new(&json!({}), &[]);
     let applied = |key: &Arc<ObjectKey>, uid: &str| AppliedObject {
         live: existing(key.clone(), uid, owned_by('1', key)),
         health: health.clone(),
@@ -286,7 +286,7 @@ fn drift_is_corrected_or_reported_or_ignored() {
     let desired = present(2, vec![object("ConfigMap", "a")]);
     let mut known = inventory([entry("ConfigMap", "a", Some("7"))]);
     known.applied = Some(desired.position);
-    let health = sindri_health::Assessed::of(&json!({}), &[]);
+    let health = sindri_health::AssessedObject::new(&json!({}), &[]);
     let live_then = existing(a.clone(), "7", owned_by('1', &a));
     let applied = AppliedObject { live: live_then, health, created: false, rewritten_field: None };
     let last_applied = AppliedState { revision: revision('1'), objects: BTreeMap::from([(a.clone(), applied)]) };

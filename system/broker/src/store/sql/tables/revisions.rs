@@ -91,7 +91,7 @@ fn to_wire(NumberedRevision { context, revision, sequence, .. }: &NumberedRevisi
         sequence_id: *sequence,
         stack_id: revision.stack,
         yaml_content: revision.yaml_content.clone(),
-        yaml_checksum: Checksum::of(&revision.yaml_content),
+        yaml_checksum: Checksum::compute(&revision.yaml_content),
         submitted_at: context.at,
         is_deletion_marker: revision.is_deletion_marker,
     }

@@ -1,19 +1,19 @@
-//! What commands say, on standard output.
+//! Standard output of the commands.
 
 use std::io::{self, ErrorKind, Write};
 
 use crate::failure::Failure;
 
-/// Says all of it at once. Whoever has read enough may be gone: `sindri status | grep -q web` is no failure.
-pub(crate) fn say(text: &str) -> Result<(), Failure> {
+/// Prints a text. A closed pipe is no error, so that `sindri status | grep -q web` succeeds.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     match write(text) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(failure),
     }
 }
 
-/// Says what cannot be said again: it is a failure if nobody can have heard it.
-pub(crate) fn say_this_once(text: &str) -> Result<(), Failure> {
+/// Prints a text that cannot be printed again, such as a new key. A closed pipe is an error.
+pub(crate) fn print_or_fail(text: &str) -> Result<(), Failure> {
     write(text).map_err(failure)
 }
 

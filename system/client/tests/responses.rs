@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hyper_util::client::legacy::connect::HttpConnector;
-use sindri_client::{Client, ClientError, ClientSetupError, Limits, TargetState};
+use sindri_client::{Client, ClientError, ClientSetupError, Limits, TargetStateResponse};
 use sindri_model::{AgentId, Checksum, Entropy, Epoch};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -18,7 +18,7 @@ fn client(base: &str) -> Client {
 }
 
 /// Asks for a target state and answers with these bytes; nothing comes after them.
-async fn poll(answer: &str, etag: Option<&str>) -> (Result<TargetState, ClientError>, String) {
+async fn poll(answer: &str, etag: Option<&str>) -> (Result<TargetStateResponse, ClientError>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = client(&format!("http://{}/prefix/", listener.local_addr().unwrap()));
     tokio::join!(client.target_state(agent(), etag), answer_once(&listener, answer))
@@ -50,7 +50,7 @@ fn object(stack: u8, sequence: i64, content: &str, checksum: &str) -> String {
 }
 
 fn good(stack: u8, sequence: i64) -> String {
-    object(stack, sequence, "a: 1", Checksum::of("a: 1").as_str())
+    object(stack, sequence, "a: 1", Checksum::compute("a: 1").as_str())
 }
 
 const EPOCH: &str = "x-sindri-epoch: 3\r\netag: \"t\"\r\n";
@@ -59,7 +59,9 @@ const EPOCH: &str = "x-sindri-epoch: 3\r\netag: \"t\"\r\n";
 async fn a_whole_target_state_is_believed() {
     let body = format!("[{},{}]", good(1, 4), good(2, 7));
     let (state, request) = poll(&http("200 OK", EPOCH, &body), None).await;
-    let TargetState::Changed { objects, etag, epoch, status: None } = state.unwrap() else { panic!("unchanged") };
+    let TargetStateResponse::Changed { objects, etag, epoch, status: None } = state.unwrap() else {
+        panic!("unchanged")
+    };
     assert_eq!((objects.len(), etag.as_deref(), epoch), (2, Some("\"t\""), Epoch(3)));
     assert!(request.starts_with(&format!("GET /prefix/api/v1/agents/{}/target-state HTTP/1.1\r\n", agent())));
     assert!(request.contains("authorization: Bearer brokkr_BRabcdef_secret\r\n"));
@@ -69,7 +71,7 @@ async fn a_whole_target_state_is_believed() {
 #[tokio::test]
 async fn unchanged_is_believed_only_when_it_was_asked_for() {
     let (state, request) = poll(&http("304 Not Modified", "", ""), Some("\"t\"")).await;
-    assert_eq!(state.unwrap(), TargetState::Unchanged { status: None });
+    assert_eq!(state.unwrap(), TargetStateResponse::Unchanged { status: None });
     assert!(request.contains("if-none-match: \"t\"\r\n"));
     let (state, _) = poll(&http("304 Not Modified", "", ""), None).await;
     assert!(matches!(state, Err(ClientError::Malformed { .. })));
@@ -83,9 +85,12 @@ async fn the_agents_own_status_is_read_where_the_broker_says_it() {
     {
         let header = format!("Sindri-Agent-Status: {word}\r\n");
         let (state, _) = poll(&http("304 Not Modified", &header, ""), Some("\"t\"")).await;
-        assert_eq!(state.unwrap(), TargetState::Unchanged { status });
+        assert_eq!(state.unwrap(), TargetStateResponse::Unchanged { status });
         let (state, _) = poll(&http("200 OK", &format!("{EPOCH}{header}"), "[]"), None).await;
-        assert!(matches!(state.unwrap(), TargetState::Changed { status: said, .. } if said == status), "{word}");
+        assert!(
+            matches!(state.unwrap(), TargetStateResponse::Changed { status: said, .. } if said == status),
+            "{word}"
+        );
     }
 }
 
