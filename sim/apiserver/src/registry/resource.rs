@@ -9,7 +9,7 @@ use sindri_merge::Shape;
 use crate::object::fields::{api_version, list, text};
 use crate::registry::kinds::built_in;
 use crate::registry::types::{METADATA, SchemaType};
-use crate::schema::cel_rules::Rules;
+use crate::schema::cel_rules::ValidationRules;
 
 /// What can be done with instances of a definition.
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -47,7 +47,7 @@ pub(crate) struct Version {
     /// The schema of a custom resource.
     pub(crate) schema: Option<Value>,
     /// The rules in CEL of that schema.
-    pub(crate) rules: Option<Arc<Rules>>,
+    pub(crate) rules: Option<Arc<ValidationRules>>,
     /// The type of a custom resource as an apply sees it: with metadata.
     pub(crate) declared: Option<SchemaType>,
     /// The type of a built-in kind.
@@ -143,7 +143,7 @@ fn read_version(definition: &Value, version: &Value) -> Version {
         status: has("status"),
         shape: schema.as_ref().map_or_else(Shape::object, Shape::from_schema),
         declared: schema.as_ref().map(declared),
-        rules: schema.as_ref().and_then(|schema| Rules::of(schema, true)).map(Arc::new),
+        rules: schema.as_ref().and_then(|schema| ValidationRules::from_schema(schema, true)).map(Arc::new),
         schema,
         typed: None,
         blank: json!({}),

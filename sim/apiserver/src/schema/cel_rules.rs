@@ -1,7 +1,7 @@
-//! The rules in CEL that a schema carries: compiled once for each definition, evaluated for each write.
+//! The CEL validation rules of a schema: compiled once per CRD, evaluated for each write.
 //!
-//! A rule about a change is evaluated only where what was there before can be told: not for a new object, and not for the
-//! elements of a list whose elements have no keys. What did not change may stay as wrong as it is: its author is warned.
+//! A transition rule is evaluated only where the old value is known: not for a new object, and not for the elements of a
+//! list without keys. An unchanged value may stay invalid: it only causes a warning (ratcheting).
 
 use std::collections::BTreeMap;
 
@@ -10,31 +10,31 @@ use sindri_cel::{Cel, Failure, Program, Shape, Type};
 
 use crate::object::field_error::FieldError;
 
-/// The longest words that a rule may find for itself.
-const WORDS_BYTES_MAX: usize = 5 * 1024;
-/// The path of the object itself.
+/// Maximum length of a message from a rule's `messageExpression`.
+const MESSAGE_BYTES_MAX: usize = 5 * 1024;
+/// Path of the object itself in errors.
 const ROOT: &str = "<nil>";
 
-/// The rules of a schema and of everything below it.
+/// Compiled rules of a schema and of its subschemas.
 #[derive(Debug)]
-pub(crate) struct Rules {
-    own: Vec<Rule>,
+pub(crate) struct ValidationRules {
+    own: Vec<ValidationRule>,
     shape: Shape,
-    /// The type that the schema names.
-    kind: String,
-    properties: BTreeMap<String, Rules>,
-    values: Option<Box<Rules>>,
-    items: Option<Box<Rules>>,
-    /// What tells the elements of a list apart.
+    /// `type` of the schema.
+    schema_type: String,
+    properties: BTreeMap<String, ValidationRules>,
+    values: Option<Box<ValidationRules>>,
+    items: Option<Box<ValidationRules>>,
+    /// Fields that identify the elements of a keyed list.
     keys: Option<Vec<String>>,
 }
 
 /// One rule.
 #[derive(Debug)]
-struct Rule {
+struct ValidationRule {
     program: Program,
-    /// What finds the words.
-    finder: Option<Program>,
+    /// Compiled `messageExpression`.
+    message_expression: Option<Program>,
     text: String,
     message: String,
     reason: String,
@@ -42,31 +42,33 @@ struct Rule {
     is_optional: bool,
 }
 
-/// What rules found.
+/// Result of the evaluation of rules.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct RuleViolations {
     pub(crate) errors: Vec<FieldError>,
-    /// What is wrong and was before.
+    /// Violations in values that did not change.
     pub(crate) warnings: Vec<String>,
 }
 
-/// A value, the one before it as far as it can be told, and whether it or what it is part of did not change.
+/// A value with its old value, if that is known, and true in `is_same` if it or an enclosing value did not change.
 #[derive(Clone, Copy)]
-struct Change<'a> {
+struct ValueChange<'a> {
     value: &'a Value,
     before: Option<&'a Value>,
     is_same: bool,
 }
 
-impl Rules {
-    /// The rules of a schema; `None` if it has none anywhere. A rule that cannot be compiled is no rule: the definition
-    /// was refused for it.
-    pub(crate) fn of(schema: &Value, is_root: bool) -> Option<Self> {
+impl ValidationRules {
+    /// Compiles the rules of a schema; `None` if it has none. Rules that do not compile are skipped: a CRD with such rules is
+    /// rejected.
+    pub(crate) fn from_schema(schema: &Value, is_root: bool) -> Option<Self> {
         let shape = Shape::of(schema, is_root);
         let declared = shape.declared();
-        let own: Vec<Rule> =
-            declarations(schema).iter().filter_map(|rule| Rule::of(rule, schema, declared.clone()?)).collect();
-        let below = |schema: &Value| Self::of(schema, is_embedded(schema));
+        let own: Vec<ValidationRule> = declared_rules(schema)
+            .iter()
+            .filter_map(|rule| ValidationRule::compile(rule, schema, declared.clone()?))
+            .collect();
+        let below = |schema: &Value| Self::from_schema(schema, is_embedded(schema));
         let properties: BTreeMap<String, Self> = schema
             .get("properties")
             .and_then(Value::as_object)
@@ -82,7 +84,7 @@ impl Rules {
         Some(Self {
             own,
             shape,
-            kind: text(schema, "type").to_owned(),
+            schema_type: text(schema, "type").to_owned(),
             properties,
             values: values.map(Box::new),
             items: items.map(Box::new),
@@ -90,15 +92,15 @@ impl Rules {
         })
     }
 
-    /// What is wrong with an object; rules about a change need the one before it.
-    pub(crate) fn check(&self, live: Option<&Value>, object: &Value) -> Found {
-        let mut found = Found::default();
-        let change = Change { value: object, before: live, is_same: live == Some(object) };
+    /// Evaluates the rules for an object; transition rules need the old object.
+    pub(crate) fn check(&self, live: Option<&Value>, object: &Value) -> RuleViolations {
+        let mut found = RuleViolations::default();
+        let change = ValueChange { value: object, before: live, is_same: live == Some(object) };
         self.visit(change, "", &mut found);
         found
     }
 
-    fn visit(&self, change: Change<'_>, path: &str, found: &mut Found) {
+    fn visit(&self, change: ValueChange<'_>, path: &str, found: &mut RuleViolations) {
         if change.value.is_null() {
             return;
         }
@@ -109,7 +111,7 @@ impl Rules {
             Value::Object(map) => {
                 for (name, value) in map {
                     let before = change.before.and_then(|before| before.get(name));
-                    let change = change.below(value, before);
+                    let change = change.descend(value, before);
                     if let Some(rules) = &self.values {
                         rules.visit(change, &format!("{path}[{name}]"), found);
                     }
@@ -121,8 +123,8 @@ impl Rules {
             Value::Array(list) => {
                 let Some(rules) = &self.items else { return };
                 for (index, value) in list.iter().enumerate() {
-                    let before = correlated(self.keys.as_deref(), change.before, value);
-                    rules.visit(change.below(value, before), &format!("{path}[{index}]"), found);
+                    let before = find_correlated(self.keys.as_deref(), change.before, value);
+                    rules.visit(change.descend(value, before), &format!("{path}[{index}]"), found);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -130,21 +132,25 @@ impl Rules {
     }
 }
 
-impl<'a> Change<'a> {
-    fn below(self, value: &'a Value, before: Option<&'a Value>) -> Self {
+impl<'a> ValueChange<'a> {
+    fn descend(self, value: &'a Value, before: Option<&'a Value>) -> Self {
         let before = before.filter(|before| !before.is_null());
         Self { value, before, is_same: before.map_or(self.is_same, |before| before == value) }
     }
 }
 
-/// The element with the same keys, of a list whose elements have some.
-pub(super) fn correlated<'a>(keys: Option<&[String]>, before: Option<&'a Value>, element: &Value) -> Option<&'a Value> {
+/// Returns the old element with the same keys, if the list has keys.
+pub(super) fn find_correlated<'a>(
+    keys: Option<&[String]>,
+    before: Option<&'a Value>,
+    element: &Value,
+) -> Option<&'a Value> {
     let keys = keys?;
     let is_same = |other: &&Value| keys.iter().all(|key| other.get(key) == element.get(key));
     before?.as_array()?.iter().find(is_same)
 }
 
-/// The keys of a list, if it has some.
+/// Returns the keys of a keyed list.
 pub(super) fn list_keys(schema: &Value) -> Option<Vec<String>> {
     if text(schema, "x-kubernetes-list-type") != "map" {
         return None;
@@ -157,13 +163,13 @@ fn is_embedded(schema: &Value) -> bool {
     schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true))
 }
 
-/// The rules that a schema declares for itself.
-pub(super) fn declarations(schema: &Value) -> &[Value] {
+/// Returns the rules that a schema declares for itself.
+pub(super) fn declared_rules(schema: &Value) -> &[Value] {
     schema.get("x-kubernetes-validations").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// What the names in a rule are.
-pub(super) fn names(rule: &Value, declared: Type) -> [(&'static str, Type); 2] {
+/// Returns the types of the variables of a rule.
+pub(super) fn variable_types(rule: &Value, declared: Type) -> [(&'static str, Type); 2] {
     let before = if is_optional(rule) { Type::Optional(Box::new(declared.clone())) } else { declared.clone() };
     [("self", declared), ("oldSelf", before)]
 }
@@ -180,13 +186,13 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-impl Rule {
-    fn of(rule: &Value, schema: &Value, declared: Type) -> Option<Self> {
-        let names = names(rule, declared);
-        let finder = Some(text(rule, "messageExpression")).filter(|text| !text.is_empty());
+impl ValidationRule {
+    fn compile(rule: &Value, schema: &Value, declared: Type) -> Option<Self> {
+        let types = variable_types(rule, declared);
+        let message_expression = Some(text(rule, "messageExpression")).filter(|text| !text.is_empty());
         Some(Self {
-            program: Program::compile(text(rule, "rule"), &names).ok()?,
-            finder: finder.and_then(|text| Program::compile(text, &names).ok()),
+            program: Program::compile(text(rule, "rule"), &types).ok()?,
+            message_expression: message_expression.and_then(|text| Program::compile(text, &types).ok()),
             text: text(rule, "rule").trim().to_owned(),
             message: text(rule, "message").trim().to_owned(),
             reason: text(rule, "reason").to_owned(),
@@ -195,21 +201,25 @@ impl Rule {
         })
     }
 
-    fn check(&self, rules: &Rules, change: Change<'_>, path: &str, found: &mut Found) {
-        let about_change = self.program.uses("oldSelf");
-        if about_change && change.before.is_none() && !self.is_optional {
+    fn check(&self, rules: &ValidationRules, change: ValueChange<'_>, path: &str, found: &mut RuleViolations) {
+        let uses_old_self = self.program.uses("oldSelf");
+        if uses_old_self && change.before.is_none() && !self.is_optional {
             return;
         }
         let error = match self.program.evaluate(&variables(rules, change, self.is_optional)) {
             Ok(Cel::Bool(true)) => return,
-            Ok(_) => self.broken(rules, change, path),
+            Ok(_) => self.violation(rules, change, path),
             Err(failure) => {
                 let at = if path.is_empty() { ROOT } else { path };
-                found.errors.push(FieldError::invalid(at, &Value::from(rules.kind.as_str()), &self.failed(&failure)));
+                found.errors.push(FieldError::invalid(
+                    at,
+                    &Value::from(rules.schema_type.as_str()),
+                    &self.failure_detail(&failure),
+                ));
                 return;
             }
         };
-        if change.is_same && !about_change {
+        if change.is_same && !uses_old_self {
             found.warnings.push(error.full());
         } else {
             found.errors.push(error);
@@ -220,8 +230,8 @@ impl Rule {
         if self.message.is_empty() { &self.text } else { &self.message }
     }
 
-    /// What is said of a rule that has no value.
-    fn failed(&self, failure: &Failure) -> String {
+    /// Returns the error detail of a rule whose evaluation failed.
+    fn failure_detail(&self, failure: &Failure) -> String {
         match failure {
             Failure::Wrong { said, .. } if said.starts_with("no such overload") => format!(
                 "'{said}': call arguments did not match a supported operator, function or macro signature for rule: {}",
@@ -235,8 +245,8 @@ impl Rule {
         }
     }
 
-    fn broken(&self, rules: &Rules, change: Change<'_>, path: &str) -> FieldError {
-        let why = self.words(rules, change).unwrap_or_else(|| match self.message.as_str() {
+    fn violation(&self, rules: &ValidationRules, change: ValueChange<'_>, path: &str) -> FieldError {
+        let detail = self.dynamic_message(rules, change).unwrap_or_else(|| match self.message.as_str() {
             "" => format!("failed rule: {}", self.text),
             message => message.to_owned(),
         });
@@ -245,31 +255,35 @@ impl Rule {
             (path, "") => path.to_owned(),
             (path, below) => join(path, below),
         };
-        // A structure is not shown.
-        let shown = !matches!(rules.kind.as_str(), "object" | "array");
+        // Objects and lists are not printed.
+        let is_printed = !matches!(rules.schema_type.as_str(), "object" | "array");
         match self.reason.as_str() {
-            "FieldValueForbidden" => FieldError::forbidden(field, &why),
-            "FieldValueRequired" => FieldError::required(field, &why),
-            "FieldValueDuplicate" if shown => FieldError::duplicate(field, &change.value.to_string()),
+            "FieldValueForbidden" => FieldError::forbidden(field, &detail),
+            "FieldValueRequired" => FieldError::required(field, &detail),
+            "FieldValueDuplicate" if is_printed => FieldError::duplicate(field, &change.value.to_string()),
             "FieldValueDuplicate" => {
                 FieldError { reason: "FieldValueDuplicate", field, message: "Duplicate value".to_owned() }
             }
-            _ if shown => FieldError::invalid(field, change.value, &why),
-            _ => FieldError { reason: "FieldValueInvalid", field, message: format!("Invalid value: {why}") },
+            _ if is_printed => FieldError::invalid(field, change.value, &detail),
+            _ => FieldError { reason: "FieldValueInvalid", field, message: format!("Invalid value: {detail}") },
         }
     }
 
-    /// The words that the rule finds itself, if they are some.
-    fn words(&self, rules: &Rules, change: Change<'_>) -> Option<String> {
+    /// Returns the message of the rule's `messageExpression`, if it is valid.
+    fn dynamic_message(&self, rules: &ValidationRules, change: ValueChange<'_>) -> Option<String> {
         let variables = variables(rules, change, false);
-        let said = self.finder.as_ref()?.evaluate(&variables).ok()?;
-        let said = said.as_text()?.trim();
-        let fits = !said.is_empty() && !said.contains('\n') && said.len() <= WORDS_BYTES_MAX;
-        fits.then(|| said.to_owned())
+        let value = self.message_expression.as_ref()?.evaluate(&variables).ok()?;
+        let message = value.as_text()?.trim();
+        let is_valid = !message.is_empty() && !message.contains('\n') && message.len() <= MESSAGE_BYTES_MAX;
+        is_valid.then(|| message.to_owned())
     }
 }
 
-fn variables<'a>(rules: &'a Rules, change: Change<'a>, is_optional: bool) -> Vec<(&'static str, Cel<'a>)> {
+fn variables<'a>(
+    rules: &'a ValidationRules,
+    change: ValueChange<'a>,
+    is_optional: bool,
+) -> Vec<(&'static str, Cel<'a>)> {
     let before = change.before.map(|before| Cel::shaped(before, &rules.shape));
     let mut variables = vec![("self", Cel::shaped(change.value, &rules.shape))];
     if is_optional {
@@ -280,9 +294,9 @@ fn variables<'a>(rules: &'a Rules, change: Change<'a>, is_optional: bool) -> Vec
     variables
 }
 
-/// A path as errors write it, if it leads to a field of the schema: `.a.b` and `['a']`.
+/// Converts a field path (`.a.b` or `['a']`) to the form of errors. `None` if the schema has no such field.
 pub(super) fn field_path(path: &str, schema: &Value) -> Option<String> {
-    let (mut written, mut schema, mut rest) = (String::new(), schema, path);
+    let (mut converted, mut schema, mut rest) = (String::new(), schema, path);
     while !rest.is_empty() {
         let (name, after) = match rest.strip_prefix("['") {
             Some(inside) => {
@@ -298,14 +312,14 @@ pub(super) fn field_path(path: &str, schema: &Value) -> Option<String> {
         match properties {
             Some(properties) => {
                 schema = properties.get(name)?;
-                written = join(&written, name);
+                converted = join(&converted, name);
             }
             None => {
                 schema = schema.get("additionalProperties").filter(|values| values.is_object())?;
-                written.push_str(&format!("[{name}]"));
+                converted.push_str(&format!("[{name}]"));
             }
         }
         rest = after;
     }
-    Some(written)
+    Some(converted)
 }

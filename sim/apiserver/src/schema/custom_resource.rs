@@ -1,15 +1,15 @@
-//! Structural schemas of custom resources: pruning, defaults, and elements that are there twice.
+//! Applies structural schemas to custom resources: pruning, defaulting, validation, and duplicates in lists.
 
 use serde_json::{Map, Value, json};
 
-use super::values::{Place, check, join};
+use super::values::{ValueContext, check, join};
 use crate::object::field_error::FieldError;
 
-/// What is never subject to the schema of an object.
+/// Fields of an object that the schema does not cover.
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Whole numbers below this are told apart when they are written with a fraction.
-const WHOLE_END: f64 = 9_007_199_254_740_992.0;
+/// Integers below this are exact in a float.
+const EXACT_INTEGER_END: f64 = 9_007_199_254_740_992.0;
 
 fn keeps_unknown(schema: &Value) -> bool {
     schema.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(true))
@@ -23,7 +23,7 @@ fn additional(schema: &Value) -> Option<&Value> {
     schema.get("additionalProperties").filter(|values| values.is_object())
 }
 
-/// Removes the fields that the schema does not know, and names them.
+/// Removes unknown fields and returns their paths.
 pub(crate) fn prune(schema: &Value, object: &mut Value) -> Vec<String> {
     let mut unknown = Vec::new();
     prune_below(schema, object, "", true, &mut unknown);
@@ -33,14 +33,14 @@ pub(crate) fn prune(schema: &Value, object: &mut Value) -> Vec<String> {
 fn prune_below(schema: &Value, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
-            let any = keeps_unknown(schema) || schema.get("additionalProperties") == Some(&json!(true));
+            let keeps_all = keeps_unknown(schema) || schema.get("additionalProperties") == Some(&json!(true));
             let names: Vec<String> =
                 map.keys().filter(|name| !(root && ENVELOPE.contains(&name.as_str()))).cloned().collect();
             for name in names {
                 let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 match (property(schema, &name).or_else(|| additional(schema)), map.get_mut(&name)) {
                     (Some(rules), Some(child)) => prune_below(rules, child, &below, false, unknown),
-                    (None, _) if !any => {
+                    (None, _) if !keeps_all => {
                         map.remove(&name);
                         unknown.push(below);
                     }
@@ -59,7 +59,7 @@ fn prune_below(schema: &Value, value: &mut Value, path: &str, root: bool, unknow
     }
 }
 
-/// Removes the nulls of fields that cannot be null.
+/// Removes null values of fields that are not nullable.
 pub(crate) fn drop_nulls(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -83,22 +83,22 @@ pub(crate) fn drop_nulls(schema: &Value, value: &mut Value) {
     }
 }
 
-/// Writes numbers without a fraction as whole numbers, as Go does.
-pub(crate) fn settle_numbers(value: &mut Value) {
+/// Converts floats without a fraction to integers, as Go does.
+pub(crate) fn normalize_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < WHOLE_END);
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < EXACT_INTEGER_END);
             if let (true, Some(whole)) = (number.is_f64(), whole) {
                 *value = json!(whole as i64);
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(settle_numbers),
-        Value::Object(map) => map.values_mut().for_each(settle_numbers),
+        Value::Array(list) => list.iter_mut().for_each(normalize_numbers),
+        Value::Object(map) => map.values_mut().for_each(normalize_numbers),
         Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 
-/// Sets the fields that are not there and have a default.
+/// Sets absent fields that have a default.
 pub(crate) fn fill_defaults(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -122,7 +122,7 @@ pub(crate) fn fill_defaults(schema: &Value, value: &mut Value) {
     }
 }
 
-/// Everything that breaks a rule of the schema.
+/// Returns all errors of a custom resource.
 pub(crate) fn validate(schema: &Value, live: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let Some(map) = object.as_object() else {
@@ -134,12 +134,12 @@ pub(crate) fn validate(schema: &Value, live: Option<&Value>, object: &Value) -> 
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let value = Value::Object(content);
-    check(schema, Place { value: &value, before: live, path: "" }, &mut errors);
-    duplicates(schema, object, "", &mut errors);
+    check(schema, ValueContext { value: &value, before: live, path: "" }, &mut errors);
+    check_duplicates(schema, object, "", &mut errors);
     errors
 }
 
-/// Whether a schema has rules anywhere.
+/// True if a schema or a subschema has CEL rules.
 pub(crate) fn has_rules(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.contains_key("x-kubernetes-validations") || map.values().any(has_rules),
@@ -148,13 +148,13 @@ pub(crate) fn has_rules(schema: &Value) -> bool {
     }
 }
 
-/// Elements that are twice in a set, or have a key that another has.
-fn duplicates(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Checks sets and keyed lists for duplicates.
+fn check_duplicates(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     match value {
         Value::Object(map) => {
             for (name, child) in map {
                 if let Some(rules) = property(schema, name).or_else(|| additional(schema)) {
-                    duplicates(rules, child, &join(path, name), errors);
+                    check_duplicates(rules, child, &join(path, name), errors);
                 }
             }
         }
@@ -177,7 +177,7 @@ fn duplicates(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldE
             }
             if let Some(items) = schema.get("items") {
                 for (index, item) in list.iter().enumerate() {
-                    duplicates(items, item, &format!("{path}[{index}]"), errors);
+                    check_duplicates(items, item, &format!("{path}[{index}]"), errors);
                 }
             }
         }

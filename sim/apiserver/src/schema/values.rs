@@ -1,4 +1,4 @@
-//! What the keywords of a schema say about a value: its type, its bounds, its form, and which of several schemas it fits.
+//! Validates values against the keywords of a schema: type, bounds, pattern, format, and logical combinations.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,49 +6,49 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Map, Value, json};
 use sindri_cel::{Pattern, PatternError};
 
-use super::cel_rules::{correlated, list_keys};
+use super::cel_rules::{find_correlated, list_keys};
 use super::formats;
 use crate::object::field_error::FieldError;
 
-/// What is never subject to the schema of an object.
+/// Fields of an object that the schema does not cover.
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
-/// The path of the object itself.
+/// Path of the object itself in errors.
 const ROOT: &str = "<nil>";
-/// Whole numbers beyond this are no longer told apart when they are written with a fraction.
+/// Integers up to this are exact in a float.
 const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
 
-/// How many patterns are remembered.
+/// Maximum number of cached patterns.
 const PATTERNS_MAX: usize = 256;
 
-/// A value with its place, and the one before it as far as it can be told: what did not change may stay as it is.
+/// A value with its path, and its old value if that is known: unchanged values may stay invalid (ratcheting).
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct ValueContext<'a> {
     pub(super) value: &'a Value,
     pub(super) before: Option<&'a Value>,
     pub(super) path: &'a str,
 }
 
-/// Everything that is wrong with a value.
-pub(super) fn check(schema: &Value, place: Place<'_>, errors: &mut Vec<FieldError>) {
-    let Place { value, path, .. } = place;
-    if place.before == Some(value) || value.is_null() && flag(schema, "nullable") {
+/// Adds all errors of a value.
+pub(super) fn check(schema: &Value, context: ValueContext<'_>, errors: &mut Vec<FieldError>) {
+    let ValueContext { value, path, .. } = context;
+    if context.before == Some(value) || value.is_null() && flag(schema, "nullable") {
         return;
     }
     if !path.is_empty() && !has_type(schema, value) {
-        errors.push(wrong_type(schema, value, path));
+        errors.push(type_error(schema, value, path));
     }
     if !value.is_null() {
-        alternatives(schema, value, path, errors);
+        check_combinations(schema, value, path, errors);
     }
     match value {
-        Value::Number(_) => number(schema, value, path, errors),
-        Value::String(text) => string(schema, value, text, path, errors),
-        Value::Array(list) => array(schema, place, list, errors),
+        Value::Number(_) => check_number(schema, value, path, errors),
+        Value::String(text) => check_string(schema, value, text, path, errors),
+        Value::Array(list) => check_array(schema, context, list, errors),
         Value::Null | Value::Bool(_) | Value::Object(_) => {}
     }
-    choice(schema, value, path, errors);
+    check_enum(schema, value, path, errors);
     if let Value::Object(map) = value {
-        object(schema, place, map, errors);
+        check_object(schema, context, map, errors);
     }
 }
 
@@ -56,137 +56,137 @@ fn flag(schema: &Value, name: &str) -> bool {
     schema.get(name) == Some(&json!(true))
 }
 
-fn wrong_type(schema: &Value, value: &Value, path: &str) -> FieldError {
-    let wanted = match flag(schema, "x-kubernetes-int-or-string") {
+fn type_error(schema: &Value, value: &Value, path: &str) -> FieldError {
+    let expected = match flag(schema, "x-kubernetes-int-or-string") {
         true => "integer,string",
         false => schema.get("type").and_then(Value::as_str).unwrap_or_default(),
     };
-    let found = type_name(value);
-    let why = format!("{path} in body must be of type {wanted}: {found:?}");
-    FieldError::type_invalid(path, &json!(found), &why)
+    let actual = type_name(value);
+    let detail = format!("{path} in body must be of type {expected}: {actual:?}");
+    FieldError::type_invalid(path, &json!(actual), &detail)
 }
 
-fn choice(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn check_enum(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(choices) = schema.get("enum").and_then(Value::as_array).filter(|choices| !choices.contains(value)) else {
         return;
     };
-    let shown =
+    let format_choice =
         |choice: &Value| if choice.is_string() { choice.to_string() } else { json!(choice.to_string()).to_string() };
-    let supported: Vec<String> = choices.iter().map(shown).collect();
+    let supported: Vec<String> = choices.iter().map(format_choice).collect();
     errors.push(FieldError::unsupported(path, value, &supported));
 }
 
-fn refusal(value: &Value, path: &str, why: &str) -> FieldError {
-    FieldError::invalid(path, value, &format!("{path} in body should {why}"))
+fn should_error(value: &Value, path: &str, detail: &str) -> FieldError {
+    FieldError::invalid(path, value, &format!("{path} in body should {detail}"))
 }
 
-fn number(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn check_number(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
     let Some(number) = value.as_f64() else { return };
-    // The bounds of a whole number are whole numbers too.
+    // Like Go, truncates the bounds of integers.
     let bound = |bound: f64| if value.is_i64() { bound.trunc() } else { bound };
     if let Some(minimum) = limit("minimum").map(bound) {
         let is_strict = flag(schema, "exclusiveMinimum");
         if number < minimum || is_strict && number == minimum {
-            let words = if is_strict { "greater than" } else { "greater than or equal to" };
-            errors.push(refusal(value, path, &format!("be {words} {minimum}")));
+            let relation = if is_strict { "greater than" } else { "greater than or equal to" };
+            errors.push(should_error(value, path, &format!("be {relation} {minimum}")));
         }
     }
     if let Some(maximum) = limit("maximum").map(bound) {
         let is_strict = flag(schema, "exclusiveMaximum");
         if number > maximum || is_strict && number == maximum {
-            let words = if is_strict { "less than" } else { "less than or equal to" };
-            errors.push(refusal(value, path, &format!("be {words} {maximum}")));
+            let relation = if is_strict { "less than" } else { "less than or equal to" };
+            errors.push(should_error(value, path, &format!("be {relation} {maximum}")));
         }
     }
     if let Some(factor) = limit("multipleOf").map(bound) {
         if factor <= 0.0 {
-            let why = format!("factor MultipleOf declared for {path} must be positive: {factor}");
-            errors.push(FieldError::invalid_text(path, &factor.to_string(), &why));
+            let detail = format!("factor MultipleOf declared for {path} must be positive: {factor}");
+            errors.push(FieldError::invalid_text(path, &factor.to_string(), &detail));
         } else if (number / factor).fract() != 0.0 {
-            errors.push(refusal(value, path, &format!("be a multiple of {factor}")));
+            errors.push(should_error(value, path, &format!("be a multiple of {factor}")));
         }
     }
 }
 
-/// How many there may be, as a schema says it.
+/// Returns a limit that the schema declares.
 fn limit(schema: &Value, name: &str) -> Option<usize> {
     schema.get(name).and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok())
 }
 
-fn string(schema: &Value, value: &Value, text: &str, path: &str, errors: &mut Vec<FieldError>) {
-    errors.extend(form(schema, value, text, path));
+fn check_string(schema: &Value, value: &Value, text: &str, path: &str, errors: &mut Vec<FieldError>) {
+    errors.extend(check_length_and_pattern(schema, value, text, path));
     let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
-    if formats::fits(format, text) == Some(false) {
-        let why = format!("{path} in body must be of type {format}: {value}");
-        errors.push(FieldError::type_invalid(path, value, &why));
+    if formats::matches_format(format, text) == Some(false) {
+        let detail = format!("{path} in body must be of type {format}: {value}");
+        errors.push(FieldError::type_invalid(path, value, &detail));
     }
 }
 
-/// Reads a pattern, and remembers it: the same few are asked for again and again.
-fn compiled(pattern: &str) -> Result<Pattern, PatternError> {
-    static KNOWN: Mutex<BTreeMap<String, Pattern>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = known.get(pattern) {
-        return Ok(found.clone());
+/// Compiles a pattern, or returns it from the cache.
+fn compile_cached(pattern: &str) -> Result<Pattern, PatternError> {
+    static CACHE: Mutex<BTreeMap<String, Pattern>> = Mutex::new(BTreeMap::new());
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(cached) = cache.get(pattern) {
+        return Ok(cached.clone());
     }
-    let read = Pattern::new(pattern)?;
-    if known.len() < PATTERNS_MAX {
-        known.insert(pattern.to_owned(), read.clone());
+    let compiled = Pattern::new(pattern)?;
+    if cache.len() < PATTERNS_MAX {
+        cache.insert(pattern.to_owned(), compiled.clone());
     }
-    Ok(read)
+    Ok(compiled)
 }
 
-/// The first of length and pattern that is wrong.
-fn form(schema: &Value, value: &Value, text: &str, path: &str) -> Option<FieldError> {
+/// Returns the first error of length and pattern.
+fn check_length_and_pattern(schema: &Value, value: &Value, text: &str, path: &str) -> Option<FieldError> {
     let length = text.chars().count();
-    if let Some(most) = limit(schema, "maxLength").filter(|most| length > *most) {
-        return Some(FieldError::too_long(path, most));
+    if let Some(max) = limit(schema, "maxLength").filter(|max| length > *max) {
+        return Some(FieldError::too_long(path, max));
     }
-    if let Some(least) = limit(schema, "minLength").filter(|least| length < *least) {
-        return Some(refusal(value, path, &format!("be at least {least} chars long")));
+    if let Some(min) = limit(schema, "minLength").filter(|min| length < *min) {
+        return Some(should_error(value, path, &format!("be at least {min} chars long")));
     }
     let pattern = schema.get("pattern").and_then(Value::as_str).filter(|pattern| !pattern.is_empty())?;
-    match compiled(pattern) {
-        Ok(known) if known.is_in(text) => None,
-        Ok(_) => Some(refusal(value, path, &format!("match '{pattern}'"))),
-        Err(error) => Some(refusal(value, path, &format!("match '{pattern}, but pattern is invalid: {error}'"))),
+    match compile_cached(pattern) {
+        Ok(compiled) if compiled.is_in(text) => None,
+        Ok(_) => Some(should_error(value, path, &format!("match '{pattern}'"))),
+        Err(error) => Some(should_error(value, path, &format!("match '{pattern}, but pattern is invalid: {error}'"))),
     }
 }
 
-fn too_many(path: &str, found: usize, most: usize) -> FieldError {
-    let message = format!("Too many: {found}: must have at most {most} items");
+fn too_many_error(path: &str, count: usize, max: usize) -> FieldError {
+    let message = format!("Too many: {count}: must have at most {max} items");
     FieldError { reason: "FieldValueTooMany", field: path.to_owned(), message }
 }
 
-fn array(schema: &Value, place: Place<'_>, list: &[Value], errors: &mut Vec<FieldError>) {
-    let path = place.path;
-    if let Some(least) = limit(schema, "minItems").filter(|least| list.len() < *least) {
-        errors.push(refusal(&json!(list.len()), path, &format!("have at least {least} items")));
+fn check_array(schema: &Value, context: ValueContext<'_>, list: &[Value], errors: &mut Vec<FieldError>) {
+    let path = context.path;
+    if let Some(min) = limit(schema, "minItems").filter(|min| list.len() < *min) {
+        errors.push(should_error(&json!(list.len()), path, &format!("have at least {min} items")));
     }
-    if let Some(most) = limit(schema, "maxItems").filter(|most| list.len() > *most) {
-        errors.push(too_many(path, list.len(), most));
+    if let Some(max) = limit(schema, "maxItems").filter(|max| list.len() > *max) {
+        errors.push(too_many_error(path, list.len(), max));
     }
     let Some(items) = schema.get("items") else { return };
     let keys = list_keys(schema);
     for (index, value) in list.iter().enumerate() {
-        let before = correlated(keys.as_deref(), place.before, value);
-        check(items, Place { value, before, path: &format!("{path}[{index}]") }, errors);
+        let before = find_correlated(keys.as_deref(), context.before, value);
+        check(items, ValueContext { value, before, path: &format!("{path}[{index}]") }, errors);
     }
 }
 
-fn object(schema: &Value, place: Place<'_>, map: &Map<String, Value>, errors: &mut Vec<FieldError>) {
-    let path = place.path;
-    if let Some(least) = limit(schema, "minProperties").filter(|least| map.len() < *least) {
-        errors.push(refusal(&json!(map.len()), path, &format!("have at least {least} properties")));
+fn check_object(schema: &Value, context: ValueContext<'_>, map: &Map<String, Value>, errors: &mut Vec<FieldError>) {
+    let path = context.path;
+    if let Some(min) = limit(schema, "minProperties").filter(|min| map.len() < *min) {
+        errors.push(should_error(&json!(map.len()), path, &format!("have at least {min} properties")));
         return;
     }
-    if let Some(most) = limit(schema, "maxProperties").filter(|most| map.len() > *most) {
-        errors.push(too_many(path, map.len(), most));
+    if let Some(max) = limit(schema, "maxProperties").filter(|max| map.len() > *max) {
+        errors.push(too_many_error(path, map.len(), max));
         return;
     }
     if flag(schema, "x-kubernetes-embedded-resource") {
-        embedded(map, path, errors);
+        check_embedded(map, path, errors);
     }
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     for name in required.filter(|name| !(map.contains_key(*name) || path.is_empty() && ENVELOPE.contains(name))) {
@@ -194,72 +194,72 @@ fn object(schema: &Value, place: Place<'_>, map: &Map<String, Value>, errors: &m
     }
     let additional = schema.get("additionalProperties").filter(|values| values.is_object());
     for (name, value) in map {
-        let own = schema.get("properties").and_then(|properties| properties.get(name));
-        if let Some(rules) = own.or(additional) {
-            let before = place.before.and_then(|before| before.get(name));
-            check(rules, Place { value, before, path: &join(path, name) }, errors);
+        let property = schema.get("properties").and_then(|properties| properties.get(name));
+        if let Some(rules) = property.or(additional) {
+            let before = context.before.and_then(|before| before.get(name));
+            check(rules, ValueContext { value, before, path: &join(path, name) }, errors);
         }
     }
 }
 
-/// An object within an object says what it is.
-fn embedded(map: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+/// Checks that an embedded object has a kind and an API version.
+fn check_embedded(map: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
     for name in ["apiVersion", "kind"] {
         let field = join(path, name);
         match map.get(name).map(|value| value.as_str().unwrap_or_default()) {
             None => errors.push(FieldError::required(field, "")),
             Some("") => errors.push(FieldError::invalid(field, &json!(""), "must not be empty")),
             Some(version) if name == "apiVersion" && version.matches('/').count() > 1 => {
-                let why = format!("unexpected GroupVersion string: {version}");
-                errors.push(FieldError::invalid(field, &json!(version), &why));
+                let detail = format!("unexpected GroupVersion string: {version}");
+                errors.push(FieldError::invalid(field, &json!(version), &detail));
             }
             Some(_) => {}
         }
     }
 }
 
-/// `anyOf`, `oneOf`, `allOf` and `not`.
-fn alternatives(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let place = Place { value, before: None, path };
-    let each = |name: &str| -> Vec<Vec<FieldError>> {
+/// Checks `anyOf`, `oneOf`, `allOf` and `not`.
+fn check_combinations(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let context = ValueContext { value, before: None, path };
+    let results = |name: &str| -> Vec<Vec<FieldError>> {
         let schemas = schema.get(name).and_then(Value::as_array).into_iter().flatten();
         schemas
             .map(|schema| {
                 let mut errors = Vec::new();
-                check(schema, place, &mut errors);
+                check(schema, context, &mut errors);
                 errors
             })
             .collect()
     };
-    let refuse = |words: &str| FieldError::invalid(ROOT, &json!(""), &format!("{path:?} must {words}"));
-    let (any, one, all) = (each("anyOf"), each("oneOf"), each("allOf"));
+    let reject = |requirement: &str| FieldError::invalid(ROOT, &json!(""), &format!("{path:?} must {requirement}"));
+    let (any, one, all) = (results("anyOf"), results("oneOf"), results("allOf"));
     if !any.is_empty() && any.iter().all(|errors| !errors.is_empty()) {
-        errors.push(refuse("validate at least one schema (anyOf)"));
+        errors.push(reject("validate at least one schema (anyOf)"));
         errors.extend(any.into_iter().next().unwrap_or_default());
     }
     match one.iter().filter(|errors| errors.is_empty()).count() {
         _ if one.is_empty() => {}
         1 => {}
         0 => {
-            errors.push(refuse("validate one and only one schema (oneOf). Found none valid"));
+            errors.push(reject("validate one and only one schema (oneOf). Found none valid"));
             errors.extend(one.into_iter().next().unwrap_or_default());
         }
         more => {
-            let words = format!("validate one and only one schema (oneOf). Found {more} valid alternatives");
-            errors.push(refuse(&words));
+            let requirement = format!("validate one and only one schema (oneOf). Found {more} valid alternatives");
+            errors.push(reject(&requirement));
         }
     }
     let failed = all.iter().filter(|errors| !errors.is_empty()).count();
     if failed > 0 {
         let none = if failed == all.len() { ". None validated" } else { "" };
         errors.extend(all.into_iter().flatten());
-        errors.push(refuse(&format!("validate all the schemas (allOf){none}")));
+        errors.push(reject(&format!("validate all the schemas (allOf){none}")));
     }
     if let Some(not) = schema.get("not") {
         let mut found = Vec::new();
-        check(not, place, &mut found);
+        check(not, context, &mut found);
         if found.is_empty() {
-            errors.push(refuse("not validate the schema (not)"));
+            errors.push(reject("not validate the schema (not)"));
         }
     }
 }
@@ -279,7 +279,7 @@ fn has_type(schema: &Value, value: &Value) -> bool {
             value.is_i64() || value.as_f64().is_some_and(is_whole)
         }
         Some("number") => value.is_number(),
-        Some(wanted) => type_name(value) == wanted,
+        Some(expected) => type_name(value) == expected,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::http::error::ApiError;
 use crate::object::fields::{at, text};
 use crate::object::stored::Stored;
 use crate::registry::resource::Resource;
-use crate::strategy::validation::names::{qualified_mistakes, value_mistakes};
+use crate::strategy::validation::names::{label_value_errors, qualified_name_errors};
 
 /// One condition on a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -241,7 +241,7 @@ impl Parser {
         if !is_word(&key) {
             return Err(format!("found '{key}', expected: identifier"));
         }
-        if let Some(why) = qualified_mistakes(&key).first() {
+        if let Some(why) = qualified_name_errors(&key).first() {
             return Err(format!("<nil>: Invalid value: {key:?}: {why}"));
         }
         if absent {
@@ -304,7 +304,7 @@ impl Parser {
 }
 
 fn check_value(key: &str, index: usize, value: &str) -> Result<(), String> {
-    match value_mistakes(value).first() {
+    match label_value_errors(value).first() {
         None => Ok(()),
         Some(why) => Err(format!("values[{index}][{key}]: Invalid value: {value:?}: {why}")),
     }

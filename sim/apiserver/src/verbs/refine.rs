@@ -53,7 +53,7 @@ pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> Emptied {
             custom_resource::drop_nulls(rules, object);
         }
         custom_resource::fill_defaults(rules, object);
-        custom_resource::settle_numbers(object);
+        custom_resource::normalize_numbers(object);
     }
     metadata(object).retain(|_, value| !value.is_null() && !value.as_object().is_some_and(serde_json::Map::is_empty));
     emptied
@@ -69,7 +69,8 @@ pub(super) fn check(
 ) -> Result<(), ApiError> {
     errors.extend(live.map(|live| validation::validate_change(live, object)).unwrap_or_default());
     errors.extend(validation::validate(&call.target, live, object));
-    errors.extend(live.map(|live| validation::validate_kept(&call.target, live, object)).unwrap_or_default());
+    errors
+        .extend(live.map(|live| validation::validate_immutable_fields(&call.target, live, object)).unwrap_or_default());
     if call.status() {
         errors.extend(validation::validate_status(&call.target, object));
     }

@@ -130,7 +130,7 @@ pub(crate) fn update(
     }
     encode::normalize_stored(call.target.version.typed, &mut object);
     check_allocation(&state.store, call, &object)?;
-    let kept = validation::kept_mistakes(&call.target, &live, &object);
+    let kept = validation::unchanged_violation_warnings(&call.target, &live, &object);
     check(call, Some(&live), &object, immutable, &emptied).map_err(|error| error.with_warnings(&kept))?;
     let resized = call.subresource.is_empty();
     let refused = resized.then(|| resize_mistake(&state.store, &call.target.resource, &live, &object)).flatten();

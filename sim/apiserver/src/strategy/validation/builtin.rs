@@ -1,4 +1,4 @@
-//! The rules of the built-in kinds.
+//! Dispatches validation by built-in kind, and validates the small kinds.
 
 use serde_json::{Value, json};
 
@@ -10,27 +10,27 @@ const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric charac
 
 pub(super) fn validate(kind: &str, object: &Value) -> Vec<FieldError> {
     match kind {
-        "ConfigMap" => keys(object),
-        "Secret" => [keys(object), secret(object)].concat(),
-        "Deployment" => [workloads::deployment(object), counts(object)].concat(),
-        "StatefulSet" => [workloads::stateful_set(object), counts(object)].concat(),
-        "DaemonSet" => workloads::daemon_set(object),
-        "NetworkPolicy" => network::policy(object),
-        "Job" => workloads::job(object),
-        "CronJob" => workloads::cron_job(object),
+        "ConfigMap" => validate_data_keys(object),
+        "Secret" => [validate_data_keys(object), validate_secret(object)].concat(),
+        "Deployment" => [workloads::validate_deployment(object), validate_status_counts(object)].concat(),
+        "StatefulSet" => [workloads::validate_stateful_set(object), validate_status_counts(object)].concat(),
+        "DaemonSet" => workloads::validate_daemon_set(object),
+        "NetworkPolicy" => network::validate_network_policy(object),
+        "Job" => workloads::validate_job(object),
+        "CronJob" => workloads::validate_cron_job(object),
         "Pod" => {
             let spec = object.get("spec").cloned().unwrap_or_default();
-            pods::spec(&spec, "spec", &workloads::ANY_RESTART, &[])
+            pods::validate_spec(&spec, "spec", &workloads::RESTART_POLICIES, &[])
         }
-        "Lease" => lease(object),
+        "Lease" => validate_lease(object),
         "Service" => service::validate(object),
-        "RoleBinding" | "ClusterRoleBinding" => other_kinds::binding(object),
-        "Role" | "ClusterRole" => other_kinds::role(object),
+        "RoleBinding" | "ClusterRoleBinding" => other_kinds::validate_role_binding(object),
+        "Role" | "ClusterRole" => other_kinds::validate_role(object),
         "PersistentVolumeClaim" => persistent_volume_claim::validate(object),
-        "Ingress" => network::ingress(object),
-        "HorizontalPodAutoscaler" => other_kinds::autoscaler(object),
-        "PodDisruptionBudget" => other_kinds::budget(object),
-        "Event" => other_kinds::event(object),
+        "Ingress" => network::validate_ingress(object),
+        "HorizontalPodAutoscaler" => other_kinds::validate_autoscaler(object),
+        "PodDisruptionBudget" => other_kinds::validate_disruption_budget(object),
+        "Event" => other_kinds::validate_event(object),
         _ => Vec::new(),
     }
 }
@@ -42,14 +42,14 @@ pub(super) fn validate_change(kind: &str, live: &Value, object: &Value) -> Vec<F
         FieldError::invalid(field, &value, "field is immutable")
     };
     let mut errors = match kind {
-        "Pod" => workloads::pod_change(live, object),
-        "StatefulSet" => workloads::stateful_set_change(live, object),
-        "Job" => other_kinds::job_change(live, object),
+        "Pod" => workloads::validate_pod_change(live, object),
+        "StatefulSet" => workloads::validate_stateful_set_change(live, object),
+        "Job" => other_kinds::validate_job_change(live, object),
         "PersistentVolumeClaim" => persistent_volume_claim::validate_change(live, object),
-        "RoleBinding" | "ClusterRoleBinding" => other_kinds::binding_change(live, object),
+        "RoleBinding" | "ClusterRoleBinding" => other_kinds::validate_role_binding_change(live, object),
         "Service" => service::validate_change(live, object),
-        // The real server looks twice.
-        "NetworkPolicy" => network::policy(object),
+        // The real server checks twice.
+        "NetworkPolicy" => network::validate_network_policy(object),
         _ => Vec::new(),
     };
     match kind {
@@ -60,24 +60,25 @@ pub(super) fn validate_change(kind: &str, live: &Value, object: &Value) -> Vec<F
         _ => {}
     }
     if matches!(kind, "ConfigMap" | "Secret") && live.get("immutable") == Some(&json!(true)) {
-        let why = "field is immutable when `immutable` is set";
+        let detail = "field is immutable when `immutable` is set";
         let fields =
             ["immutable", "data", "binaryData"].into_iter().filter(|field| live.get(field) != object.get(field));
-        errors.extend(fields.map(|field| FieldError::forbidden(field, why)));
+        errors.extend(fields.map(|field| FieldError::forbidden(field, detail)));
     }
     errors
 }
 
-fn keys(object: &Value) -> Vec<FieldError> {
+fn validate_data_keys(object: &Value) -> Vec<FieldError> {
     let data = object.pointer("/data").and_then(Value::as_object);
     let valid = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     let invalid = data.into_iter().flatten().filter(|(key, _)| !valid(key));
     let mut errors: Vec<FieldError> =
         invalid.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), CONFIG_KEY)).collect();
     let binary = object.pointer("/binaryData").and_then(Value::as_object);
-    let twice = data.into_iter().flatten().filter(|(key, _)| binary.is_some_and(|binary| binary.contains_key(*key)));
-    let why = "duplicate of key present in binaryData";
-    errors.extend(twice.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), why)));
+    let duplicates =
+        data.into_iter().flatten().filter(|(key, _)| binary.is_some_and(|binary| binary.contains_key(*key)));
+    let detail = "duplicate of key present in binaryData";
+    errors.extend(duplicates.map(|(key, _)| FieldError::invalid(format!("data[{key}]"), &json!(key), detail)));
     let size: usize =
         data.into_iter().flatten().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if size > DATA_BYTES_MAX {
@@ -86,33 +87,33 @@ fn keys(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// How much a config map or a secret may hold.
+/// Maximum size of the data of a ConfigMap or a Secret.
 const DATA_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a secret of a certain type must have.
-fn secret(object: &Value) -> Vec<FieldError> {
-    let needed: &[&str] = match text(object, "/type") {
+/// Checks that a secret has the keys that its type requires.
+fn validate_secret(object: &Value) -> Vec<FieldError> {
+    let required: &[&str] = match text(object, "/type") {
         "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
         "kubernetes.io/dockercfg" => &[".dockercfg"],
         "kubernetes.io/tls" => &["tls.crt", "tls.key"],
         "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
         _ => &[],
     };
-    let missing = needed.iter().filter(|key| object["data"].get(**key).is_none());
+    let missing = required.iter().filter(|key| object["data"].get(**key).is_none());
     missing.map(|key| FieldError::required(format!("data[{key}]"), "")).collect()
 }
 
-fn lease(object: &Value) -> Vec<FieldError> {
+fn validate_lease(object: &Value) -> Vec<FieldError> {
     let seconds = object.pointer("/spec/leaseDurationSeconds");
-    let wrong = seconds.filter(|seconds| seconds.as_i64().is_some_and(|seconds| seconds <= 0));
-    wrong
+    let invalid = seconds.filter(|seconds| seconds.as_i64().is_some_and(|seconds| seconds <= 0));
+    invalid
         .map(|seconds| FieldError::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
         .into_iter()
         .collect()
 }
 
-/// The counts in the status of a Deployment.
-fn counts(object: &Value) -> Vec<FieldError> {
+/// Checks the counts in the status of a Deployment or StatefulSet.
+fn validate_status_counts(object: &Value) -> Vec<FieldError> {
     let count = |name: &str| object["status"].get(name).and_then(Value::as_i64).unwrap_or_default();
     let all = count("replicas");
     let mut errors = Vec::new();

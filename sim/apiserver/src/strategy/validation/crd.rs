@@ -1,4 +1,4 @@
-//! The rules of custom resource definitions.
+//! Validates CustomResourceDefinitions.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let expected = format!("{}.{}", text(object, "/spec/names/plural"), text(object, "/spec/group"));
     if name(object) != expected {
-        let why = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid("metadata.name", &json!(name(object)), why));
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        errors.push(FieldError::invalid("metadata.name", &json!(name(object)), detail));
     }
     for (field, pointer) in [
         ("spec.group", "/spec/group"),
@@ -30,16 +30,16 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     let versions = list(object, "/spec/versions");
     let stored = versions.iter().filter(|version| version.get("storage") == Some(&json!(true))).count();
     if stored != 1 {
-        let shown: Vec<String> = versions.iter().map(shown).collect();
-        let why = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid_text("spec.versions", &format!("[{}]", shown.join(",")), why));
+        let formatted: Vec<String> = versions.iter().map(format_version).collect();
+        let detail = "must have exactly one version marked as storage version";
+        errors.push(FieldError::invalid_text("spec.versions", &format!("[{}]", formatted.join(",")), detail));
         if stored == 0 {
-            let why = "must have at least one stored version";
-            errors.push(FieldError::invalid("status.storedVersions", &Value::Null, why));
+            let detail = "must have at least one stored version";
+            errors.push(FieldError::invalid("status.storedVersions", &Value::Null, detail));
         }
     }
-    errors.extend(protected(object));
-    errors.extend(stored_versions(object));
+    errors.extend(check_protected_group(object));
+    errors.extend(check_stored_versions(object));
     for (index, version) in versions.iter().enumerate() {
         if text(version, "/name").is_empty() {
             errors.push(FieldError::required(format!("spec.versions[{index}].name"), ""));
@@ -48,20 +48,20 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
             let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
             errors.push(FieldError::required(field, ""));
         } else {
-            let place = if versions.len() == 1 {
+            let path = if versions.len() == 1 {
                 "spec.validation.openAPIV3Schema".to_owned()
             } else {
                 format!("spec.versions[{index}].schema.openAPIV3Schema")
             };
             let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
-            errors.extend(crd_schema::validate(schema, &place));
+            errors.extend(crd_schema::validate(schema, &path));
         }
     }
     errors
 }
 
-/// A version as Go prints it.
-fn shown(version: &Value) -> String {
+/// Formats a version as Go prints it.
+fn format_version(version: &Value) -> String {
     let flag = |name: &str| version.get(name).and_then(Value::as_bool).unwrap_or_default();
     format!(
         "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":null,\"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
@@ -72,30 +72,30 @@ fn shown(version: &Value) -> String {
     )
 }
 
-/// Groups that belong to the community need its approval.
-fn protected(object: &Value) -> Option<FieldError> {
+/// Checks that a CRD in a group of the Kubernetes community has the approval annotation.
+fn check_protected_group(object: &Value) -> Option<FieldError> {
     let (group, approval) = (text(object, "/spec/group"), "api-approved.kubernetes.io");
     let is_protected = [".k8s.io", ".kubernetes.io"].iter().any(|end| group.ends_with(end));
-    let approved = object.pointer("/metadata/annotations").and_then(|given| given.get(approval)).is_some();
+    let approved = object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(approval)).is_some();
     (is_protected && !approved).then(|| {
-        let why = format!(
+        let detail = format!(
             "protected groups must have approval annotation {approval:?}, see https://github.com/kubernetes/enhancements/pull/1111"
         );
-        FieldError::required(format!("metadata.annotations[{approval}]"), &why)
+        FieldError::required(format!("metadata.annotations[{approval}]"), &detail)
     })
 }
 
-/// A version in which something may be stored cannot go.
-fn stored_versions(object: &Value) -> Vec<FieldError> {
+/// Checks that no version is removed in which objects may still be stored.
+fn check_stored_versions(object: &Value) -> Vec<FieldError> {
     let declared: Vec<&str> = list(object, "/spec/versions").iter().map(|version| text(version, "/name")).collect();
     let stored = list(object, "/status/storedVersions").iter().filter_map(Value::as_str).enumerate();
     let missing = stored.filter(|(_, version)| !declared.contains(version));
     missing
         .map(|(index, version)| {
-            let why = format!(
+            let detail = format!(
                 "missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions"
             );
-            FieldError::invalid(format!("status.storedVersions[{index}]"), &json!(version), &why)
+            FieldError::invalid(format!("status.storedVersions[{index}]"), &json!(version), &detail)
         })
         .collect()
 }

@@ -1,7 +1,7 @@
-//! Rules that objects must follow: names, the few rules of built-in kinds, and the schemas of custom resources.
+//! Validation of objects: names, metadata, rules of built-in kinds, and the schemas of custom resources.
 //!
-//! Left out on purpose: most of the hand-written validation of built-in kinds. What is here is what makes an object
-//! invalid in practice.
+//! Left out on purpose: most of the real server's hand-written validation of built-in kinds. Included are the rules that
+//! are broken in practice.
 
 mod builtin;
 mod crd;
@@ -23,7 +23,7 @@ use crate::object::fields::{finalizers, is_deleting};
 use crate::registry::resource::Target;
 use crate::schema::{crd_schema, custom_resource};
 
-/// Everything that is wrong with an object.
+/// Returns all errors of an object.
 pub(crate) fn validate(target: &Target, live: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = names::validate(&target.resource, object);
     errors.extend(metadata::validate(&target.resource, object));
@@ -31,9 +31,9 @@ pub(crate) fn validate(target: &Target, live: Option<&Value>, object: &Value) ->
         if let Some(rules) = &target.version.schema {
             errors.extend(custom_resource::validate(rules, live, object));
             match &target.version.rules {
-                // Of an object that is wrong in its form nobody knows what rules would say.
+                // CEL rules cannot be evaluated for an object that does not match its schema.
                 _ if errors.iter().any(FieldError::is_blocking) => {
-                    errors.extend(custom_resource::has_rules(rules).then(rules_not_checked));
+                    errors.extend(custom_resource::has_rules(rules).then(unchecked_rules_error));
                 }
                 Some(rules) => errors.extend(rules.check(live, object).errors),
                 None => {}
@@ -47,22 +47,22 @@ pub(crate) fn validate(target: &Target, live: Option<&Value>, object: &Value) ->
     errors
 }
 
-fn rules_not_checked() -> FieldError {
-    let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-    FieldError::invalid("<nil>", &Value::Null, why)
+fn unchecked_rules_error() -> FieldError {
+    let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+    FieldError::invalid("<nil>", &Value::Null, detail)
 }
 
-/// What is wrong with a status that somebody writes.
+/// Returns all errors of a status write.
 pub(crate) fn validate_status(target: &Target, object: &Value) -> Vec<FieldError> {
     match target.resource.kind.as_str() {
         _ if target.resource.custom => Vec::new(),
-        "Service" => service::status(object),
-        "Namespace" => other_kinds::namespace_status(object),
+        "Service" => service::validate_status(object),
+        "Namespace" => other_kinds::validate_namespace_status(object),
         _ => Vec::new(),
     }
 }
 
-/// What the author of an object is warned of.
+/// Returns the warnings for a write of an object.
 pub(crate) fn warnings(target: &Target, object: &Value) -> Vec<String> {
     match &target.resource {
         resource if resource.custom => Vec::new(),
@@ -71,17 +71,17 @@ pub(crate) fn warnings(target: &Target, object: &Value) -> Vec<String> {
     }
 }
 
-/// What the author of a change is warned of: rules that were broken before, too.
-pub(crate) fn kept_mistakes(target: &Target, live: &Value, object: &Value) -> Vec<String> {
+/// Returns warnings for CEL rules that unchanged values violate.
+pub(crate) fn unchanged_violation_warnings(target: &Target, live: &Value, object: &Value) -> Vec<String> {
     target.version.rules.as_ref().map(|rules| rules.check(Some(live), object).warnings).unwrap_or_default()
 }
 
-/// What the author of a service is warned of, at every write.
+/// Returns the warnings for a service, sent at every write.
 pub(crate) fn service_warnings(target: &Target, object: &Value) -> Vec<String> {
     if target.resource.is("", "services") { service::warnings(object) } else { Vec::new() }
 }
 
-/// Everything that is wrong with a change of metadata.
+/// Returns all errors of a change of metadata.
 pub(crate) fn validate_change(live: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if is_deleting(live) {
@@ -89,19 +89,19 @@ pub(crate) fn validate_change(live: &Value, object: &Value) -> Vec<FieldError> {
         let added: Vec<&str> = finalizers(object).into_iter().filter(|finalizer| !known.contains(finalizer)).collect();
         if !added.is_empty() {
             let added: Vec<String> = added.iter().map(|finalizer| format!("{finalizer:?}")).collect();
-            let why = format!(
+            let detail = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 added.join(", ")
             );
-            // The real server looks twice.
-            let error = FieldError::forbidden("metadata.finalizers", &why);
+            // The real server checks twice.
+            let error = FieldError::forbidden("metadata.finalizers", &detail);
             errors.extend([error.clone(), error]);
         }
     }
     errors
 }
 
-/// What a kind itself does not let anybody change.
-pub(crate) fn validate_kept(target: &Target, live: &Value, object: &Value) -> Vec<FieldError> {
+/// Returns an error for each changed field that is immutable in this kind.
+pub(crate) fn validate_immutable_fields(target: &Target, live: &Value, object: &Value) -> Vec<FieldError> {
     if target.resource.custom { Vec::new() } else { builtin::validate_change(&target.resource.kind, live, object) }
 }

@@ -1,4 +1,4 @@
-//! The rules for names.
+//! Validates names, label keys and label values.
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const PART_LENGTH_MAX: usize = 63;
 
-/// What is wrong with a name that may have a domain before it, such as the key of a label.
-pub(crate) fn qualified_mistakes(name: &str) -> Vec<String> {
+/// Returns the errors of a qualified name: a name with an optional domain prefix, such as a label key.
+pub(crate) fn qualified_name_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let parts: Vec<&str> = name.split('/').collect();
     let part = match parts.as_slice() {
@@ -39,64 +39,68 @@ pub(crate) fn qualified_mistakes(name: &str) -> Vec<String> {
     } else if part.len() > PART_LENGTH_MAX {
         errors.push(format!("name part must be no more than {PART_LENGTH_MAX} characters"));
     }
-    if !part.is_empty() && !is_word(part) {
+    if !part.is_empty() && !is_name_part(part) {
         errors.push(format!("name part {NAME_PART}"));
     }
     errors
 }
 
-/// What is wrong with the value of a label.
-pub(crate) fn value_mistakes(value: &str) -> Vec<String> {
+/// Returns the errors of a label value.
+pub(crate) fn label_value_errors(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > PART_LENGTH_MAX {
         errors.push(format!("must be no more than {PART_LENGTH_MAX} characters"));
     }
-    if !value.is_empty() && !is_word(value) {
+    if !value.is_empty() && !is_name_part(value) {
         errors.push(LABEL_VALUE.to_owned());
     }
     errors
 }
 
-fn is_word(text: &str) -> bool {
+fn is_name_part(text: &str) -> bool {
     let outer = |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
     outer(text.chars().next())
         && outer(text.chars().next_back())
         && text.chars().all(|character| character.is_ascii_alphanumeric() || "-_.".contains(character))
 }
 
-/// Kinds whose names are only parts of paths.
+/// Kinds whose names only have to be valid path segments.
 const PATH_NAMES: [&str; 6] =
     ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "CertificateSigningRequest", "PodTemplate"];
 
 pub(super) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    let own = name(object);
+    let object_name = name(object);
     let base = text(object, "/metadata/generateName");
     let mut errors = Vec::new();
     if !base.is_empty() {
-        // A base may end with a hyphen, since something follows it.
-        let tried = base.strip_suffix('-').map_or_else(|| base.to_owned(), |start| format!("{start}a"));
-        let wrong = mistakes(resource, &tried);
-        errors.extend(wrong.iter().map(|why| FieldError::invalid("metadata.generateName", &json!(base), why)));
+        // A prefix may end with a hyphen, because a suffix follows.
+        let example = base.strip_suffix('-').map_or_else(|| base.to_owned(), |start| format!("{start}a"));
+        let details = name_errors(resource, &example);
+        errors.extend(details.iter().map(|detail| FieldError::invalid("metadata.generateName", &json!(base), detail)));
     }
-    if own.is_empty() {
+    if object_name.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
         return errors;
     }
-    errors.extend(mistakes(resource, own).iter().map(|why| FieldError::invalid("metadata.name", &json!(own), why)));
+    errors.extend(
+        name_errors(resource, object_name)
+            .iter()
+            .map(|detail| FieldError::invalid("metadata.name", &json!(object_name), detail)),
+    );
     errors
 }
 
-/// What is wrong with a name.
-fn mistakes(resource: &Resource, name: &str) -> Vec<String> {
+/// Returns the errors of an object's name.
+fn name_errors(resource: &Resource, name: &str) -> Vec<String> {
     if !resource.custom && PATH_NAMES.contains(&resource.kind.as_str()) {
-        let wrong = ["/", "%"].into_iter().filter(|part| name.contains(part));
-        let mut errors: Vec<String> = wrong.map(|part| format!("may not contain '{part}'")).collect();
+        let details = ["/", "%"].into_iter().filter(|part| name.contains(part));
+        let mut errors: Vec<String> = details.map(|part| format!("may not contain '{part}'")).collect();
         if matches!(name, "." | "..") {
             errors.push(format!("may not be '{name}'"));
         }
         return errors;
     }
-    let (max, rule, holds) = match (resource.custom, resource.kind.as_str()) {
+    let (max, rule, is_valid) = match (resource.custom, resource.kind.as_str()) {
         (false, "Namespace") => {
             if name.contains('.') {
                 return vec!["must not contain dots".to_owned()];
@@ -113,7 +117,7 @@ fn mistakes(resource: &Resource, name: &str) -> Vec<String> {
     if name.len() > max {
         errors.push(format!("must be no more than {max} characters"));
     }
-    if !holds {
+    if !is_valid {
         errors.push(rule.to_owned());
     }
     errors

@@ -1,8 +1,8 @@
-//! The rules of claims of storage.
+//! Validates PersistentVolumeClaims.
 
 use serde_json::{Value, json};
 
-use super::struct_diff::{difference, structure};
+use super::struct_diff::{format_difference, format_struct};
 use crate::object::field_error::FieldError;
 use crate::object::fields::{list, text};
 use sindri_cel::Quantity;
@@ -23,19 +23,19 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
 
 pub(super) fn validate_change(live: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let (known, asked) = (fixed(live, live, object), fixed(object, live, object));
-    if known != asked {
-        let shown = difference(&structure(&as_go(&known)), &structure(&as_go(&asked)));
-        errors.push(FieldError::forbidden("spec", &format!("{IMMUTABLE}\n{shown}")));
+    let (before, after) = (immutable_spec(live, live, object), immutable_spec(object, live, object));
+    if before != after {
+        let diff = format_difference(&format_struct(&go_fields(&before)), &format_struct(&go_fields(&after)));
+        errors.push(FieldError::forbidden("spec", &format!("{IMMUTABLE}\n{diff}")));
     }
-    let size = |claim: &Value, place: &str| Quantity::parse(text(claim, place));
+    let size = |claim: &Value, pointer: &str| Quantity::parse(text(claim, pointer));
     let zero = || Quantity::parse("0");
-    let place = "/spec/resources/requests/storage";
-    let (before, now) = (size(live, place).or_else(zero), size(object, place).or_else(zero));
+    let pointer = "/spec/resources/requests/storage";
+    let (old_size, new_size) = (size(live, pointer).or_else(zero), size(object, pointer).or_else(zero));
     let capacity = size(live, "/status/capacity/storage").or_else(zero);
-    if now < before && now <= capacity {
-        let why = "field can not be less than status.capacity";
-        errors.push(FieldError::forbidden("spec.resources.requests.storage", why));
+    if new_size < old_size && new_size <= capacity {
+        let detail = "field can not be less than status.capacity";
+        errors.push(FieldError::forbidden("spec.resources.requests.storage", detail));
     }
     let mode = |claim: &Value| claim.pointer("/spec/volumeMode").cloned().unwrap_or_default();
     if mode(live) != mode(object) {
@@ -44,12 +44,12 @@ pub(super) fn validate_change(live: &Value, object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What of a specification may not change between two states of a claim.
-fn fixed(claim: &Value, live: &Value, object: &Value) -> Value {
+/// Returns the part of a claim's spec that must not change.
+fn immutable_spec(claim: &Value, live: &Value, object: &Value) -> Value {
     let mut spec = claim.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
     let is_set = |claim: &Value, field: &str| claim["spec"].get(field).is_some_and(|value| !value.is_null());
     for field in ["volumeName", "storageClassName"] {
-        // What was not said may be said once.
+        // An unset field may be set once.
         if !is_set(live, field) && is_set(object, field) {
             spec.remove(field);
         }
@@ -57,15 +57,15 @@ fn fixed(claim: &Value, live: &Value, object: &Value) -> Value {
     if text(object, "/status/phase") == "Bound" {
         spec.remove("volumeAttributesClassName");
         let requests = spec.get_mut("resources").and_then(|resources| resources.get_mut("requests"));
-        if let (Some(requests), Some(known)) = (requests, live.pointer("/spec/resources/requests/storage")) {
-            requests["storage"] = known.clone();
+        if let (Some(requests), Some(old_size)) = (requests, live.pointer("/spec/resources/requests/storage")) {
+            requests["storage"] = old_size.clone();
         }
     }
     Value::Object(spec)
 }
 
-/// A specification with every field of Go's structure, in its order.
-fn as_go(spec: &Value) -> Vec<(&'static str, Value)> {
+/// Returns all fields of the Go struct of a claim's spec, in declaration order.
+fn go_fields(spec: &Value) -> Vec<(&'static str, Value)> {
     let part = |value: &Value, name: &str| value.get(name).cloned().unwrap_or_default();
     let reference = |value: Value, names: &[(&str, &str)]| match value {
         Value::Object(_) => names.iter().map(|(go, name)| ((*go).to_owned(), part(&value, name))).collect(),

@@ -1,18 +1,18 @@
-//! The rules of pods, wherever they are described, and what their authors are warned of.
+//! Validates pod specs, also in templates, and returns the warnings for them.
 
 use serde_json::{Value, json};
 
 use super::names::{LABEL, is_label};
-use super::ports::{check_number, name_mistakes, number_or_name};
+use super::ports::{check_number, check_number_or_name, port_name_errors};
 use crate::object::field_error::FieldError;
 use crate::object::fields::{list, text};
 use sindri_cel::Quantity;
 
-/// What is wrong with the pod that something makes, or with a pod itself.
-pub(super) fn spec(spec: &Value, at: &str, restart: &[&str], more_volumes: &[&str]) -> Vec<FieldError> {
-    let (mut known, mut errors) = volumes(list(spec, "/volumes"), at, more_volumes.len());
+/// Returns all errors of a pod spec. `more_volumes` are volumes that the workload adds.
+pub(super) fn validate_spec(spec: &Value, at: &str, restart: &[&str], more_volumes: &[&str]) -> Vec<FieldError> {
+    let (mut known, mut errors) = check_volumes(list(spec, "/volumes"), at, more_volumes.len());
     known.extend(more_volumes);
-    errors.extend(tolerations(list(spec, "/tolerations"), at));
+    errors.extend(check_tolerations(list(spec, "/tolerations"), at));
     let containers = list(spec, "/containers");
     if containers.is_empty() {
         errors.push(FieldError::required(format!("{at}.containers"), ""));
@@ -20,7 +20,7 @@ pub(super) fn spec(spec: &Value, at: &str, restart: &[&str], more_volumes: &[&st
     let mut names: Vec<&str> = Vec::new();
     for (index, container) in containers.iter().enumerate() {
         let at = format!("{at}.containers[{index}]");
-        errors.extend(self::container(container, &at, &known));
+        errors.extend(check_container(container, &at, &known));
         let name = text(container, "/name");
         if names.contains(&name) && !name.is_empty() {
             errors.push(FieldError::duplicate(format!("{at}.name"), &json!(name).to_string()));
@@ -35,7 +35,7 @@ pub(super) fn spec(spec: &Value, at: &str, restart: &[&str], more_volumes: &[&st
     errors
 }
 
-/// Where the content of a volume comes from, in the order in which the server looks.
+/// Volume sources, in the order in which the real server checks them.
 const SOURCES: [&str; 10] = [
     "emptyDir",
     "hostPath",
@@ -49,46 +49,46 @@ const SOURCES: [&str; 10] = [
     "ephemeral",
 ];
 
-fn tolerations(tolerations: &[Value], at: &str) -> Vec<FieldError> {
+fn check_tolerations(tolerations: &[Value], at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (index, toleration) in tolerations.iter().enumerate() {
         let (key, operator) = (text(toleration, "/key"), text(toleration, "/operator"));
         if key.is_empty() && operator != "Exists" {
-            let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            errors.push(FieldError::invalid(format!("{at}.tolerations[{index}].operator"), &json!(operator), why));
+            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            errors.push(FieldError::invalid(format!("{at}.tolerations[{index}].operator"), &json!(operator), detail));
         }
     }
     errors
 }
 
-/// The volumes that can be mounted, and what is wrong with the others, which are counted behind those of claims.
-fn volumes<'a>(volumes: &'a [Value], at: &str, of_claims: usize) -> (Vec<&'a str>, Vec<FieldError>) {
+/// Checks volumes; returns the names of the valid ones, and the errors. Indices start after the volumes of claims.
+fn check_volumes<'a>(volumes: &'a [Value], at: &str, claim_count: usize) -> (Vec<&'a str>, Vec<FieldError>) {
     let (mut names, mut errors) = (Vec::new(), Vec::new());
     for (index, volume) in volumes.iter().enumerate() {
-        let found = self::volume(volume, &names, &format!("{at}.volumes[{}]", of_claims + index));
-        if found.is_empty() {
+        let volume_errors = check_volume(volume, &names, &format!("{at}.volumes[{}]", claim_count + index));
+        if volume_errors.is_empty() {
             names.push(text(volume, "/name"));
         }
-        errors.extend(found);
+        errors.extend(volume_errors);
     }
     (names, errors)
 }
 
-fn volume(volume: &Value, names: &[&str], at: &str) -> Vec<FieldError> {
+fn check_volume(volume: &Value, names: &[&str], at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let named: Vec<&&str> =
+    let given: Vec<&&str> =
         SOURCES.iter().filter(|source| volume.get(**source).is_some_and(|value| !value.is_null())).collect();
-    if let Some((first, others)) = named.split_first() {
-        let why = "may not specify more than 1 volume type";
-        errors.extend(others.iter().map(|source| FieldError::forbidden(format!("{at}.{source}"), why)));
-        let needed = match **first {
+    if let Some((first, others)) = given.split_first() {
+        let detail = "may not specify more than 1 volume type";
+        errors.extend(others.iter().map(|source| FieldError::forbidden(format!("{at}.{source}"), detail)));
+        let required = match **first {
             "configMap" => Some("name"),
             "secret" => Some("secretName"),
             "persistentVolumeClaim" => Some("claimName"),
             "hostPath" => Some("path"),
             _ => None,
         };
-        if let Some(field) = needed.filter(|field| text(&volume[**first], &format!("/{field}")).is_empty()) {
+        if let Some(field) = required.filter(|field| text(&volume[**first], &format!("/{field}")).is_empty()) {
             errors.push(FieldError::required(format!("{at}.{first}.{field}"), ""));
         }
     }
@@ -103,7 +103,7 @@ fn volume(volume: &Value, names: &[&str], at: &str) -> Vec<FieldError> {
     errors
 }
 
-fn container(container: &Value, at: &str, volumes: &[&str]) -> Vec<FieldError> {
+fn check_container(container: &Value, at: &str, volumes: &[&str]) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let name = text(container, "/name");
     if name.is_empty() {
@@ -114,32 +114,32 @@ fn container(container: &Value, at: &str, volumes: &[&str]) -> Vec<FieldError> {
     if text(container, "/image").is_empty() {
         errors.push(FieldError::required(format!("{at}.image"), ""));
     }
-    errors.extend(ports(list(container, "/ports"), at));
+    errors.extend(check_ports(list(container, "/ports"), at));
     for (index, variable) in list(container, "/env").iter().enumerate() {
-        errors.extend(self::variable(variable, &format!("{at}.env[{index}]")));
+        errors.extend(check_env_variable(variable, &format!("{at}.env[{index}]")));
     }
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(probe) = container.get(name).filter(|probe| !probe.is_null()) {
-            errors.extend(self::probe(probe, &format!("{at}.{name}")));
+            errors.extend(check_probe(probe, &format!("{at}.{name}")));
         }
     }
-    errors.extend(mounts(list(container, "/volumeMounts"), at, volumes));
-    errors.extend(resources(container, at));
+    errors.extend(check_mounts(list(container, "/volumeMounts"), at, volumes));
+    errors.extend(check_resources(container, at));
     errors
 }
 
-fn ports(ports: &[Value], at: &str) -> Vec<FieldError> {
+fn check_ports(ports: &[Value], at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for (index, port) in ports.iter().enumerate() {
         let at = format!("{at}.ports[{index}]");
         let name = text(port, "/name");
         if !name.is_empty() {
-            let wrong = name_mistakes(name);
-            if wrong.is_empty() && names.contains(&name) {
+            let details = port_name_errors(name);
+            if details.is_empty() && names.contains(&name) {
                 errors.push(FieldError::duplicate(format!("{at}.name"), &json!(name).to_string()));
             }
-            errors.extend(wrong.iter().map(|why| FieldError::invalid(format!("{at}.name"), &json!(name), why)));
+            errors.extend(details.iter().map(|detail| FieldError::invalid(format!("{at}.name"), &json!(name), detail)));
             names.push(name);
         }
         match port.get("containerPort").and_then(Value::as_i64).unwrap_or_default() {
@@ -155,7 +155,7 @@ fn ports(ports: &[Value], at: &str) -> Vec<FieldError> {
     errors
 }
 
-fn variable(variable: &Value, at: &str) -> Vec<FieldError> {
+fn check_env_variable(variable: &Value, at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if text(variable, "/name").is_empty() {
         errors.push(FieldError::required(format!("{at}.name"), ""));
@@ -163,87 +163,88 @@ fn variable(variable: &Value, at: &str) -> Vec<FieldError> {
     let Some(from) = variable.get("valueFrom").filter(|from| !from.is_null()) else { return errors };
     let sources = from.as_object().map_or(0, |from| from.values().filter(|source| !source.is_null()).count());
     if sources == 0 {
-        let why =
+        let detail =
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
-        errors.push(FieldError::invalid(format!("{at}.valueFrom"), &json!(""), why));
+        errors.push(FieldError::invalid(format!("{at}.valueFrom"), &json!(""), detail));
     }
     if from.get("fieldRef").is_some_and(Value::is_object) && text(from, "/fieldRef/fieldPath").is_empty() {
         errors.push(FieldError::required(format!("{at}.valueFrom.fieldRef.fieldPath"), ""));
     }
     if !text(variable, "/value").is_empty() && sources > 0 {
-        let why = "may not be specified when `value` is not empty";
-        errors.push(FieldError::invalid(format!("{at}.valueFrom"), &json!(""), why));
+        let detail = "may not be specified when `value` is not empty";
+        errors.push(FieldError::invalid(format!("{at}.valueFrom"), &json!(""), detail));
     }
     errors
 }
 
-/// The ways to ask a container how it is, in the order in which the server looks.
+/// Probe handlers, in the order in which the real server checks them.
 const HANDLERS: [&str; 4] = ["exec", "httpGet", "tcpSocket", "grpc"];
 
-fn probe(probe: &Value, at: &str) -> Vec<FieldError> {
-    let named: Vec<&&str> =
+fn check_probe(probe: &Value, at: &str) -> Vec<FieldError> {
+    let given: Vec<&&str> =
         HANDLERS.iter().filter(|handler| probe.get(**handler).is_some_and(|value| !value.is_null())).collect();
-    let Some((first, others)) = named.split_first() else {
+    let Some((first, others)) = given.split_first() else {
         return vec![FieldError::required(at, "must specify a handler type")];
     };
-    let why = "may not specify more than 1 handler type";
+    let detail = "may not specify more than 1 handler type";
     let mut errors: Vec<FieldError> =
-        others.iter().map(|handler| FieldError::forbidden(format!("{at}.{handler}"), why)).collect();
+        others.iter().map(|handler| FieldError::forbidden(format!("{at}.{handler}"), detail)).collect();
     match **first {
         "exec" if list(&probe["exec"], "/command").is_empty() => {
             errors.push(FieldError::required(format!("{at}.exec.command"), ""));
         }
         handler @ ("httpGet" | "tcpSocket") => {
             let port = probe[handler].get("port").cloned().unwrap_or_default();
-            errors.extend(number_or_name(&format!("{at}.{handler}.port"), &port));
+            errors.extend(check_number_or_name(&format!("{at}.{handler}.port"), &port));
         }
         _ => {}
     }
     errors
 }
 
-fn mounts(mounts: &[Value], at: &str, volumes: &[&str]) -> Vec<FieldError> {
+fn check_mounts(mounts: &[Value], at: &str, volumes: &[&str]) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let mut places: Vec<&str> = Vec::new();
+    let mut mount_paths: Vec<&str> = Vec::new();
     for (index, mount) in mounts.iter().enumerate() {
         let at = format!("{at}.volumeMounts[{index}]");
-        let (name, place) = (text(mount, "/name"), text(mount, "/mountPath"));
+        let (name, mount_path) = (text(mount, "/name"), text(mount, "/mountPath"));
         if name.is_empty() {
             errors.push(FieldError::required(format!("{at}.name"), ""));
         }
         if !volumes.contains(&name) {
             errors.push(FieldError::not_found(format!("{at}.name"), &json!(name)));
         }
-        if place.is_empty() {
+        if mount_path.is_empty() {
             errors.push(FieldError::required(format!("{at}.mountPath"), ""));
         }
-        if places.contains(&place) {
-            errors.push(FieldError::invalid(format!("{at}.mountPath"), &json!(place), "must be unique"));
+        if mount_paths.contains(&mount_path) {
+            errors.push(FieldError::invalid(format!("{at}.mountPath"), &json!(mount_path), "must be unique"));
         }
-        places.push(place);
+        mount_paths.push(mount_path);
     }
     errors
 }
 
-fn resources(container: &Value, at: &str) -> Vec<FieldError> {
+fn check_resources(container: &Value, at: &str) -> Vec<FieldError> {
     let amounts = |name: &str| container.pointer(&format!("/resources/{name}")).and_then(Value::as_object);
     let mut errors = Vec::new();
-    for (name, asked) in amounts("requests").into_iter().flatten() {
-        let most = amounts("limits").and_then(|limits| limits.get(name)).and_then(Value::as_str);
-        let (Some(asked), Some(most)) = (asked.as_str().and_then(Quantity::parse), most.and_then(Quantity::parse))
+    for (name, request) in amounts("requests").into_iter().flatten() {
+        let limit = amounts("limits").and_then(|limits| limits.get(name)).and_then(Value::as_str);
+        let (Some(request), Some(limit)) =
+            (request.as_str().and_then(Quantity::parse), limit.and_then(Quantity::parse))
         else {
             continue;
         };
-        if asked > most {
-            let why = format!("must be less than or equal to {name} limit of {}", most.canonical());
-            errors.push(FieldError::invalid(format!("{at}.resources.requests"), &json!(asked.canonical()), &why));
+        if request > limit {
+            let detail = format!("must be less than or equal to {name} limit of {}", limit.canonical());
+            errors.push(FieldError::invalid(format!("{at}.resources.requests"), &json!(request.canonical()), &detail));
         }
     }
     errors
 }
 
-/// Variables that an earlier one of the same name is hidden by.
-fn hidden(spec: &Value, at: &str) -> Vec<String> {
+/// Returns a warning for each variable that hides an earlier one of the same name.
+fn hidden_variable_warnings(spec: &Value, at: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     for part in ["initContainers", "containers"] {
         for (index, container) in list(spec, &format!("/{part}")).iter().enumerate() {
@@ -261,35 +262,35 @@ fn hidden(spec: &Value, at: &str) -> Vec<String> {
     warnings
 }
 
-/// What the author of a pod is warned of: hidden variables, and ports that more than one container has.
+/// Returns the warnings for a pod spec: hidden variables, and duplicate ports.
 pub(super) fn warnings(spec: &Value, at: &str) -> Vec<String> {
     let mut seen: Vec<(&Value, String)> = Vec::new();
-    let mut warnings = hidden(spec, at);
+    let mut warnings = hidden_variable_warnings(spec, at);
     for part in ["initContainers", "containers"] {
         for (index, container) in list(spec, &format!("/{part}")).iter().enumerate() {
             for (number, port) in list(container, "/ports").iter().enumerate() {
-                let place = format!("{at}.{part}[{index}].ports[{number}]");
+                let path = format!("{at}.{part}[{index}].ports[{number}]");
                 let same = |other: &Value| {
                     ["containerPort", "protocol", "hostIP", "hostPort"]
                         .iter()
                         .all(|part| other.get(part) == port.get(part))
                 };
                 for (_, other) in seen.iter().filter(|(other, _)| same(other)) {
-                    warnings.push(format!("{place}: duplicate port definition with {other}"));
+                    warnings.push(format!("{path}: duplicate port definition with {other}"));
                 }
-                seen.push((port, place));
+                seen.push((port, path));
             }
         }
     }
     let mut named: Vec<(&str, &str)> = Vec::new();
-    for (port, place) in &seen {
+    for (port, path) in &seen {
         let name = text(port, "/name");
         match named.iter().find(|(other, _)| *other == name) {
             _ if name.is_empty() => {}
             Some((_, other)) => warnings.push(format!(
-                "{place}: duplicate port name {name:?} with {other}, services and probes that select ports by name will use {other}"
+                "{path}: duplicate port name {name:?} with {other}, services and probes that select ports by name will use {other}"
             )),
-            None => named.push((name, place)),
+            None => named.push((name, path)),
         }
     }
     warnings

@@ -1,4 +1,4 @@
-//! The rules for ports and their names.
+//! Validates port numbers and port names.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use crate::object::field_error::FieldError;
 
 const NAME_LENGTH_MAX: usize = 15;
 
-/// What is wrong with the number of a port.
+/// Checks a port number.
 pub(super) fn check_number(field: String, number: i64) -> Option<FieldError> {
-    let why = "must be between 1 and 65535, inclusive";
-    (!(1..=65_535).contains(&number)).then(|| FieldError::invalid(field, &json!(number), why))
+    let detail = "must be between 1 and 65535, inclusive";
+    (!(1..=65_535).contains(&number)).then(|| FieldError::invalid(field, &json!(number), detail))
 }
 
-/// What is wrong with the name of a port.
-pub(super) fn name_mistakes(name: &str) -> Vec<String> {
+/// Returns the errors of a port name.
+pub(super) fn port_name_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > NAME_LENGTH_MAX {
         errors.push(format!("must be no more than {NAME_LENGTH_MAX} characters"));
@@ -33,11 +33,11 @@ pub(super) fn name_mistakes(name: &str) -> Vec<String> {
     errors
 }
 
-/// What is wrong with a port that is a number or a name.
-pub(super) fn number_or_name(field: &str, port: &Value) -> Vec<FieldError> {
+/// Checks a port that is a number or a name.
+pub(super) fn check_number_or_name(field: &str, port: &Value) -> Vec<FieldError> {
     match port {
         Value::String(name) => {
-            name_mistakes(name).iter().map(|why| FieldError::invalid(field, &json!(name), why)).collect()
+            port_name_errors(name).iter().map(|detail| FieldError::invalid(field, &json!(name), detail)).collect()
         }
         other => check_number(field.to_owned(), other.as_i64().unwrap_or_default()).into_iter().collect(),
     }

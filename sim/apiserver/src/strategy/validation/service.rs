@@ -1,24 +1,24 @@
-//! The rules of services.
+//! Validates Services.
 
 use serde_json::{Value, json};
 
 use super::names::{LABEL, is_label};
-use super::ports::{check_number, number_or_name};
+use super::ports::{check_number, check_number_or_name};
 use crate::object::field_error::FieldError;
 use crate::object::fields::{list, text};
 
 pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let ports = list(object, "/spec/ports");
-    let kind = text(object, "/spec/type");
-    let headless = text(object, "/spec/clusterIP") == "None";
-    if ports.is_empty() && !headless && kind != "ExternalName" {
+    let service_type = text(object, "/spec/type");
+    let is_headless = text(object, "/spec/clusterIP") == "None";
+    if ports.is_empty() && !is_headless && service_type != "ExternalName" {
         errors.push(FieldError::required("spec.ports", ""));
     }
-    match kind {
-        "NodePort" | "LoadBalancer" if headless => {
-            let why = format!("may not be set to 'None' for {kind} services");
-            errors.push(FieldError::invalid("spec.clusterIPs[0]", &json!("None"), &why));
+    match service_type {
+        "NodePort" | "LoadBalancer" if is_headless => {
+            let detail = format!("may not be set to 'None' for {service_type} services");
+            errors.push(FieldError::invalid("spec.clusterIPs[0]", &json!("None"), &detail));
         }
         "ExternalName" if text(object, "/spec/externalName").is_empty() => {
             errors.push(FieldError::required("spec.externalName", ""));
@@ -30,21 +30,23 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
             errors.push(FieldError::unsupported("spec.type", &object["spec"]["type"], &supported));
         }
     }
-    errors.extend(self::ports(ports));
+    errors.extend(check_ports(ports));
     let affinity = text(object, "/spec/sessionAffinity");
     if !matches!(affinity, "ClientIP" | "None") {
         let supported = ["\"ClientIP\"", "\"None\""].map(str::to_owned);
         errors.push(FieldError::unsupported("spec.sessionAffinity", &json!(affinity), &supported));
     }
-    if object.pointer("/spec/allocateLoadBalancerNodePorts").is_some_and(Value::is_boolean) && kind != "LoadBalancer" {
-        let why = "may only be used when `type` is 'LoadBalancer'";
-        errors.push(FieldError::forbidden("spec.allocateLoadBalancerNodePorts", why));
+    if object.pointer("/spec/allocateLoadBalancerNodePorts").is_some_and(Value::is_boolean)
+        && service_type != "LoadBalancer"
+    {
+        let detail = "may only be used when `type` is 'LoadBalancer'";
+        errors.push(FieldError::forbidden("spec.allocateLoadBalancerNodePorts", detail));
     }
-    errors.extend(traffic(object));
+    errors.extend(check_traffic_policy(object));
     errors
 }
 
-fn ports(ports: &[Value]) -> Vec<FieldError> {
+fn check_ports(ports: &[Value]) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for (index, port) in ports.iter().enumerate() {
@@ -69,31 +71,31 @@ fn ports(ports: &[Value]) -> Vec<FieldError> {
             errors.push(FieldError::unsupported(format!("{at}.protocol"), &json!(protocol), &supported));
         }
         if let Some(target) = port.get("targetPort") {
-            errors.extend(number_or_name(&format!("{at}.targetPort"), target));
+            errors.extend(check_number_or_name(&format!("{at}.targetPort"), target));
         }
     }
-    errors.extend(twice(ports));
+    errors.extend(check_duplicate_ports(ports));
     errors
 }
 
-/// Ports with the number and the protocol of another.
-fn twice(ports: &[Value]) -> Vec<FieldError> {
+/// Checks that no two ports have the same number and protocol.
+fn check_duplicate_ports(ports: &[Value]) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let identity = |port: &Value| (port.get("port").cloned(), text(port, "/protocol").to_owned());
     for (index, port) in ports.iter().enumerate() {
         if ports[..index].iter().any(|other| identity(other) == identity(port)) {
-            let shown = format!(
+            let formatted = format!(
                 "{{\"Name\":\"\",\"Protocol\":{:?},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
                 text(port, "/protocol"),
                 port.get("port").cloned().unwrap_or_default()
             );
-            errors.push(FieldError::duplicate(format!("spec.ports[{index}]"), &shown));
+            errors.push(FieldError::duplicate(format!("spec.ports[{index}]"), &formatted));
         }
     }
     errors
 }
 
-/// Whether something outside of the cluster can reach it.
+/// True if a service is reachable from outside the cluster.
 pub(crate) fn is_reachable_from_outside(spec: &Value) -> bool {
     match text(spec, "/type") {
         "NodePort" | "LoadBalancer" => true,
@@ -102,17 +104,17 @@ pub(crate) fn is_reachable_from_outside(spec: &Value) -> bool {
     }
 }
 
-fn traffic(object: &Value) -> Vec<FieldError> {
+fn check_traffic_policy(object: &Value) -> Vec<FieldError> {
     let Some(spec) = object.get("spec") else { return Vec::new() };
     let policy = text(spec, "/externalTrafficPolicy");
     if !policy.is_empty() && !is_reachable_from_outside(spec) {
-        let why = "may only be set for externally-accessible services";
-        return vec![FieldError::invalid("spec.externalTrafficPolicy", &json!(policy), why)];
+        let detail = "may only be set for externally-accessible services";
+        return vec![FieldError::invalid("spec.externalTrafficPolicy", &json!(policy), detail)];
     }
     Vec::new()
 }
 
-/// What a headless service says in vain.
+/// Returns a warning for each field that a headless service ignores.
 pub(super) fn warnings(object: &Value) -> Vec<String> {
     if text(object, "/spec/clusterIP") != "None" || text(object, "/spec/type") != "ClusterIP" {
         return Vec::new();
@@ -127,19 +129,19 @@ pub(super) fn warnings(object: &Value) -> Vec<String> {
     ignored.into_iter().map(|field| format!("spec.{field} is ignored for headless services")).collect()
 }
 
-/// What is wrong with the status that somebody writes.
-pub(super) fn status(object: &Value) -> Vec<FieldError> {
+/// Returns all errors of a status write.
+pub(super) fn validate_status(object: &Value) -> Vec<FieldError> {
     let ingress = list(object, "/status/loadBalancer/ingress");
     if text(object, "/spec/type") != "LoadBalancer" && !ingress.is_empty() {
-        let why = "may only be used when `spec.type` is 'LoadBalancer'";
-        return vec![FieldError::forbidden("status.loadBalancer.ingress", why)];
+        let detail = "may only be used when `spec.type` is 'LoadBalancer'";
+        return vec![FieldError::forbidden("status.loadBalancer.ingress", detail)];
     }
-    let says_how = |address: &Value| !text(address, "/ip").is_empty() && text(address, "/ipMode").is_empty();
-    let unclear = ingress.iter().enumerate().filter(|(_, address)| says_how(address));
-    unclear
+    let lacks_ip_mode = |address: &Value| !text(address, "/ip").is_empty() && text(address, "/ipMode").is_empty();
+    let incomplete = ingress.iter().enumerate().filter(|(_, address)| lacks_ip_mode(address));
+    incomplete
         .map(|(index, _)| {
-            let why = "must be specified when `ip` is set";
-            FieldError::required(format!("status.loadBalancer.ingress[{index}].ipMode"), why)
+            let detail = "must be specified when `ip` is set";
+            FieldError::required(format!("status.loadBalancer.ingress[{index}].ipMode"), detail)
         })
         .collect()
 }
@@ -147,9 +149,9 @@ pub(super) fn status(object: &Value) -> Vec<FieldError> {
 pub(super) fn validate_change(live: &Value, object: &Value) -> Vec<FieldError> {
     let addresses = |service: &Value| service.pointer("/spec/clusterIPs").cloned().unwrap_or_default();
     let is_external = |service: &Value| text(service, "/spec/type") == "ExternalName";
-    let (known, asked) = (addresses(live), addresses(object));
-    if known.is_null() || known == asked || is_external(live) || is_external(object) {
+    let (before, after) = (addresses(live), addresses(object));
+    if before.is_null() || before == after || is_external(live) || is_external(object) {
         return Vec::new();
     }
-    vec![FieldError::invalid("spec.clusterIPs[0]", &asked, "may not change once set")]
+    vec![FieldError::invalid("spec.clusterIPs[0]", &after, "may not change once set")]
 }
