@@ -27,9 +27,10 @@ mod writes;
 
 pub use encoding::protobuf;
 pub use front::admin::{Admin, FaultRule, NamedFault};
+pub use front::gate::{Admission, Clock, Gate, OpenGate};
 #[cfg(feature = "client")]
 pub use front::sandbox::Sandbox;
-pub use front::serve::{Admission, Clock, Gate, OpenGate, Port, serve, serve_port};
+pub use front::serve::{Port, serve, serve_port};
 pub use front::shared::SharedServer;
 pub use http::request::{BODY_BYTES_MAX, Credentials, Fault, Headers, Impersonation, Request, RequestError, StreamEnd};
 pub use http::response::{Response, WatchId};

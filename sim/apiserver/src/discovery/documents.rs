@@ -10,7 +10,7 @@ use crate::http::media;
 use crate::http::request::Request;
 use crate::http::response::Response;
 use crate::http::route::Route;
-use crate::registry::resource::Registry;
+use crate::registry::served::Registry;
 
 /// Responds to a request that is not about objects. All of these are read-only.
 pub(crate) fn respond(registry: &Registry, request: &Request, route: &Route) -> Result<Response, ApiError> {

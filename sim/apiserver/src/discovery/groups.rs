@@ -10,7 +10,8 @@ use crate::http::media::Notation;
 use crate::http::response::Response;
 use crate::object::fields::api_version;
 use crate::registry::kinds;
-use crate::registry::resource::{Registry, Resource, Target};
+use crate::registry::resource::{Resource, Target};
+use crate::registry::served::Registry;
 
 /// What a real server says of its built-in groups, by path.
 fn recorded(path: &str) -> Option<&'static Value> {

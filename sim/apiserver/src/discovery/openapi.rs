@@ -12,7 +12,8 @@ use crate::discovery::groups::fingerprint;
 use crate::http::request::Request;
 use crate::http::response::Response;
 use crate::object::fields::api_version;
-use crate::registry::resource::{Registry, Target};
+use crate::registry::resource::Target;
+use crate::registry::served::Registry;
 
 /// `/openapi/v3`
 pub(crate) fn index(registry: &Registry) -> Value {

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::serve::{Admission, Clock, Gate};
+use super::gate::{Admission, Clock, Gate};
 use super::shared::SharedServer;
 use crate::auth::authorization_request::AuthorizationRequest;
 use crate::http::error::ApiError;

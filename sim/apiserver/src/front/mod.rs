@@ -1,6 +1,7 @@
 //! The server behind HTTP: serving on a port, the administration API, and a sandbox for tests.
 
 pub(crate) mod admin;
+pub(crate) mod gate;
 #[cfg(feature = "client")]
 pub(crate) mod sandbox;
 pub(crate) mod serve;

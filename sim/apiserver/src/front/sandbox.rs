@@ -16,7 +16,8 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::front::admin::{Admin, FaultRule};
-use crate::front::serve::{Body, Clock, Cut, Front, Port, respond, tick};
+use crate::front::gate::Clock;
+use crate::front::serve::{Body, Cut, Front, Port, respond, tick};
 use crate::front::shared::SharedServer;
 use crate::server::ApiServer;
 

@@ -22,47 +22,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 use tokio_rustls::{TlsAcceptor, rustls};
 
-use crate::front::admin;
-use crate::front::admin::Admin;
-use crate::front::shared::SharedServer;
+use super::admin::{self, Admin};
+use super::gate::{Admission, Clock, Gate};
+use super::shared::SharedServer;
 use crate::http::error::ApiError;
 use crate::http::media;
-use crate::http::request::BODY_BYTES_MAX;
-use crate::http::request::{Fault, Headers, Request};
+use crate::http::request::{BODY_BYTES_MAX, Headers, Request};
 use crate::http::response::{Response, WatchId};
 use crate::http::subject::Subject;
-
-/// Where the time comes from.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
-/// What happens to a request before the machine sees it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Admission {
-    /// How long it waits.
-    pub delay: Duration,
-    /// What goes wrong with it then.
-    pub fault: Option<Fault>,
-}
-
-/// What stands between the wire and the machine in a simulated world: decides the fault of each request and sees each
-/// answer.
-pub trait Gate: Send + Sync {
-    /// Decides what happens to a request.
-    fn admit(&self, now: Timestamp, request: &Request) -> Admission;
-
-    /// Sees the answer to a request, before the client does.
-    fn answered(&self, _now: Timestamp, _request: &Request, _response: &Response) {}
-}
-
-/// A gate that lets everything through.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OpenGate;
-
-impl Gate for OpenGate {
-    fn admit(&self, _now: Timestamp, _request: &Request) -> Admission {
-        Admission::default()
-    }
-}
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

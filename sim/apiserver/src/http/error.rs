@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::http::response::Response;
 use crate::object::field_error::FieldError;
 use crate::registry::resource::Resource;
 
@@ -20,13 +19,13 @@ pub(crate) enum ApiError {
 /// The content of a `Status` object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Status {
-    code: u16,
+    pub(super) code: u16,
     reason: &'static str,
     message: String,
-    details: Option<Value>,
+    pub(super) details: Option<Value>,
     metadata: Value,
     /// What the sender is warned of all the same.
-    warnings: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 impl ApiError {
@@ -241,47 +240,11 @@ impl ApiError {
         object.insert("code".to_owned(), json!(status.code));
         Value::Object(object)
     }
-
-    pub(crate) fn into_response(self) -> Response {
-        match &self {
-            Self::NoSuchPath => Response::text(404, "404 page not found\n"),
-            Self::Lost => Response::Cut,
-            Self::Status(status) => {
-                let mut response = Response::json(status.code, &self.to_value());
-                for warning in &status.warnings {
-                    response = response.with_header("warning", warning_header(warning));
-                }
-                match status.details.as_ref().and_then(|details| details.get("retryAfterSeconds")) {
-                    Some(seconds) => response.with_header("retry-after", seconds.to_string()),
-                    None => response,
-                }
-            }
-        }
-    }
 }
 
 /// A warning as the header carries it.
 pub(crate) fn warning_header(warning: &str) -> String {
     format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-/// Returns the response of a request that a fault rejects with this status.
-pub(crate) fn fault_response(status: u16, retry_after_secs: Option<u64>) -> Response {
-    let response = match status {
-        429 => Response::text(429, "Too many requests, please try again later."),
-        500 => ApiError::new(500, "InternalError", "Internal error occurred: simulated failure", None).into_response(),
-        503 => ApiError::new(503, "ServiceUnavailable", "the server is currently unable to handle the request", None)
-            .into_response(),
-        504 => ApiError::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout", None)
-            .into_response(),
-        401 => ApiError::new(401, "Unauthorized", "Unauthorized", None).into_response(),
-        403 => ApiError::new(403, "Forbidden", "forbidden: simulated denial", None).into_response(),
-        other => ApiError::new(other, "", "simulated refusal", None).into_response(),
-    };
-    match retry_after_secs {
-        Some(seconds) => response.with_header("retry-after", seconds.to_string()),
-        None => response,
-    }
 }
 
 /// The details of a `Status`: empty parts are left out, as Go leaves them out.

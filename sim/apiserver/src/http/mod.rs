@@ -1,6 +1,7 @@
 //! Requests and responses: paths, media types, and errors as `Status` objects.
 
 pub(crate) mod error;
+pub(crate) mod error_response;
 pub(crate) mod media;
 pub(crate) mod request;
 pub(crate) mod response;

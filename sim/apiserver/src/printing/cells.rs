@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::object::fields::{at, is_deleting, list, name, text};
-use crate::printing::table::{age, selector};
+use crate::printing::format::{age, selector};
 
 /// How many addresses are written out.
 const ADDRESSES_MAX: usize = 3;

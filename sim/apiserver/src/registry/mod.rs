@@ -3,4 +3,5 @@
 pub(crate) mod conversion;
 pub(crate) mod kinds;
 pub(crate) mod resource;
+pub(crate) mod served;
 pub(crate) mod types;

@@ -1,13 +1,12 @@
-//! The resources that are served at this moment: the built-in ones, and those of definitions that took effect.
+//! Resources of the API with their versions.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sindri_merge::Shape;
 
 use crate::object::fields::{api_version, list, text};
-use crate::registry::kinds::built_in;
 use crate::registry::types::{METADATA, SchemaType};
 use crate::schema::cel_rules::ValidationRules;
 
@@ -109,7 +108,9 @@ impl Resource {
             .filter(|version| flag(version, "served"))
             .map(|version| Arc::new(read_version(definition, version)))
             .collect();
-        versions.sort_by(|one, other| priority(&other.name).cmp(&priority(&one.name)).then(one.name.cmp(&other.name)));
+        versions.sort_by(|one, other| {
+            version_priority(&other.name).cmp(&version_priority(&one.name)).then(one.name.cmp(&other.name))
+        });
         let storage = declared.iter().find(|version| flag(version, "storage"))?;
         let kind = text(names, "/kind").to_owned();
         let or = |given: &str, otherwise: String| {
@@ -174,7 +175,7 @@ fn declared(schema: &Value) -> SchemaType {
 }
 
 /// How versions are preferred: general availability before beta before alpha before anything else, newer before older.
-fn priority(version: &str) -> (u8, u32, u32) {
+pub(super) fn version_priority(version: &str) -> (u8, u32, u32) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
         let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
@@ -202,82 +203,6 @@ impl Target {
     }
 }
 
-/// Every served resource, by group and plural. What nobody added to is shared by every server.
-#[derive(Clone, Debug)]
-pub(crate) struct Registry {
-    resources: Arc<BTreeMap<(String, String), Arc<Resource>>>,
-}
-
-impl Registry {
-    pub(crate) fn new() -> Self {
-        static FRESH: OnceLock<Registry> = OnceLock::new();
-        let place = |resource: &Resource| (resource.group.clone(), resource.plural.clone());
-        let fresh = || built_in().iter().map(|resource| (place(resource), resource.clone())).collect();
-        FRESH.get_or_init(|| Self { resources: Arc::new(fresh()) }).clone()
-    }
-
-    pub(crate) fn serve(&mut self, resource: Resource) {
-        let place = (resource.group.clone(), resource.plural.clone());
-        Arc::make_mut(&mut self.resources).insert(place, Arc::new(resource));
-    }
-
-    pub(crate) fn remove(&mut self, group: &str, plural: &str) {
-        Arc::make_mut(&mut self.resources).remove(&(group.to_owned(), plural.to_owned()));
-    }
-
-    pub(crate) fn resource(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.resources.get(&(group.to_owned(), plural.to_owned()))
-    }
-
-    pub(crate) fn target(&self, group: &str, version: &str, plural: &str) -> Option<Target> {
-        let resource = self.resource(group, plural)?;
-        let version = resource.versions.iter().find(|served| served.name == version)?;
-        Some(Target { resource: resource.clone(), version: version.clone() })
-    }
-
-    /// The resource in its preferred version.
-    pub(crate) fn preferred(&self, group: &str, plural: &str) -> Option<Target> {
-        let resource = self.resource(group, plural)?;
-        Some(Target { resource: resource.clone(), version: resource.versions.first()?.clone() })
-    }
-
-    pub(crate) fn by_kind(&self, group: &str, kind: &str) -> Option<&Arc<Resource>> {
-        self.resources.values().find(|resource| resource.group == group && resource.kind == kind)
-    }
-
-    pub(crate) fn has_group(&self, group: &str) -> bool {
-        self.resources.keys().any(|(served, _)| served == group)
-    }
-
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.resources.values()
-    }
-
-    /// The groups with their versions, preferred first.
-    pub(crate) fn groups(&self) -> BTreeMap<&str, Vec<&str>> {
-        let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for resource in self.all() {
-            let versions = groups.entry(&resource.group).or_default();
-            versions.extend(resource.versions.iter().map(|version| version.name.as_str()));
-        }
-        let mut result = BTreeMap::new();
-        for (group, versions) in groups {
-            let mut versions: Vec<&str> = versions.into_iter().collect();
-            versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
-            result.insert(group, versions);
-        }
-        result
-    }
-
-    /// The resources of one version of a group.
-    pub(crate) fn in_version<'a>(&'a self, group: &'a str, version: &'a str) -> impl Iterator<Item = Target> + 'a {
-        self.all().filter(move |resource| resource.group == group).filter_map(move |resource| {
-            let version = resource.versions.iter().find(|served| served.name == version)?;
-            Some(Target { resource: resource.clone(), version: version.clone() })
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,7 +210,7 @@ mod tests {
     #[test]
     fn stable_versions_come_first() {
         let mut versions = ["v1alpha1", "v2", "foo", "v1", "v1beta2", "v1beta1"];
-        versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
+        versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
         assert_eq!(versions, ["v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo"]);
     }
 }

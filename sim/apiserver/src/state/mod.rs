@@ -4,6 +4,7 @@ pub(crate) mod crd_serving;
 pub(crate) mod delays;
 pub(crate) mod pod_outcome;
 pub(crate) mod schedule;
+pub(crate) mod selector;
 pub(crate) mod server_state;
 pub(crate) mod watch;
 pub(crate) mod watches;

@@ -8,7 +8,7 @@ use super::watches::Watches;
 use super::workloads::Workloads;
 use crate::auth::authenticator::Authenticator;
 use crate::object::fields::later;
-use crate::registry::resource::Registry;
+use crate::registry::served::Registry;
 use crate::storage::ids::Ids;
 use crate::storage::journal::Journal;
 use crate::storage::store::Store;

@@ -16,7 +16,7 @@ use crate::object::stored::Stored;
 use crate::printing::render;
 use crate::registry::conversion;
 use crate::registry::resource::Target;
-use crate::storage::selector::Selector;
+use crate::state::selector::Selector;
 use crate::storage::store::{Event, Store};
 
 /// How often a quiet watch is told how far it has come.

@@ -2,5 +2,4 @@
 
 pub(crate) mod ids;
 pub(crate) mod journal;
-pub(crate) mod selector;
 pub(crate) mod store;

@@ -14,7 +14,7 @@ use crate::http::error::ApiError;
 use crate::http::request::Request;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{at, group_version, list, metadata, text, uid};
-use crate::printing::render::convert;
+use crate::printing::convert::convert;
 use crate::registry::types::{decode, typed_merge, types};
 use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;

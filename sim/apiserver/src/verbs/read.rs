@@ -15,9 +15,9 @@ use crate::http::response::Response;
 use crate::object::stored::Stored;
 use crate::printing::render;
 use crate::registry::conversion;
+use crate::state::selector::Selector;
 use crate::state::server_state::ServerState;
 use crate::state::watch::{Scope, Watch};
-use crate::storage::selector::Selector;
 use crate::storage::store::{Entry, Place, Shelf, Store, within};
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";

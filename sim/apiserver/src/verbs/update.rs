@@ -18,7 +18,7 @@ use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{at, finalizers, is_deleting, list, metadata, name, resource_version, uid};
 use crate::object::stored::Stored;
-use crate::printing::render::convert;
+use crate::printing::convert::convert;
 use crate::registry::conversion;
 use crate::registry::types::encode;
 use crate::state::server_state::ServerState;

@@ -6,10 +6,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use super::MAGIC;
+use super::media::MAGIC;
 use super::message_table::{Field, FieldType, Message, table};
 use super::wire::{FIXED64, LENGTH, MessageReader, Tag, VARINT, WireValue, read_fields};
-use crate::http::request::Request;
 use crate::object::fields::{api_version, group_version, stamp};
 use sindri_cel::quantity::{MALFORMED, Quantity};
 
@@ -42,16 +41,6 @@ impl ProtobufError {
             Self::Envelope(message) | Self::Content { message, .. } => message,
         }
     }
-}
-
-/// Returns the request with its body converted to JSON, if the body can be decoded; otherwise the request is rejected later.
-/// A body without version and kind has those that the path implies.
-pub(crate) fn to_json_request(request: &Request, expected: (&str, &str)) -> Option<Request> {
-    let object = decode_as(&request.body, expected).ok()?;
-    let mut changed = request.clone();
-    changed.body = object.to_string().into();
-    "application/json".clone_into(&mut changed.headers.content_type);
-    Some(changed)
 }
 
 /// Decodes a whole body: an envelope with its content.

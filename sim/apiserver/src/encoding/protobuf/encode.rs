@@ -1,6 +1,6 @@
 //! Encodes messages as Go does: fields sorted by number, required fields even if empty, maps sorted by key.
 //!
-//! A message is writer from its end, so that its length is known when the length prefix is writer.
+//! A message is written from its end, so that its length is known when the length prefix is written.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::MAGIC;
+use super::media::MAGIC;
 use super::message_table::{Field, FieldType, Message, table};
 use crate::object::fields::{group_version, text};
 

@@ -5,25 +5,16 @@
 
 mod decode;
 mod encode;
+mod media;
 mod message_table;
 mod wire;
 
 pub use decode::{ProtobufError, decode, decode_event};
 pub use encode::{encode, encode_content, encode_envelope, encode_event};
+pub use media::MEDIA;
 
-pub(crate) use decode::{decode_as, to_json_request};
-
-/// Media type of protobuf bodies.
-pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";
-/// Media type of a protobuf watch stream.
-pub(crate) const STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
-/// Prefix of every body.
-const MAGIC: &[u8] = b"k8s\0";
-
-/// True if a content type is protobuf, with any parameters.
-pub(crate) fn is_media(content_type: &str) -> bool {
-    content_type.split(';').next().is_some_and(|media| media.trim() == MEDIA)
-}
+pub(crate) use decode::decode_as;
+pub(crate) use media::{STREAM, is_media};
 
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,9 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::media::MAGIC;
 use super::message_table::{FieldType, Message, table};
-use super::{MAGIC, decode, decode_event, encode, encode_event};
+use super::{decode, decode_event, encode, encode_event};
 
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let length = u8::try_from(content.len()).expect("short");

@@ -319,7 +319,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::registry::resource::Registry;
+    use crate::registry::served::Registry;
 
     fn config_maps() -> std::sync::Arc<Resource> {
         Registry::new().resource("", "configmaps").expect("served").clone()
