@@ -3,9 +3,8 @@
 //! The machine ([`ApiServer`]) has no clock, no sockets, no threads and no entropy of its own; faults arrive as inputs.
 //! The same seed and the same inputs give the same bytes. [`serve()`] puts it behind HTTP.
 //!
-//! Left out on purpose: admission webhooks and the hand-written validation of most built-in fields. Every
-//! request is allowed unless the server was given an administrator; what makes and runs pods is there for servers that are
-//! made with it.
+//! Left out on purpose: calls of admission webhooks, and the hand-written validation of most built-in fields. Every
+//! request is allowed unless the server has an administrator. The controllers that create and run pods are optional.
 
 mod admission;
 mod auth;

@@ -44,15 +44,15 @@ fn selected_pods<'a>(store: &'a Store, budget: &Value) -> Vec<&'a Value> {
         let pod_labels = pod.pointer("/metadata/labels");
         labels.into_iter().flatten().all(|(key, value)| pod_labels.and_then(|labels| labels.get(key)) == Some(value))
     };
-    let shelf = store.shelf("", "pods").into_iter().flat_map(|shelf| shelf.values());
-    let in_namespace = shelf.filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
+    let collection = store.collection("", "pods").into_iter().flat_map(|collection| collection.values());
+    let in_namespace = collection.filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
     in_namespace.map(|entry| &***entry.object).filter(|pod| matches(pod) && !is_deleting(pod)).collect()
 }
 
 /// Returns the first budget that forbids the eviction of a pod, with its counts.
 pub(crate) fn blocking_budget(store: &Store, namespace: &str, pod: &Value) -> Option<(String, BudgetCounts)> {
-    let shelf = store.shelf(BUDGETS.0, BUDGETS.1).into_iter().flat_map(|shelf| shelf.values());
-    let in_namespace = shelf.filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
+    let collection = store.collection(BUDGETS.0, BUDGETS.1).into_iter().flat_map(|collection| collection.values());
+    let in_namespace = collection.filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
     in_namespace
         .map(|entry| (entry.key.name.clone(), &entry.object))
         .filter(|(_, budget)| selected_pods(store, budget).contains(&pod))

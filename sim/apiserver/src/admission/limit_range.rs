@@ -7,7 +7,7 @@ use crate::object::fields::{list, metadata, text};
 use crate::registry::resource::Resource;
 use crate::storage::store::Store;
 
-/// Gives the containers of a pod what limits say, or says why it is too much.
+/// Sets the default requests and limits of a pod's containers. Returns the violation of a maximum.
 pub(crate) fn apply_limit_ranges(
     store: &Store,
     namespace: &str,
@@ -17,8 +17,8 @@ pub(crate) fn apply_limit_ranges(
     if !resource.is("", "pods") {
         return None;
     }
-    let shelf = store.shelf("", "limitranges").into_iter().flat_map(|shelf| shelf.values());
-    let here = shelf.filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
+    let collection = store.collection("", "limitranges").into_iter().flat_map(|collection| collection.values());
+    let here = collection.filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
     let items: Vec<Value> = here.flat_map(|entry| list(&entry.object, "/spec/limits").to_vec()).collect();
     let mut set = Vec::new();
     for item in items.iter().filter(|item| text(item, "/type") == "Container") {
@@ -37,7 +37,7 @@ pub(crate) fn apply_limit_ranges(
     None
 }
 
-/// Fills in what a container does not say, and tells what that was.
+/// Sets the requests and limits that a container does not specify, and describes them.
 fn limit_container(item: &Value, container: &mut Value) -> Vec<String> {
     let mut set = Vec::new();
     let own = text(container, "/name").to_owned();
@@ -53,7 +53,7 @@ fn limit_container(item: &Value, container: &mut Value) -> Vec<String> {
     set
 }
 
-/// What of a container is above a maximum.
+/// Returns the violation of a maximum.
 fn above(item: &Value, container: &Value) -> Option<String> {
     let most = item.get("max").and_then(Value::as_object)?;
     most.iter().find_map(|(name, most)| {

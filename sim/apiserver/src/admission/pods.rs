@@ -6,10 +6,10 @@ use crate::object::fields::{list, text};
 use crate::storage::ids::Ids;
 use crate::storage::store::Store;
 
-/// Where pods find the token of their account.
+/// Mount path of the service account token.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What admission adds to every pod: an account with its token, a priority, patience with nodes.
+/// Adds a service account with its token, a priority and default tolerations to a pod. The error is the reason to reject it.
 pub(crate) fn admit_pod(store: &Store, ids: &mut Ids, requires_account: bool, pod: &mut Value) -> Result<(), String> {
     let namespace = text(pod, "/metadata/namespace").to_owned();
     let suffix = ids.name_suffix();

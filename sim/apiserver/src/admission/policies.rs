@@ -1,6 +1,4 @@
-//! Policies of admission: rules about objects of any kind that whoever binds them enforces.
-//!
-//! Of webhooks only one thing is known here: whether there is a service to call. Nobody is called.
+//! ValidatingAdmissionPolicy: policies that a binding enforces with `Deny`.
 
 use serde_json::{Value, json};
 use sindri_cel::{Cel, Program, Type};
@@ -13,7 +11,7 @@ use crate::storage::store::Store;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// An error if a policy denies what is about to be written.
+/// Returns an error if a bound policy denies a write.
 pub(crate) fn enforce_policies(
     store: &Store,
     resource: &Resource,
@@ -21,8 +19,8 @@ pub(crate) fn enforce_policies(
     live: Option<&Value>,
     object: &Value,
 ) -> Result<(), ApiError> {
-    let bindings = store.shelf(GROUP, "validatingadmissionpolicybindings");
-    for entry in bindings.into_iter().flat_map(|shelf| shelf.values()) {
+    let bindings = store.collection(GROUP, "validatingadmissionpolicybindings");
+    for entry in bindings.into_iter().flat_map(|collection| collection.values()) {
         let denies = list(&entry.object, "/spec/validationActions").iter().any(|action| action == "Deny");
         let name = text(&entry.object, "/spec/policyName");
         let Some(policy) = store.find(GROUP, "validatingadmissionpolicies", None, name).filter(|_| denies) else {
@@ -39,7 +37,7 @@ pub(crate) fn enforce_policies(
     Ok(())
 }
 
-/// The words of the first rule that does not hold, or that fails where failing denies.
+/// Returns the message of the first validation that is false, or that fails if the failure policy is not `Ignore`.
 fn broken(policy: &Value, live: Option<&Value>, object: &Value) -> Option<String> {
     let nothing = Value::Null;
     let variables = [("object", Cel::of(object)), ("oldObject", Cel::of(live.unwrap_or(&nothing)))];
@@ -47,7 +45,7 @@ fn broken(policy: &Value, live: Option<&Value>, object: &Value) -> Option<String
     let is_lenient = text(policy, "/spec/failurePolicy") == "Ignore";
     list(policy, "/spec/validations").iter().find_map(|validation| {
         let expression = text(validation, "/expression");
-        // What cannot be compiled here, because it needs what is left out, denies nothing.
+        // An expression that needs unsupported variables does not compile here, and denies nothing.
         let program = Program::compile(expression, &names).ok()?;
         match program.evaluate(&variables) {
             Ok(Cel::Bool(true)) => None,
@@ -58,7 +56,7 @@ fn broken(policy: &Value, live: Option<&Value>, object: &Value) -> Option<String
     })
 }
 
-/// What a rule says about itself: words that it finds, words that it has, or itself.
+/// Returns the message of a validation: from its message expression, its message, or its expression.
 fn words(validation: &Value, variables: &[(&str, Cel<'_>)], names: &[(&str, Type)]) -> String {
     let finder = text(validation, "/messageExpression");
     let program = Some(finder).filter(|finder| !finder.is_empty()).and_then(|it| Program::compile(it, names).ok());

@@ -29,8 +29,8 @@ pub(crate) fn quota_violation(
     plural: &str,
     object: &Value,
 ) -> Option<String> {
-    let shelf = store.shelf("", "resourcequotas").into_iter().flat_map(|shelf| shelf.values());
-    for entry in shelf.filter(|entry| entry.key.namespace.as_deref() == Some(namespace)) {
+    let collection = store.collection("", "resourcequotas").into_iter().flat_map(|collection| collection.values());
+    for entry in collection.filter(|entry| entry.key.namespace.as_deref() == Some(namespace)) {
         let quota = &entry.key.name;
         let hard = entry.object.pointer("/spec/hard").cloned().unwrap_or_default();
         let missing = missing_amounts(&hard, group, plural, object);

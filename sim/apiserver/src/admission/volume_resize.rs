@@ -7,7 +7,7 @@ use crate::object::fields::text;
 use crate::registry::resource::Resource;
 use crate::storage::store::Store;
 
-/// Why admission does not let a claim grow.
+/// Returns the reason for which admission rejects the growth of a claim.
 pub(crate) fn resize_mistake(store: &Store, resource: &Resource, live: &Value, object: &Value) -> Option<&'static str> {
     if !resource.is("", "persistentvolumeclaims") {
         return None;

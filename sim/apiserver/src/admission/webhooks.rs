@@ -10,15 +10,15 @@ use crate::storage::store::Store;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// An error if a webhook that must be asked has no service.
+/// Returns an error if a webhook with the failure policy `Fail` has no Service.
 pub(crate) fn check_webhooks_reachable(
     store: &Store,
     resource: &Resource,
     namespace: Option<&str>,
     operation: &str,
 ) -> Result<(), ApiError> {
-    let shelf = store.shelf(GROUP, "validatingwebhookconfigurations");
-    let configurations = shelf.into_iter().flat_map(|shelf| shelf.values());
+    let collection = store.collection(GROUP, "validatingwebhookconfigurations");
+    let configurations = collection.into_iter().flat_map(|collection| collection.values());
     for webhook in configurations.flat_map(|entry| list(&entry.object, "/webhooks")) {
         let asked = json!({"spec": {"matchConstraints": {
             "resourceRules": webhook["rules"], "namespaceSelector": webhook["namespaceSelector"],

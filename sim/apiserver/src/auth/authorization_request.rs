@@ -8,7 +8,7 @@ use crate::http::error::{ApiError, details};
 use crate::http::request::Request;
 use crate::http::route::{Objects, Route};
 
-/// What someone wants to do.
+/// Attributes of a request that authorization decides on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AuthorizationRequest {
     pub(crate) verb: String,
@@ -17,12 +17,12 @@ pub(crate) struct AuthorizationRequest {
     pub(crate) subresource: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// A path that is not about a resource.
+    /// Path of a request that is not about a resource.
     pub(crate) path: Option<String>,
 }
 
 impl AuthorizationRequest {
-    /// What a request wants.
+    /// Reads the attributes of a request.
     pub(crate) fn from_request(request: &Request, route: &Route) -> Self {
         match route {
             Route::Objects(objects) => Self::from_objects(request, objects),
@@ -47,7 +47,7 @@ impl AuthorizationRequest {
             _ => "",
         };
         let name = objects.name.clone().unwrap_or_default();
-        // A namespace is inside itself.
+        // A request for a namespace counts as one inside it.
         let itself = objects.group.is_empty() && objects.plural == "namespaces";
         let namespace = if itself { name.clone() } else { objects.namespace.clone().unwrap_or_default() };
         Self {
@@ -61,7 +61,7 @@ impl AuthorizationRequest {
         }
     }
 
-    /// The resource with its part.
+    /// Returns the resource with its subresource.
     pub(super) fn full_resource(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.clone()
@@ -70,7 +70,7 @@ impl AuthorizationRequest {
         }
     }
 
-    /// The refusal of this wish.
+    /// Returns the error for a user without permission.
     pub(crate) fn to_denial(&self, user: &User) -> ApiError {
         let Self { verb, group, resource, namespace, name, .. } = self;
         if let Some(path) = &self.path {

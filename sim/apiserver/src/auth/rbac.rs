@@ -1,4 +1,4 @@
-//! What roles and bindings allow. The few rules that every real server has are part of this one, without objects for them.
+//! RBAC: roles and bindings. The bootstrap rules of every real server are built in, without objects for them.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::storage::store::Store;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Rules that everybody has, by the group that has them.
+/// Returns the bootstrap rules, by the group that has them.
 fn bootstrap() -> Vec<(&'static str, Value)> {
     let everybody = json!({
         "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"],
@@ -44,7 +44,7 @@ fn bootstrap() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Why someone may do something; `None` when they may not.
+/// Returns the reason for which a user may make a request; `None` if it may not.
 pub(crate) fn find_permission(store: &Store, user: &User, request: &AuthorizationRequest) -> Option<String> {
     if user.is_master() {
         return Some(String::new());
@@ -59,7 +59,7 @@ pub(crate) fn find_permission(store: &Store, user: &User, request: &Authorizatio
         .map(|(reason, _)| reason)
 }
 
-/// Every rule that someone has in a namespace.
+/// Returns every rule of a user in a namespace.
 pub(crate) fn rules_for(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
     let has = |group: &str| user.groups.iter().any(|own| own == group);
     let mut rules: Vec<Value> = bootstrap().into_iter().filter(|(group, _)| has(group)).map(|(_, rule)| rule).collect();
@@ -67,11 +67,11 @@ pub(crate) fn rules_for(store: &Store, user: &User, namespace: &str) -> Vec<Valu
     rules
 }
 
-/// The bindings that name someone, each as a reason, with the rules that it gives.
+/// Returns the bindings of a user, each with its reason and its rules.
 fn matching_bindings(store: &Store, user: &User, namespace: &str) -> Vec<(String, Vec<Value>)> {
     let mut found = Vec::new();
     for plural in ["clusterrolebindings", "rolebindings"] {
-        for entry in store.shelf(GROUP, plural).into_iter().flat_map(|shelf| shelf.values()) {
+        for entry in store.collection(GROUP, plural).into_iter().flat_map(|collection| collection.values()) {
             let place = entry.key.namespace.as_deref();
             if place.is_some_and(|place| place != namespace) {
                 continue;
@@ -136,7 +136,7 @@ fn is_subject(subject: &Value, user: &User, namespace: Option<&str>) -> bool {
     }
 }
 
-/// Whether a rule permits a request.
+/// True if a rule permits a request.
 fn permits(rule: &Value, request: &AuthorizationRequest) -> bool {
     let has = |field: &str, wanted: &str| {
         list(rule, field).iter().filter_map(Value::as_str).any(|value| value == "*" || value == wanted)

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// The group whose members may do everything.
+/// Group whose members may make every request.
 pub(crate) const MASTERS: &str = "system:masters";
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
-/// Someone who asks.
+/// User of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) name: String,
@@ -29,7 +29,7 @@ impl User {
         self.groups.iter().any(|group| group == MASTERS)
     }
 
-    /// As reviews show it.
+    /// Returns the `userInfo` of reviews.
     pub(crate) fn to_value(&self) -> Value {
         let mut info = Map::new();
         info.insert("username".to_owned(), json!(self.name));

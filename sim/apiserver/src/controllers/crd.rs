@@ -52,8 +52,8 @@ pub(crate) fn establish_crd(state: &mut ServerState, now: Timestamp, name: &str)
 
 fn is_kind_taken(state: &ServerState, name: &str, crd: &Value) -> bool {
     let (group, kind) = (text(crd, "/spec/group"), text(crd, "/spec/names/kind"));
-    let shelf = state.store.shelf(CRDS.0, CRDS.1);
-    let taken = shelf.into_iter().flat_map(|shelf| shelf.values()).any(|other| {
+    let collection = state.store.collection(CRDS.0, CRDS.1);
+    let taken = collection.into_iter().flat_map(|collection| collection.values()).any(|other| {
         other.key.name != name
             && text(&other.object, "/spec/group") == group
             && text(&other.object, "/status/acceptedNames/kind") == kind
@@ -70,11 +70,11 @@ pub(crate) fn finalize_crd(state: &mut ServerState, now: Timestamp, name: &str) 
     let (group, plural) = (text(&live, "/spec/group"), text(&live, "/spec/names/plural"));
     let who = Attribution::controller("crd-finalizer", Verb::Delete);
     let custom_resources: Vec<_> =
-        state.store.shelf(group, plural).into_iter().flatten().map(|(_, entry)| entry.key.clone()).collect();
+        state.store.collection(group, plural).into_iter().flatten().map(|(_, entry)| entry.key.clone()).collect();
     for custom_resource in &custom_resources {
         delete_stored(state, now, &who, custom_resource, Propagation::Background);
     }
-    if state.store.shelf(group, plural).is_some_and(|shelf| !shelf.is_empty()) {
+    if state.store.collection(group, plural).is_some_and(|collection| !collection.is_empty()) {
         return;
     }
     stop_serving(state, &live);

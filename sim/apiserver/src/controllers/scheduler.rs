@@ -68,13 +68,13 @@ fn choose_node(store: &Store, pod: &Value) -> Result<String, String> {
 }
 
 pub(crate) fn list_nodes(store: &Store) -> impl Iterator<Item = &Value> {
-    let shelf = store.shelf("", "nodes").into_iter().flat_map(|shelf| shelf.values());
-    shelf.map(|entry| &***entry.object)
+    let collection = store.collection("", "nodes").into_iter().flat_map(|collection| collection.values());
+    collection.map(|entry| &***entry.object)
 }
 
 fn count_pods_on(store: &Store, node: &str) -> usize {
-    let shelf = store.shelf("", "pods").into_iter().flat_map(|shelf| shelf.values());
-    shelf.filter(|entry| text(&entry.object, "/spec/nodeName") == node && !has_ended(&entry.object)).count()
+    let collection = store.collection("", "pods").into_iter().flat_map(|collection| collection.values());
+    collection.filter(|entry| text(&entry.object, "/spec/nodeName") == node && !has_ended(&entry.object)).count()
 }
 
 /// Sets the `PodScheduled` condition.

@@ -38,6 +38,6 @@ fn is_used(store: &Store, key: &StoredKey, object: &Value) -> bool {
         let claims = list(pod, "/spec/volumes").iter();
         claims.map(|volume| text(volume, "/persistentVolumeClaim/claimName")).any(|claim| claim == key.name)
     };
-    let shelf = store.shelf("", "pods").into_iter().flat_map(|shelf| shelf.values());
-    shelf.filter(|entry| entry.key.namespace == key.namespace).any(|entry| uses(&entry.object))
+    let collection = store.collection("", "pods").into_iter().flat_map(|collection| collection.values());
+    collection.filter(|entry| entry.key.namespace == key.namespace).any(|entry| uses(&entry.object))
 }

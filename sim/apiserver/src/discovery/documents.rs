@@ -19,7 +19,7 @@ pub(crate) fn respond(registry: &Registry, request: &Request, route: &Route) -> 
         let answer = |document: Value| Response::json(200, &document).in_notation(notation);
         document.map(answer).ok_or(ApiError::NoSuchPath)
     };
-    // Documents that there are in one notation only.
+    // Documents that have only one media type.
     let only = |document: Value, media: &str| match media::refuses(request, media) {
         true => Err(ApiError::not_acceptable(&[media])),
         false => Ok(Response::json(200, &document).with_header("content-type", media.to_owned())),

@@ -1,4 +1,4 @@
-//! What the server says about itself: groups, versions and resources, in the classic and in the aggregated form.
+//! Discovery: groups, versions and resources, unaggregated and aggregated.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,12 +13,12 @@ use crate::registry::kinds;
 use crate::registry::resource::{Resource, Target};
 use crate::registry::served::Registry;
 
-/// What a real server says of its built-in groups, by path.
+/// Returns the recorded unaggregated document of a path.
 fn recorded(path: &str) -> Option<&'static Value> {
     kinds::recorded().get("classic")?.get(path)
 }
 
-/// The version of the server.
+/// `/version`
 pub(crate) fn version() -> Value {
     json!({
         "major": "1", "minor": "35", "emulationMajor": "1", "emulationMinor": "35", "minCompatibilityMajor": "1",
@@ -28,7 +28,7 @@ pub(crate) fn version() -> Value {
     })
 }
 
-/// `/`: every path that there is.
+/// `/`: every path.
 pub(crate) fn paths(registry: &Registry) -> Value {
     let documents = kinds::recorded().get("classic").and_then(Value::as_object);
     let mut paths: Vec<String> = documents.into_iter().flatten().map(|(path, _)| path.clone()).collect();
@@ -68,14 +68,14 @@ pub(crate) fn issuer() -> Value {
     })
 }
 
-/// `/api` in the classic form.
+/// `/api`, unaggregated.
 pub(crate) fn core() -> Value {
     let mut document = recorded("/api").cloned().unwrap_or_default();
     document["serverAddressByClientCIDRs"][0]["serverAddress"] = json!("127.0.0.1:6443");
     document
 }
 
-/// `/apis` in the classic form: the recorded groups, then those of definitions.
+/// `/apis`, unaggregated: the recorded groups, then those of CRDs.
 pub(crate) fn groups(registry: &Registry) -> Value {
     let mut document = recorded("/apis").cloned().unwrap_or_default();
     if let Some(listed) = document.get_mut("groups").and_then(Value::as_array_mut) {
@@ -84,12 +84,12 @@ pub(crate) fn groups(registry: &Registry) -> Value {
     document
 }
 
-/// Whether a group is one that only definitions have.
+/// True if only CRDs have this group.
 pub(crate) fn is_custom(group: &str) -> bool {
     !group.is_empty() && recorded(&format!("/apis/{group}")).is_none()
 }
 
-/// The groups that only definitions have.
+/// Returns the groups that only CRDs have.
 fn custom_groups(registry: &Registry) -> impl Iterator<Item = (&str, Vec<&str>)> {
     registry
         .groups()
@@ -150,7 +150,7 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
     })
 }
 
-/// How the server tells versions in which objects are stored apart.
+/// Returns the `storageVersionHash` of a resource.
 fn storage_hash(resource: &Resource) -> String {
     let stored = format!("{}/{}/{}", resource.group, resource.storage, resource.kind);
     STANDARD.encode(&Sha256::digest(stored.as_bytes())[..8])
@@ -165,7 +165,7 @@ fn put_names(entry: &mut Value, resource: &Resource) {
     }
 }
 
-/// `/api` or `/apis` in the aggregated form: the recorded groups, then those of definitions.
+/// `/api` or `/apis`, aggregated: the recorded groups, then those of CRDs.
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let mut document = kinds::recorded()[if core { "core" } else { "groups" }].clone();
     let Some(items) = document.get_mut("items").and_then(Value::as_array_mut).filter(|_| !core) else {
@@ -205,7 +205,7 @@ fn aggregated_resource(target: &Target) -> Value {
     entry
 }
 
-/// The aggregated form with its content type and entity tag; 304 when the client has it already.
+/// Returns an aggregated document with its content type and entity tag, or 304 if the client has it already.
 pub(crate) fn tagged(document: &Value, notation: Notation, if_none_match: &str) -> Response {
     let message = protobuf::encode(document).filter(|_| notation == Notation::Protobuf);
     let media = if message.is_some() { protobuf::MEDIA } else { "application/json" };
@@ -226,7 +226,7 @@ pub(crate) fn tagged(document: &Value, notation: Notation, if_none_match: &str) 
     Response::Full { status: 200, headers, body }
 }
 
-/// FNV-1a: enough to tell one discovery document from another.
+/// FNV-1a hash, as the entity tag of a document.
 pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

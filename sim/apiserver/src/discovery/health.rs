@@ -1,10 +1,10 @@
-//! Whether the server is well: one word, or every check by its name.
+//! Health endpoints, with every check by its name if `verbose`.
 
 use crate::http::error::ApiError;
 use crate::http::request::Request;
 use crate::http::response::Response;
 
-/// The checks of life, in the order in which they are told.
+/// Names of the checks, in the order of the output.
 const CHECKS: [&str; 31] = [
     "ping",
     "log",
@@ -38,11 +38,11 @@ const CHECKS: [&str; 31] = [
     "poststarthook/apiservice-openapi-controller",
     "poststarthook/apiservice-openapiv3-controller",
 ];
-/// What readiness has besides, with the place of the first two.
+/// Additional checks of `/readyz`, and the index of the first two.
 const READINESS: [&str; 2] = ["etcd-readiness", "informer-sync"];
 const READINESS_AFTER: usize = 3;
 
-/// Answers `/healthz`, `/livez` and `/readyz`, or one check of them.
+/// Responds to `/healthz`, `/livez` and `/readyz`, or to one check of them.
 pub(crate) fn answer(request: &Request, endpoint: &str, check: &str) -> Result<Response, ApiError> {
     let mut checks = CHECKS.to_vec();
     if endpoint == "readyz" {

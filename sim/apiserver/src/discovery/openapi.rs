@@ -1,7 +1,6 @@
-//! The OpenAPI documents: those of built-in groups as they were recorded, those of definitions as small as `kubectl` can
-//! live with.
+//! OpenAPI documents: recorded ones of built-in groups, and minimal ones of CRDs that are enough for `kubectl`.
 //!
-//! The paths say which parameters a patch takes, so that clients leave validation to the server.
+//! The paths list the parameters of a patch, so that clients leave validation to the server.
 
 use std::io::Read;
 
@@ -29,7 +28,7 @@ pub(crate) fn index(registry: &Registry) -> Value {
 
 include!(concat!(env!("OUT_DIR"), "/documents.rs"));
 
-/// The document of a built-in group, as a real server has it.
+/// Returns the recorded document of a built-in group.
 fn recorded(group: &str, version: &str) -> Option<String> {
     let name = root(group, version).replace('/', "-");
     let (_, packed) = DOCUMENTS.iter().find(|(known, _)| *known == name)?;
@@ -60,7 +59,7 @@ fn described(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     })
 }
 
-/// As `kubectl` asks for the message of the second version, and as it is then called.
+/// Media type by which `kubectl` asks for OpenAPI v2 in Protobuf, and its content type.
 const MESSAGE_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 const MESSAGE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
@@ -71,7 +70,7 @@ pub(crate) fn version_2(request: &Request) -> Response {
     let answer = answer(document.into(), &request.headers.if_none_match, true);
     let first = request.headers.accept.split(',').next().unwrap_or_default().trim();
     if first == MESSAGE_ASKED || first == MESSAGE {
-        // It is the same document, and has the same tag.
+        // The document is always the same, and so is its tag.
         return answer.with_message(version_2_message().into(), MESSAGE);
     }
     answer
@@ -80,7 +79,7 @@ pub(crate) fn version_2(request: &Request) -> Response {
 const TITLE: &str = "Kubernetes";
 const VERSION: &str = "v1.35.4";
 
-/// The same document as a message: its notation, what it is about, no paths, no definitions.
+/// The OpenAPI v2 document in Protobuf: version and title, no paths, no schemas.
 fn version_2_message() -> Vec<u8> {
     let field = |number: u8, content: &[u8]| {
         let length = u8::try_from(content.len()).expect("every part is short");
@@ -90,7 +89,7 @@ fn version_2_message() -> Vec<u8> {
     [field(1, b"2.0"), field(2, &info), field(8, &[]), field(9, &[])].concat()
 }
 
-/// A document with its tag; 304 when the client has it already.
+/// Returns a document with its entity tag, or 304 if the client has it already.
 pub(crate) fn answer(body: bytes::Bytes, if_none_match: &str, compressible: bool) -> Response {
     let tag = format!("\"{:016X}\"", fingerprint(&body));
     let unchanged = if_none_match == tag;

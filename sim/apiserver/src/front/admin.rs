@@ -20,81 +20,81 @@ use crate::http::route::route;
 use crate::state::pod_outcome::PodRule;
 use crate::storage::ids::Ids;
 
-/// How every path of the administrator begins.
+/// Prefix of the administration paths.
 pub(crate) const PREFIX: &str = "/sindri/";
-/// What can be done with objects.
+/// Verbs that a rule can name.
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-/// How many rules there may be.
+/// Largest number of fault rules.
 const RULES_MAX: usize = 1_000;
-/// The longest delay of a request.
+/// Longest delay of a request.
 const DELAY_MAX: Duration = Duration::from_secs(600);
-/// How far time is moved at once: ten years.
+/// Largest advance of the time at once: ten years.
 const ADVANCE_SECONDS_MAX: i64 = 10 * 366 * 86_400;
-/// How many moments at which something is due are visited on the way.
+/// Largest number of due times that one advance visits.
 const STEPS_MAX: usize = 1_000_000;
 
-/// What goes wrong with the requests that fit. What a rule does not say fits everything.
+/// Fault of the requests that match. An absent field matches every request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct FaultRule {
     /// The HTTP method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// How the path begins.
+    /// Prefix of the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What is done: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
+    /// Verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verb: Option<String>,
-    /// To which kind, as `kubectl` names it: `configmaps`, `deployments.apps`.
+    /// Resource, as `kubectl` names it: `configmaps`, `deployments.apps`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// In which namespace.
+    /// Namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// To which object.
+    /// Name of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// To how many of a hundred requests that fit; the same ones in each run.
+    /// Percentage of the matching requests; the same requests in each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,
-    /// How many requests it happens to; without a number, to all of them.
+    /// Number of requests that it applies to; without a number, all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
-    /// How long the request waits first.
+    /// Delay of the request in milliseconds.
     pub delay_milliseconds: u64,
-    /// What happens then.
+    /// Fault after the delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<NamedFault>,
 }
 
-/// A [`Fault`] as it is written.
+/// A [`Fault`] in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum NamedFault {
-    /// The server refuses and changes nothing.
+    /// The server rejects the request and changes nothing.
     #[serde(rename_all = "camelCase")]
     Refuse {
-        /// The status of the answer.
+        /// HTTP status of the response.
         status: u16,
-        /// How long the client is asked to wait.
+        /// Value of `Retry-After` in seconds.
         #[serde(default)]
         retry_after_seconds: Option<u64>,
     },
-    /// It happens, and the answer is lost.
+    /// The request is executed, and its response is lost.
     #[serde(rename = "loseAnswer")]
     LoseResponse,
-    /// The connection breaks before anything happens.
+    /// The connection breaks before the request is executed.
     Cut,
-    /// What is sent is changed by a merge patch.
+    /// The body is changed by a merge patch.
     Rewrite(Value),
-    /// A watch breaks after so many events.
+    /// A watch breaks after a number of events.
     #[serde(rename_all = "camelCase")]
     BreakStream {
-        /// How many events come through.
+        /// Number of events before the break.
         #[serde(default)]
         after_events: usize,
-        /// How it breaks.
+        /// Kind of the break.
         how: StreamEnd,
     },
 }
@@ -120,7 +120,7 @@ impl FaultRule {
             && self.matches_request(&AuthorizationRequest::from_request(request, &route(&request.path)))
     }
 
-    /// Whether what is wanted is what the rule is about. A break in a stream is about watches.
+    /// True if the rule is about a request with these attributes. A broken stream applies to watches only.
     fn matches_request(&self, request: &AuthorizationRequest) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
         let resource = |wanted: &str| match wanted.split_once('.') {
@@ -135,7 +135,7 @@ impl FaultRule {
             && (!is_stream || request.verb == "watch")
     }
 
-    /// What is wrong with the rule itself.
+    /// Returns the error in the rule itself.
     fn mistake(&self) -> Option<String> {
         let status = match &self.fault {
             Some(NamedFault::Refuse { status, .. }) => *status,
@@ -158,7 +158,7 @@ impl FaultRule {
     }
 }
 
-/// What is asked of time.
+/// Body of `POST /sindri/time`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct TimeChange {
@@ -173,7 +173,7 @@ struct State {
     frozen: Option<Timestamp>,
 }
 
-/// Faults and time of a served machine. Clones are the same.
+/// Faults and time of a served machine. Clones share them.
 #[derive(Clone)]
 pub struct Admin {
     state: Arc<Mutex<State>>,
@@ -181,14 +181,14 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Time comes from here, until it is moved.
+    /// Creates an administration API over the time of another clock.
     #[must_use]
     pub fn new(base: Clock) -> Self {
         let state = State { rules: Vec::new(), dice: Ids::new(0), ahead: SignedDuration::ZERO, frozen: None };
         Self { state: Arc::new(Mutex::new(state)), base }
     }
 
-    /// The clock of the machine.
+    /// Returns the clock of the machine.
     #[must_use]
     pub fn clock(&self) -> Clock {
         let admin = self.clone();
@@ -204,10 +204,10 @@ impl Admin {
         self.with(|state| state.frozen.unwrap_or_else(|| crate::object::fields::later(base, state.ahead)))
     }
 
-    /// From now on something goes wrong with the requests that fit.
+    /// Adds a fault rule.
     ///
     /// # Errors
-    /// When the rule makes no sense, or there are too many.
+    /// When the rule is invalid, or there are too many.
     pub fn fail(&self, rule: FaultRule) -> Result<(), String> {
         if let Some(mistake) = rule.mistake() {
             return Err(mistake);
@@ -221,12 +221,12 @@ impl Admin {
         })
     }
 
-    /// From now on nothing goes wrong.
+    /// Removes every fault rule.
     pub fn heal(&self) {
         self.with(|state| state.rules.clear());
     }
 
-    /// Answers a request below `/sindri/`. The caller has found out that the administrator asks.
+    /// Responds to a request below `/sindri/`. The caller has checked that it comes from the administrator.
     pub(crate) fn answer(&self, server: &SharedServer, request: &Request) -> Response {
         let answered = match request.path.strip_prefix(PREFIX).unwrap_or_default() {
             "faults" => self.answer_faults(request),
@@ -259,7 +259,7 @@ impl Admin {
         }))
     }
 
-    /// Moves time. What is due on the way happens when it is due.
+    /// Advances, freezes or resumes the time. Tasks that become due on the way run at their own times.
     fn change_time(&self, server: &SharedServer, change: &TimeChange) -> Result<(), ApiError> {
         let seconds = change.advance_seconds;
         if !(0..=ADVANCE_SECONDS_MAX).contains(&seconds) {
@@ -272,7 +272,7 @@ impl Admin {
             Some(false) => {
                 let base = (self.base)();
                 self.with(|state| {
-                    // It goes on where it stood.
+                    // It continues from the frozen time.
                     if let Some(stood) = state.frozen.take() {
                         state.ahead = stood.duration_since(base);
                     }

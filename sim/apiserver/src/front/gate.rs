@@ -8,29 +8,28 @@ use jiff::Timestamp;
 use crate::http::request::{Fault, Request};
 use crate::http::response::Response;
 
-/// Where the time comes from.
+/// Source of the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// What happens to a request before the machine sees it.
+/// Delay and fault of a request before the machine handles it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Admission {
-    /// How long it waits.
+    /// Delay of the request.
     pub delay: Duration,
-    /// What goes wrong with it then.
+    /// Fault after the delay.
     pub fault: Option<Fault>,
 }
 
-/// What stands between the wire and the machine in a simulated world: decides the fault of each request and sees each
-/// answer.
+/// Hook between the connection and the machine: decides the fault of each request, and observes each response.
 pub trait Gate: Send + Sync {
-    /// Decides what happens to a request.
+    /// Decides the delay and the fault of a request.
     fn admit(&self, now: Timestamp, request: &Request) -> Admission;
 
-    /// Sees the answer to a request, before the client does.
+    /// Observes the response to a request before it is sent.
     fn answered(&self, _now: Timestamp, _request: &Request, _response: &Response) {}
 }
 
-/// A gate that lets everything through.
+/// A gate without delays and faults.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenGate;
 

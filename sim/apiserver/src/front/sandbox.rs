@@ -1,4 +1,4 @@
-//! An API server inside a test: a `kube::Client` in one line, without sockets, on the time of the test's own runtime.
+//! An API server inside a test: a `kube::Client` without sockets, on the time of the test's own runtime.
 //!
 //! Time is tokio's. In a runtime whose time is paused (`#[tokio::test(start_paused = true)]`) a wait of an hour takes no time,
 //! for the controller under test and for those of the control plane alike, and the same seed gives the same names and
@@ -21,10 +21,10 @@ use crate::front::serve::{Body, Cut, Front, Port, respond, tick};
 use crate::front::shared::SharedServer;
 use crate::server::ApiServer;
 
-/// When every sandbox begins: 2030-01-01T00:00:00Z.
+/// Start time of every sandbox: 2030-01-01T00:00:00Z.
 const BEGIN: i64 = 1_893_456_000;
 
-/// A cluster of one's own. Its control plane works until it is dropped.
+/// A cluster for one test. Its control plane runs until it is dropped.
 pub struct Sandbox {
     front: Front,
     admin: Admin,
@@ -32,13 +32,13 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// An API server with the controllers of a control plane. To be made inside a runtime.
+    /// Creates an API server with the controllers of a control plane. Must be called inside a runtime.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::with(|begin| ApiServer::new(seed, begin))
     }
 
-    /// The same with a machine that is made otherwise: with workloads and nodes, with other lags, with an administrator.
+    /// Creates one with a custom machine: with workloads and nodes, other delays, or an administrator.
     #[must_use]
     pub fn with(make: impl FnOnce(Timestamp) -> ApiServer) -> Self {
         let (begin, began) = (Timestamp::from_second(BEGIN).unwrap_or(Timestamp::UNIX_EPOCH), Instant::now());
@@ -55,32 +55,32 @@ impl Sandbox {
         Self { front, admin, _ticking: ticking }
     }
 
-    /// A client of it, whose default namespace is `default`.
+    /// Returns a client, whose default namespace is `default`.
     #[must_use]
     pub fn client(&self) -> kube::Client {
         kube::Client::new(Requests(self.front.clone()), "default")
     }
 
-    /// From now on something goes wrong with the requests that fit.
+    /// Adds a fault rule.
     ///
     /// # Errors
-    /// When the rule makes no sense, or there are too many.
+    /// When the rule is invalid, or there are too many.
     pub fn fail(&self, rule: FaultRule) -> Result<(), String> {
         self.admin.fail(rule)
     }
 
-    /// From now on nothing goes wrong.
+    /// Removes every fault rule.
     pub fn heal(&self) {
         self.admin.heal();
     }
 
-    /// The machine itself: what is stored, what was written and by whom, watches that have to list again.
+    /// Calls a function with the machine, for example to read its objects and its journal or to expire its watches.
     pub fn machine<R>(&self, using: impl FnOnce(&mut ApiServer) -> R) -> R {
         self.front.server.with(using)
     }
 }
 
-/// Requests of a client, handed to the machine.
+/// Service that passes the requests of a client to the machine.
 struct Requests(Front);
 
 impl Service<http::Request<kube::client::Body>> for Requests {

@@ -1,7 +1,7 @@
-//! HTTP in front of the machine: connections, watch streams, and the loop that lets time pass.
+//! HTTP in front of the machine: connections, watch streams, and the tick loop.
 //!
 //! Speaks HTTP/1.1 over any listener, with hyper directly, because a simulated world must be able to cut a connection
-//! without an answer. Owns no clock and no socket: both are handed in. Every task ends when the future of [`serve()`] does.
+//! without a response. The caller provides the clock and the socket. Every task ends when the future of [`serve()`] does.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -33,22 +33,22 @@ use crate::http::subject::Subject;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The connection must end without an answer.
+/// The connection must end without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was cut")]
 pub(crate) struct Cut;
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, Cut>;
 
-/// How long a handshake may take.
+/// Timeout of a TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// What a port has besides the machine behind it.
+/// Options of a served port.
 #[derive(Clone, Default)]
 pub struct Port {
-    /// How connections are encrypted; without it they are not. A client's certificate says who it is.
+    /// TLS configuration; without it connections are plain. A client certificate authenticates its subject.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// Who answers below `/sindri/`.
+    /// Administration API below `/sindri/`.
     pub admin: Option<Admin>,
 }
 
@@ -89,7 +89,7 @@ pub async fn serve_port<L>(
     let mut shutdown = pin!(shutdown);
     let mut ticking = pin!(tick(&front));
     loop {
-        // Shutdown first, so that a flood of connections cannot hold it up; then time; then what ended; then the new.
+        // Shutdown first, so that a flood of connections cannot delay it; then ticks; then ended connections; then new ones.
         tokio::select! {
             biased;
             () = &mut shutdown => return,
@@ -102,7 +102,7 @@ pub async fn serve_port<L>(
     }
 }
 
-/// Lets the control plane work when its work is due.
+/// Runs the controllers when their tasks are due.
 pub(crate) async fn tick(front: &Front) -> Infallible {
     loop {
         let mut changed = pin!(front.server.changed());
@@ -136,7 +136,7 @@ where
 {
     let Some(tls) = front.port.tls.clone() else { return speak(stream, front, None).await };
     let shaken = tokio::time::timeout(HANDSHAKE_MAX, TlsAcceptor::from(tls).accept(stream)).await;
-    // Who cannot agree on a key, or takes too long, is not served.
+    // A client whose handshake fails or takes too long is not served.
     let Ok(Ok(stream)) = shaken else { return };
     let certificates = stream.get_ref().1.peer_certificates();
     let subject = certificates.and_then(|chain| Subject::of_certificate(chain.first()?));
@@ -151,11 +151,11 @@ where
     let mut builder = http1::Builder::new();
     // The date would come from the wall clock.
     builder.auto_date_header(false);
-    // A connection that breaks is the client's business; it retries or not.
+    // A broken connection is handled by the client, which may retry.
     let _broken = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Answers a request, wherever it came from.
+/// Responds to a request from a connection or from a sandbox client.
 pub(crate) async fn respond<B>(
     front: Front,
     subject: Option<Subject>,
@@ -184,7 +184,7 @@ where
     answer(&front, response)
 }
 
-/// Reads a whole request. The inner error is an answer that is due at once.
+/// Reads a whole request. The inner error is a response that is sent at once.
 async fn read<B>(request: http::Request<B>) -> Result<Result<Request, Response>, Cut>
 where
     B: hyper::body::Body,
@@ -230,7 +230,7 @@ fn answer(front: &Front, response: Response) -> Result<http::Response<Body>, Cut
     Ok(answer)
 }
 
-/// An open watch; the machine forgets it when the client is gone.
+/// An open watch, which is closed when the client disconnects.
 struct OpenWatch {
     front: Front,
     id: WatchId,
@@ -248,7 +248,7 @@ fn events(front: Front, id: WatchId) -> impl Stream<Item = Result<Frame<Bytes>, 
         match next_lines(&watch).await {
             Some(lines) => Some((Ok(Frame::data(lines)), Some(watch))),
             None if watch.front.server.with(|machine| machine.watch_is_cut(watch.id)) => {
-                // What was said is sent before the connection breaks.
+                // The pending events are sent before the connection breaks.
                 tokio::task::yield_now().await;
                 Some((Err(Cut), None))
             }
@@ -257,7 +257,7 @@ fn events(front: Front, id: WatchId) -> impl Stream<Item = Result<Frame<Bytes>, 
     })
 }
 
-/// The next events of a watch, or `None` when it has ended.
+/// Returns the next events of a watch, or `None` when it has ended.
 async fn next_lines(watch: &OpenWatch) -> Option<Bytes> {
     loop {
         let mut changed = pin!(watch.front.server.changed());

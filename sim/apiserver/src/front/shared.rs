@@ -1,4 +1,4 @@
-//! One machine for several tasks: a lock, and a wake-up after each change.
+//! One machine shared by several tasks: a lock, and a notification after each change.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use crate::server::ApiServer;
 
-/// A machine that connections, watches and the tick loop use together. Clones are the same machine.
+/// A machine that connections, watches and the tick loop share. Clones are the same machine.
 #[derive(Clone)]
 pub struct SharedServer(Arc<Inner>);
 
@@ -23,9 +23,9 @@ impl SharedServer {
         Self(Arc::new(Inner { machine: Mutex::new(machine), changed: Notify::new() }))
     }
 
-    /// Uses the machine. Watches and the tick loop wake up when something changed.
+    /// Calls a function with the machine. Watches and the tick loop wake up when something changed.
     pub fn with<R>(&self, using: impl FnOnce(&mut ApiServer) -> R) -> R {
-        // A panic while the lock was held is a failed assertion, which has ended the run that made it.
+        // A panic while the lock was held is a failed assertion, which has already failed its run.
         let mut machine = self.0.machine.lock().unwrap_or_else(PoisonError::into_inner);
         let before = machine.pulse();
         let result = using(&mut machine);
@@ -37,7 +37,7 @@ impl SharedServer {
         result
     }
 
-    /// Wakes whoever waits for a change or a time, because the time itself has changed.
+    /// Wakes the tasks that wait for a change or a time, because the time itself has changed.
     pub(crate) fn wake(&self) {
         self.0.changed.notify_waiters();
     }

@@ -1,4 +1,4 @@
-//! The errors of the API, worded as the real server words them.
+//! API errors, with the messages of the real server.
 
 use serde_json::{Map, Value, json};
 
@@ -10,9 +10,9 @@ use crate::registry::resource::Resource;
 pub(crate) enum ApiError {
     /// A `Status` object.
     Status(Box<Status>),
-    /// The path leads nowhere; the real server says so in plain text.
+    /// No such path; the real server reports it in plain text.
     NoSuchPath,
-    /// The real server loses its head over such a request: the connection ends without an answer.
+    /// The real server panics on such a request: the connection ends without a response.
     Lost,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Status {
     message: String,
     pub(super) details: Option<Value>,
     metadata: Value,
-    /// What the sender is warned of all the same.
+    /// Warnings that the response carries besides the error.
     pub(super) warnings: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ impl ApiError {
         Self::new(409, "Conflict", message, Some(details(name, &resource.group, &resource.plural)))
     }
 
-    /// A failed precondition of a delete, which the real server reports with the kind in the place of the resource.
+    /// Failed precondition of a delete, which the real server reports with the kind instead of the resource.
     pub(crate) fn precondition(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified_kind());
         Self::new(409, "Conflict", message, Some(details(name, &resource.group, &resource.kind)))
@@ -93,7 +93,7 @@ impl ApiError {
 
     pub(crate) fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        // What is said twice is one mistake in the message, and two causes.
+        // A repeated error appears once in the message, but in each of its causes.
         let mut texts: Vec<String> = Vec::new();
         for text in errors.iter().map(FieldError::full) {
             if !texts.contains(&text) {
@@ -133,12 +133,12 @@ impl ApiError {
         Self::new(400, "BadRequest", message, None)
     }
 
-    /// An error that the real server did not expect: 500 without a reason.
+    /// An error that the real server does not classify: 500 without a reason.
     pub(crate) fn unknown(message: impl Into<String>) -> Self {
         Self::new(500, "", message, None)
     }
 
-    /// A version or a resource of a known group that is not there.
+    /// A version or a resource that a served group does not have.
     pub(crate) fn no_such_resource() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource", Some(json!({})))
     }
@@ -148,18 +148,18 @@ impl ApiError {
         Self::new(405, "MethodNotAllowed", message, Some(json!({})))
     }
 
-    /// Instances of definitions say more.
+    /// Method not allowed on a custom resource, whose message names the verb and the resource.
     pub(crate) fn custom_method_not_allowed(resource: &Resource, verb: &str) -> Self {
         let message = format!("{verb} is not supported on resources of kind {:?}", resource.qualified());
         Self::new(405, "MethodNotAllowed", message, Some(details("", &resource.group, &resource.plural)))
     }
 
-    /// A patch in a form that no patch has.
+    /// A patch with an unsupported content type.
     pub(crate) fn unsupported_patch() -> Self {
         Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type", Some(json!({})))
     }
 
-    /// Something about a patch that is only known once it was applied.
+    /// A patch whose result is invalid.
     pub(crate) fn invalid_patch(shown: &str, why: &str) -> Self {
         Self::invalid_kind("", "", "", &[FieldError::invalid("patch", &json!(shown), why)])
     }
@@ -172,13 +172,13 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message, None)
     }
 
-    /// No clause of the Accept header names a form that the server has.
+    /// No clause of the Accept header names a supported media type.
     pub(crate) fn not_acceptable(available: &[&str]) -> Self {
         let message = format!("406: Not Acceptable\n\nAvailable representations: {}", available.join(", "));
         Self::new(406, "NotAcceptable", message, Some(json!({})))
     }
 
-    /// A form that the server has, but not of this.
+    /// A supported media type that this resource is not available in.
     pub(crate) fn not_convertible(available: &[&str]) -> Self {
         let message = format!("only the following media types are accepted: {}", available.join(", "));
         Self::new(406, "NotAcceptable", message, None)
@@ -189,7 +189,7 @@ impl ApiError {
         Self::new(413, "RequestEntityTooLarge", message, None)
     }
 
-    /// A version that the server has not reached.
+    /// A resourceVersion that the server has not reached.
     pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let causes = json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
@@ -200,7 +200,7 @@ impl ApiError {
         Self::new(410, "Expired", message, None)
     }
 
-    /// An expired continue token, with one that goes on from there.
+    /// An expired continue token, with a new one that continues at the current revision.
     pub(crate) fn expired_with_continue(message: &str, token: String) -> Self {
         let metadata = json!({ "continue": token });
         Self::Status(Box::new(Status {
@@ -213,7 +213,7 @@ impl ApiError {
         }))
     }
 
-    /// The same error with warnings that come before those that it has.
+    /// Returns the same error with warnings before its own.
     pub(crate) fn with_warnings(mut self, warnings: &[String]) -> Self {
         if let Self::Status(status) = &mut self {
             status.warnings.splice(0..0, warnings.iter().cloned());
@@ -242,12 +242,12 @@ impl ApiError {
     }
 }
 
-/// A warning as the header carries it.
+/// Returns the value of a `Warning` header.
 pub(crate) fn warning_header(warning: &str) -> String {
     format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// The details of a `Status`: empty parts are left out, as Go leaves them out.
+/// Returns the details of a `Status`. Empty fields are left out, as Go does.
 pub(crate) fn details(name: &str, group: &str, kind: &str) -> Value {
     let parts = [("name", name), ("group", group), ("kind", kind)];
     let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());

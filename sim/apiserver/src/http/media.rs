@@ -1,21 +1,21 @@
-//! Which representation the client asks for.
+//! Content negotiation: the representation that the Accept header asks for.
 
 use crate::encoding::protobuf;
 use crate::http::error::ApiError;
 use crate::http::request::Request;
 
-/// How objects are represented in an answer.
+/// Representation of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum Representation {
     /// The objects themselves.
     Object,
     /// Their metadata only.
     Metadata,
-    /// Rows for people.
+    /// Rows of a table, as `kubectl get` prints them.
     Table(Include),
 }
 
-/// What a row holds besides its cells.
+/// Content of a table row besides its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Include {
     None,
@@ -23,7 +23,7 @@ pub(crate) enum Include {
     Object,
 }
 
-/// In which notation an answer is written.
+/// Serialization format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
     Json,
@@ -31,28 +31,29 @@ pub(crate) enum Notation {
     Protobuf,
 }
 
-/// What a client gets to see, and how.
+/// Representation and serialization format that a client asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) form: Form,
+pub(crate) struct ResponseFormat {
+    pub(crate) representation: Representation,
     pub(crate) notation: Notation,
-    /// Whether forms that are not the objects themselves shall be those of `meta.k8s.io/v1beta1`.
+    /// True if tables and metadata must have the version `meta.k8s.io/v1beta1`.
     pub(crate) is_beta: bool,
 }
 
-impl Wanted {
-    /// What is wanted by who says nothing.
-    pub(crate) const PLAIN: Self = Self { form: Form::Object, notation: Notation::Json, is_beta: false };
+impl ResponseFormat {
+    /// Format of a request without an Accept header.
+    pub(crate) const PLAIN: Self =
+        Self { representation: Representation::Object, notation: Notation::Json, is_beta: false };
 }
 
-/// What is asked about.
+/// Properties of the requested resource that limit its formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Subject {
-    /// Whether it comes from a definition, and so has no message.
+pub(crate) struct RequestedContent {
+    /// True for a custom resource, which has no Protobuf encoding.
     pub(crate) is_custom: bool,
-    /// Whether it is a list.
+    /// True for a list.
     pub(crate) of_list: bool,
-    /// Whether it goes on.
+    /// True for a watch.
     pub(crate) is_stream: bool,
 }
 
@@ -84,7 +85,7 @@ impl<'a> Clause<'a> {
         self.parameters.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
     }
 
-    /// Whether another form than the object itself is asked for.
+    /// True if it asks for another representation than the object itself.
     fn converts(&self) -> bool {
         self.parameters.iter().any(|(name, _)| matches!(*name, "as" | "g" | "v"))
     }
@@ -98,7 +99,7 @@ impl<'a> Clause<'a> {
         }
     }
 
-    /// Whether what it says about streams can be had.
+    /// True if its `stream` parameter is supported.
     fn streams(&self) -> bool {
         match self.parameter("stream") {
             None | Some("") => true,
@@ -108,7 +109,7 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// The clauses of an Accept header, the preferred first.
+/// Returns the clauses of an Accept header, the preferred first.
 fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause<'_>> =
         accept.split(',').filter(|clause| !clause.trim().is_empty()).map(Clause::parse).collect();
@@ -118,32 +119,34 @@ fn clauses(accept: &str) -> Vec<Clause<'_>> {
     clauses
 }
 
-/// The notations of objects.
+/// Media types of objects.
 const NOTATIONS: [&str; 3] = ["application/json", "application/yaml", protobuf::MEDIA];
-/// The notations of lists, which can also go on.
+/// Media types of lists, which can also be watched.
 const STREAMS: [&str; 2] = ["application/json;stream=watch", protobuf::STREAM];
 
-/// Whether nothing has to be looked up.
+/// True if the Accept header is one of the common values that need no parsing.
 fn is_plain(accept: &str) -> bool {
     matches!(accept.trim(), "" | "*/*" | "application/json")
 }
 
-/// What the client wants: the first clause of the Accept header that this server can do.
-pub(crate) fn wanted(request: &Request, subject: Subject) -> Result<Wanted, ApiError> {
+/// Returns the format of the first clause of the Accept header that this server supports.
+pub(crate) fn negotiate(request: &Request, content: RequestedContent) -> Result<ResponseFormat, ApiError> {
     let accept = &request.headers.accept;
     if is_plain(accept) {
-        return Ok(Wanted::PLAIN);
+        return Ok(ResponseFormat::PLAIN);
     }
     let clauses = clauses(accept);
     for clause in &clauses {
         let Some(notation) = clause.notation().filter(|_| clause.streams()) else { continue };
-        let Some((form, is_beta)) = form(request, clause, notation, subject)? else { continue };
-        if subject.is_stream && notation == Notation::Yaml {
+        let Some((representation, is_beta)) = read_representation(request, clause, notation, content)? else {
+            continue;
+        };
+        if content.is_stream && notation == Notation::Yaml {
             return Err(ApiError::not_convertible(&STREAMS));
         }
-        return Ok(Wanted { form, notation, is_beta });
+        return Ok(ResponseFormat { representation, notation, is_beta });
     }
-    let streams: &[&str] = if subject.of_list { &STREAMS } else { &[] };
+    let streams: &[&str] = if content.of_list { &STREAMS } else { &[] };
     Err(if clauses.iter().any(|clause| clause.notation().is_some()) {
         ApiError::not_convertible(&NOTATIONS)
     } else {
@@ -151,16 +154,16 @@ pub(crate) fn wanted(request: &Request, subject: Subject) -> Result<Wanted, ApiE
     })
 }
 
-/// The form that a clause asks for, and whether it is the older one; nothing if this server does not have it.
-fn form(
+/// Returns the representation that a clause asks for, and true if it is the v1beta1 one; `None` if unsupported.
+fn read_representation(
     request: &Request,
     clause: &Clause<'_>,
     notation: Notation,
-    subject: Subject,
-) -> Result<Option<(Form, bool)>, ApiError> {
+    content: RequestedContent,
+) -> Result<Option<(Representation, bool)>, ApiError> {
     if !clause.converts() {
-        let can = notation != Notation::Protobuf || !subject.is_custom;
-        return Ok(can.then_some((Form::Object, false)));
+        let can = notation != Notation::Protobuf || !content.is_custom;
+        return Ok(can.then_some((Representation::Object, false)));
     }
     let is_beta = match (clause.parameter("g"), clause.parameter("v")) {
         (Some("meta.k8s.io"), Some("v1")) => false,
@@ -168,14 +171,14 @@ fn form(
         _ => return Ok(None),
     };
     Ok(match clause.parameter("as") {
-        // Rows have no message.
-        Some("Table") if notation != Notation::Protobuf => Some((Form::Table(included(request)?), is_beta)),
-        Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Some((Form::Metadata, is_beta)),
+        // Tables have no Protobuf encoding.
+        Some("Table") if notation != Notation::Protobuf => Some((Representation::Table(included(request)?), is_beta)),
+        Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Some((Representation::Metadata, is_beta)),
         _ => None,
     })
 }
 
-/// The notation of errors and documents: that of the first clause that asks for no other form.
+/// Returns the format of errors and documents: that of the first clause that asks for no other representation.
 pub(crate) fn plain_notation(request: &Request) -> Notation {
     if is_plain(&request.headers.accept) {
         return Notation::Json;
@@ -185,13 +188,13 @@ pub(crate) fn plain_notation(request: &Request) -> Notation {
     clauses.iter().filter(fits).find_map(Clause::notation).unwrap_or(Notation::Json)
 }
 
-/// Whether a document that there is only in one notation is not wanted in that.
+/// True if the client does not accept a document that has only this media type.
 pub(crate) fn refuses(request: &Request, media: &str) -> bool {
     let clauses = clauses(&request.headers.accept);
     !clauses.is_empty() && !clauses.iter().any(|clause| clause.media == media || clause.media == "*/*")
 }
 
-/// What the rows of a table hold.
+/// Reads the `includeObject` parameter of a table request.
 fn included(request: &Request) -> Result<Include, ApiError> {
     match request.parameter("includeObject") {
         None | Some("Metadata") => Ok(Include::Metadata),
@@ -203,15 +206,15 @@ fn included(request: &Request) -> Result<Include, ApiError> {
     }
 }
 
-/// Whether metadata is asked for in the form of one object or of a list.
+/// True if the client asks for `PartialObjectMetadataList`, false for `PartialObjectMetadata`.
 pub(crate) fn wants_metadata_list(request: &Request) -> bool {
     const LIST: &str = "PartialObjectMetadataList";
     let accept = &request.headers.accept;
-    // Most say nothing of it, and need not be taken apart for that.
+    // Most headers do not name it and need no parsing.
     accept.contains(LIST) && clauses(accept).iter().any(|clause| clause.parameter("as") == Some(LIST))
 }
 
-/// Whether aggregated discovery comes before anything else that this server has, and in which notation.
+/// Returns the format of aggregated discovery, if the client prefers it to the unaggregated documents.
 pub(crate) fn aggregated_discovery(request: &Request) -> Option<Notation> {
     for clause in clauses(&request.headers.accept) {
         let Some(notation) = clause.notation().filter(|notation| *notation != Notation::Yaml) else { continue };
@@ -219,7 +222,7 @@ pub(crate) fn aggregated_discovery(request: &Request) -> Option<Notation> {
         if asked.iter().all(|(name, value)| clause.parameter(name) == Some(value)) {
             return Some(notation);
         }
-        // A clause that asks for no form asks for the classic one.
+        // A clause without parameters asks for the unaggregated document.
         clause.parameter("as")?;
     }
     None
@@ -231,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    const OBJECT: Subject = Subject { is_custom: false, of_list: false, is_stream: false };
+    const OBJECT: RequestedContent = RequestedContent { is_custom: false, of_list: false, is_stream: false };
 
     fn asking(accept: &str) -> Request {
         let mut request = Request::new(Method::GET, "/api").expect("valid");
@@ -239,24 +242,24 @@ mod tests {
         request
     }
 
-    fn form_of(accept: &str) -> Result<Form, ApiError> {
-        wanted(&asking(accept), OBJECT).map(|wanted| wanted.form)
+    fn form_of(accept: &str) -> Result<Representation, ApiError> {
+        negotiate(&asking(accept), OBJECT).map(|format| format.representation)
     }
 
     #[test]
     fn the_first_form_that_we_have_wins() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        assert_eq!(form_of(kubectl), Ok(Form::Table(Include::Metadata)));
+        assert_eq!(form_of(kubectl), Ok(Representation::Table(Include::Metadata)));
         let metadata = "application/json; as=PartialObjectMetadataList; g=meta.k8s.io; v=v1";
-        assert_eq!(form_of(metadata), Ok(Form::Metadata));
-        assert_eq!(form_of("*/*"), Ok(Form::Object));
+        assert_eq!(form_of(metadata), Ok(Representation::Metadata));
+        assert_eq!(form_of("*/*"), Ok(Representation::Object));
         assert!(form_of("text/html").is_err());
     }
 
     #[test]
     fn only_what_has_a_message_is_written_as_one() {
         let notation = |accept: &str, is_custom: bool| {
-            wanted(&asking(accept), Subject { is_custom, ..OBJECT }).map(|wanted| wanted.notation).ok()
+            negotiate(&asking(accept), RequestedContent { is_custom, ..OBJECT }).map(|format| format.notation).ok()
         };
         let programs = "application/vnd.kubernetes.protobuf, application/json";
         assert_eq!(notation(programs, false), Some(Notation::Protobuf));

@@ -1,4 +1,4 @@
-//! What goes into the machine: requests, and the faults that a simulated world adds to them.
+//! Requests, and the faults that a simulation injects into them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,45 +14,45 @@ use crate::http::subject::Subject;
 /// Largest request body in bytes, as in the real server.
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// One request, reduced to what an API server looks at.
+/// One request, reduced to the parts that an API server reads.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The HTTP method.
     pub method: Method,
     /// The path, decoded and without the query.
     pub path: String,
-    /// The query. A repeated parameter mostly counts once, with its first value, as in the real server.
+    /// Query parameters. Of a repeated parameter most readers use the first value, as the real server does.
     pub query: BTreeMap<String, String>,
-    /// Parameters that came again, with their later values.
+    /// Repeated parameters with their later values.
     pub repeated: Vec<(String, String)>,
-    /// The headers that matter.
+    /// Headers that the server reads.
     pub headers: Headers,
-    /// The body, empty when there is none.
+    /// Body; empty if there is none.
     pub body: Bytes,
 }
 
-/// The headers that an API server looks at. An absent header is empty.
+/// Headers that an API server reads. An absent header is empty.
 #[derive(Clone, Debug, Default)]
 pub struct Headers {
-    /// Which representations the client takes.
+    /// `Accept`.
     pub accept: String,
-    /// What the body is.
+    /// `Content-Type`.
     pub content_type: String,
-    /// Who the client says it is; the default field manager comes from it.
+    /// `User-Agent`; the default field manager comes from it.
     pub user_agent: String,
-    /// Which version of a discovery document the client has.
+    /// `If-None-Match`: the entity tag of a cached discovery document.
     pub if_none_match: String,
-    /// Which encodings of the answer the client takes.
+    /// `Accept-Encoding`.
     pub accept_encoding: String,
-    /// Who the client proves to be.
+    /// `Authorization`.
     pub authorization: Credentials,
-    /// Whom the client's certificate names, if it has shown one.
+    /// Subject of the client's certificate, if it presented one.
     pub certificate: Option<Subject>,
-    /// As whom the client wants to be treated.
+    /// Impersonation headers.
     pub impersonation: Impersonation,
 }
 
-/// The value of `Authorization`. It is in no Debug form.
+/// Value of `Authorization`. Its Debug form hides it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials(pub String);
 
@@ -65,13 +65,13 @@ impl fmt::Debug for Credentials {
 /// The headers `Impersonate-…`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Impersonation {
-    /// The user, if one is named.
+    /// Name of the user, if given.
     pub user: Option<String>,
-    /// The groups, in order.
+    /// Groups, in order.
     pub groups: Vec<String>,
-    /// The user's identity.
+    /// UID of the user.
     pub uid: Option<String>,
-    /// Whether anything else about the user is said.
+    /// Extra attributes of the user.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -80,7 +80,7 @@ impl Headers {
     #[must_use]
     pub fn read(headers: &http::HeaderMap) -> Self {
         let header = |name: &str| {
-            // Several lines of one header mean the same as one line with commas.
+            // Several lines of one header are equivalent to one line with commas.
             let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
             values.join(",")
         };
@@ -107,13 +107,13 @@ impl Headers {
     }
 }
 
-/// A request target that is not one.
+/// A malformed request target.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the request target {0:?} is not valid")]
 pub struct RequestError(pub String);
 
 impl Request {
-    /// A request from a method and a target such as `/api/v1/namespaces?limit=5`.
+    /// Creates a request from a method and a target such as `/api/v1/namespaces?limit=5`.
     ///
     /// # Errors
     /// When the target holds a malformed percent escape.
@@ -134,13 +134,13 @@ impl Request {
         Ok(Self { method, path, query: parameters, repeated, headers: Headers::default(), body: Bytes::new() })
     }
 
-    /// The same request with its body changed by a merge patch; what is no JSON stays as it is.
+    /// Returns the request with its body changed by a merge patch; a body that is not JSON stays unchanged.
     pub(crate) fn rewritten(&self, patch: &Value) -> Self {
         let body = serde_json::from_slice(&self.body).map(|sent: Value| merge_patch(&sent, patch).to_string());
         Self { body: body.map_or_else(|_| self.body.clone(), Bytes::from), ..self.clone() }
     }
 
-    /// The same request with a body.
+    /// Returns the request with a body.
     #[must_use]
     pub fn with_body(mut self, content_type: &str, body: impl Into<Bytes>) -> Self {
         content_type.clone_into(&mut self.headers.content_type);
@@ -148,25 +148,25 @@ impl Request {
         self
     }
 
-    /// The same request as a watch.
+    /// Returns the request as a watch.
     pub(crate) fn as_watch(&self) -> Self {
         let mut watch = self.clone();
         watch.query.insert("watch".to_owned(), "true".to_owned());
         watch
     }
 
-    /// The value of a query parameter that is there and not empty.
+    /// Returns the value of a query parameter that is present and not empty.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Every value of a query parameter.
+    /// Returns every value of a query parameter.
     pub(crate) fn every<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let later = self.repeated.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str());
         self.parameter(name).into_iter().chain(later)
     }
 
-    /// Whether a query parameter says yes, as Go reads booleans.
+    /// True if a query parameter is true by Go's `strconv.ParseBool`.
     pub(crate) fn flag(&self, name: &str) -> bool {
         matches!(self.parameter(name), Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
     }
@@ -189,39 +189,39 @@ fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What goes wrong with one request.
+/// Fault that is injected into one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The server refuses with a status and changes nothing. A 429 is plain text, as priority and fairness sends it;
+    /// The server rejects the request and changes nothing. A 429 is plain text, as API priority and fairness sends it;
     /// any other status is a `Status` object.
     Refuse {
-        /// 429, 500, 503 or 504, or anything else.
+        /// HTTP status: 429, 500, 503, 504, or any other.
         status: u16,
-        /// How long the client is asked to wait.
+        /// Value of `Retry-After` in seconds.
         retry_after_secs: Option<u64>,
     },
-    /// The request is executed, and the connection breaks before the answer.
+    /// The request is executed, and the connection breaks before the response.
     LoseResponse,
     /// The connection breaks before anything is executed.
     CutBeforeCommit,
-    /// What is sent is changed by a merge patch on its way in, as a mutating webhook would change it.
+    /// The body is changed by a merge patch before it is handled, as a mutating webhook would change it.
     Rewrite(Value),
-    /// A watch goes on for so many events, and then it breaks. Other requests are answered as always.
+    /// A watch breaks after a number of events. Other requests are not affected.
     BreakStream {
-        /// How many events come through.
+        /// Number of events before the break.
         after_events: usize,
-        /// How it breaks.
+        /// Kind of the break.
         how: StreamEnd,
     },
 }
 
-/// How a watch can break.
+/// End of a broken watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StreamEnd {
-    /// It ends as if its time were over.
+    /// It ends as after its timeout.
     Closed,
-    /// It says that its version is too old, and ends.
+    /// It reports that its resourceVersion is too old, and ends.
     Expired,
     /// The connection breaks.
     Cut,

@@ -1,4 +1,4 @@
-//! What comes out of the machine.
+//! Responses.
 
 use std::io::Write;
 
@@ -13,10 +13,10 @@ use crate::object::stored::append;
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
-/// Smaller answers are not worth compressing.
+/// Smallest body in bytes that is compressed.
 const COMPRESS_BYTES_MIN: usize = 128 * 1024;
 
-/// Without a time or a name, so that the same answer is the same bytes.
+/// Compresses a body, without time and name in the header, so that equal bodies give equal bytes.
 fn compressed(body: &Bytes) -> Bytes {
     let mut encoder = flate2::GzBuilder::new().mtime(0).write(Vec::new(), flate2::Compression::fast());
     // Writing into memory does not fail.
@@ -24,7 +24,7 @@ fn compressed(body: &Bytes) -> Bytes {
     written.map_or_else(|_| body.clone(), Bytes::from)
 }
 
-/// Makes a form that is not the object itself the older version of it, with what is inside.
+/// Changes a table or a metadata object, and those inside it, to the version v1beta1.
 pub(crate) fn as_beta(form: &mut Value) {
     if form.get("apiVersion").is_some_and(|version| version == "meta.k8s.io/v1") {
         form["apiVersion"] = "meta.k8s.io/v1beta1".into();
@@ -37,42 +37,42 @@ pub(crate) fn as_beta(form: &mut Value) {
     }
 }
 
-/// One open watch.
+/// Id of an open watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchId(pub u64);
 
-/// The answer to one request.
+/// Response to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// A complete answer.
+    /// A complete response.
     Full {
         /// The HTTP status.
         status: u16,
-        /// The headers, the content type among them.
+        /// Headers, including the content type.
         headers: Vec<(&'static str, String)>,
         /// The body.
         body: Bytes,
     },
     /// A stream of events: read it with `watch_events` and end it with `close_watch`.
     Watch(WatchId),
-    /// The connection must be cut without an answer.
+    /// The connection must be cut without a response.
     Cut,
 }
 
 impl Response {
-    /// An answer in JSON.
+    /// Creates a response in JSON.
     pub(crate) fn json(status: u16, body: &Value) -> Self {
         let mut json = Vec::new();
         append(&mut json, body);
-        Self::written(status, json.into())
+        Self::from_json(status, json.into())
     }
 
-    /// An answer whose JSON is written already.
-    pub(crate) fn written(status: u16, json: Bytes) -> Self {
+    /// Creates a response from serialized JSON.
+    pub(crate) fn from_json(status: u16, json: Bytes) -> Self {
         Self::Full { status, headers: vec![("content-type", JSON.to_owned())], body: json }
     }
 
-    /// An answer in plain text.
+    /// Creates a response in plain text.
     pub(crate) fn text(status: u16, body: &str) -> Self {
         let headers = vec![
             ("content-type", "text/plain; charset=utf-8".to_owned()),
@@ -81,7 +81,7 @@ impl Response {
         Self::Full { status, headers, body: body.to_owned().into() }
     }
 
-    /// Adds a header to a complete answer.
+    /// Adds a header to a complete response.
     #[must_use]
     pub(crate) fn with_header(mut self, name: &'static str, value: String) -> Self {
         if let Self::Full { headers, .. } = &mut self {
@@ -91,7 +91,7 @@ impl Response {
         self
     }
 
-    /// The head of an answer alone.
+    /// Returns the response without its body.
     pub(crate) fn without_body(mut self) -> Self {
         if let Self::Full { body, .. } = &mut self {
             *body = Bytes::new();
@@ -99,7 +99,7 @@ impl Response {
         self
     }
 
-    /// The answer in the encoding that the client takes.
+    /// Returns the response compressed, if the client accepts it and it is large enough.
     pub(crate) fn encoded(self, request: &Request) -> Self {
         match self {
             Self::Full { status, mut headers, body } if body.len() >= COMPRESS_BYTES_MIN => {
@@ -115,7 +115,7 @@ impl Response {
         }
     }
 
-    /// An answer of JSON in the notation that the client prefers. What has no message stays as it is.
+    /// Converts a JSON response to another format. An object without Protobuf encoding stays JSON.
     pub(crate) fn in_notation(self, notation: Notation) -> Self {
         if notation == Notation::Json || self.header("content-type") != Some(JSON) {
             return self;
@@ -132,7 +132,7 @@ impl Response {
         self.with_body(written).with_header("content-type", media.to_owned())
     }
 
-    /// An answer in one of the forms that are not the objects themselves, as the older version of these has it.
+    /// Converts a table or metadata response to the version v1beta1.
     pub(crate) fn in_beta(self) -> Self {
         let document = self.body_json();
         match document {
@@ -144,7 +144,7 @@ impl Response {
         }
     }
 
-    /// The same answer, unless it has no body, as this message.
+    /// Replaces the body of a successful response.
     pub(crate) fn with_message(self, written: Bytes, media: &str) -> Self {
         if self.status() != Some(200) {
             return self;
@@ -159,7 +159,7 @@ impl Response {
         self
     }
 
-    /// The status of a complete answer; a watch is 200.
+    /// Returns the status of a complete response; a watch has 200.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
@@ -169,7 +169,7 @@ impl Response {
         }
     }
 
-    /// The body of a complete answer, when it is JSON.
+    /// Returns the body of a complete response, if it is JSON.
     #[must_use]
     pub fn body_json(&self) -> Option<Value> {
         match self {
@@ -178,7 +178,7 @@ impl Response {
         }
     }
 
-    /// The value of a header of a complete answer.
+    /// Returns the value of a header of a complete response.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         match self {

@@ -1,6 +1,6 @@
-//! From a path to what it names. Whether the named thing exists is decided by the caller.
+//! Parses request paths. The caller checks that the named resource exists.
 
-/// What a path names.
+/// Target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// `/version`
@@ -29,15 +29,15 @@ pub(crate) enum Route {
     Keys,
     /// `/.well-known/openid-configuration`
     Issuer,
-    /// A watch of what another path names.
+    /// `…/watch/…`: the deprecated way to watch the target of another path.
     Watch(Box<Route>),
-    /// Below a group, but no path of a resource.
+    /// A path below a group that is not one of a resource.
     NoResource,
-    /// Nothing.
+    /// No known path.
     Nowhere,
 }
 
-/// A path below the version of a group.
+/// Path of a resource, an object, or a subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Objects {
     pub(crate) group: String,
@@ -52,7 +52,7 @@ pub(crate) fn route(path: &str) -> Route {
     let inner = path.strip_prefix('/').unwrap_or(path);
     let inner = inner.strip_suffix('/').unwrap_or(inner);
     let parts: Vec<&str> = if inner.is_empty() { Vec::new() } else { inner.split('/').collect() };
-    // Only the name of an object may look like this, so that it can be told that no name does.
+    // Only the name of an object may be `.` or `..`; it is rejected later with a specific error.
     let name_at = match parts.as_slice() {
         ["api", _, "namespaces", _, _, ..] => 5,
         ["api", ..] => 3,
@@ -84,7 +84,7 @@ pub(crate) fn route(path: &str) -> Route {
         }
         ["api", version] => Route::Resources { group: String::new(), version: (*version).to_owned() },
         ["apis", group, version] => Route::Resources { group: (*group).to_owned(), version: (*version).to_owned() },
-        // The old way to ask for a watch.
+        // The deprecated way to watch.
         ["api", version, "watch", rest @ ..] => Route::Watch(Box::new(objects("", version, rest))),
         ["apis", group, version, "watch", rest @ ..] => Route::Watch(Box::new(objects(group, version, rest))),
         ["api", version, rest @ ..] => objects("", version, rest),
@@ -95,7 +95,7 @@ pub(crate) fn route(path: &str) -> Route {
 
 fn objects(group: &str, version: &str, rest: &[&str]) -> Route {
     let (namespace, rest) = match rest {
-        // A namespace itself is an object of the cluster, and so are its subresources.
+        // A namespace is itself a cluster-scoped object, and so are its subresources.
         ["namespaces", _, "status" | "finalize"] if group.is_empty() => (None, rest),
         ["namespaces", namespace, below @ ..] if !below.is_empty() => (Some((*namespace).to_owned()), below),
         _ => (None, rest),

@@ -1,13 +1,13 @@
-//! Whom a client certificate names: its common name is a user, its organizations are groups.
+//! Subject of a client certificate: its common name is the user, its organizations are groups.
 //!
-//! The certificate was verified before; here its fields are only walked to the subject.
+//! The certificate was verified before; here only its fields are parsed up to the subject.
 
-/// The user that a verified client certificate names.
+/// User of a verified client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// The common name.
+    /// Common name.
     pub user: String,
-    /// The organizations, in order.
+    /// Organizations, in order.
     pub groups: Vec<String>,
 }
 
@@ -20,7 +20,7 @@ const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
 
 impl Subject {
-    /// Reads the subject of a certificate in DER. `None` when it names nobody.
+    /// Reads the subject of a certificate in DER. `None` if it has none.
     #[must_use]
     pub fn of_certificate(der: &[u8]) -> Option<Self> {
         let (_, certificate, _) = element(der).filter(|(tag, ..)| *tag == SEQUENCE)?;

@@ -1,8 +1,8 @@
-//! Errors about single fields, worded as the real server words them.
+//! Validation errors of single fields, with the messages of the real server.
 
 use serde_json::Value;
 
-/// One thing that is wrong with one field.
+/// Validation error of one field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldError {
     pub(crate) reason: &'static str,
@@ -12,11 +12,11 @@ pub(crate) struct FieldError {
 
 impl FieldError {
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
-        // The real server prints structures in Go's notation; the text of the value is as close as it is useful.
+        // The real server prints structs in Go's notation; JSON is close enough.
         Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
     }
 
-    /// A value that is written in another way than JSON writes it here.
+    /// An invalid value in another notation than JSON.
     pub(crate) fn invalid_text(field: impl Into<String>, value: &str, why: &str) -> Self {
         Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
     }
@@ -48,12 +48,12 @@ impl FieldError {
         Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
     }
 
-    /// A value of another type than the schema says.
+    /// A value of another type than the schema requires.
     pub(crate) fn type_invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
         Self { reason: "FieldValueTypeInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
     }
 
-    /// Whether other rules are not looked at while this is wrong.
+    /// True if CEL rules are not evaluated because of this error.
     pub(crate) fn is_blocking(&self) -> bool {
         matches!(
             self.reason,
@@ -65,7 +65,7 @@ impl FieldError {
         )
     }
 
-    /// As it is told in one line.
+    /// Returns the error in one line.
     pub(crate) fn full(&self) -> String {
         format!("{}: {}", self.field, self.message)
     }

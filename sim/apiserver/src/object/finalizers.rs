@@ -1,10 +1,10 @@
 //! Finalizers that the API server and its controllers set themselves.
 
-/// Keeps an object until its dependents are gone.
+/// Finalizer that keeps an object until its dependents are gone.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-/// Keeps an object until its dependents no longer name it.
+/// Finalizer that keeps an object until its dependents no longer reference it.
 pub(crate) const ORPHAN: &str = "orphan";
 
-/// Keeps a definition until its instances are gone.
+/// Finalizer that keeps a CRD until its custom resources are gone.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -11,7 +11,7 @@ pub struct StoredKey {
     pub kind: String,
     /// The resource, such as `deployments`.
     pub plural: String,
-    /// The namespace; `None` for objects of the cluster.
+    /// Namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,

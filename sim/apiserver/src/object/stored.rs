@@ -1,4 +1,4 @@
-//! An object as it is kept: beside it what every list and every watch wants of it, its labels and its text.
+//! A stored object, with its labels and its JSON text, which lists and watches use.
 
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
@@ -8,22 +8,22 @@ use serde_json::Value;
 
 use crate::object::fields::at;
 
-/// An object that does not change any more. Copies of a state share it, and what is known of it.
+/// An immutable object. Copies of the store share it together with its labels and its text.
 #[derive(Debug)]
 pub(crate) struct Stored {
     object: Arc<Value>,
     labels: Box<[(String, String)]>,
-    /// Written when somebody asks for it.
+    /// Serialized on first use.
     text: OnceLock<Text>,
 }
 
-/// An object in JSON, and where some of its fields are.
+/// An object in JSON, and the ranges of some of its fields.
 #[derive(Debug)]
 pub(crate) struct Text {
     json: Bytes,
-    /// `apiVersion` and `kind`, each with the comma that follows.
+    /// Ranges of `apiVersion` and `kind`, each with the comma that follows.
     of_type: Vec<Range<usize>>,
-    /// The value of `metadata`.
+    /// Range of the value of `metadata`.
     metadata: Range<usize>,
 }
 
@@ -34,12 +34,12 @@ impl Stored {
         Self { object: Arc::new(object), labels, text: OnceLock::new() }
     }
 
-    /// The object alone.
+    /// Returns the object alone.
     pub(crate) fn object(&self) -> Arc<Value> {
         self.object.clone()
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     pub(crate) fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(label, _)| label == name).map(|(_, value)| value.as_str())
     }
@@ -48,7 +48,7 @@ impl Stored {
         self.text.get_or_init(|| Text::write(&self.object))
     }
 
-    /// Its text, if somebody has asked for that.
+    /// Returns its text, if it was serialized already.
     pub(crate) fn written(&self) -> Option<&Text> {
         self.text.get()
     }
@@ -69,7 +69,7 @@ impl PartialEq for Stored {
 }
 
 impl Text {
-    /// Writes an object.
+    /// Serializes an object.
     pub(crate) fn write(object: &Value) -> Self {
         let mut json = Vec::new();
         let (mut of_type, mut metadata): (Vec<Range<usize>>, _) = (Vec::new(), 0..0);
@@ -84,7 +84,7 @@ impl Text {
             let value_begin = json.len();
             append(&mut json, value);
             match name.as_str() {
-                // Something follows: every object has metadata, and fields are in the order of their names.
+                // A comma follows: every object has metadata, and fields are sorted by name.
                 "apiVersion" | "kind" => of_type.push(begin..json.len() + 1),
                 "metadata" => metadata = value_begin..json.len(),
                 _ => {}
@@ -94,17 +94,17 @@ impl Text {
         Self { json: json.into_boxed_slice().into(), of_type, metadata }
     }
 
-    /// The whole object.
+    /// Returns the whole object.
     pub(crate) fn json(&self) -> &Bytes {
         &self.json
     }
 
-    /// The value of its metadata.
+    /// Returns the value of its metadata.
     pub(crate) fn metadata(&self) -> &[u8] {
         &self.json[self.metadata.clone()]
     }
 
-    /// Appends the object without its type.
+    /// Appends the object without `apiVersion` and `kind`.
     pub(crate) fn append_untyped(&self, to: &mut Vec<u8>) {
         let mut begin = 0;
         for field in &self.of_type {

@@ -1,4 +1,4 @@
-//! Rows of the kinds that run something: what `kubectl get` prints of pods, jobs, daemon sets, nodes, endpoints, events.
+//! Table cells of pods, jobs, daemon sets, nodes, endpoints, autoscalers and events, as `kubectl get` prints them.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::object::fields::{at, is_deleting, list, name, text};
 use crate::printing::format::{age, selector};
 
-/// How many addresses are written out.
+/// Largest number of printed addresses.
 const ADDRESSES_MAX: usize = 3;
 
 /// Columns of kinds that were not recorded: name, type, priority.
@@ -44,7 +44,7 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Value>> {
     Some(columns.iter().map(column).collect())
 }
 
-/// The cells of an object, for the kinds that are known here.
+/// Returns the cells of an object, if its kind is one of this file.
 pub(crate) fn row(kind: &str, now: Timestamp, object: &Value) -> Option<Vec<Value>> {
     let own = json!(name(object));
     let old = json!(age(now, text(object, "/metadata/creationTimestamp")));
@@ -72,7 +72,7 @@ pub(crate) fn row(kind: &str, now: Timestamp, object: &Value) -> Option<Vec<Valu
     Some(row)
 }
 
-/// In one word how a pod does.
+/// Returns the status of a pod in one word.
 fn condition_of(pod: &Value) -> String {
     let mut word = text(pod, "/status/reason").to_owned();
     if word.is_empty() {
@@ -98,13 +98,13 @@ fn pod(pod: &Value) -> Vec<Value> {
     vec![json!(format!("{ready}/{all}")), json!(condition_of(pod)), json!(restarts.to_string())]
 }
 
-/// Where a pod is.
+/// Returns the address and node cells of a pod.
 fn place(pod: &Value) -> Vec<Value> {
     let or_none = |pointer: &str| json!(Some(text(pod, pointer)).filter(|text| !text.is_empty()).unwrap_or("<none>"));
     vec![or_none("/status/podIP"), or_none("/spec/nodeName"), or_none("/status/nominatedNodeName"), json!("<none>")]
 }
 
-/// What the template of an object says: containers, images, and whom it selects.
+/// Returns the container, image and selector cells of an object with a pod template.
 fn template(object: &Value) -> Vec<Value> {
     let containers = list(object, "/spec/template/spec/containers");
     let joined = |field: &str| json!(containers.iter().map(|one| text(one, field)).collect::<Vec<_>>().join(","));
@@ -197,7 +197,7 @@ fn node(node: &Value, old: &Value) -> Vec<Value> {
     ]
 }
 
-/// Some things, and how many more there are.
+/// Joins the first elements, and counts the others.
 fn some(all: &[String]) -> String {
     match all.len() {
         0 => "<none>".to_owned(),
@@ -227,7 +227,7 @@ fn slice(slice: &Value) -> Vec<Value> {
     vec![json!(text(slice, "/addressType")), json!(unset(some(&ports))), json!(unset(some(&addresses)))]
 }
 
-/// How many metrics are written out.
+/// Largest number of printed metrics.
 const METRICS_MAX: usize = 2;
 
 fn autoscaler(autoscaler: &Value) -> Vec<Value> {
@@ -249,7 +249,7 @@ fn autoscaler(autoscaler: &Value) -> Vec<Value> {
     ]
 }
 
-/// What a metric is and should be.
+/// Returns the current and the target value of a metric.
 fn metric(wanted: &Value, seen: Option<&Value>) -> String {
     let sources = ["resource", "containerResource", "pods", "object", "external"];
     let Some((source, held)) = sources.iter().find_map(|source| Some((*source, wanted.get(*source)?))) else {

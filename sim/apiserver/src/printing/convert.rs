@@ -5,21 +5,20 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::object::fields::{at, group_version, text};
+use crate::object::fields::{group_version, text};
 use crate::registry::conversion;
 use crate::registry::resource::Target;
 use crate::schema::custom_resource;
 
 pub(super) const META_VERSION: &str = "meta.k8s.io/v1";
 
-/// Whether a stored object is in the version of the request.
+/// True if a stored object is in the version of the request.
 pub(super) fn is_in_version(target: &Target, object: &Value) -> bool {
     group_version(text(object, "/apiVersion")) == (target.resource.group.as_str(), target.version.name.as_str())
 }
 
-/// A stored object in the version of the request. A built-in kind says the same in other words; of an instance only what that
-/// version knows is shown, with its
-/// defaults, as with the strategy `None`.
+/// Returns a stored object in the version of the request. A built-in kind is converted; a custom resource is pruned and
+/// defaulted by the schema of that version, as with the conversion strategy `None`.
 pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
     if is_in_version(target, object) {
         return object.clone();
@@ -36,7 +35,7 @@ pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
     Arc::new(converted)
 }
 
-/// The metadata of an object, without the annotation that a daemon set has only in the version that is served.
+/// Returns the metadata of an object, without the annotation that a daemon set has only in its served version.
 pub(super) fn metadata_of(object: &Value) -> Option<Cow<'_, Value>> {
     const COUNT: &str = "deprecated.daemonset.template.generation";
     let metadata = object.get("metadata")?;
@@ -55,7 +54,7 @@ pub(super) fn metadata_of(object: &Value) -> Option<Cow<'_, Value>> {
     Some(Cow::Owned(shown))
 }
 
-/// The metadata of an object.
+/// Returns the metadata of an object as `PartialObjectMetadata`.
 pub(crate) fn partial(object: &Value) -> Value {
     let metadata = metadata_of(object).map_or_else(|| Value::Object(Map::new()), Cow::into_owned);
     json!({"kind": "PartialObjectMetadata", "apiVersion": META_VERSION, "metadata": metadata})

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::object::fields::{list, text};
 
-/// How long ago, as `kubectl` writes it.
+/// Formats an age as `kubectl` does.
 pub(crate) fn age(now: Timestamp, created: &str) -> String {
     let Ok(created) = created.parse::<Timestamp>() else {
         return "<unknown>".to_owned();
@@ -26,7 +26,7 @@ pub(crate) fn age(now: Timestamp, created: &str) -> String {
     }
 }
 
-/// A selector as people write it.
+/// Formats a label selector as `kubectl` does.
 pub(crate) fn selector(selector: Option<&Value>) -> String {
     let labels = selector.and_then(|selector| selector.get("matchLabels")).and_then(Value::as_object);
     let mut parts: Vec<String> = labels

@@ -1,5 +1,5 @@
-//! Rows for people, as `kubectl get` prints them. The columns of built-in kinds are those that a real server was recorded
-//! with; what stands in them is written down here.
+//! Tables, as `kubectl get` prints them. The columns of built-in kinds are recorded from a real server; their cells are
+//! computed here.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +15,7 @@ use crate::registry::conversion;
 use crate::registry::resource::Target;
 
 const COLUMNS: &str = include_str!(concat!(env!("OUT_DIR"), "/columns.json"));
-/// A kind that has only the columns that every kind has.
+/// A kind that has only the columns of every kind.
 const PLAIN: &str = "/limitranges";
 /// A kind whose last column is the age.
 const AGED: &str = "/serviceaccounts";
@@ -86,7 +86,7 @@ fn cells(target: &Target, now: Timestamp, object: &Value) -> Vec<Value> {
     cells
 }
 
-/// A column that a definition describes.
+/// Returns the cell of a printer column of a CRD.
 fn cell(now: Timestamp, column: &Value, object: &Value) -> Value {
     let found = at_path(object, text(column, "/jsonPath"));
     match (text(column, "/type"), &found) {
@@ -96,7 +96,7 @@ fn cell(now: Timestamp, column: &Value, object: &Value) -> Value {
     }
 }
 
-/// What stands between the name and the age.
+/// Returns the cells between name and age.
 fn facts(kind: &str, object: &Value) -> Vec<Value> {
     let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_object).map_or(0, Map::len);
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
@@ -139,7 +139,7 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
     }
 }
 
-/// Where a service is reached from outside.
+/// Returns the external address of a service.
 fn outside(service: &Value) -> String {
     let texts = |pointer: &str, field: &str| -> Vec<String> {
         list(service, pointer).iter().map(|one| text(one, field).to_owned()).collect()
@@ -157,7 +157,7 @@ fn outside(service: &Value) -> String {
     }
 }
 
-/// The hosts of an ingress, some of them.
+/// Returns the first hosts of an ingress.
 fn hosts(ingress: &Value) -> String {
     let hosts: Vec<&str> = list(ingress, "/spec/rules").iter().map(|rule| text(rule, "/host")).collect();
     let named: Vec<&str> = hosts.iter().copied().filter(|host| !host.is_empty()).collect();
@@ -168,7 +168,7 @@ fn hosts(ingress: &Value) -> String {
     }
 }
 
-/// What stands behind the age, for those who want to see more.
+/// Returns the cells after the age, which only wide output shows.
 fn more(kind: &str, object: &Value) -> Vec<Value> {
     let containers = list(object, "/spec/template/spec/containers");
     let joined =
@@ -208,7 +208,7 @@ fn ports(service: &Value) -> String {
     if ports.is_empty() { "<none>".to_owned() } else { ports.join(",") }
 }
 
-/// A plain path such as `.spec.size`; filters and indices are left out.
+/// Returns the value at a simple JSONPath such as `.spec.size`, without filters and indices.
 pub(crate) fn at_path(object: &Value, path: &str) -> Value {
     let found = path.split('.').filter(|part| !part.is_empty()).try_fold(object, |value, part| value.get(part));
     found.cloned().unwrap_or(Value::Null)

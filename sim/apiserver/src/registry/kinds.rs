@@ -1,4 +1,4 @@
-//! The built-in kinds: what a real server's discovery lists, and what it does not say about them.
+//! The built-in kinds, from the recorded discovery of a real server, with the properties that discovery does not contain.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use crate::registry::types::{encode, types};
 
 const DISCOVERY: &str = include_str!(concat!(env!("OUT_DIR"), "/discovery.json"));
 
-/// Kinds whose objects count the generations of what is wanted. Discovery does not say it.
+/// Kinds with `metadata.generation`.
 const WITH_GENERATION: [&str; 27] = [
     "CSIDriver",
     "CronJob",
@@ -56,19 +56,19 @@ const CREATED_BY_UPDATE: [&str; 9] = [
     "Service",
 ];
 
-/// Kinds whose users are warned.
+/// Deprecated kinds, with their warnings.
 const DEPRECATED: [(&str, &str); 2] = [
     ("ComponentStatus", "v1 ComponentStatus is deprecated in v1.19+"),
     ("Endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
 ];
 
-/// What a real server said about itself.
+/// Returns the recorded discovery of a real server.
 pub(crate) fn recorded() -> &'static Value {
     static READ: OnceLock<Value> = OnceLock::new();
     READ.get_or_init(|| serde_json::from_str(DISCOVERY).unwrap_or_default())
 }
 
-/// The resources that every server has. Read once, shared by every server.
+/// Returns the built-in resources, which are parsed once and shared by every server.
 pub(crate) fn built_in() -> &'static [Arc<Resource>] {
     static READ: OnceLock<Vec<Arc<Resource>>> = OnceLock::new();
     READ.get_or_init(|| {

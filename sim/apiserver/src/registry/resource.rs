@@ -10,9 +10,9 @@ use crate::object::fields::{api_version, list, text};
 use crate::registry::types::{METADATA, SchemaType};
 use crate::schema::cel_rules::ValidationRules;
 
-/// What can be done with instances of a definition.
+/// Verbs of custom resources.
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-/// What can be done with a part of an object.
+/// Verbs of subresources of custom resources.
 pub(crate) const PART_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// One resource of the API in all its served versions.
@@ -27,50 +27,50 @@ pub(crate) struct Resource {
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
     pub(crate) generation: bool,
-    /// Whether an update makes what is missing.
+    /// True if a PUT creates an object that does not exist.
     pub(crate) created_by_update: bool,
-    /// What can be done with its objects, as discovery says it.
+    /// Verbs, as in discovery.
     pub(crate) verbs: Vec<String>,
     pub(crate) custom: bool,
-    /// The version in which objects are stored.
+    /// Storage version.
     pub(crate) storage: String,
-    /// The served versions, preferred first.
+    /// Served versions, the preferred first.
     pub(crate) versions: Vec<Arc<Version>>,
 }
 
-/// What differs between the versions of a resource.
+/// One version of a resource.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     pub(crate) name: String,
     pub(crate) status: bool,
     /// The schema of a custom resource.
     pub(crate) schema: Option<Value>,
-    /// The rules in CEL of that schema.
+    /// CEL rules of that schema.
     pub(crate) rules: Option<Arc<ValidationRules>>,
-    /// The type of a custom resource as an apply sees it: with metadata.
+    /// Type of a custom resource for server-side apply, including its metadata.
     pub(crate) declared: Option<SchemaType>,
     /// The type of a built-in kind.
     pub(crate) typed: Option<&'static SchemaType>,
-    /// An object of the version before anything was said about it.
+    /// An empty object of this version.
     pub(crate) blank: Value,
     pub(crate) shape: Shape,
     /// Additional printer columns of a custom resource.
     pub(crate) columns: Vec<Value>,
-    /// The subresources with their verbs.
+    /// Subresources with their verbs.
     pub(crate) subresources: BTreeMap<String, Vec<String>>,
-    /// Where the scale of a custom resource is.
+    /// `subresources.scale` of a custom resource: the paths of its fields.
     pub(crate) scale: Option<Value>,
-    /// What whoever uses this version is warned of.
+    /// Deprecation warning of this version.
     pub(crate) deprecation: Option<String>,
 }
 
 impl Resource {
-    /// As errors name it: `configmaps`, `deployments.apps`.
+    /// Returns the resource as in errors: `configmaps`, `deployments.apps`.
     pub(crate) fn qualified(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// As some errors name it: `ConfigMap`, `Deployment.apps`.
+    /// Returns the kind as in errors: `ConfigMap`, `Deployment.apps`.
     pub(crate) fn qualified_kind(&self) -> String {
         if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
     }
@@ -87,17 +87,17 @@ impl Resource {
         self.is("apiextensions.k8s.io", "customresourcedefinitions")
     }
 
-    /// Whether an update must say which version it replaces.
+    /// True if an update must have a resourceVersion.
     pub(crate) fn needs_version(&self) -> bool {
         self.custom || self.is_crd() || self.is("coordination.k8s.io", "leases")
     }
 
-    /// Whether it only answers a question and keeps nothing.
+    /// True for reviews, which are not stored.
     pub(crate) fn is_review(&self) -> bool {
         !self.custom && self.verbs == ["create"] && self.kind.ends_with("Review")
     }
 
-    /// The resource that a definition describes. `None` when it serves no version.
+    /// Reads the resource of a CRD. `None` if it serves no version.
     pub(crate) fn from_crd(definition: &Value) -> Option<Self> {
         let names = definition.pointer("/spec/names")?;
         let owned = |pointer: &str| list(names, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect();
@@ -163,7 +163,7 @@ fn read_version(definition: &Value, version: &Value) -> Version {
     }
 }
 
-/// The type of a schema with the fields that every object has.
+/// Returns the type of a schema, with the fields of every object.
 fn declared(schema: &Value) -> SchemaType {
     let mut declared = schema.clone();
     if let Some(properties) = declared.get_mut("properties").and_then(Value::as_object_mut) {
@@ -174,7 +174,7 @@ fn declared(schema: &Value) -> SchemaType {
     SchemaType::from_schema(&declared)
 }
 
-/// How versions are preferred: general availability before beta before alpha before anything else, newer before older.
+/// Sort key of versions: GA before beta before alpha before others, newer before older.
 pub(super) fn version_priority(version: &str) -> (u8, u32, u32) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
@@ -190,7 +190,7 @@ pub(super) fn version_priority(version: &str) -> (u8, u32, u32) {
     parse().unwrap_or((0, 0, 0))
 }
 
-/// A resource in the version in which a request names it.
+/// A resource in the version of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,

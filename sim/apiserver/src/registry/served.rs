@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::kinds::built_in;
 use super::resource::{Resource, Target, version_priority};
 
-/// Every served resource, by group and plural. What nobody added to is shared by every server.
+/// Served resources, by group and plural. Servers without CRDs share one map.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
     resources: Arc<BTreeMap<(String, String), Arc<Resource>>>,
@@ -39,7 +39,7 @@ impl Registry {
         Some(Target { resource: resource.clone(), version: version.clone() })
     }
 
-    /// The resource in its preferred version.
+    /// Returns a resource in its preferred version.
     pub(crate) fn preferred(&self, group: &str, plural: &str) -> Option<Target> {
         let resource = self.resource(group, plural)?;
         Some(Target { resource: resource.clone(), version: resource.versions.first()?.clone() })
@@ -57,7 +57,7 @@ impl Registry {
         self.resources.values()
     }
 
-    /// The groups with their versions, preferred first.
+    /// Returns the groups with their versions, the preferred first.
     pub(crate) fn groups(&self) -> BTreeMap<&str, Vec<&str>> {
         let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for resource in self.all() {
@@ -73,7 +73,7 @@ impl Registry {
         result
     }
 
-    /// The resources of one version of a group.
+    /// Returns the resources of one version of a group.
     pub(crate) fn in_version<'a>(&'a self, group: &'a str, version: &'a str) -> impl Iterator<Item = Target> + 'a {
         self.all().filter(move |resource| resource.group == group).filter_map(move |resource| {
             let version = resource.versions.iter().find(|served| served.name == version)?;

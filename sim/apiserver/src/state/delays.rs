@@ -2,48 +2,48 @@
 
 use jiff::SignedDuration;
 
-/// How long the controllers of the control plane take, and how long history is kept.
+/// Delays of the controllers, and the age up to which history is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerDelays {
     /// From the deletion of a namespace to the deletion of its content.
     pub namespace_termination: SignedDuration,
-    /// From the creation of a namespace to its default service account.
+    /// From the creation of a namespace to its default ServiceAccount and ConfigMap.
     pub namespace_defaults: SignedDuration,
-    /// From the creation of a definition to its condition `Established`.
+    /// From the creation of a CRD to its condition `Established`.
     pub crd_established: SignedDuration,
-    /// From that to its kind being served.
+    /// From that condition to the first request that its kind accepts.
     pub crd_served: SignedDuration,
-    /// From the deletion of a definition to the deletion of its instances.
+    /// From the deletion of a CRD to the deletion of its custom resources.
     pub crd_finalization: SignedDuration,
     /// From the deletion of an owner to the deletion of its dependents.
     pub garbage_collection: SignedDuration,
-    /// From a change to the deployment controller's look at it.
+    /// From a change to the reconciliation by the Deployment controller.
     pub deployment: SignedDuration,
-    /// The same of the controller of replica sets.
+    /// Same for the ReplicaSet controller.
     pub replica_set: SignedDuration,
-    /// The same of the controller of stateful sets.
+    /// Same for the StatefulSet controller.
     pub stateful_set: SignedDuration,
-    /// The same of the controller of daemon sets.
+    /// Same for the DaemonSet controller.
     pub daemon_set: SignedDuration,
-    /// The same of the controller of jobs.
+    /// Same for the Job controller.
     pub job: SignedDuration,
-    /// The same of the controller of cron jobs, and from a scheduled time to the job.
+    /// Same for the CronJob controller; also from a scheduled time to the Job.
     pub cron_job: SignedDuration,
-    /// The same of the controller of endpoints.
+    /// Same for the Endpoints controller.
     pub endpoints: SignedDuration,
-    /// The same of the controller of endpoint slices.
+    /// Same for the EndpointSlice controller.
     pub endpoint_slice: SignedDuration,
-    /// From the creation of a pod to its node.
+    /// From the creation of a pod to its assignment to a node.
     pub scheduling: SignedDuration,
-    /// From that to its containers running.
+    /// From the assignment to running containers.
     pub pod_start: SignedDuration,
-    /// From that to its readiness, where a probe has to find out.
+    /// From running containers to readiness, for pods with a probe.
     pub pod_ready: SignedDuration,
-    /// From the deletion of a pod to its end.
+    /// From the deletion of a pod to its removal.
     pub pod_stop: SignedDuration,
-    /// How long a container runs that ends by itself: that of a job, and one that crashes.
+    /// Run time of a container that exits by itself: one of a Job, or one that crashes.
     pub container_ends: SignedDuration,
-    /// How far back a watch may start.
+    /// Age of the oldest revision at which a watch may start.
     pub history: SignedDuration,
 }
 

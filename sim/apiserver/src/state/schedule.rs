@@ -1,4 +1,4 @@
-//! What the controllers of the control plane will do later, and when.
+//! Scheduled tasks of the controllers.
 
 use std::collections::BTreeMap;
 
@@ -6,34 +6,34 @@ use jiff::Timestamp;
 
 use crate::object::key::StoredKey;
 
-/// One piece of work of a controller.
+/// Task of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Task {
-    /// A new namespace gets its default service account and the cluster's certificate.
+    /// Creates the default ServiceAccount and the root CA ConfigMap of a namespace.
     PopulateNamespace(String),
-    /// A namespace that is being deleted loses its content, and goes when it is empty.
+    /// Deletes the content of a namespace that is being deleted, and then the namespace.
     TerminateNamespace(String),
-    /// The names of a definition are accepted, or not.
+    /// Accepts or rejects the names of a CRD.
     EstablishCrd(String),
-    /// The resource of an established definition is served from now on.
+    /// Serves the resource of an established CRD.
     ServeCrd(String),
-    /// A definition that is being deleted loses its instances, and goes when there are none.
+    /// Deletes the custom resources of a CRD that is being deleted, and then the CRD.
     FinalizeCrd(String),
-    /// An owner is gone: its dependents follow.
+    /// Checks the dependents of a removed owner.
     CollectDependents(String),
-    /// An object says that it has owners: are they there?
+    /// Checks that the owners of an object exist.
     CheckOwners(StoredKey),
-    /// An object waits for its dependents to go, or to be let go.
+    /// Continues a foreground or orphaning deletion.
     FinishDeletion(StoredKey),
-    /// A quota or a budget is counted again.
+    /// Updates the status of a quota or a pod disruption budget.
     Count(StoredKey),
-    /// A claim or a volume goes when nothing uses it.
+    /// Removes the protection finalizer of a claim or a volume that is not in use.
     Unprotect(StoredKey),
-    /// One of the controllers of workloads looks at an object.
+    /// Reconciles an object by a workload controller.
     Reconcile(Workload, StoredKey),
 }
 
-/// Who looks at an object that runs something, or helps to.
+/// Controllers of workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Workload {
     Deployment,
@@ -49,7 +49,7 @@ pub(crate) enum Workload {
 }
 
 impl Task {
-    /// Whether the API server itself does it, and not one of the controllers beside it.
+    /// True for tasks of the API server itself, false for those of the controller manager.
     pub(crate) fn belongs_to_api_server(&self) -> bool {
         match self {
             Self::EstablishCrd(_) | Self::ServeCrd(_) | Self::FinalizeCrd(_) => true,
@@ -65,7 +65,7 @@ impl Task {
     }
 }
 
-/// Tasks in the order of their time, and among equal times in the order in which they were added.
+/// Tasks in the order of their times, and of their addition for equal times.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
     tasks: BTreeMap<(Timestamp, u64), Task>,
@@ -74,7 +74,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Adds a task, unless the same task is waiting already. One that waits for later comes forward.
+    /// Adds a task. A task that is scheduled already keeps the earlier of the two times.
     pub(crate) fn add(&mut self, at: Timestamp, task: Task) {
         if let Some(place) = self.waiting.get(&task) {
             if place.0 <= at {
@@ -91,7 +91,7 @@ impl Schedule {
         self.tasks.keys().next().map(|(at, _)| *at)
     }
 
-    /// The first task that is due.
+    /// Removes and returns the first task that is due.
     pub(crate) fn take_due(&mut self, now: Timestamp) -> Option<Task> {
         let entry = self.tasks.first_entry()?;
         if entry.key().0 > now {

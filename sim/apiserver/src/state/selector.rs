@@ -1,4 +1,4 @@
-//! Label and field selectors, read and refused as a real server does.
+//! Label and field selectors of requests, parsed and rejected as by a real server.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::object::stored::Stored;
 use crate::registry::resource::Resource;
 use crate::strategy::validation::names::{label_value_errors, qualified_name_errors};
 
-/// One condition on a label.
+/// Requirement of a label selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Requirement {
     In(String, Vec<String>),
@@ -19,11 +19,11 @@ enum Requirement {
     Less(String, i64),
 }
 
-/// Which objects a list or a watch is about.
+/// Label and field selector of a list or a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
     labels: Vec<Requirement>,
-    /// Field, value, and whether they must be equal.
+    /// Field, value, and true if they must be equal.
     fields: Vec<(String, String, bool)>,
 }
 
@@ -38,7 +38,7 @@ impl Selector {
         Ok(Self { labels, fields })
     }
 
-    /// Whether it selects at most one object of a namespace.
+    /// True if it selects at most one object of a namespace.
     pub(crate) fn names_one(&self) -> bool {
         self.fields.iter().any(|(field, _, equal)| field == "metadata.name" && *equal)
     }
@@ -63,7 +63,7 @@ impl Selector {
     }
 }
 
-/// The value that a field selector compares.
+/// Returns the value that a field selector compares.
 fn field_of(object: &Value, field: &str) -> String {
     match field {
         "status.successful" => at(object, "/status/succeeded").map_or_else(|| "0".to_owned(), Value::to_string),
@@ -82,12 +82,12 @@ fn field_of(object: &Value, field: &str) -> String {
     }
 }
 
-/// What is at a path of fields.
+/// Returns the value at a dotted path.
 fn by_dots<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
     field.split('.').try_fold(object, |value, part| value.get(part))
 }
 
-/// The fields, besides name and namespace, by which objects of some kinds are selected.
+/// Fields besides name and namespace that field selectors support, by kind.
 const FIELDS: [(&str, &[&str]); 8] = [
     (
         "Pod",
@@ -127,10 +127,10 @@ const FIELDS: [(&str, &[&str]); 8] = [
     ("ReplicationController", &["status.replicas"]),
 ];
 
-/// The names that fields of events have in the group in which these are not kept.
+/// Names of Event fields in `events.k8s.io`, and their names in the core group, in which events are stored.
 const RENAMED: [(&str, &str); 2] = [("regarding.", "involvedObject."), ("reportingController", "reportingComponent")];
 
-/// A field as it is called where objects are kept.
+/// Returns the name of a field in the stored version.
 fn kept_field(resource: &Resource, field: &str) -> Result<String, String> {
     if !resource.is("events.k8s.io", "events") {
         return check_field(resource, field).map(|()| field.to_owned());
@@ -177,7 +177,7 @@ fn parse_fields(selector: &str) -> Result<Vec<(String, String, bool)>, String> {
     Ok(fields)
 }
 
-/// One word or sign of a label selector; the end is an empty text.
+/// Splits a label selector into its words and operators.
 fn tokens(selector: &str) -> Vec<String> {
     const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
     let (mut tokens, mut rest) = (Vec::new(), selector.trim_start());

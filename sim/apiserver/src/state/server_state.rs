@@ -35,7 +35,7 @@ pub(crate) struct ServerState {
 }
 
 impl ServerState {
-    /// An empty server; identities come from a generator with this seed.
+    /// Creates an empty server, whose identities come from a generator with this seed.
     pub(crate) fn new(seed: u64, delays: ControllerDelays) -> Self {
         Self {
             store: Store::default(),

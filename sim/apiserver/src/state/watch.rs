@@ -1,4 +1,4 @@
-//! Watches: each is a cursor into the history of the store, with a selection and a form.
+//! Watches: each is a cursor into the history of the store, with a selector and a format.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::encoding::protobuf;
 use crate::http::error::ApiError;
-use crate::http::media::{Form, Notation, Wanted};
+use crate::http::media::{Notation, Representation, ResponseFormat};
 use crate::http::request::StreamEnd;
 use crate::http::response::as_beta;
 use crate::object::fields::later;
@@ -19,17 +19,17 @@ use crate::registry::resource::Target;
 use crate::state::selector::Selector;
 use crate::storage::store::{Event, Store};
 
-/// How often a quiet watch is told how far it has come.
+/// Interval of bookmarks.
 const BOOKMARK_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 
-/// What a watch is about.
+/// Objects and format of a list or a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     pub(crate) target: Target,
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) selector: Selector,
-    pub(crate) wanted: Wanted,
+    pub(crate) format: ResponseFormat,
 }
 
 impl Scope {
@@ -44,14 +44,14 @@ impl Scope {
 pub(crate) struct Watch {
     pub(crate) scope: Scope,
     cursor: u64,
-    /// Lines or messages that wait to be read: the initial state, or an error.
+    /// Events that were not read yet: the initial state, or an error.
     pending: Vec<Bytes>,
     bookmark_at: Option<Timestamp>,
     ends_at: Option<Timestamp>,
     closed: bool,
-    /// Whether something was sent already.
+    /// True once a table was sent.
     began: bool,
-    /// After how many more events it breaks, and how.
+    /// Injected fault: number of events left, and the kind of the break.
     breaks: Option<(usize, StreamEnd)>,
     cut: bool,
 }
@@ -72,17 +72,17 @@ impl Watch {
         }
     }
 
-    /// Lets the watch break after so many events.
+    /// Injects a break after a number of events.
     pub(crate) fn break_after(&mut self, events: usize, how: StreamEnd) {
         self.breaks = Some((events, how));
     }
 
-    /// Whether its connection breaks where it ends.
+    /// True if its connection is cut at its end.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// Puts the objects that exist already in front of the stream.
+    /// Adds the existing objects to the start of the stream.
     pub(crate) fn start_with(&mut self, now: Timestamp, objects: &[Arc<Stored>]) {
         for object in objects {
             let line = self.line("ADDED", now, object);
@@ -90,21 +90,21 @@ impl Watch {
         }
     }
 
-    /// Says that the initial state is complete.
+    /// Adds the bookmark that ends the initial events.
     pub(crate) fn end_initial_events(&mut self) {
         let bookmark = self.bookmark(self.cursor, true);
         self.pending.push(bookmark);
     }
 
-    /// The type of what is sent.
+    /// Returns the content type of the stream.
     pub(crate) fn media(&self) -> &'static str {
-        match self.scope.wanted.notation {
+        match self.scope.format.notation {
             Notation::Protobuf => protobuf::STREAM,
             Notation::Json | Notation::Yaml => "application/json",
         }
     }
 
-    /// When this watch has something to say or to do although nothing changed.
+    /// Returns the time of the next bookmark or of the timeout.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
         [self.bookmark_at, self.ends_at].into_iter().flatten().min()
     }
@@ -113,12 +113,12 @@ impl Watch {
         self.closed && self.pending.is_empty()
     }
 
-    /// Ends the watch once what happened so far was read.
+    /// Ends the watch after the events so far.
     pub(crate) fn close(&mut self) {
         self.ends_at = Some(Timestamp::MIN);
     }
 
-    /// Everything since the last call.
+    /// Returns the events since the last call.
     pub(crate) fn read(&mut self, store: &Store, now: Timestamp) -> Vec<Bytes> {
         let mut lines = self.unbroken(store, now);
         let Some((left, how)) = self.breaks else { return lines };
@@ -154,7 +154,7 @@ impl Watch {
         for event in store.events_after(self.cursor) {
             lines.extend(self.see(now, event));
         }
-        // A client may know a revision that this server has not reached; it is not taken back.
+        // A client may start at a revision that this server has not reached; the cursor never moves back.
         self.cursor = self.cursor.max(store.revision());
         if self.bookmark_at.is_some_and(|at| at <= now) {
             lines.push(self.bookmark(self.cursor, false));
@@ -164,7 +164,7 @@ impl Watch {
         lines
     }
 
-    /// A change seen through the selection: an object that begins to match is added, one that ceases to is deleted.
+    /// Returns the event of a change: an object that starts to match is added, one that ceases to match is deleted.
     fn see(&mut self, now: Timestamp, event: &Event) -> Option<Bytes> {
         let resource = &self.scope.target.resource;
         if event.key.group != conversion::storage_group(resource) || event.key.plural != resource.plural {
@@ -178,7 +178,7 @@ impl Watch {
             (false, true) => Some(self.line("ADDED", now, &event.object)),
             (true, true) => Some(self.line("MODIFIED", now, &event.object)),
             (true, false) => {
-                // The last state that matched, at the revision at which it ceased to.
+                // The last matching state, at the revision of the change.
                 let mut last = Value::clone(event.before.as_ref()?);
                 crate::object::fields::metadata(&mut last)
                     .insert("resourceVersion".to_owned(), json!(event.revision.to_string()));
@@ -188,11 +188,12 @@ impl Watch {
     }
 
     fn line(&mut self, kind: &str, now: Timestamp, object: &Stored) -> Bytes {
-        let Form::Table(include) = self.scope.wanted.form else {
-            return self.encode(kind, &render::object(&self.scope.target, self.scope.wanted.form, now, object));
+        let Representation::Table(include) = self.scope.format.representation else {
+            return self
+                .encode(kind, &render::object(&self.scope.target, self.scope.format.representation, now, object));
         };
         let mut shown = render::table(&self.scope.target, include, now, object);
-        // A stream of tables says once what its columns are.
+        // Only the first table of a stream has column definitions.
         if std::mem::replace(&mut self.began, true) {
             shown["columnDefinitions"] = Value::Null;
         }
@@ -205,28 +206,28 @@ impl Watch {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let target = &self.scope.target;
-        let object = match self.scope.wanted.form {
-            Form::Metadata => {
+        let object = match self.scope.format.representation {
+            Representation::Metadata => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
             }
-            Form::Object => {
+            Representation::Object => {
                 json!({"kind": target.resource.kind, "apiVersion": target.api_version(), "metadata": metadata})
             }
-            Form::Table(include) => {
+            Representation::Table(include) => {
                 crate::printing::table::table(target, include, Timestamp::UNIX_EPOCH, &[], metadata)
             }
         };
         self.encode("BOOKMARK", object.to_string().as_bytes())
     }
 
-    /// One event as it is sent, with an object in JSON.
+    /// Serializes an event with an object in JSON.
     fn encode(&self, kind: &str, object: &[u8]) -> Bytes {
         self.in_another_form(kind, object).unwrap_or_else(|| line_of(kind, object))
     }
 
-    /// The event as somebody wants it who does not want what everybody else does.
+    /// Serializes an event in v1beta1 or Protobuf; `None` for plain JSON.
     fn in_another_form(&self, kind: &str, object: &[u8]) -> Option<Bytes> {
-        let Wanted { is_beta, notation, .. } = self.scope.wanted;
+        let ResponseFormat { is_beta, notation, .. } = self.scope.format;
         let is_protobuf = match notation {
             Notation::Protobuf => true,
             Notation::Json | Notation::Yaml => false,
@@ -243,7 +244,7 @@ impl Watch {
     }
 }
 
-/// One line of a stream.
+/// Returns one line of a JSON stream.
 fn line_of(kind: &str, object: &[u8]) -> Bytes {
     [b"{\"object\":", object, b",\"type\":\"", kind.as_bytes(), b"\"}\n"].concat().into()
 }

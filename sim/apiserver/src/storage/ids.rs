@@ -1,15 +1,15 @@
-//! Where the machine's arbitrary values come from: a small generator with a seed, and nothing else.
+//! Source of generated values: UIDs, name suffixes and random choices, from a generator with a seed.
 
-/// SplitMix64: every seed is good, and its state is one number.
+/// SplitMix64 generator: accepts every seed, and its state is one number.
 #[derive(Clone, Debug)]
 pub(crate) struct Ids {
     state: u64,
 }
 
-/// The characters that a real server uses for generated names.
+/// Characters of generated names, as in the real server.
 const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A text in the characters of generated names, as hashes are written into names.
+/// Maps a text to the characters of generated names, as for hashes in names.
 pub(crate) fn safe_encode(text: &str) -> String {
     text.bytes().map(|byte| char::from(NAME_CHARACTERS[usize::from(byte) % NAME_CHARACTERS.len()])).collect()
 }
@@ -27,12 +27,12 @@ impl Ids {
         mixed ^ (mixed >> 31)
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true with this probability in percent.
     pub(crate) fn percent(&mut self, of_hundred: u8) -> bool {
         self.next() % 100 < u64::from(of_hundred)
     }
 
-    /// A well-formed version 4 UUID.
+    /// Returns a version 4 UUID.
     pub(crate) fn uid(&mut self) -> String {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.next().to_be_bytes());
@@ -40,7 +40,7 @@ impl Ids {
         uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
-    /// The five characters at the end of a generated name.
+    /// Returns the five characters at the end of a generated name.
     pub(crate) fn name_suffix(&mut self) -> String {
         let mut drawn = self.next();
         let count = NAME_CHARACTERS.len() as u64;

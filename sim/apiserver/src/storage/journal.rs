@@ -1,4 +1,4 @@
-//! The record of committed changes, which the oracles of a simulated world read.
+//! Journal of committed writes, which the oracles of a simulation read.
 
 use std::sync::Arc;
 
@@ -7,51 +7,51 @@ use serde_json::Value;
 
 use crate::object::key::StoredKey;
 
-/// Who made a change.
+/// Author of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
     /// A client of the API.
     Client {
         /// Its user agent, as sent.
         user_agent: String,
-        /// The field manager that the change is recorded under.
+        /// Field manager of the write.
         field_manager: String,
     },
     /// A controller inside the control plane.
     Controller(&'static str),
 }
 
-/// What kind of change it was.
+/// Kind of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// The object was made by a POST.
+    /// The object was created by a POST.
     Create,
     /// The object was replaced by a PUT.
     Update,
     /// The object was changed by a patch.
     Patch,
-    /// The object was made or changed by server-side apply.
+    /// The object was created or changed by server-side apply.
     Apply,
     /// The object was deleted, or marked as being deleted.
     Delete,
 }
 
-/// One committed change.
+/// One committed write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// When.
+    /// Time of the write.
     pub at: Timestamp,
-    /// By whom.
+    /// Author of the write.
     pub actor: Actor,
-    /// How.
+    /// Kind of the write.
     pub verb: Verb,
     /// The subresource that was written, such as `status`; empty for the object itself.
     pub subresource: &'static str,
-    /// Which object.
+    /// Key of the object.
     pub key: Arc<StoredKey>,
-    /// The identity of that object.
+    /// UID of the object.
     pub uid: String,
-    /// The revision of the store that the change made.
+    /// Revision of the store after the write.
     pub resource_version: u64,
     /// The object before; `None` when it was created.
     pub before: Option<Arc<Value>>,

@@ -1,4 +1,4 @@
-//! Where objects are kept: the current state, the revision counter, and the recent history that watches read.
+//! The store: the current objects, the revision counter, and the recent history that watches read.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::object::fields::{list, metadata, text};
 use crate::object::key::StoredKey;
 use crate::object::stored::Stored;
 
-/// How many events the history holds at most, whatever their age.
+/// Largest number of events in the history, independent of their age.
 const HISTORY_EVENTS_MAX: usize = 100_000;
 
 /// One stored object.
@@ -19,47 +19,47 @@ const HISTORY_EVENTS_MAX: usize = 100_000;
 pub(crate) struct Entry {
     pub(crate) key: Arc<StoredKey>,
     pub(crate) object: Arc<Stored>,
-    /// Whether nobody changed it since it was made.
+    /// True if it was not changed since its creation.
     pub(crate) is_new: bool,
 }
 
-/// One change, as watches see it.
+/// A change of the store, as watches read it.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) revision: u64,
     pub(crate) at: Timestamp,
     pub(crate) key: Arc<StoredKey>,
     pub(crate) before: Option<Arc<Stored>>,
-    /// The object after the change; its last state, with the revision of the deletion, when it is gone.
+    /// Object after the change; if it was removed, its last state with the revision of the removal.
     pub(crate) object: Arc<Stored>,
     pub(crate) gone: bool,
 }
 
-/// Namespace and name. Objects of the cluster have the empty namespace.
-pub(crate) type Place = (String, String);
+/// Namespace and name. Cluster-scoped objects have an empty namespace.
+pub(crate) type NamespacedName = (String, String);
 
-/// The objects of one resource, in order.
-pub(crate) type Shelf = BTreeMap<Place, Entry>;
+/// Objects of one resource, sorted by namespace and name.
+pub(crate) type Collection = BTreeMap<NamespacedName, Entry>;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
-    /// By group and plural; each in a map of its own, so that whoever looks for a shelf need not copy its name.
-    shelves: BTreeMap<String, BTreeMap<String, Shelf>>,
+    /// Collections by group and plural, in nested maps so that a lookup need not allocate a key.
+    collections: BTreeMap<String, BTreeMap<String, Collection>>,
     revision: u64,
     history: VecDeque<Event>,
-    /// The objects that name an owner, by the identity of the owner.
+    /// Keys of the dependents, by the UID of their owner.
     dependents: BTreeMap<String, BTreeSet<Arc<StoredKey>>>,
-    /// The newest revision whose event is no longer in the history.
+    /// Newest revision whose event is no longer in the history.
     compacted: u64,
 }
 
-fn place(namespace: Option<&str>, name: &str) -> Place {
+fn namespaced_name(namespace: Option<&str>, name: &str) -> NamespacedName {
     (namespace.unwrap_or_default().to_owned(), name.to_owned())
 }
 
-/// The places of a namespace: those before the ones of the next name that there could be.
-pub(crate) fn within(namespace: &str) -> Range<Place> {
-    place(Some(namespace), "")..place(Some(&format!("{namespace}\0")), "")
+/// Returns the range of keys of a namespace, which ends before the next possible namespace.
+pub(crate) fn namespace_range(namespace: &str) -> Range<NamespacedName> {
+    namespaced_name(Some(namespace), "")..namespaced_name(Some(&format!("{namespace}\0")), "")
 }
 
 impl Store {
@@ -71,12 +71,12 @@ impl Store {
         self.compacted
     }
 
-    pub(crate) fn shelf(&self, group: &str, plural: &str) -> Option<&Shelf> {
-        self.shelves.get(group)?.get(plural)
+    pub(crate) fn collection(&self, group: &str, plural: &str) -> Option<&Collection> {
+        self.collections.get(group)?.get(plural)
     }
 
     pub(crate) fn get(&self, group: &str, plural: &str, namespace: Option<&str>, name: &str) -> Option<&Entry> {
-        self.shelf(group, plural)?.get(&place(namespace, name))
+        self.collection(group, plural)?.get(&namespaced_name(namespace, name))
     }
 
     /// Returns one object without its key.
@@ -89,42 +89,42 @@ impl Store {
         self.find(&key.group, &key.plural, key.namespace.as_deref(), &key.name)
     }
 
-    /// The objects of one resource in one namespace, in order.
+    /// Returns the objects of one resource in one namespace, in order.
     pub(crate) fn in_namespace<'a>(
         &'a self,
         group: &str,
         plural: &str,
         namespace: &'a str,
     ) -> impl Iterator<Item = &'a Entry> + 'a {
-        let shelf = self.shelf(group, plural).into_iter();
-        shelf.flat_map(move |shelf| shelf.range(within(namespace))).map(|(_, entry)| entry)
+        let collection = self.collection(group, plural).into_iter();
+        collection.flat_map(move |collection| collection.range(namespace_range(namespace))).map(|(_, entry)| entry)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
-        self.shelves.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
+        self.collections.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
     }
 
-    /// The events after a revision, in order.
+    /// Returns the events after a revision, in order.
     pub(crate) fn events_after(&self, revision: u64) -> impl Iterator<Item = &Event> {
         let start = self.history.partition_point(|event| event.revision <= revision);
         self.history.range(start..)
     }
 
-    /// The objects of one resource as they were at a revision that is not compacted yet.
-    pub(crate) fn shelf_at(&self, group: &str, plural: &str, revision: u64) -> Shelf {
-        let mut shelf = self.shelf(group, plural).cloned().unwrap_or_default();
+    /// Returns the objects of one resource at a revision that is not compacted.
+    pub(crate) fn collection_at(&self, group: &str, plural: &str, revision: u64) -> Collection {
+        let mut collection = self.collection(group, plural).cloned().unwrap_or_default();
         let later: Vec<&Event> = self.events_after(revision).collect();
         for event in later.into_iter().rev().filter(|event| event.key.group == group && event.key.plural == plural) {
-            let place = place(event.key.namespace.as_deref(), &event.key.name);
+            let place = namespaced_name(event.key.namespace.as_deref(), &event.key.name);
             match &event.before {
-                None => drop(shelf.remove(&place)),
+                None => drop(collection.remove(&place)),
                 Some(before) => {
                     let entry = Entry { key: event.key.clone(), object: before.clone(), is_new: false };
-                    drop(shelf.insert(place, entry));
+                    drop(collection.insert(place, entry));
                 }
             }
         }
-        shelf
+        collection
     }
 
     /// Stores an object under the next revision and returns it as stored.
@@ -132,30 +132,30 @@ impl Store {
         self.revision += 1;
         metadata(&mut object).insert("resourceVersion".to_owned(), json!(self.revision.to_string()));
         let object = Arc::new(Stored::new(object));
-        let place = place(key.namespace.as_deref(), &key.name);
-        let shelf = self.shelves.entry(key.group.clone()).or_default().entry(key.plural.clone()).or_default();
-        let previous = shelf.get(&place);
+        let place = namespaced_name(key.namespace.as_deref(), &key.name);
+        let collection = self.collections.entry(key.group.clone()).or_default().entry(key.plural.clone()).or_default();
+        let previous = collection.get(&place);
         let key = previous.map_or_else(|| Arc::new(key), |entry| entry.key.clone());
         let before = previous.map(|entry| entry.object.clone());
         let is_new = before.is_none();
-        shelf.insert(place, Entry { key: key.clone(), object: object.clone(), is_new });
+        collection.insert(place, Entry { key: key.clone(), object: object.clone(), is_new });
         self.record(Event { revision: self.revision, at, key, before, object, gone: false })
     }
 
-    /// Reads the objects of a resource anew: as they are found from now on, which is no change of them.
+    /// Rewrites the stored objects of a resource without a new revision, as if they were decoded by a new schema.
     pub(crate) fn reread(&mut self, group: &str, plural: &str, read: impl Fn(&mut Value)) {
-        let shelf = self.shelves.get_mut(group).and_then(|shelves| shelves.get_mut(plural));
-        for entry in shelf.into_iter().flat_map(BTreeMap::values_mut) {
+        let collection = self.collections.get_mut(group).and_then(|collections| collections.get_mut(plural));
+        for entry in collection.into_iter().flat_map(BTreeMap::values_mut) {
             let mut object = Value::clone(&entry.object);
             read(&mut object);
             entry.object = Arc::new(Stored::new(object));
         }
     }
 
-    /// Removes an object. `None` when it is not there.
+    /// Removes an object. `None` if it does not exist.
     pub(crate) fn remove(&mut self, at: Timestamp, key: &StoredKey) -> Option<Event> {
-        let shelf = self.shelves.get_mut(&key.group)?.get_mut(&key.plural)?;
-        let entry = shelf.remove(&place(key.namespace.as_deref(), &key.name))?;
+        let collection = self.collections.get_mut(&key.group)?.get_mut(&key.plural)?;
+        let entry = collection.remove(&namespaced_name(key.namespace.as_deref(), &key.name))?;
         self.revision += 1;
         let mut last = Value::clone(&entry.object);
         metadata(&mut last).insert("resourceVersion".to_owned(), json!(self.revision.to_string()));
@@ -170,7 +170,7 @@ impl Store {
         }))
     }
 
-    /// The objects that say they belong to the owner with this identity.
+    /// Returns the objects with an owner reference to this UID.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<Arc<StoredKey>> {
         self.dependents.get(uid).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
     }
@@ -204,14 +204,14 @@ impl Store {
         event
     }
 
-    /// Forgets the events that are older than `age`.
+    /// Drops the events that are older than `age`.
     pub(crate) fn compact(&mut self, now: Timestamp, age: SignedDuration) {
         while self.history.front().is_some_and(|event| now.duration_since(event.at) > age) {
             self.forget_oldest();
         }
     }
 
-    /// Forgets every event.
+    /// Drops every event.
     pub(crate) fn compact_all(&mut self) {
         self.history.clear();
         self.compacted = self.revision;

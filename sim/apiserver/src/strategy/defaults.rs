@@ -1,7 +1,6 @@
-//! What the server fills in when the client says nothing, for the built-in kinds: by the struct that a field is in, wherever
-//! it stands.
+//! Defaults of built-in kinds, by the struct that contains a field.
 //!
-//! Nobody owns a defaulted field after an apply; whoever creates or updates does.
+//! A server-side apply does not own defaulted fields; a create or update does.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,91 +10,9 @@ use crate::object::fields::{metadata, name, text};
 use crate::registry::types::{SchemaType, ValueType};
 use crate::strategy::validation::service::is_reachable_from_outside;
 
-/// Struct, field, and the value in JSON.
-const FIELDS: [(&str, &str, &str); 72] = [
-    ("PodSpec", "restartPolicy", r#""Always""#),
-    ("PodSpec", "terminationGracePeriodSeconds", "30"),
-    ("PodSpec", "dnsPolicy", r#""ClusterFirst""#),
-    ("PodSpec", "schedulerName", r#""default-scheduler""#),
-    ("PodSpec", "securityContext", "{}"),
-    ("Container", "terminationMessagePath", r#""/dev/termination-log""#),
-    ("Container", "terminationMessagePolicy", r#""File""#),
-    ("EphemeralContainer", "terminationMessagePath", r#""/dev/termination-log""#),
-    ("EphemeralContainer", "terminationMessagePolicy", r#""File""#),
-    ("ContainerPort", "protocol", r#""TCP""#),
-    ("Probe", "timeoutSeconds", "1"),
-    ("Probe", "periodSeconds", "10"),
-    ("Probe", "successThreshold", "1"),
-    ("Probe", "failureThreshold", "3"),
-    ("HTTPGetAction", "path", r#""/""#),
-    ("HTTPGetAction", "scheme", r#""HTTP""#),
-    ("GRPCAction", "service", r#""""#),
-    ("ObjectFieldSelector", "apiVersion", r#""v1""#),
-    ("SecretVolumeSource", "defaultMode", "420"),
-    ("ConfigMapVolumeSource", "defaultMode", "420"),
-    ("DownwardAPIVolumeSource", "defaultMode", "420"),
-    ("ProjectedVolumeSource", "defaultMode", "420"),
-    ("HostPathVolumeSource", "type", r#""""#),
-    ("ServiceAccountTokenProjection", "expirationSeconds", "3600"),
-    ("ServiceSpec", "sessionAffinity", r#""None""#),
-    ("ServiceSpec", "type", r#""ClusterIP""#),
-    ("ServicePort", "protocol", r#""TCP""#),
-    ("EndpointPort", "protocol", r#""TCP""#),
-    ("ReplicationControllerSpec", "replicas", "1"),
-    ("ReplicaSetSpec", "replicas", "1"),
-    ("DeploymentSpec", "replicas", "1"),
-    ("DeploymentSpec", "revisionHistoryLimit", "10"),
-    ("DeploymentSpec", "progressDeadlineSeconds", "600"),
-    ("DeploymentStrategy", "type", r#""RollingUpdate""#),
-    ("RollingUpdateDeployment", "maxSurge", r#""25%""#),
-    ("RollingUpdateDeployment", "maxUnavailable", r#""25%""#),
-    ("StatefulSetSpec", "podManagementPolicy", r#""OrderedReady""#),
-    ("StatefulSetSpec", "replicas", "1"),
-    ("StatefulSetSpec", "revisionHistoryLimit", "10"),
-    ("StatefulSetSpec", "persistentVolumeClaimRetentionPolicy", "{}"),
-    ("StatefulSetPersistentVolumeClaimRetentionPolicy", "whenDeleted", r#""Retain""#),
-    ("StatefulSetPersistentVolumeClaimRetentionPolicy", "whenScaled", r#""Retain""#),
-    ("StatefulSetUpdateStrategy", "type", r#""RollingUpdate""#),
-    ("RollingUpdateStatefulSetStrategy", "partition", "0"),
-    ("DaemonSetSpec", "revisionHistoryLimit", "10"),
-    ("DaemonSetUpdateStrategy", "type", r#""RollingUpdate""#),
-    ("RollingUpdateDaemonSet", "maxSurge", "0"),
-    ("RollingUpdateDaemonSet", "maxUnavailable", "1"),
-    ("CronJobSpec", "concurrencyPolicy", r#""Allow""#),
-    ("CronJobSpec", "suspend", "false"),
-    ("CronJobSpec", "successfulJobsHistoryLimit", "3"),
-    ("CronJobSpec", "failedJobsHistoryLimit", "1"),
-    ("HorizontalPodAutoscalerSpec", "minReplicas", "1"),
-    ("NetworkPolicyPort", "protocol", r#""TCP""#),
-    ("PersistentVolumeClaimSpec", "volumeMode", r#""Filesystem""#),
-    ("PersistentVolumeSpec", "volumeMode", r#""Filesystem""#),
-    ("PersistentVolumeSpec", "persistentVolumeReclaimPolicy", r#""Retain""#),
-    ("StorageClass", "reclaimPolicy", r#""Delete""#),
-    ("StorageClass", "volumeBindingMode", r#""Immediate""#),
-    ("PriorityClass", "preemptionPolicy", r#""PreemptLowerPriority""#),
-    ("ValidatingWebhook", "failurePolicy", r#""Fail""#),
-    ("ValidatingWebhook", "timeoutSeconds", "10"),
-    ("MutatingWebhook", "failurePolicy", r#""Fail""#),
-    ("MutatingWebhook", "reinvocationPolicy", r#""Never""#),
-    ("MutatingWebhook", "timeoutSeconds", "10"),
-    ("RuleWithOperations", "scope", r#""*""#),
-    ("NamedRuleWithOperations", "scope", r#""*""#),
-    ("ValidatingAdmissionPolicySpec", "failurePolicy", r#""Fail""#),
-    ("ServiceReference", "port", "443"),
-    ("CSIDriverSpec", "attachRequired", "true"),
-    ("CSIDriverSpec", "fsGroupPolicy", r#""ReadWriteOnceWithFSType""#),
-    ("Secret", "type", r#""Opaque""#),
-];
-
-/// What the fields of a struct are when nothing is said.
-pub(crate) fn struct_defaults(name: &str) -> Vec<(&'static str, Value)> {
-    let own = FIELDS.iter().filter(|(holder, _, _)| *holder == name);
-    own.map(|(_, field, text)| (*field, serde_json::from_str(text).unwrap_or_default())).collect()
-}
-
-/// Fills in what was left out, everywhere in an object.
+/// Sets the defaults of an object and of everything inside it.
 pub(crate) fn fill(of: &SchemaType, object: &mut Value) {
-    // An older autoscaler has no metrics.
+    // autoscaling/v1 has no metrics.
     let is_older = of.short_name == "HorizontalPodAutoscaler" && !has_metrics(of);
     if !is_older {
         kind(&of.short_name, object);
@@ -134,7 +51,7 @@ fn walk(of: &SchemaType, value: &mut Value) {
     }
 }
 
-/// Sets a field that is not there. Anything but a map is left for validation to complain about.
+/// Sets an absent field. A value that is not a map is left to validation.
 fn default(map: &mut Value, name: &str, value: Value) {
     if let Some(map) = map.as_object_mut() {
         let slot = map.entry(name).or_insert(Value::Null);
@@ -157,7 +74,7 @@ fn computed(of: &str, value: &mut Value) {
         "ServiceSpec" => service(value),
         "ServicePort" => {
             let number = value.get("port").cloned().unwrap_or_default();
-            // Neither is a port; a message cannot leave it out.
+            // 0 and "" count as absent, because Protobuf cannot omit the field.
             if matches!(value.get("targetPort"), Some(port) if *port == 0 || *port == "") {
                 value["targetPort"] = Value::Null;
             }
@@ -211,7 +128,7 @@ fn default_in(value: &mut Value, part: &str, field: &str, to: Value) {
     }
 }
 
-/// The account of a pod has an older name too, which says the same.
+/// Sets `serviceAccountName` and its deprecated alias `serviceAccount` to the same value.
 fn account(spec: &mut Value) {
     let name = [text(spec, "/serviceAccountName"), text(spec, "/serviceAccount")];
     let name = name.into_iter().find(|name| !name.is_empty()).map(|name| json!(name));
@@ -251,7 +168,7 @@ fn service(spec: &mut Value) {
     }
 }
 
-/// A maximum is the default of what nothing is said about, and that of what is asked for.
+/// Sets the default limit from the maximum, and the default request from the default limit or the minimum.
 fn limits(item: &mut Value) {
     for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
         let Some(source) = item.get(from).and_then(Value::as_object).cloned() else { continue };
@@ -264,7 +181,7 @@ fn limits(item: &mut Value) {
     }
 }
 
-/// How fast an autoscaler goes in the directions about which not everything is said.
+/// Sets the defaults of the scaling behavior of an autoscaler.
 fn behavior(behavior: &mut Value) {
     let policy = |of: &str, value: u32| json!({"type": of, "value": value, "periodSeconds": 15});
     let directions = [
@@ -286,7 +203,7 @@ fn has_metrics(of: &SchemaType) -> bool {
     of.field("spec").is_some_and(|spec| spec.field_type().field("metrics").is_some())
 }
 
-/// Defaults of a whole kind, which its parts do not have elsewhere.
+/// Sets the defaults of a whole kind, which its structs do not have in other kinds.
 fn kind(of: &str, object: &mut Value) {
     match of {
         "Namespace" => namespace(object),
@@ -295,7 +212,7 @@ fn kind(of: &str, object: &mut Value) {
         "Job" => job(object),
         "DaemonSet" => {
             let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
-            // Only the server counts; what it says at first is given to whoever writes.
+            // Only the server counts; the first value belongs to the writer.
             default(annotations, "deprecated.daemonset.template.generation", json!("0"));
         }
         "HorizontalPodAutoscaler" if object.pointer("/spec/targetCPUUtilizationPercentage").is_none() => {
@@ -320,7 +237,7 @@ fn field<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     object.get_mut(name).filter(|value| value.is_object())
 }
 
-/// The addresses of a load balancer are its own unless something else is said.
+/// Sets the default `ipMode` of load balancer addresses.
 pub(crate) fn balanced(service: &mut Value) {
     if text(service, "/spec/type") != "LoadBalancer" {
         return;
@@ -339,7 +256,7 @@ fn namespace(object: &mut Value) {
     }
 }
 
-/// A controller without a selector of its own selects what its template says.
+/// Sets the default selector and labels from the labels of the pod template.
 fn selected_labels(of: &str, object: &mut Value) {
     let Some(labels) = object.pointer("/spec/template/metadata/labels").filter(|labels| labels.is_object()).cloned()
     else {
@@ -356,7 +273,7 @@ fn selected_labels(of: &str, object: &mut Value) {
     }
 }
 
-/// Plain values become encoded ones, and win over those.
+/// Moves `stringData` to `data`, where it replaces existing values.
 fn secret(object: &mut Value) {
     let Some(map) = object.as_object_mut() else {
         return;

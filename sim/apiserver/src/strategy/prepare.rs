@@ -60,7 +60,7 @@ pub(crate) fn prepare_for_create(
     }
 }
 
-/// Prepares an object that replaces another.
+/// Prepares an object that replaces a live one.
 pub(crate) fn prepare_for_update(
     allocator: &mut ServiceAllocator,
     resource: &Resource,
@@ -85,7 +85,7 @@ pub(crate) fn prepare_for_update(
     }
 }
 
-/// How often the template of a daemon set changed is in an annotation of old, which nobody else decides.
+/// Counts the changes of a daemon set's template in a deprecated annotation, which only the server sets.
 fn count_templates(live: &Value, object: &mut Value) {
     const COUNT: &str = "deprecated.daemonset.template.generation";
     let known = live["metadata"]["annotations"].get(COUNT).and_then(Value::as_str);
@@ -97,7 +97,7 @@ fn count_templates(live: &Value, object: &mut Value) {
     }
 }
 
-/// How a pod is treated when there is not enough: by whether its containers ask for what they may have.
+/// Returns the QoS class of a pod.
 fn quality(pod: &Value) -> &'static str {
     let containers = ["/spec/containers", "/spec/initContainers"].map(|pointer| list(pod, pointer)).concat();
     let amounts = |container: &Value, of: &str| -> Map<String, Value> {
@@ -117,7 +117,7 @@ fn quality(pod: &Value) -> &'static str {
     if containers.iter().all(whole) { "Guaranteed" } else { "Burstable" }
 }
 
-/// A job selects its pods by its own identity.
+/// Sets the selector and the labels of a Job from its UID and name.
 fn label_job(job: &mut Value) {
     if job.pointer("/spec/manualSelector") == Some(&json!(true)) {
         return;

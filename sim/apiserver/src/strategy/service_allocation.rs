@@ -8,7 +8,7 @@ use crate::object::fields::{list, text, uid};
 use crate::registry::resource::Resource;
 use crate::storage::store::Store;
 
-/// The range from which services get ports on nodes.
+/// First node port, and number of node ports.
 const FIRST_NODE_PORT: u32 = 30_000;
 
 const NODE_PORTS: u32 = 2_768;
@@ -50,7 +50,7 @@ impl ServiceAllocator {
             }
             return;
         }
-        // A client that replaces the object need not know its address.
+        // A client that replaces the object need not repeat its addresses.
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
             let selects = service["spec"].get("selector").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
             if let (true, Some(known)) =
@@ -68,7 +68,7 @@ impl ServiceAllocator {
         }
         let address = service["spec"]["clusterIP"].clone();
         let spec = &mut service["spec"];
-        // Without a selector nobody knows of which families the addresses of a headless service will be.
+        // The IP families of a headless service without a selector are not known in advance.
         let open = address == "None" && spec.get("selector").and_then(Value::as_object).is_none_or(Map::is_empty);
         let (families, policy) = match text(spec, "/ipFamilyPolicy") {
             "" if open => (json!(["IPv4", "IPv6"]), json!("RequireDualStack")),
@@ -104,10 +104,10 @@ impl ServiceAllocator {
         let mut taken: Vec<(Value, Value, Value)> = Vec::new();
         for port in ports {
             if port.get("nodePort").is_none() {
-                // A port is known by its name, whatever else of it changed; of two without a name the last is.
+                // A port is identified by its name; of several without a name, the last one is used.
                 let same = known.iter().rev().find(|other| other.get("name") == port.get("name"));
                 let same = same.and_then(|same| same.get("nodePort")).filter(|number| !used.contains(number)).cloned();
-                // One number serves another protocol of the same port too.
+                // The same node port serves another protocol of the same port, too.
                 let shared = taken.iter().filter(|_| live.is_none()).find(|(number, protocol, node)| {
                     let twice = taken.iter().any(|other| other.1 == port["protocol"] && other.2 == *node);
                     *number == port["port"] && *protocol != port["protocol"] && !twice
@@ -130,7 +130,7 @@ impl ServiceAllocator {
     }
 }
 
-/// A port on nodes that a changed service has twice; the real server does not expect it.
+/// Returns the error for a repeated node port, which the real server reports as an internal error.
 pub(crate) fn port_given_twice(resource: &Resource, service: &Value) -> Option<String> {
     if !resource.is("", "services") {
         return None;
@@ -142,16 +142,16 @@ pub(crate) fn port_given_twice(resource: &Resource, service: &Value) -> Option<S
     Some(format!("duplicate nodePort: {{{protocol} {}}}", number.clone().unwrap_or_default()))
 }
 
-/// What is wrong with the addresses and ports that a service asks for.
+/// Returns the errors in the cluster IP, node ports and IP families of a Service.
 pub(crate) fn allocation_mistakes(store: &Store, resource: &Resource, service: &Value) -> Vec<FieldError> {
     if !resource.is("", "services") {
         return Vec::new();
     }
     let own = uid(service);
-    // Looked at only for a service that asks for something: there may be thousands.
+    // Evaluated only if needed: there may be thousands of services.
     let others = || {
-        let shelf = store.shelf("", "services").into_iter().flat_map(|shelf| shelf.values());
-        shelf.map(|entry| &***entry.object).filter(|other| uid(other) != own)
+        let collection = store.collection("", "services").into_iter().flat_map(|collection| collection.values());
+        collection.map(|entry| &***entry.object).filter(|other| uid(other) != own)
     };
     let mut errors = Vec::new();
     let address = text(service, "/spec/clusterIP");
@@ -185,7 +185,7 @@ pub(crate) fn allocation_mistakes(store: &Store, resource: &Resource, service: &
     errors
 }
 
-/// A cluster with one family of addresses has no others, except where nobody knows whose they are.
+/// Rejects IPv6 on this IPv4 cluster, except in headless services without a selector.
 fn family_mistakes(service: &Value) -> Vec<FieldError> {
     let spec = service.get("spec").unwrap_or(&Value::Null);
     let selects = spec.get("selector").and_then(Value::as_object).is_some_and(|selector| !selector.is_empty());
@@ -205,7 +205,7 @@ fn family_mistakes(service: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// A client may change either form of the address; the other follows.
+/// Updates `clusterIPs` from `clusterIP` or the other way round, if the client changed one of them.
 fn agree_on_addresses(live: &Value, service: &mut Value) {
     let one = |service: &Value| service["spec"].get("clusterIP").cloned().unwrap_or_default();
     let many = |service: &Value| service["spec"].get("clusterIPs").cloned().unwrap_or_default();
@@ -217,7 +217,7 @@ fn agree_on_addresses(live: &Value, service: &mut Value) {
     }
 }
 
-/// Takes away what another type of the same service had, unless it was asked for again.
+/// Removes fields of the previous service type, unless the client changed them.
 fn drop_what_the_type_had(live: &Value, service: &mut Value) {
     let has_ports = |service: &Value| matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer");
     let is_balanced = |service: &Value| text(service, "/spec/type") == "LoadBalancer";

@@ -1,4 +1,4 @@
-//! Reading the body of a write: its form, its kind, its fields.
+//! Decoding the body of a write: its format, its kind, its fields.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -12,13 +12,13 @@ use crate::object::fields::{group_version, text};
 use crate::registry::types::{decode, types};
 use crate::schema::custom_resource;
 
-/// How much of a body an error repeats.
+/// Largest number of bytes of a body in an error.
 const SHOWN_BYTES_MAX: usize = 30;
 
-/// What is said of a message about an instance of a definition.
+/// Error for a Protobuf body of a custom resource.
 const NO_KIND: &str = "Object 'Kind' is missing in 'object has no kind field '";
 
-/// The maps and lists of metadata.
+/// Maps and lists in metadata.
 const CONTAINERS: [&str; 5] = ["annotations", "finalizers", "labels", "managedFields", "ownerReferences"];
 
 fn is_hollow(value: &Value) -> bool {
@@ -29,15 +29,15 @@ fn is_hollow(value: &Value) -> bool {
     }
 }
 
-/// An object that was understood, and what its sender should be warned of.
-pub(super) struct Understood {
+/// A decoded object with its warnings.
+pub(super) struct DecodedBody {
     pub(super) object: Value,
     pub(super) warnings: Vec<String>,
 }
 
 impl Call<'_> {
-    /// The object in the body of a create or an update.
-    pub(super) fn body_object(&self, options: &Options) -> Result<Understood, ApiError> {
+    /// Decodes the body of a create or an update.
+    pub(super) fn body_object(&self, options: &Options) -> Result<DecodedBody, ApiError> {
         let (object, duplicates) = self.read_body(options)?;
         let object = if object.is_null() { Value::Object(serde_json::Map::new()) } else { object };
         self.check_kind(&object)?;
@@ -56,7 +56,7 @@ impl Call<'_> {
         self.check_place(&object)?;
         let mut warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
         warnings.extend(without_equal_owners(&mut object));
-        Ok(Understood { object, warnings })
+        Ok(DecodedBody { object, warnings })
     }
 
     fn version_in(&self, object: &Value) -> String {
@@ -64,7 +64,7 @@ impl Call<'_> {
         if version.is_empty() { self.target.version.name.clone() } else { version.to_owned() }
     }
 
-    /// An object without the fields that its type does not have, and the names of those.
+    /// Removes unknown fields from an object, and returns their names.
     pub(super) fn decode(&self, mut object: Value) -> Result<(Value, Vec<String>), String> {
         let mut unknown = Vec::new();
         if let Some(typed) = self.target.version.typed {
@@ -79,7 +79,7 @@ impl Call<'_> {
             }
             decode::decode(of, metadata, &mut extra)?;
             if let Some(fields) = metadata.as_object_mut() {
-                // It goes through the type that all objects share, which leaves out what is empty.
+                // It is decoded by the metadata type, which omits empty fields.
                 fields.retain(|name, value| !(CONTAINERS.contains(&name.as_str()) && is_hollow(value)));
             }
             unknown.extend(extra.into_iter().map(|field| format!("metadata.{field}")));
@@ -125,12 +125,12 @@ impl Call<'_> {
         Ok((object, duplicates))
     }
 
-    /// Why a message is not understood; one about a built-in kind that is was translated before.
+    /// Returns the error of a Protobuf body. A valid body of a built-in kind was converted to JSON before.
     fn refused_message(&self, options: &Options, unrecognized: impl Fn(String) -> ApiError) -> ApiError {
         let expected = &self.target.resource.kind;
         let is_custom = self.target.resource.custom;
         if is_custom && options.validation != FieldValidation::Ignore {
-            // There is nothing that could look at its fields.
+            // Its fields cannot be decoded without a type.
             return ApiError::Lost;
         }
         let refused = |version: &str, kind: &str, why: &str| {
@@ -144,7 +144,7 @@ impl Call<'_> {
         }
     }
 
-    /// Whether the object says that it is of the kind that the path is about. Saying nothing is fine for built-in kinds.
+    /// Checks that an object has the kind of the path. Built-in kinds may omit it.
     fn check_kind(&self, object: &Value) -> Result<(), ApiError> {
         let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
         let (expected, expected_version) = (&self.target.resource.kind, self.target.api_version());
@@ -212,7 +212,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Whether the object has the name and the namespace that the path says.
+    /// Checks that an object has the name and namespace of the path.
     pub(super) fn check_place(&self, object: &Value) -> Result<(), ApiError> {
         let name = text(object, "/metadata/name");
         if !self.name.is_empty() && name.is_empty() {
@@ -234,7 +234,7 @@ impl Call<'_> {
     }
 }
 
-/// Removes owners that are there twice, and says so.
+/// Removes repeated owner references, with a warning.
 pub(super) fn without_equal_owners(object: &mut Value) -> Option<String> {
     let owners = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut)?;
     let (mut kept, mut twice): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
@@ -254,11 +254,11 @@ pub(super) fn without_equal_owners(object: &mut Value) -> Option<String> {
     })
 }
 
-/// What a body has more than once.
+/// Repeated fields of a body.
 enum Duplicates {
-    /// Fields of JSON, by their places.
+    /// Paths of JSON fields.
     Fields(Vec<String>),
-    /// Keys of YAML, in the words of its parser.
+    /// Errors of the YAML parser.
     Lines(Vec<String>),
 }
 
@@ -275,7 +275,7 @@ impl Duplicates {
     }
 }
 
-/// Complaints of the parser of YAML, and then those of the decoder.
+/// Returns the warnings of the YAML parser, then those of the decoder.
 fn told_of_lines(complaints: &[String]) -> String {
     let (lines, others): (Vec<&str>, Vec<&str>) =
         complaints.iter().map(String::as_str).partition(|complaint| complaint.starts_with("line "));
@@ -283,7 +283,7 @@ fn told_of_lines(complaints: &[String]) -> String {
     std::iter::once(lines.as_str()).chain(others).collect::<Vec<_>>().join(", ")
 }
 
-/// The beginning of a body: as text if it looks like JSON, else in hexadecimal digits.
+/// Returns the start of a body for an error: as text if it looks like JSON, else in hexadecimal.
 fn shown(body: &Bytes) -> String {
     if body.is_empty() {
         return "<empty>".to_owned();

@@ -1,4 +1,4 @@
-//! A request about objects, understood: its target, its options, and the response to a write.
+//! A parsed request about objects: its target, its options, and the response to a write.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::auth::authorization_request::AuthorizationRequest;
 use crate::auth::user::User;
 use crate::http::error::{ApiError, warning_header};
 use crate::http::media;
-use crate::http::media::{Form, Wanted};
+use crate::http::media::{Representation, ResponseFormat};
 use crate::http::request::Request;
 use crate::http::response::Response;
 use crate::object::field_error::FieldError;
@@ -22,10 +22,10 @@ use crate::registry::conversion;
 use crate::registry::resource::Target;
 use crate::storage::journal::{Actor, Attribution, Verb};
 
-/// The longest name of a manager.
+/// Longest name of a field manager in bytes.
 const MANAGER_BYTES_MAX: usize = 128;
 
-/// A request about objects, understood.
+/// A parsed request about objects.
 pub(crate) struct Call<'a> {
     pub(crate) now: Timestamp,
     pub(crate) request: &'a Request,
@@ -34,10 +34,10 @@ pub(crate) struct Call<'a> {
     pub(crate) namespace: Option<String>,
     /// Empty for collections.
     pub(crate) name: String,
-    /// The part of the object that is meant, such as `status`; empty for the object itself.
+    /// Subresource, such as `status`; empty for the object itself.
     pub(crate) subresource: &'static str,
-    pub(crate) wanted: Wanted,
-    /// The controller that makes this call, if it is not a client.
+    pub(crate) format: ResponseFormat,
+    /// Controller that makes the request, if it is not a client.
     pub(crate) controller: Option<&'static str>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Options {
     pub(crate) validation: FieldValidation,
 }
 
-/// What happens to fields that the schema does not know.
+/// Handling of unknown and repeated fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -56,19 +56,19 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
-/// A write that went through.
-pub(crate) struct Written {
+/// A successful write.
+pub(crate) struct WriteResult {
     pub(crate) object: Arc<Stored>,
     pub(crate) created: bool,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Call<'_> {
-    pub(crate) fn stamp(&self) -> String {
+    pub(crate) fn timestamp(&self) -> String {
         stamp(self.now)
     }
 
-    /// This call as a wish with another verb.
+    /// Returns the attributes for authorization of this request with another verb.
     pub(crate) fn to_authorization_request(&self, verb: &str) -> AuthorizationRequest {
         AuthorizationRequest {
             verb: verb.to_owned(),
@@ -81,26 +81,29 @@ impl Call<'_> {
         }
     }
 
-    /// Whether writing the status makes what is not there, without what the server gives it otherwise.
+    /// True if a write to `/status` creates a missing object, without the usual preparation.
     pub(crate) fn makes_by_status(&self) -> bool {
-        self.status() && self.target.resource.is("", "services")
+        self.is_status() && self.target.resource.is("", "services")
     }
 
-    /// Whether a declaration is applied.
+    /// True for server-side apply.
     pub(crate) fn is_apply(&self) -> bool {
         let media = self.request.headers.content_type.split(';').next().unwrap_or_default().trim();
         self.request.method == Method::PATCH && media == APPLY
     }
 
-    /// Whether the `/status` of the object is meant.
-    pub(crate) fn status(&self) -> bool {
+    /// True for the `/status` subresource.
+    pub(crate) fn is_status(&self) -> bool {
         self.subresource == "status"
     }
 
-    /// Metadata of one object is another form than that of many.
+    /// Checks that the client asks for `PartialObjectMetadata` of one object and `PartialObjectMetadataList` of a list.
     pub(super) fn check_metadata_form(&self, of_list: bool) -> Result<(), ApiError> {
         let watching = self.request.flag("watch");
-        if self.wanted.form != Form::Metadata || watching || media::wants_metadata_list(self.request) == of_list {
+        if self.format.representation != Representation::Metadata
+            || watching
+            || media::wants_metadata_list(self.request) == of_list
+        {
             return Ok(());
         }
         let resource = &self.target.resource;
@@ -147,7 +150,7 @@ impl Call<'_> {
         Attribution { actor, verb, subresource: self.subresource }
     }
 
-    /// The options of a write, from the query.
+    /// Reads the options of a write from the query.
     pub(crate) fn options(&self, kind: &str) -> Result<Options, ApiError> {
         let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", kind, "", &[error]));
         let dry_run = match self.request.query.get("dryRun").map(String::as_str) {
@@ -177,18 +180,18 @@ impl Call<'_> {
         Ok(Options { dry_run, manager, validation })
     }
 
-    /// The field manager of a client that names none: its user agent up to the first slash.
+    /// Returns the default field manager: the user agent up to the first slash.
     fn agent_name(&self) -> String {
         let agent = self.request.headers.user_agent.split('/').next().unwrap_or_default();
         let name: String = agent.chars().filter(|character| !character.is_control()).take(MANAGER_BYTES_MAX).collect();
         if name.is_empty() { "unknown".to_owned() } else { name }
     }
 
-    /// The answer to a write that went through.
-    pub(super) fn written(&self, written: &Written) -> Response {
+    /// Returns the response to a successful write.
+    pub(super) fn written(&self, written: &WriteResult) -> Response {
         let status = if written.created { 201 } else { 200 };
-        let body = render::object(&self.target, self.wanted.form, self.now, &written.object);
-        let mut response = Response::written(status, body);
+        let body = render::object(&self.target, self.format.representation, self.now, &written.object);
+        let mut response = Response::from_json(status, body);
         for warning in &written.warnings {
             response = response.with_header("warning", warning_header(warning));
         }

@@ -1,12 +1,12 @@
-//! Create, by POST or by applying what does not exist.
+//! Create: by POST, by applying an object that does not exist, or by PUT for some kinds.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
-use super::body::Understood;
-use super::call::{Call, Options, Written};
+use super::body::DecodedBody;
+use super::call::{Call, Options, WriteResult};
 use super::refine::{check, complete};
 use crate::admission::limit_range::apply_limit_ranges;
 use crate::admission::namespace_lifecycle::{check_crd_not_terminating, check_namespace};
@@ -27,12 +27,12 @@ use crate::strategy::service_allocation::{ServiceAllocator, allocation_mistakes}
 use crate::strategy::validation;
 use crate::writes::commit::commit;
 
-/// How often a generated name is tried.
+/// Number of attempts to generate a free name.
 const GENERATED_NAME_TRIES: usize = 8;
 
-pub(crate) fn create_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<Written, ApiError> {
+pub(crate) fn create_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<WriteResult, ApiError> {
     let options = call.options("CreateOptions")?;
-    let Understood { object, warnings } = call.body_object(&options)?;
+    let DecodedBody { object, warnings } = call.body_object(&options)?;
     if !text(&object, "/metadata/resourceVersion").is_empty() {
         let why = "resourceVersion should not be set on objects to be created";
         return Err(ApiError::unknown(why).with_warnings(&warnings));
@@ -41,7 +41,7 @@ pub(crate) fn create_from_request(state: &mut ServerState, call: &Call<'_>) -> R
         .map_err(|error| error.with_warnings(&warnings))
 }
 
-/// Creates an object. One that was applied brings its managers along; any other belongs to its creator.
+/// Creates an object. An applied object has its managed fields already; any other belongs to its creator.
 pub(crate) fn create(
     state: &mut ServerState,
     call: &Call<'_>,
@@ -49,7 +49,7 @@ pub(crate) fn create(
     mut object: Value,
     verb: Verb,
     mut warnings: Vec<String>,
-) -> Result<Written, ApiError> {
+) -> Result<WriteResult, ApiError> {
     let name = choose_name(state, call, &object);
     check_namespace(&state.store, &call.target.resource, call.namespace.as_deref(), &name)?;
     check_crd_not_terminating(&state.store, &call.target.resource, &name)?;
@@ -67,14 +67,14 @@ pub(crate) fn create(
         None => drop(fields.remove("namespace")),
     }
     fields.insert("uid".to_owned(), json!(uid));
-    fields.insert("creationTimestamp".to_owned(), json!(call.stamp()));
+    fields.insert("creationTimestamp".to_owned(), json!(call.timestamp()));
     if call.target.resource.generation {
         fields.insert("generation".to_owned(), json!(1));
     }
     let emptied = complete(call, &mut object);
     let mut blank = std::borrow::Cow::Borrowed(&call.target.version.blank);
-    if call.status() {
-        // Who writes a status owns nothing else.
+    if call.is_status() {
+        // The manager of a status write owns nothing else.
         let mut known = blank.into_owned();
         known = if known.is_object() { known } else { json!({}) };
         known["spec"] = object.get("spec").cloned().unwrap_or_default();
@@ -88,7 +88,7 @@ pub(crate) fn create(
         }
     }
     if verb != Verb::Apply {
-        let (api_version, now) = (call.target.api_version(), call.stamp());
+        let (api_version, now) = (call.target.api_version(), call.timestamp());
         let writer = Writer {
             manager: &options.manager,
             api_version: &api_version,
@@ -100,7 +100,7 @@ pub(crate) fn create(
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
     }
     let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
-    if call.status() {
+    if call.is_status() {
         object["status"] = json!({"loadBalancer": {}});
     } else {
         let mut trial = ServiceAllocator::for_dry_run();
@@ -137,10 +137,10 @@ pub(crate) fn create(
     } else {
         commit(state, call.now, &call.authorship(options, verb), call.key(&name), object)
     };
-    Ok(Written { object: as_first_shown(call, object), created: true, warnings })
+    Ok(WriteResult { object: as_first_shown(call, object), created: true, warnings })
 }
 
-/// What cannot be given to a service is told before anybody looks at the rest of it.
+/// Checks the addresses and ports of a Service, which the real server does before the other validation.
 pub(crate) fn check_allocation(store: &Store, call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
     let resource = &call.target.resource;
     match allocation_mistakes(store, resource, object) {
@@ -169,7 +169,7 @@ fn choose_name(state: &mut ServerState, call: &Call<'_>, object: &Value) -> Stri
     name
 }
 
-/// The answer to a new definition comes before there is a list of its conditions.
+/// Returns a new CRD as the real server responds with it: without a list of conditions.
 fn as_first_shown(call: &Call<'_>, object: Arc<Stored>) -> Arc<Stored> {
     if !call.target.resource.is_crd() {
         return object;

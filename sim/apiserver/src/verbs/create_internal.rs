@@ -1,4 +1,4 @@
-//! Creating from inside: what controllers make goes through defaults, admission and validation like everything else.
+//! Create by a controller of the server itself, with the same defaults, admission and validation as for clients.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use super::call::{Call, FieldValidation, Options};
 use super::create::create;
 use crate::auth::user::User;
 use crate::http::error::ApiError;
-use crate::http::media::Wanted;
+use crate::http::media::ResponseFormat;
 use crate::http::request::Request;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
 
-/// Who makes something from inside.
+/// Names of a controller that creates objects.
 #[derive(Clone, Copy)]
 pub(crate) struct ControllerIdentity {
-    /// The controller, as the journal names it.
+    /// Name of the controller in the journal.
     pub(crate) controller: &'static str,
-    /// The manager of the fields that it writes.
+    /// Field manager of its writes.
     pub(crate) manager: &'static str,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn create_for_controller(
         namespace: namespace.map(str::to_owned),
         name: String::new(),
         subresource: "",
-        wanted: Wanted::PLAIN,
+        format: ResponseFormat::PLAIN,
         controller: Some(maker.controller),
     };
     let options = Options { dry_run: false, manager: maker.manager.to_owned(), validation: FieldValidation::Ignore };

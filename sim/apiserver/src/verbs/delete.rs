@@ -1,4 +1,4 @@
-//! Delete, of one object or of a selection.
+//! Delete, of one object or of a collection.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use crate::state::server_state::ServerState;
 use crate::storage::journal::{Attribution, Verb};
 use crate::writes::commit::{commit, remove};
 
-/// The namespaces that a cluster cannot do without.
+/// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
-/// Kinds whose deletion is answered with the object.
+/// Kinds whose deletion returns the object.
 const RETURNED: [&str; 7] =
     ["PersistentVolume", "PersistentVolumeClaim", "Pod", "PodTemplate", "ResourceQuota", "Service", "ServiceAccount"];
 
-/// What becomes of the dependents.
+/// Propagation policy of a delete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Background,
@@ -40,12 +40,12 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// The options of a delete, from the body or the query.
+/// Options of a delete, from the body or the query.
 struct DeleteOptions {
     options: Options,
-    /// What was asked for; nothing leaves what an earlier delete asked for.
+    /// Requested propagation policy; `None` keeps that of an earlier delete.
     propagation: Option<Propagation>,
-    /// How long a pod may take.
+    /// Grace period of a pod in seconds.
     grace: Option<i64>,
     uid: Option<String>,
     resource_version: Option<String>,
@@ -82,14 +82,19 @@ pub(crate) fn delete_from_request(state: &mut ServerState, call: &Call<'_>) -> R
                 metadata(&mut last).insert("deletionTimestamp".to_owned(), json!(stamp(call.now)));
                 metadata(&mut last).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
             }
-            Response::written(200, render::object(&call.target, call.wanted.form, call.now, &Stored::new(last)))
+            Response::from_json(
+                200,
+                render::object(&call.target, call.format.representation, call.now, &Stored::new(last)),
+            )
         }
         None => Response::json(200, &success(resource, &live)),
-        Some(object) => Response::written(200, render::object(&call.target, call.wanted.form, call.now, &object)),
+        Some(object) => {
+            Response::from_json(200, render::object(&call.target, call.format.representation, call.now, &object))
+        }
     })
 }
 
-/// A pod that has a node is marked before it goes, even if at once; its last state has the version of its end.
+/// Removes a pod that has a node: it is marked first, so that its last state has the resourceVersion of the removal.
 fn remove_scheduled_pod(state: &mut ServerState, call: &Call<'_>, who: &Attribution, live: &Value) -> Option<Value> {
     let scheduled = call.target.resource.is("", "pods") && !text(live, "/spec/nodeName").is_empty();
     if !scheduled || is_deleting(live) {
@@ -97,7 +102,7 @@ fn remove_scheduled_pod(state: &mut ServerState, call: &Call<'_>, who: &Attribut
     }
     let mut marked = live.clone();
     let fields = metadata(&mut marked);
-    fields.insert("deletionTimestamp".to_owned(), json!(call.stamp()));
+    fields.insert("deletionTimestamp".to_owned(), json!(call.timestamp()));
     fields.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
     let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
     fields.insert("generation".to_owned(), json!(generation + 1));
@@ -110,8 +115,8 @@ pub(crate) fn delete_collection(state: &mut ServerState, call: &Call<'_>) -> Res
     let asked = read_options(call)?;
     let scope = super::read::scope(call)?;
     let resource = &call.target.resource;
-    let shelf = state.store.shelf(conversion::storage_group(resource), &resource.plural);
-    let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
+    let collection = state.store.collection(conversion::storage_group(resource), &resource.plural);
+    let selected = collection.into_iter().flat_map(|collection| collection.values());
     let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
     let selected: Vec<(Arc<StoredKey>, Arc<Stored>)> =
         selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
@@ -126,10 +131,10 @@ pub(crate) fn delete_collection(state: &mut ServerState, call: &Call<'_>) -> Res
         }
     }
     let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, object)| object).collect();
-    Ok(Response::written(200, render::list(&call.target, call.wanted.form, call.now, &objects, metadata)))
+    Ok(Response::from_json(200, render::list(&call.target, call.format.representation, call.now, &objects, metadata)))
 }
 
-/// Deletes a stored object as far as its finalizers allow.
+/// Deletes a stored object, or marks it while it has finalizers.
 pub(crate) fn delete_stored(
     state: &mut ServerState,
     now: jiff::Timestamp,
@@ -140,7 +145,7 @@ pub(crate) fn delete_stored(
     delete_with_policy(state, now, who, key, Some(propagation));
 }
 
-/// The same where nothing may be said about dependents, so that an earlier delete decides.
+/// Deletes a stored object; without a policy, that of an earlier delete applies.
 fn delete_with_policy(
     state: &mut ServerState,
     now: jiff::Timestamp,
@@ -153,7 +158,7 @@ fn delete_with_policy(
     };
     let live = entry.object.clone();
     let Some(resource) = state.registry.resource(&key.group, &key.plural).cloned() else {
-        // The kind is not served any more; only its controller still comes here.
+        // The kind is not served any more; only the CRD finalizer deletes such objects.
         remove(state, now, who, key);
         return;
     };
@@ -164,7 +169,7 @@ fn delete_with_policy(
     }
 }
 
-/// What deleting this object means now.
+/// Decides the effect of a delete: removal, a deletion timestamp, or nothing.
 fn decide_deletion(
     now: jiff::Timestamp,
     resource: &Resource,
@@ -179,7 +184,7 @@ fn decide_deletion(
             Propagation::Foreground => Some(FOREGROUND),
             Propagation::Orphan => Some(ORPHAN),
         };
-        // A later policy takes the place of an earlier one.
+        // A later policy replaces an earlier one.
         waiting.retain(|finalizer| ![FOREGROUND, ORPHAN].contains(finalizer) || policy == Some(*finalizer));
         waiting.extend(policy.filter(|policy| !waiting.contains(policy)));
     }
@@ -218,7 +223,7 @@ fn decide_deletion(
     Deletion::Marked(marked)
 }
 
-/// How many seconds a pod has that runs somewhere; nothing else has any.
+/// Returns the grace period of a running pod in seconds; 0 for all other objects.
 fn patience(resource: &Resource, live: &Value, grace: Option<i64>) -> i64 {
     let finished = matches!(text(live, "/status/phase"), "Succeeded" | "Failed");
     if !resource.is("", "pods") || resource.custom || text(live, "/spec/nodeName").is_empty() || finished {
@@ -235,7 +240,7 @@ fn end_of(now: jiff::Timestamp, patience: i64) -> String {
     stamp(crate::object::fields::later(now, jiff::SignedDuration::from_secs(patience)))
 }
 
-/// What another delete changes: the policy, or a shorter time.
+/// Decides the effect of a repeated delete: it changes the policy, or shortens the grace period.
 fn deleted_again(now: jiff::Timestamp, live: &Value, waiting: &[&str], patience: i64) -> Deletion {
     let left = live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
     let shorter = patience < left;
@@ -262,7 +267,7 @@ fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
     let mut options = call.options("DeleteOptions")?;
     let body = read_body(call)?;
     if !call.request.body.is_empty() {
-        // Whoever sends options in the body sends all of them there.
+        // With a body, the query is ignored.
         options.dry_run = list(&body, "/dryRun").iter().any(|stage| stage == "All");
     }
     let orphan = body.get("orphanDependents").and_then(Value::as_bool);
@@ -272,7 +277,7 @@ fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
         let why = "orphanDependents and deletionPropagation cannot be both set";
         return invalid(FieldError::invalid("propagationPolicy", &json!(policy), why));
     }
-    // The body wins over the query.
+    // The body takes precedence over the query.
     let asked = if call.request.body.is_empty() { call.request.parameter("propagationPolicy") } else { policy };
     let propagation = match asked {
         None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
@@ -307,7 +312,7 @@ fn read_body(call: &Call<'_>) -> Result<Value, ApiError> {
         return Ok(json!({}));
     }
     if protobuf::is_media(&call.request.headers.content_type) {
-        // One that can be read is JSON by now.
+        // A valid Protobuf body was converted to JSON before.
         let why = protobuf::decode_as(body, ("v1", "DeleteOptions")).err();
         return Err(ApiError::bad_request(why.map(ProtobufError::into_message).unwrap_or_default()));
     }
@@ -327,7 +332,7 @@ fn read_body(call: &Call<'_>) -> Result<Value, ApiError> {
 fn check_preconditions(call: &Call<'_>, name: &str, asked: &DeleteOptions, live: &Value) -> Result<(), ApiError> {
     let refuse = |why: &str| Err(ApiError::precondition(&call.target.resource, name, why));
     if call.target.resource.is_namespace() {
-        // Namespaces look for themselves, and say it in other words.
+        // Namespaces check preconditions themselves, with other messages.
         for (what, asked, found) in
             [("UID", &asked.uid, uid(live)), ("ResourceVersion", &asked.resource_version, resource_version(live))]
         {

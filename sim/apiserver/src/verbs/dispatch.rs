@@ -1,4 +1,4 @@
-//! From a request about objects to the verb that handles it.
+//! Dispatch of requests about objects to the verbs.
 
 use http::Method;
 use jiff::Timestamp;
@@ -23,7 +23,7 @@ use crate::state::crd_serving::serve_established_crd;
 use crate::state::server_state::ServerState;
 use crate::verbs::patch;
 
-/// Answers a request about objects.
+/// Handles a request about objects.
 pub(crate) fn handle_objects(
     state: &mut ServerState,
     now: Timestamp,
@@ -61,18 +61,18 @@ pub(crate) fn handle_objects(
     };
     let name = path.name.unwrap_or_default();
     let is_custom = target.resource.custom;
-    // About instances it is first asked what is wanted.
+    // For custom resources the Accept header is checked before the name.
     if !is_custom && subresource.is_empty() {
         check_dots(&name)?;
     }
     check_verb(request, &target, &path.namespace, &name, subresource)?;
     let of_list = name.is_empty() && request.method == Method::GET;
     if is_custom && request.method == Method::PATCH && subresource != "scale" {
-        // What is sent is looked at before what is wanted.
+        // The content type is checked before the Accept header.
         patch::check_media(patch::media_of(request), is_custom)?;
     }
     let is_stream = request.method == Method::GET && request.flag("watch") && subresource != "status";
-    let wanted = media::wanted(request, media::Subject { is_custom, of_list, is_stream })?;
+    let format = media::negotiate(request, media::RequestedContent { is_custom, of_list, is_stream })?;
     if is_custom && subresource.is_empty() {
         check_dots(&name)?;
     }
@@ -82,10 +82,10 @@ pub(crate) fn handle_objects(
     let translated = protobuf_body(request, &target);
     let request = translated.as_ref().unwrap_or(request);
     let namespace = path.namespace;
-    let call = Call { now, request, user, target, namespace, name, subresource, wanted, controller: None };
+    let call = Call { now, request, user, target, namespace, name, subresource, format, controller: None };
     call.check_metadata_form(of_list)?;
     let response = dispatch(state, &call)?;
-    let response = if wanted.is_beta { response.in_beta() } else { response }.in_notation(wanted.notation);
+    let response = if format.is_beta { response.in_beta() } else { response }.in_notation(format.notation);
     Ok(match &call.target.version.deprecation {
         Some(warning) => response.with_header("warning", warning_header(warning)),
         None => response,
@@ -98,7 +98,7 @@ fn dispatch(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiErr
     }
     let watching = call.request.flag("watch");
     let written = match (&call.request.method, call.name.is_empty()) {
-        (&Method::GET, _) if watching && !call.status() => return open_watch_stream(state, call),
+        (&Method::GET, _) if watching && !call.is_status() => return open_watch_stream(state, call),
         (&Method::GET, true) => return list_objects(&state.store, call),
         (&Method::GET, false) => return get_object(&state.store, call),
         (&Method::DELETE, false) => return delete_from_request(state, call),
@@ -138,14 +138,14 @@ fn protobuf_body(request: &Request, target: &Target) -> Option<Request> {
     Some(changed)
 }
 
-/// The subresources that this server answers; those that reach into machines are not among them.
+/// Returns a supported subresource. Those that connect to nodes, such as `log` and `exec`, are not supported.
 fn known_subresource(name: &str) -> Option<&'static str> {
     ["approval", "binding", "ephemeralcontainers", "eviction", "finalize", "resize", "scale", "status", "token"]
         .into_iter()
         .find(|known| *known == name)
 }
 
-/// Whether discovery lists what a request wants to do.
+/// Checks that discovery lists the verb of a request.
 fn check_verb(
     request: &Request,
     target: &Target,

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-/// More operations than this are refused, as in the real server.
+/// Largest number of operations, as in the real server.
 const OPERATIONS_MAX: usize = 10_000;
 
-/// Documents are nested no deeper than a parser reads; copies and additions could otherwise grow them without end.
+/// Nesting limit of the result: that of the parser. Copies could otherwise nest without limit.
 const DEPTH_MAX: usize = 128;
 
-/// Applies the operations in order; the first that fails refuses the whole patch.
+/// Applies the operations in order; the first that fails rejects the whole patch.
 pub(super) fn apply(document: &Value, patch: &Value) -> Result<Value, String> {
     let operations = patch.as_array().ok_or("a JSON patch is a list of operations")?;
     if operations.len() > OPERATIONS_MAX {
@@ -54,7 +54,7 @@ fn step(document: &mut Value, operation: &Value) -> Result<(), String> {
             add(document, path, moved)
         }
         "copy" => {
-            // What a map does not have is copied as nothing.
+            // A missing field is copied as null.
             let copied = get(document, from()?)?.cloned().unwrap_or_default();
             add(document, path, copied)
         }
@@ -62,7 +62,7 @@ fn step(document: &mut Value, operation: &Value) -> Result<(), String> {
     }
 }
 
-/// What is at a place; a map may have nothing there, a list may not.
+/// Returns the value at a path; a missing field of a map is null, a missing element of a list is an error.
 fn get<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, String> {
     if path.is_empty() {
         return Ok(Some(document));
@@ -78,7 +78,7 @@ fn get<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, Str
     }
 }
 
-/// The real server adds what a map does not have.
+/// Sets the value at a path. As in the real server, a missing field of a map is added.
 fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
     if path.is_empty() {
         *document = value;
@@ -96,7 +96,7 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String>
     Ok(())
 }
 
-/// An index into a list of this length; negative ones count from its end.
+/// Parses an index into a list of this length; negative ones count from its end.
 fn index_in(length: usize, text: &str) -> Option<usize> {
     match text.strip_prefix('-') {
         Some(back) => length.checked_sub(back.parse().ok()?),

@@ -1,4 +1,4 @@
-//! The options of lists and watches, and which of them go together.
+//! Validation of the options of lists and watches.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::object::field_error::FieldError;
 const MATCH: &str = "resourceVersionMatch";
 
 impl Call<'_> {
-    /// Whether the options of a list or a watch make sense.
+    /// Validates the options of a list or a watch.
     pub(super) fn check_list_options(&self, watching: bool) -> Result<(), ApiError> {
         for name in ["limit", "timeoutSeconds"] {
             if let Some(value) = self.request.parameter(name).filter(|value| value.parse::<i64>().is_err()) {

@@ -1,4 +1,4 @@
-//! Managers that wrote in another version of a built-in kind: what a write changes is taken from them in their own words.
+//! Field managers that wrote in another version of a built-in kind: they lose the fields that a write changes, in their version.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::object::fields::{group_version, list, metadata, text};
 use crate::registry::conversion;
 use crate::registry::types::types;
 
-/// A written object whose managers of other versions have lost what the write changed.
+/// Removes the fields that a write changed from the managers of other versions.
 pub(super) fn reconciled(call: &Call<'_>, live: &Value, object: Value) -> Value {
     let own = call.target.api_version();
     if !conversion::has_several_versions(&call.target.resource) {
@@ -21,14 +21,14 @@ pub(super) fn reconciled(call: &Call<'_>, live: &Value, object: Value) -> Value 
         list(live, "/metadata/managedFields").iter().map(written_in).filter(|version| *version != own).collect();
     let mut object = object;
     for other in others {
-        // Nobody can say in one group what a manager of another wrote; it is forgotten.
+        // Managed fields of another group cannot be converted and are dropped.
         let is_foreign = group_version(&other).0 != call.target.resource.group;
         let entries = if is_foreign { Some(Vec::new()) } else { in_version(call, live, &object, &other) };
         let Some(entries) = entries else { continue };
         let same = |one: &Value, other: &Value| {
             ["manager", "operation", "subresource"].iter().all(|part| one.get(part) == other.get(part))
         };
-        // In the order in which they are, so that a write that changes nothing is none.
+        // The order is kept, so that a write without changes stays one.
         let kept =
             list(&object, "/metadata/managedFields").iter().filter_map(|entry| match written_in(entry) == other {
                 true => entries.iter().find(|left| same(left, entry)).cloned(),
@@ -40,13 +40,13 @@ pub(super) fn reconciled(call: &Call<'_>, live: &Value, object: Value) -> Value 
     object
 }
 
-/// The managers of one version, as the write leaves them.
+/// Returns the managers of one version after the write.
 fn in_version(call: &Call<'_>, live: &Value, object: &Value, version: &str) -> Option<Vec<Value>> {
     let (group, short) = group_version(version);
     let typed = types().find_kind(group, short, &call.target.resource.kind)?;
-    let (api_version, now) = (call.target.api_version(), call.stamp());
+    let (api_version, now) = (call.target.api_version(), call.timestamp());
     let blank = Value::Null;
-    // Whoever writes is told apart from the managers of the version by the version.
+    // The version distinguishes the writer from the managers of this version.
     let writer =
         Writer { manager: "", api_version: &api_version, subresource: call.subresource, now: &now, blank: &blank };
     let converted = |object: &Value| conversion::to_api_version(object, version, typed);

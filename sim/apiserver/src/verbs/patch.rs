@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, strategic_patch};
 
-use super::call::{APPLY, Call, FieldValidation, Options, Written};
+use super::call::{APPLY, Call, FieldValidation, Options, WriteResult};
 use super::create::create;
 use super::read::find_live;
 use super::update::update;
@@ -23,15 +23,15 @@ const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// By which a declaration says which object, and what of it, it is meant for.
+/// Metadata fields of an applied configuration that are preconditions.
 const PRECONDITIONS: [&str; 2] = ["uid", "resourceVersion"];
 
-/// The type of a patch.
+/// Returns the content type of a patch.
 pub(super) fn media_of(request: &Request) -> &str {
     request.headers.content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Whether there is such a type of patch.
+/// Checks that the content type of a patch is supported.
 pub(super) fn check_media(media: &str, is_custom: bool) -> Result<(), ApiError> {
     if matches!(media, APPLY | JSON | MERGE) || media == STRATEGIC && !is_custom {
         return Ok(());
@@ -39,7 +39,7 @@ pub(super) fn check_media(media: &str, is_custom: bool) -> Result<(), ApiError> 
     Err(if is_custom { ApiError::unsupported_media(&[JSON, MERGE, APPLY]) } else { ApiError::unsupported_patch() })
 }
 
-pub(crate) fn patch_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<Written, ApiError> {
+pub(crate) fn patch_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<WriteResult, ApiError> {
     let media = media_of(call.request);
     check_media(media, call.target.resource.custom)?;
     let options = call.options("PatchOptions")?;
@@ -61,7 +61,7 @@ pub(crate) fn patch_from_request(state: &mut ServerState, call: &Call<'_>) -> Re
     if text(&patched, "/kind") != call.target.resource.kind {
         let (kind, expected) = (text(&patched, "/kind"), &call.target.resource.kind);
         let version = group_version(text(&patched, "/apiVersion")).1;
-        // It is read as what it says it is, before anybody asks whether that fits.
+        // It is decoded as the kind that it names, before that kind is compared with the path.
         let group = group_version(text(&patched, "/apiVersion")).0;
         let of = types().find_kind(group, version, kind);
         let read = of.map(|of| decode::decode(of, &mut patched.clone(), &mut Vec::new()));
@@ -88,7 +88,7 @@ pub(crate) fn patch_from_request(state: &mut ServerState, call: &Call<'_>) -> Re
     Ok(written)
 }
 
-fn apply_from_request(state: &mut ServerState, call: &Call<'_>, options: &Options) -> Result<Written, ApiError> {
+fn apply_from_request(state: &mut ServerState, call: &Call<'_>, options: &Options) -> Result<WriteResult, ApiError> {
     let (mut applied, twice) = read_applied(&call.request.body)?;
     let (version, kind) = (text(&applied, "/apiVersion"), text(&applied, "/kind"));
     if version != call.target.api_version() || *kind != call.target.resource.kind {
@@ -114,11 +114,11 @@ fn apply_from_request(state: &mut ServerState, call: &Call<'_>, options: &Option
         return Err(ApiError::conflict(&call.target.resource, &call.name, &why));
     }
     if live.is_none() {
-        // Only now it is known that something would be created.
+        // Only here it is known that the apply would create an object.
         authorize(&state.store, &call.user, &call.to_authorization_request("create"))?;
     }
     let force = call.request.flag("force");
-    let (api_version, now) = (call.target.api_version(), call.stamp());
+    let (api_version, now) = (call.target.api_version(), call.timestamp());
     let subresource = call.subresource;
     let blank = live.as_deref().filter(|live| !is_managed(live)).map(|live| blank_for(call, live)).unwrap_or_default();
     let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
@@ -135,13 +135,13 @@ fn apply_from_request(state: &mut ServerState, call: &Call<'_>, options: &Option
     let mut written = match &stored {
         None => {
             if let (true, [_, Some(version)]) = (options.dry_run, asked) {
-                // Nothing is stored that would give it another.
+                // A dry run keeps the resourceVersion, because nothing is stored.
                 metadata(&mut merged).insert("resourceVersion".to_owned(), version);
             }
             create(state, call, options, merged, Verb::Apply, Vec::new())
         }
         Some(stored) => {
-            // Preconditions are those of the declaration; the merged object carries the live object's own.
+            // The preconditions come from the applied configuration; the merged object has the values of the live object.
             let asked = PRECONDITIONS.into_iter().zip(asked).filter_map(|(name, asked)| Some((name, asked?)));
             for (name, asked) in asked.filter(|(_, asked)| asked.is_string()) {
                 metadata(&mut merged).insert(name.to_owned(), asked);
@@ -153,22 +153,22 @@ fn apply_from_request(state: &mut ServerState, call: &Call<'_>, options: &Option
     Ok(written)
 }
 
-/// Whether somebody is known to have written an object.
+/// True if an object has managed fields.
 fn is_managed(object: &Value) -> bool {
     let managers = list(object, "/metadata/managedFields");
     managers.iter().any(|manager| manager.as_object().is_some_and(|manager| !manager.is_empty()))
 }
 
-/// What nobody owns who was there before the first apply: besides what is always there, what another endpoint writes.
+/// Returns the fields that no manager owns before the first apply: always present ones, and those of other endpoints.
 fn blank_for(call: &Call<'_>, live: &Value) -> Value {
     let mut blank = call.target.version.blank.clone();
     if !blank.is_object() {
         blank = json!({});
     }
-    if let (true, Some(status)) = (call.target.version.status && !call.status(), live.get("status")) {
+    if let (true, Some(status)) = (call.target.version.status && !call.is_status(), live.get("status")) {
         blank["status"] = status.clone();
     }
-    if let (true, Some(spec)) = (call.status(), live.get("spec")) {
+    if let (true, Some(spec)) = (call.is_status(), live.get("spec")) {
         blank["spec"] = spec.clone();
         let labels = at(live, "/metadata/labels");
         if let (true, Some(labels)) = (call.target.resource.kind == "Deployment", labels) {
@@ -178,7 +178,7 @@ fn blank_for(call: &Call<'_>, live: &Value) -> Value {
     blank
 }
 
-/// The body of a patch that is not an apply.
+/// Parses the body of a patch that is not an apply.
 fn read_patch(media: &str, body: &[u8]) -> Result<Value, ApiError> {
     let refuse = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
     let patch = yaml::read_json(body).map_err(refuse)?;
@@ -206,22 +206,22 @@ fn patched(call: &Call<'_>, media: &str, live: &Value, patch: &Value) -> Result<
         return Err(ApiError::bad_request("the patched document is not an object"));
     }
     if media != JSON {
-        // Another version of the same kind is accepted, and means nothing.
+        // Another version of the same kind is accepted and ignored.
         patched["apiVersion"] = json!(call.target.api_version());
     }
     if media == STRATEGIC && patched.get("kind").is_none() {
-        // It is read as what it was before.
+        // It is decoded in the version of the live object.
         patched["kind"] = json!(call.target.resource.kind);
     }
     Ok(patched)
 }
 
-/// What an error shows of a patch: the whole result, or of a strategic patch the patch as Go prints it.
+/// Returns a patch for an error: the whole result, or a strategic patch as Go prints it.
 fn shown(media: &str, patch: &Value, patched: &Value) -> String {
     if media == STRATEGIC { typed_merge::format_go(patch) } else { in_order_of_go(patched) }
 }
 
-/// The fields of metadata in the order in which Go writes them.
+/// Metadata fields in the order in which Go serializes them.
 const METADATA_ORDER: [&str; 15] = [
     "name",
     "generateName",
@@ -240,7 +240,7 @@ const METADATA_ORDER: [&str; 15] = [
     "managedFields",
 ];
 
-/// A patched object as the server writes it in an error: what was patched is sorted, the rest is as it was.
+/// Serializes a patched object as in errors of the real server, with metadata in Go's order.
 fn in_order_of_go(object: &Value) -> String {
     let sorted: std::collections::BTreeMap<&String, &Value> = object.as_object().into_iter().flatten().collect();
     let parts: Vec<String> = sorted
@@ -265,19 +265,19 @@ fn in_order_of_go(object: &Value) -> String {
     format!("{{{}}}", parts.join(","))
 }
 
-/// A manager in the order in which Go writes it.
+/// Serializes an entry of managedFields in Go's order.
 fn in_order_of_managers(manager: &Value) -> String {
     let order = ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
     let fields = order.iter().filter_map(|name| Some(format!("{name:?}:{}", manager.get(name)?)));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
-/// A strategic patch is converted field by field, which says less than the decoder.
+/// Shortens an error for a strategic patch, which the real server converts field by field.
 fn unrecognized(why: &str) -> String {
     why.rsplit_once("of type ").map_or_else(|| why.to_owned(), |(_, of)| format!("unrecognized type: {of}"))
 }
 
-/// A declaration, and which keys it has more than once.
+/// Parses an applied configuration, and returns its repeated keys.
 fn read_applied(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
     let refuse = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
     let (applied, twice) =
@@ -294,7 +294,7 @@ fn read_applied(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
     }
 }
 
-/// A declaration of the wrong type is an error that the real server does not expect: a 500 without a reason.
+/// Checks the types of an applied configuration; an error is a 500 without a reason in the real server.
 fn check_typed_patch(call: &Call<'_>, applied: &Value) -> Result<(), ApiError> {
     let Some(typed) = call.target.version.typed.or(call.target.version.declared.as_ref()) else { return Ok(()) };
     let mistakes = typed_merge::find_errors(typed, applied);
@@ -305,14 +305,14 @@ fn check_typed_patch(call: &Call<'_>, applied: &Value) -> Result<(), ApiError> {
     Err(ApiError::unknown(format!("failed to create typed patch object ({}): {told}", described(call, applied))))
 }
 
-/// An object as the typed merge names it.
+/// Returns the name of an object as in errors of the typed merge.
 fn described(call: &Call<'_>, object: &Value) -> String {
     let (name, namespace) = (text(object, "/metadata/name"), text(object, "/metadata/namespace"));
     let (group, version, kind) = (&call.target.resource.group, &call.target.version.name, &call.target.resource.kind);
     format!("{namespace}/{name}; {group}/{version}, Kind={kind}")
 }
 
-/// The merged object as the type has it.
+/// Decodes the merged object by its type.
 fn decode_merged(call: &Call<'_>, merged: Value) -> Result<Value, ApiError> {
     let (decoded, _) = call.decode(merged).map_err(|why| {
         let (group, version, kind) =
@@ -325,12 +325,12 @@ fn decode_merged(call: &Call<'_>, merged: Value) -> Result<Value, ApiError> {
     Ok(decoded)
 }
 
-/// Nobody comes to own what the endpoint ignores.
+/// Removes the fields that the endpoint ignores, so that the manager does not own them.
 fn strip_the_other_part(call: &Call<'_>, applied: &mut Value) {
     let Some(map) = applied.as_object_mut() else {
         return;
     };
-    if call.status() {
+    if call.is_status() {
         map.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
         if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));

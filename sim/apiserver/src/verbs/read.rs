@@ -18,16 +18,16 @@ use crate::registry::conversion;
 use crate::state::selector::Selector;
 use crate::state::server_state::ServerState;
 use crate::state::watch::{Scope, Watch};
-use crate::storage::store::{Entry, Place, Shelf, Store, within};
+use crate::storage::store::{Collection, Entry, NamespacedName, Store, namespace_range};
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// The version of the tokens by which lists go on.
+/// Version of continue tokens.
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
-/// As Go reads it: the bits that fill the last letter may be anything.
+/// Base64 as Go decodes it: trailing bits are ignored.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
-/// What Go says of a letter that does not belong there.
+/// Returns Go's error for invalid base64.
 fn illegal(error: &DecodeError) -> String {
     let at = match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLength(at) => *at,
@@ -37,7 +37,7 @@ fn illegal(error: &DecodeError) -> String {
     format!("illegal base64 data at input byte {at}")
 }
 
-/// How far a paged list has come: the revision that it shows, and the last place that was returned.
+/// Position of a paged list: its revision, and the key of the last returned object.
 struct Page {
     revision: u64,
     after: (String, String),
@@ -72,10 +72,10 @@ pub(crate) fn get_object(store: &Store, call: &Call<'_>) -> Result<Response, Api
         }
     }
     let object = find_live(store, call).ok_or_else(|| call.not_found())?;
-    Ok(Response::written(200, render::object(&call.target, call.wanted.form, call.now, object)))
+    Ok(Response::from_json(200, render::object(&call.target, call.format.representation, call.now, object)))
 }
 
-/// The stored object that the call names.
+/// Returns the stored object of a request.
 pub(crate) fn find_live<'a>(store: &'a Store, call: &Call<'_>) -> Option<&'a Arc<Stored>> {
     let resource = &call.target.resource;
     let home = conversion::storage_group(resource);
@@ -99,7 +99,7 @@ pub(crate) fn list_objects(store: &Store, call: &Call<'_>) -> Result<Response, A
         }
         Some(token) => Some(Page::read(token)?),
     };
-    // Any version will do: the answer comes from memory, which has no pages.
+    // With resourceVersion 0 the real server responds from its cache, which has no pages.
     let limit = limit.filter(|_| page.is_some() || version != Some("0"));
     let revision = match &page {
         Some(page) if page.revision < store.compacted() => {
@@ -109,20 +109,21 @@ pub(crate) fn list_objects(store: &Store, call: &Call<'_>) -> Result<Response, A
         Some(page) => page.revision,
         None => revision_to_list(store, call)?,
     };
-    let pinned =
-        (revision != current).then(|| store.shelf_at(conversion::storage_group(resource), &resource.plural, revision));
-    let shelf = pinned.as_ref().or_else(|| store.shelf(conversion::storage_group(resource), &resource.plural));
-    let here = shelf
+    let pinned = (revision != current)
+        .then(|| store.collection_at(conversion::storage_group(resource), &resource.plural, revision));
+    let collection =
+        pinned.as_ref().or_else(|| store.collection(conversion::storage_group(resource), &resource.plural));
+    let here = collection
         .into_iter()
-        .flat_map(|shelf| in_scope(shelf, scope.namespace.as_deref()))
+        .flat_map(|collection| in_scope(collection, scope.namespace.as_deref()))
         .filter(|(place, _)| page.as_ref().is_none_or(|page| **place > page.after));
     let mut last_place = None;
-    let mut selected: Vec<(&Place, &Entry)> = here
+    let mut selected: Vec<(&NamespacedName, &Entry)> = here
         .inspect(|(place, _)| last_place = Some(*place))
         .filter(|(_, entry)| scope.selector.matches(&entry.object))
         .collect();
     let mut metadata = json!({ "resourceVersion": revision.to_string() });
-    // A full page goes on if anything follows: whether that is selected is not known before it is read.
+    // A full page has a continue token if any object follows, whether or not it is selected.
     let full = limit
         .filter(|_| !scope.selector.names_one())
         .and_then(|limit| Some((limit, selected.get(limit.checked_sub(1)?)?.0)));
@@ -135,10 +136,10 @@ pub(crate) fn list_objects(store: &Store, call: &Call<'_>) -> Result<Response, A
         }
     }
     let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, entry)| entry.object.clone()).collect();
-    Ok(Response::written(200, render::list(&call.target, call.wanted.form, call.now, &objects, metadata)))
+    Ok(Response::from_json(200, render::list(&call.target, call.format.representation, call.now, &objects, metadata)))
 }
 
-/// The revision that a list shows: the newest, unless an exact one is asked for.
+/// Returns the revision of a list: the newest, unless the request asks for an exact one.
 fn revision_to_list(store: &Store, call: &Call<'_>) -> Result<u64, ApiError> {
     let current = store.revision();
     let Some(text) = call.request.parameter("resourceVersion") else {
@@ -150,7 +151,7 @@ fn revision_to_list(store: &Store, call: &Call<'_>) -> Result<u64, ApiError> {
     if asked > current {
         return Err(ApiError::version_too_large(asked, current));
     }
-    // A version without a rule is exact where there are pages, because the others must be of the same version.
+    // Without resourceVersionMatch, a limited list is exact, because all pages must have the same revision.
     let rule = call.request.parameter("resourceVersionMatch");
     let limited = call.request.parameter("limit").is_some_and(|limit| limit != "0");
     if !(rule == Some("Exact") || rule.is_none() && limited && asked > 0) {
@@ -175,7 +176,7 @@ pub(crate) fn open_watch_stream(state: &mut ServerState, call: &Call<'_>) -> Res
     let initial = call.request.flag("sendInitialEvents");
     let cursor = if initial { current } else { from.unwrap_or(current) };
     let bookmarks = call.request.flag("allowWatchBookmarks");
-    // Whoever starts anywhere is told where what was there ends.
+    // A watch from any revision gets a bookmark after its initial events.
     let marks_the_end =
         initial && bookmarks || bookmarks && asked.is_none() && call.request.parameter("resourceVersion") == Some("0");
     let timeout = call
@@ -186,8 +187,8 @@ pub(crate) fn open_watch_stream(state: &mut ServerState, call: &Call<'_>) -> Res
     let resource = &call.target.resource;
     let mut watch = Watch::new(scope.clone(), call.now, cursor, bookmarks, timeout);
     if initial || from.is_none() && asked.is_none() {
-        let shelf = state.store.shelf(conversion::storage_group(resource), &resource.plural);
-        let selected = shelf.into_iter().flat_map(|shelf| shelf.values());
+        let collection = state.store.collection(conversion::storage_group(resource), &resource.plural);
+        let selected = collection.into_iter().flat_map(|collection| collection.values());
         let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
         let objects: Vec<Arc<Stored>> = selected.map(|entry| entry.object.clone()).collect();
         watch.start_with(call.now, &objects);
@@ -198,11 +199,11 @@ pub(crate) fn open_watch_stream(state: &mut ServerState, call: &Call<'_>) -> Res
     Ok(Response::Watch(state.watches.open(watch)))
 }
 
-/// The objects of a shelf in a namespace, or all of them.
-fn in_scope<'a>(shelf: &'a Shelf, namespace: Option<&str>) -> btree_map::Range<'a, Place, Entry> {
+/// Returns the objects of a collection in a namespace, or all of them.
+fn in_scope<'a>(collection: &'a Collection, namespace: Option<&str>) -> btree_map::Range<'a, NamespacedName, Entry> {
     match namespace {
-        Some(namespace) => shelf.range(within(namespace)),
-        None => shelf.range::<Place, _>(..),
+        Some(namespace) => collection.range(namespace_range(namespace)),
+        None => collection.range::<NamespacedName, _>(..),
     }
 }
 
@@ -210,7 +211,7 @@ fn invalid_revision(text: &str) -> String {
     format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
 }
 
-/// What a list or a watch is about.
+/// Reads the objects and the format of a list or a watch.
 pub(super) fn scope(call: &Call<'_>) -> Result<Scope, ApiError> {
     let parameter = |name: &str| call.request.parameter(name).unwrap_or_default();
     Ok(Scope {
@@ -218,6 +219,6 @@ pub(super) fn scope(call: &Call<'_>) -> Result<Scope, ApiError> {
         namespace: call.namespace.clone(),
         name: (!call.name.is_empty()).then(|| call.name.clone()),
         selector: Selector::parse(&call.target.resource, parameter("labelSelector"), parameter("fieldSelector"))?,
-        wanted: call.wanted,
+        format: call.format,
     })
 }

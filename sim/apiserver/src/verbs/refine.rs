@@ -1,4 +1,4 @@
-//! What every written object goes through before it is compared with what is stored: its form, defaults, rules.
+//! Normalization, defaulting and validation of every written object.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::registry::types::encode;
 use crate::schema::custom_resource;
 use crate::strategy::{defaults, validation};
 
-/// Places that errors show, of which Go still knows that they were there and empty.
+/// Fields that are empty in the request and omitted by normalization, which errors of the real server still show.
 const SHOWN_EMPTY: [(&str, &str); 6] = [
     ("/data", "data"),
     ("/binaryData", "binaryData"),
@@ -21,13 +21,13 @@ const SHOWN_EMPTY: [(&str, &str); 6] = [
     ("/spec/resources/requests", "spec"),
 ];
 
-/// Not a field, but what counts a part of the object that is there and empty as a change.
+/// Marker instead of a field: an empty value here counts as a change of the generation.
 pub(super) const GENERATION: &str = "generation";
 
-/// What was there and empty, by the field that an error would name.
-pub(super) type Emptied = Vec<(&'static str, &'static str)>;
+/// Empty values of a request: the field in errors, and its value.
+pub(super) type EmptyValues = Vec<(&'static str, &'static str)>;
 
-fn emptied(object: &Value) -> Emptied {
+fn emptied(object: &Value) -> EmptyValues {
     let empty = |(pointer, field): &(&str, &'static str)| match at(object, pointer)? {
         Value::Object(map) if map.is_empty() => Some((*field, "{}")),
         Value::Array(list) if list.is_empty() => Some((*field, "[]")),
@@ -36,8 +36,8 @@ fn emptied(object: &Value) -> Emptied {
     SHOWN_EMPTY.iter().filter_map(empty).collect()
 }
 
-/// Brings an object into the form in which it is given to its managers; tells what it loses by that.
-pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> Emptied {
+/// Normalizes and defaults an object before its fields are tracked; returns the empty values that it loses.
+pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> EmptyValues {
     let emptied = emptied(object);
     let target = &call.target;
     if let Some(typed) = target.version.typed {
@@ -48,7 +48,7 @@ pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> Emptied {
     object["kind"] = json!(target.resource.kind);
     conversion::normalize(target, object);
     if let Some(rules) = &target.version.schema {
-        // What an apply merged is not read again, so that its nulls stay for validation to refuse.
+        // The result of an apply is not decoded again, so that validation rejects its nulls.
         if !call.is_apply() {
             custom_resource::drop_nulls(rules, object);
         }
@@ -59,26 +59,26 @@ pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> Emptied {
     emptied
 }
 
-/// Whether an object may be stored; `errors` is what is known to be wrong already.
+/// Validates an object; `errors` are those found before.
 pub(super) fn check(
     call: &Call<'_>,
     live: Option<&Value>,
     object: &Value,
     mut errors: Vec<FieldError>,
-    emptied: &Emptied,
+    emptied: &EmptyValues,
 ) -> Result<(), ApiError> {
     errors.extend(live.map(|live| validation::validate_change(live, object)).unwrap_or_default());
     errors.extend(validation::validate(&call.target, live, object));
     errors
         .extend(live.map(|live| validation::validate_immutable_fields(&call.target, live, object)).unwrap_or_default());
-    if call.status() {
+    if call.is_status() {
         errors.extend(validation::validate_status(&call.target, object));
     }
     let fixed = live.is_some_and(|live| live.get("immutable") == Some(&json!(true)));
     let of = call.target.resource.kind.as_str();
     let counts = |field: &str| matches!((of, field), ("ConfigMap", "binaryData") | ("Secret", "data"));
     for (field, _) in emptied.iter().filter(|(field, _)| fixed && counts(field)) {
-        // What was not there and is there and empty has changed.
+        // An absent field that becomes empty has changed.
         let told = errors.iter().any(|error| error.field == *field);
         if !told && live.is_some_and(|live| live.get(*field).is_none()) {
             errors.push(FieldError::forbidden(*field, "field is immutable when `immutable` is set"));

@@ -1,4 +1,4 @@
-//! Questions about access: who am I, may I, may they, and tokens for accounts.
+//! Access reviews, token reviews, and tokens of service accounts.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,10 +26,10 @@ use crate::verbs::call::Call;
 use crate::verbs::read::find_live;
 
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-/// How long a token is good for when nothing is said.
+/// Default lifetime of a token in seconds.
 const TOKEN_SECONDS: i64 = 3_600;
 
-/// Answers a review, which is an object that is never stored.
+/// Responds to a review, which is never stored.
 pub(crate) fn evaluate_review(
     state: &mut ServerState,
     call: &Call<'_>,
@@ -46,7 +46,7 @@ pub(crate) fn evaluate_review(
     metadata(&mut object);
     match kind {
         "SelfSubjectReview" => {
-            metadata(&mut object).insert("creationTimestamp".to_owned(), json!(call.stamp()));
+            metadata(&mut object).insert("creationTimestamp".to_owned(), json!(call.timestamp()));
             object["status"] = json!({"userInfo": call.user.to_value()});
         }
         "SelfSubjectAccessReview" => object["status"] = access_verdict(&state.store, &call.user, &object),
@@ -71,7 +71,7 @@ fn track_fields(call: &Call<'_>, object: Value, manager: &str, part: &'static st
     let Some(typed) = typed.or(token) else { return Ok(object) };
     let Some(shape) = types().shape(&typed.name) else { return Ok(object) };
     let (api_version, now, blank) =
-        (text(&object, "/apiVersion").to_owned(), call.stamp(), encode::empty_object(typed));
+        (text(&object, "/apiVersion").to_owned(), call.timestamp(), encode::empty_object(typed));
     let writer = Writer { manager, api_version: &api_version, subresource: part, now: &now, blank: &blank };
     track_update(shape, None, &object, &writer).map_err(|error| ApiError::bad_request(error.to_string()))
 }
@@ -118,7 +118,7 @@ fn token_status(state: &ServerState, token: &str) -> Value {
     }
 }
 
-/// A token for an account.
+/// Issues a token for a service account.
 pub(crate) fn issue_token(
     state: &mut ServerState,
     call: &Call<'_>,
@@ -135,7 +135,7 @@ pub(crate) fn issue_token(
     fields.insert("name".to_owned(), json!(call.name));
     fields.insert("namespace".to_owned(), json!(namespace));
     fields.insert("uid".to_owned(), json!(uid));
-    fields.insert("creationTimestamp".to_owned(), json!(call.stamp()));
+    fields.insert("creationTimestamp".to_owned(), json!(call.timestamp()));
     let id = state.ids.uid();
     let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let header = part(json!({"alg": "ES256", "kid": "simulated"}));

@@ -1,4 +1,4 @@
-//! The scale of an object: how many it should have, how many it has, and which they are.
+//! The `scale` subresource: desired replicas, current replicas, and their selector.
 
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, track_update};
@@ -50,7 +50,7 @@ pub(crate) fn handle_scale(state: &mut ServerState, call: &Call<'_>) -> Result<R
         let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
         metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
     }
-    // Rules meet what the scale made, before anything is filled in.
+    // CEL rules are evaluated on the scaled object before it is defaulted.
     check(call, Some(&live), &object, Vec::new(), &Vec::new())?;
     if let Some(rules) = &call.target.version.schema {
         custom_resource::fill_defaults(rules, &mut object);
@@ -70,7 +70,7 @@ pub(crate) fn handle_scale(state: &mut ServerState, call: &Call<'_>) -> Result<R
     Ok(warnings.iter().fold(answer, |answer, warning| answer.with_header("warning", warning_header(warning))))
 }
 
-/// An instance that does not say how many there should be has no scale yet.
+/// Checks that a custom resource has a value at `specReplicasPath`; without it there is no scale.
 fn check_replicas(call: &Call<'_>, live: &Value) -> Result<(), ApiError> {
     let path = path_of(call, "specReplicasPath", ".spec.replicas");
     if call.target.version.scale.is_none() || !at_path(live, &path).is_null() {
@@ -81,7 +81,7 @@ fn check_replicas(call: &Call<'_>, live: &Value) -> Result<(), ApiError> {
     Err(ApiError::new(500, "InternalError", message, Some(causes)))
 }
 
-/// Where a definition says that something of a scale is.
+/// Returns a path of the scale in a CRD.
 fn path_of(call: &Call<'_>, field: &str, otherwise: &str) -> String {
     let declared = call.target.version.scale.as_ref().map(|scale| text(scale, &format!("/{field}")));
     declared.filter(|path| !path.is_empty()).unwrap_or(otherwise).to_owned()
@@ -125,7 +125,7 @@ fn set(object: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
-/// The object after its scale was replaced or patched.
+/// Returns the object after an update or a patch of its scale.
 fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> Result<Value, ApiError> {
     let before = scale_of(call, live);
     let body = yaml::read_json(&call.request.body)
@@ -147,7 +147,7 @@ fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> 
     set(&mut object, &path_of(call, "specReplicasPath", ".spec.replicas"), desired);
     let path = path_of(call, "specReplicasPath", ".spec.replicas");
     if !is_owned(live, &path) {
-        // A scale that nobody manages is not managed from then on either.
+        // A scale without managers gets none.
         return Ok(object);
     }
     if at_path(live, &path) == at_path(&object, &path) {
@@ -163,7 +163,7 @@ fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> 
     if at_path(&object, &path) != 0 {
         return track(&object);
     }
-    // A scale of none has no such field, so that nobody comes to own it.
+    // A scale of 0 has no such field, so that no manager owns it.
     let mut without = object.clone();
     unset(&mut without, &path);
     let tracked = track(&without)?;
@@ -171,7 +171,7 @@ fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> 
     Ok(object)
 }
 
-/// What the managers of a scale own they own apart from the rest, and without a time.
+/// Moves the ownership of the replicas to the entry of the scale subresource, without a time.
 fn told_apart(object: &mut Value, path: &str) {
     let parts: Vec<String> = path.split('.').filter(|part| !part.is_empty()).map(|part| format!("f:{part}")).collect();
     let pointer: String = parts.iter().map(|part| format!("/{part}")).collect();
@@ -193,7 +193,7 @@ fn told_apart(object: &mut Value, path: &str) {
     managers.splice(0..0, apart);
 }
 
-/// Takes a field out of a set, and what holds nothing else.
+/// Removes a field from a field set, with the parents that become empty.
 fn disown(fields: &mut Value, parts: &[String]) {
     let (Some((first, rest)), Some(map)) = (parts.split_first(), fields.as_object_mut()) else { return };
     if let Some(below) = map.get_mut(first) {
@@ -204,21 +204,21 @@ fn disown(fields: &mut Value, parts: &[String]) {
     }
 }
 
-/// Takes a value away from a plain path.
+/// Removes the value at a simple path.
 fn unset(object: &mut Value, path: &str) {
     let Some((above, last)) = path.rsplit_once('.') else { return };
     let holder = object.pointer_mut(&above.replace('.', "/")).and_then(Value::as_object_mut);
     holder.map(|holder| holder.remove(last));
 }
 
-/// Whether some manager of an object owns a field.
+/// True if a manager of an object owns a field.
 fn is_owned(object: &Value, path: &str) -> bool {
     let pointer: String = path.split('.').filter(|part| !part.is_empty()).map(|part| format!("/f:{part}")).collect();
     let managers = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     managers.into_iter().flatten().any(|manager| manager["fieldsV1"].pointer(&pointer).is_some())
 }
 
-/// The object after its scale was declared.
+/// Returns the object after a server-side apply of its scale.
 fn applied(call: &Call<'_>, options: &Options, live: &Value) -> Result<Value, ApiError> {
     let declared = yaml::read_yaml(&call.request.body)
         .map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;

@@ -1,4 +1,4 @@
-//! Parts of objects that are not the status: scale, eviction, tokens.
+//! Subresources other than `status`: scale, binding, eviction, finalize, token.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) fn handle_subresource(state: &mut ServerState, call: &Call<'_>) -> Re
     }
 }
 
-/// Gives a pod its node.
+/// Binds a pod to a node.
 fn bind(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
     let options = call.options("CreateOptions")?;
     let asked = yaml::read_json(&call.request.body).map_err(ApiError::bad_request)?;
@@ -49,7 +49,7 @@ fn bind(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> 
     }
     pod["spec"]["nodeName"] = json!(node);
     let condition = json!({
-        "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": call.stamp(),
+        "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": call.timestamp(),
     });
     if let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) {
         let conditions = status.entry("conditions").or_insert_with(|| json!([]));
@@ -62,7 +62,7 @@ fn bind(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> 
     Ok(Response::json(201, &done))
 }
 
-/// Deletes a pod unless a budget forbids it.
+/// Evicts a pod unless a disruption budget forbids it.
 fn evict(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
     let options = call.options("CreateOptions")?;
     let asked = yaml::read_json(&call.request.body).map_err(ApiError::bad_request)?;
@@ -89,7 +89,7 @@ fn evict(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError>
     Ok(Response::json(201, &done))
 }
 
-/// Says that the content of a namespace is gone.
+/// Replaces the finalizers of a namespace, and removes it if it was the last one.
 fn finalize(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
     let options = call.options("UpdateOptions")?;
     let asked = call.body_object(&options)?.object;
@@ -107,7 +107,7 @@ fn finalize(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiErr
     } else {
         commit(state, call.now, &authorship, call.key(&call.name), namespace)
     };
-    Ok(Response::written(200, render::object(&call.target, call.wanted.form, call.now, &shown)))
+    Ok(Response::from_json(200, render::object(&call.target, call.format.representation, call.now, &shown)))
 }
 
 pub(crate) fn post_review(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {

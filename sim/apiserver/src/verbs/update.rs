@@ -1,12 +1,12 @@
-//! Update: the part that PUT, patches and apply have in common once the new object is known.
+//! Update: PUT, and the stages that PUT, patches and server-side apply share once the new object is known.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
-use super::body::Understood;
-use super::call::{Call, Options, Written};
+use super::body::DecodedBody;
+use super::call::{Call, Options, WriteResult};
 use super::create::{check_allocation, create};
 use super::manager_versions;
 use super::read::find_live;
@@ -29,13 +29,13 @@ use crate::strategy::service_allocation::{ServiceAllocator, port_given_twice};
 use crate::strategy::{defaults, validation};
 use crate::writes::commit::{commit, remove};
 
-/// What an update cannot change.
+/// Metadata that an update cannot change.
 const KEPT_METADATA: [&str; 7] =
     ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "name", "namespace", "uid"];
 
-pub(crate) fn update_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<Written, ApiError> {
+pub(crate) fn update_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<WriteResult, ApiError> {
     let options = call.options("UpdateOptions")?;
-    let Understood { object, warnings } = call.body_object(&options)?;
+    let DecodedBody { object, warnings } = call.body_object(&options)?;
     replace_or_create(state, call, &options, object, &warnings).map_err(|error| error.with_warnings(&warnings))
 }
 
@@ -45,7 +45,7 @@ fn replace_or_create(
     options: &Options,
     mut object: Value,
     warnings: &[String],
-) -> Result<Written, ApiError> {
+) -> Result<WriteResult, ApiError> {
     let Some(live) = find_live(&state.store, call).cloned() else {
         if !call.target.resource.created_by_update || !call.makes_by_status() && !call.subresource.is_empty() {
             return Err(call.not_found());
@@ -66,7 +66,7 @@ fn is_unchanged_since_creation(store: &Store, call: &Call<'_>) -> bool {
     entry.is_some_and(|entry| entry.is_new)
 }
 
-/// Replaces a live object. One that was applied brings its managers along; otherwise the writer takes what it changed.
+/// Replaces a live object. An applied object has its managed fields already; otherwise the writer owns its changes.
 pub(crate) fn update(
     state: &mut ServerState,
     call: &Call<'_>,
@@ -74,19 +74,19 @@ pub(crate) fn update(
     stored: &Arc<Stored>,
     mut object: Value,
     verb: Verb,
-) -> Result<Written, ApiError> {
+) -> Result<WriteResult, ApiError> {
     let live = convert(&call.target, stored);
     check_preconditions(call, &live, &object)?;
     let immutable = changed_identity(&live, &object);
     let reset = asks_for_reset(&object);
     let mut ignored = ignored_by_status(call, &object);
     if verb == Verb::Update && is_deleting(&live) {
-        // A replacement that does not repeat them takes them from who owned them; the server keeps them.
+        // A PUT without these fields takes their ownership away, although the server keeps their values.
         let asked = |field: &'static str| (field, object["metadata"].get(field).cloned());
         ignored.extend(["deletionTimestamp", "deletionGracePeriodSeconds"].map(asked));
     }
     if call.target.resource.is("", "services") {
-        // By the type that the writer says it has.
+        // By the type in the request.
         defaults::balanced(&mut object);
     }
     keep_the_other_part(call, &live, &mut object);
@@ -102,7 +102,7 @@ pub(crate) fn update(
         metadata(&mut object).insert("managedFields".to_owned(), json!([]));
     }
     if verb != Verb::Apply {
-        let (api_version, now) = (call.target.api_version(), call.stamp());
+        let (api_version, now) = (call.target.api_version(), call.timestamp());
         let subresource = call.subresource;
         let blank = Value::Null;
         let writer =
@@ -124,7 +124,7 @@ pub(crate) fn update(
         && call.target.resource.kind == "NetworkPolicy"
         && emptied.iter().any(|(field, _)| *field == GENERATION);
     let changed = hollow || !wants_the_same(call, &object, &live);
-    if call.target.resource.generation && !call.status() && changed {
+    if call.target.resource.generation && !call.is_status() && changed {
         let generation = at(&live, "/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
         metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
     }
@@ -143,7 +143,7 @@ pub(crate) fn update(
     }
     let moved = at(&live, "/metadata/generation") != at(&object, "/metadata/generation");
     let mut warnings = if moved { validation::warnings(&call.target, &object) } else { Vec::new() };
-    if !call.status() {
+    if !call.is_status() {
         warnings.extend(validation::service_warnings(&call.target, &object));
     }
     warnings.extend(kept);
@@ -152,32 +152,32 @@ pub(crate) fn update(
     if !fixed.is_empty() {
         return Err(ApiError::invalid_kind("", &call.target.resource.kind, name(&object), &fixed));
     }
-    // What the real server keeps of a new claim is not what it reads from it: the next write always writes.
+    // The real server stores a new claim differently from its decoded form, so that the next update always writes.
     let rewritten =
         call.target.resource.is("", "persistentvolumeclaims") && is_unchanged_since_creation(&state.store, call);
     if differs_in_times_only(stored, &object) && !rewritten {
-        return Ok(Written { object: stored.clone(), created: false, warnings });
+        return Ok(WriteResult { object: stored.clone(), created: false, warnings });
     }
     if options.dry_run {
-        return Ok(Written { object: Arc::new(Stored::new(object)), created: false, warnings });
+        return Ok(WriteResult { object: Arc::new(Stored::new(object)), created: false, warnings });
     }
     let authorship = call.authorship(options, verb);
     let key = call.key(&call.name);
     let hollow = !call.target.resource.is_namespace() || list(&object, "/spec/finalizers").is_empty();
     let released = is_deleting(&object) && finalizers(&object).is_empty() && hollow;
     let object = if released {
-        // The answer is the object as it would have been stored, in the version of before.
+        // The response is the object as it would have been stored, with the previous resourceVersion.
         remove(state, call.now, &authorship, &key);
         Arc::new(Stored::new(object))
     } else {
         commit(state, call.now, &authorship, key, object)
     };
-    Ok(Written { object, created: false, warnings })
+    Ok(WriteResult { object, created: false, warnings })
 }
 
-/// Metadata that the status of an instance does not take, though its manager comes to own it, as in the real server.
+/// Metadata that a status write of a custom resource ignores, but whose ownership it takes, as in the real server.
 fn ignored_by_status(call: &Call<'_>, object: &Value) -> Vec<(&'static str, Option<Value>)> {
-    if !call.target.resource.custom || !call.status() {
+    if !call.target.resource.custom || !call.is_status() {
         return Vec::new();
     }
     ["annotations", "finalizers", "labels", "ownerReferences"]
@@ -185,7 +185,7 @@ fn ignored_by_status(call: &Call<'_>, object: &Value) -> Vec<(&'static str, Opti
         .to_vec()
 }
 
-/// Replaces some of the metadata of an object.
+/// Replaces metadata fields of an object.
 fn put(object: &mut Value, fields: Vec<(&'static str, Option<Value>)>) {
     for (field, value) in fields {
         match value {
@@ -195,18 +195,18 @@ fn put(object: &mut Value, fields: Vec<(&'static str, Option<Value>)>) {
     }
 }
 
-/// The same metadata as an object has it.
+/// Returns the current values of metadata fields.
 fn restored(object: &Value, fields: &[(&'static str, Option<Value>)]) -> Vec<(&'static str, Option<Value>)> {
     fields.iter().map(|(field, _)| (*field, object["metadata"].get(*field).cloned())).collect()
 }
 
-/// Whether the managers should be forgotten.
+/// True if the request resets managedFields.
 fn asks_for_reset(object: &Value) -> bool {
     let managers = at(object, "/metadata/managedFields").and_then(Value::as_array);
     managers.is_some_and(|list| list.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty)))
 }
 
-/// What no update may change. The real server looks twice, and says everything twice.
+/// Returns the errors for changed immutable metadata. The real server validates twice, and reports each error twice.
 fn changed_identity(live: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for field in ["uid", "deletionTimestamp"] {
@@ -219,8 +219,8 @@ fn changed_identity(live: &Value, object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Whether nothing changed but, at most, the times of managers: defaults and normalization undo some changes only after
-/// the managers were written.
+/// True if at most the times of managedFields differ: defaults and normalization undo some changes only after the
+/// managedFields were updated.
 fn differs_in_times_only(stored: &Value, object: &Value) -> bool {
     are_equal(stored, object, |name, stored, object| match name {
         "metadata" => are_equal(stored, object, |name, stored, object| match (name, stored, object) {
@@ -235,14 +235,14 @@ fn differs_in_times_only(stored: &Value, object: &Value) -> bool {
     })
 }
 
-/// Whether two values are equal; if they are maps, their fields are compared by this rule.
+/// Compares two values; the fields of maps are compared by a rule.
 fn are_equal(one: &Value, other: &Value, rule: impl Fn(&str, &Value, &Value) -> bool) -> bool {
     let (Value::Object(one), Value::Object(other)) = (one, other) else { return one == other };
     let mut pairs = one.iter().zip(other);
     one.len() == other.len() && pairs.all(|((name, one), (same, other))| name == same && rule(name, one, other))
 }
 
-/// Whether two values are equal; if they are maps, without some of their fields.
+/// Compares two values, without some fields of maps.
 fn are_equal_but(one: &Value, other: &Value, ignored: &[&str]) -> bool {
     let (Value::Object(one), Value::Object(other)) = (one, other) else { return one == other };
     let counts = |(name, _): &(&String, &Value)| !ignored.contains(&name.as_str());
@@ -258,7 +258,7 @@ fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<
     if !asked.is_empty() && asked != "0" && asked != resource_version(live) {
         return Err(ApiError::modified(resource, name(live)));
     }
-    // Patches start from the live object, so that only a replacement can come without a version.
+    // Patches start from the live object, so that only a PUT can lack a resourceVersion.
     let replaces = call.request.method == http::Method::PUT;
     if matches!(asked, "" | "0") && replaces && resource.needs_version() {
         let error = FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
@@ -267,7 +267,7 @@ fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<
     Ok(())
 }
 
-/// A replacement may name the identity of what it replaces; the store itself compares it.
+/// Checks the UID of a PUT, which the real server compares in its storage.
 fn check_stored_uid(call: &Call<'_>, object: &Value, found: &str) -> Result<(), ApiError> {
     let asked = uid(object);
     if asked.is_empty() || asked == found {
@@ -292,15 +292,15 @@ fn check_stored_uid(call: &Call<'_>, object: &Value, found: &str) -> Result<(), 
     Err(ApiError::conflict(resource, &call.name, &why))
 }
 
-/// A write to `/status` changes nothing else, and any other write does not change the status.
+/// Restores the live status, or for a write to `/status` everything else.
 fn keep_the_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
     if !call.target.version.status {
         return;
     }
-    let (status, mut kept) = if call.status() {
+    let (status, mut kept) = if call.is_status() {
         let mut kept = live.clone();
         let custom = call.target.resource.custom;
-        // The status of a built-in kind takes metadata too; that of a Deployment no labels.
+        // A status write of a built-in kind changes metadata, too, except the labels of a Deployment.
         let labels = !custom && call.target.resource.kind != "Deployment";
         let taken = [
             ("managedFields", true),
@@ -329,20 +329,20 @@ fn keep_the_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
     *object = kept;
 }
 
-/// Whether two versions of an object are equal in the part whose changes count as generations.
+/// True if two states of an object have the same generation.
 fn wants_the_same(call: &Call<'_>, one: &Value, other: &Value) -> bool {
     if call.target.resource.custom {
         let with_status: &[&str] = &["metadata", "apiVersion", "status"];
         let ignored = if call.target.version.status { with_status } else { &with_status[..2] };
         return are_equal_but(one, other, ignored);
     }
-    // Annotations of a Deployment are copied to what it makes, and count.
+    // Annotations of a Deployment are copied to its replica sets, and change the generation.
     let counts = call.target.resource.kind == "Deployment";
     same(one.get("spec"), other.get("spec"))
         && (!counts || same(at(one, "/metadata/annotations"), at(other, "/metadata/annotations")))
 }
 
-/// Whether two places hold the same; nothing is null.
+/// Compares two optional values; an absent one is null.
 fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
     one.unwrap_or(&Value::Null) == other.unwrap_or(&Value::Null)
 }

@@ -101,8 +101,8 @@ fn on_write(state: &mut ServerState, now: Timestamp, event: &Event) {
 /// Schedules the recount that a change in a namespace requires.
 pub(crate) fn schedule_counting(state: &mut ServerState, now: Timestamp, namespace: &str) {
     for (group, plural) in [("", "resourcequotas"), BUDGETS] {
-        let shelf = state.store.shelf(group, plural).into_iter().flat_map(|shelf| shelf.values());
-        let in_namespace = shelf.filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
+        let collection = state.store.collection(group, plural).into_iter().flat_map(|collection| collection.values());
+        let in_namespace = collection.filter(|entry| entry.key.namespace.as_deref() == Some(namespace));
         let keys: Vec<StoredKey> = in_namespace.map(|entry| StoredKey::clone(&entry.key)).collect();
         for key in keys {
             state.schedule_after(now, state.delays.namespace_defaults, Task::Count(key));
@@ -122,8 +122,10 @@ pub(crate) fn schedule_unprotecting(state: &mut ServerState, now: Timestamp, key
 
 /// Schedules a check of the claims that are being deleted, after a pod was removed.
 pub(crate) fn schedule_unprotecting_claims(state: &mut ServerState, now: Timestamp, namespace: &str) {
-    let shelf = state.store.shelf("", "persistentvolumeclaims").into_iter().flat_map(|shelf| shelf.values());
-    let waiting = shelf.filter(|entry| entry.key.namespace.as_deref() == Some(namespace) && is_deleting(&entry.object));
+    let collection =
+        state.store.collection("", "persistentvolumeclaims").into_iter().flat_map(|collection| collection.values());
+    let waiting =
+        collection.filter(|entry| entry.key.namespace.as_deref() == Some(namespace) && is_deleting(&entry.object));
     let keys: Vec<StoredKey> = waiting.map(|entry| StoredKey::clone(&entry.key)).collect();
     for key in keys {
         state.schedule_after(now, state.delays.garbage_collection, Task::Unprotect(key));

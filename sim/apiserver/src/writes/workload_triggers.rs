@@ -132,8 +132,8 @@ fn schedule_service(state: &mut ServerState, now: Timestamp, namespace: Option<&
 }
 
 fn schedule_all(state: &mut ServerState, now: Timestamp, workload: Workload, (group, plural): (&str, &str)) {
-    let shelf = state.store.shelf(group, plural).into_iter().flat_map(|shelf| shelf.values());
-    let keys: Vec<StoredKey> = shelf.map(|entry| StoredKey::clone(&entry.key)).collect();
+    let collection = state.store.collection(group, plural).into_iter().flat_map(|collection| collection.values());
+    let keys: Vec<StoredKey> = collection.map(|entry| StoredKey::clone(&entry.key)).collect();
     for key in keys {
         schedule_workload(state, now, workload, key);
     }
@@ -167,8 +167,8 @@ fn schedule_kubelet(state: &mut ServerState, now: Timestamp, event: &Event) {
 }
 
 fn schedule_unscheduled_pods(state: &mut ServerState, now: Timestamp) {
-    let shelf = state.store.shelf("", "pods").into_iter().flat_map(|shelf| shelf.values());
-    let waiting = shelf.filter(|entry| text(&entry.object, "/spec/nodeName").is_empty());
+    let collection = state.store.collection("", "pods").into_iter().flat_map(|collection| collection.values());
+    let waiting = collection.filter(|entry| text(&entry.object, "/spec/nodeName").is_empty());
     let keys: Vec<StoredKey> = waiting.map(|entry| StoredKey::clone(&entry.key)).collect();
     for key in keys {
         schedule_workload(state, now, Workload::Scheduler, key);
@@ -177,8 +177,8 @@ fn schedule_unscheduled_pods(state: &mut ServerState, now: Timestamp) {
 
 /// Schedules the kubelet for every pod that has a node.
 pub(crate) fn reschedule_running_pods(state: &mut ServerState, now: Timestamp) {
-    let shelf = state.store.shelf("", "pods").into_iter().flat_map(|shelf| shelf.values());
-    let running = shelf.filter(|entry| !text(&entry.object, "/spec/nodeName").is_empty());
+    let collection = state.store.collection("", "pods").into_iter().flat_map(|collection| collection.values());
+    let running = collection.filter(|entry| !text(&entry.object, "/spec/nodeName").is_empty());
     let keys: Vec<StoredKey> = running.map(|entry| StoredKey::clone(&entry.key)).collect();
     for key in keys {
         schedule_workload(state, now, Workload::Kubelet, key);

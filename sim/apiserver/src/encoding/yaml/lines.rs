@@ -1,14 +1,14 @@
-//! Where the keys of a YAML document are, which the library does not tell: read from the lines of its blocks.
+//! Lines of the keys of a YAML document, which the library does not report: read from the text of its blocks.
 
 use std::collections::BTreeSet;
 
-/// A map of a block: how far it is indented, and its keys.
+/// A block mapping: its indentation, and its keys.
 struct Block {
     indent: usize,
     keys: BTreeSet<String>,
 }
 
-/// The keys that a block has more than once, with their lines from 1. What is written in braces is not looked at.
+/// Returns the repeated keys of each block mapping, with their lines from 1. Flow mappings are ignored.
 pub(super) fn repeated(text: &str) -> Vec<(usize, String)> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut found, mut inside_text) = (Vec::new(), None);
@@ -23,7 +23,7 @@ pub(super) fn repeated(text: &str) -> Vec<(usize, String)> {
         }
         inside_text = None;
         while let Some(item) = rest.strip_prefix("- ") {
-            // Each element of a list is a map of its own.
+            // Each element of a list is a new mapping.
             blocks.retain(|block| block.indent <= indent);
             let padding = item.len() - item.trim_start().len();
             indent += 2 + padding;

@@ -1,6 +1,6 @@
-//! Reading bodies. The only place that knows which YAML library there is.
+//! Parses bodies in JSON and YAML. The only file that uses the YAML library.
 //!
-//! Bodies are bounded before they come here; nesting and aliases are bounded by the parsers.
+//! The caller limits the size of bodies; the parsers limit nesting and aliases.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 
 use super::lines;
 
-/// Reads one JSON document.
+/// Parses one JSON document.
 pub(crate) fn read_json(body: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(body).map_err(|error| as_go(body, &error))
 }
 
-/// Reads one JSON document, and names the fields that it has more than once; the last of them counts.
+/// Parses one JSON document, and returns its repeated fields, of which the last is used.
 pub(crate) fn read_json_noting(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let mut duplicates = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);
@@ -25,7 +25,7 @@ pub(crate) fn read_json_noting(body: &[u8]) -> Result<(Value, Vec<String>), Stri
     Ok((value, duplicates))
 }
 
-/// Reads the first YAML document, of which JSON is a part.
+/// Parses the first YAML document. JSON is YAML, too.
 pub(crate) fn read_yaml(body: &[u8]) -> Result<Value, String> {
     if let Ok(value) = serde_json::from_slice(body) {
         return Ok(value);
@@ -37,7 +37,7 @@ pub(crate) fn read_yaml(body: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// Reads the first YAML document, and tells the keys that it has more than once, with their lines, as Go does.
+/// Parses the first YAML document, and returns its repeated keys with their lines, as Go reports them.
 pub(crate) fn read_yaml_noting(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let value = read_yaml(body)?;
     if body.trim_ascii_start().starts_with(b"{") {
@@ -47,7 +47,7 @@ pub(crate) fn read_yaml_noting(body: &[u8]) -> Result<(Value, Vec<String>), Stri
     if candidates.is_empty() {
         return Ok((value, Vec::new()));
     }
-    // Lines are only looked at; what the parser itself sees twice counts.
+    // The lines are a heuristic; only keys that the parser reports as repeated are returned.
     let (mut duplicates, mut place) = (Vec::new(), String::new());
     let reader = serde_yaml::Deserializer::from_slice(body).next();
     let read = reader.map(|reader| Noting { duplicates: &mut duplicates, place: &mut place }.deserialize(reader));
@@ -56,7 +56,7 @@ pub(crate) fn read_yaml_noting(body: &[u8]) -> Result<(Value, Vec<String>), Stri
     Ok((value, told.map(|(line, key)| format!("line {line}: key {key:?} already set in map")).collect()))
 }
 
-/// What Go's parser says where this one fails.
+/// Returns the message of Go's parser for an error of this one.
 fn as_go(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
@@ -76,7 +76,7 @@ fn as_go(body: &[u8], error: &serde_json::Error) -> String {
     if text.starts_with("recursion limit exceeded") {
         return match first_too_deep(body) {
             Some(bracket) => format!("invalid character '{bracket}' exceeded max depth"),
-            // Less deep than Go goes is as deep as this server does.
+            // This parser allows less nesting than Go's.
             None => "unexpected end of JSON input".to_owned(),
         };
     }
@@ -96,10 +96,10 @@ fn as_go(body: &[u8], error: &serde_json::Error) -> String {
     format!("invalid character '{found}' {place}")
 }
 
-/// How deep Go's parser goes.
+/// Nesting limit of Go's parser.
 const GO_DEPTH_MAX: usize = 10_000;
 
-/// The bracket that opens one level too many.
+/// Returns the position of the bracket that exceeds the nesting limit.
 fn first_too_deep(body: &[u8]) -> Option<char> {
     let mut depth = 0_usize;
     body.iter().find_map(|byte| match byte {
@@ -115,8 +115,8 @@ fn first_too_deep(body: &[u8]) -> Option<char> {
     })
 }
 
-/// What Go's parser says. It counts lines from 0 where the grammar is broken and from 1 where a word is, tells where
-/// the broken thing begins rather than where it broke, and does not tell a line 0.
+/// Returns the message of Go's parser. It counts lines from 0 for syntax errors and from 1 for lexical ones, reports the
+/// start of the broken construct, and leaves out a line 0.
 fn yaml_as_go(error: &serde_yaml::Error) -> String {
     let text = error.to_string();
     let what = text.split(" at line").next().unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Answers in YAML, laid out as Go's library does: sorted keys, and lists not indented below their names.
+//! Serializes responses as YAML, formatted as by Go's library: sorted keys, and lists not indented below their keys.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A value as a YAML document.
+/// Serializes a value as a YAML document.
 pub(crate) fn write(value: &Value) -> String {
     let mut text = String::new();
     match value {
@@ -66,10 +66,10 @@ fn field(value: &Value, indent: usize, text: &mut String) {
     }
 }
 
-/// Where a line may be broken at the next space.
+/// Column after which a line is broken at the next space.
 const WIDTH: usize = 80;
 
-/// A scalar in lines that are not too long, the further ones indented.
+/// Folds a scalar into lines of limited width, indented after the first.
 fn folded(scalar: &str, mut column: usize, indent: usize) -> String {
     if scalar.starts_with('"') {
         return scalar.to_owned();
@@ -100,7 +100,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// A text without quotes where it cannot be taken for something else.
+/// Returns a string without quotes if it cannot be parsed as another value.
 fn plain(text: &str) -> String {
     let looks_other = text.is_empty()
         || text.parse::<f64>().is_ok()

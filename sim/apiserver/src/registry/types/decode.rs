@@ -8,7 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{SchemaType, ValueType};
+use super::schema_type::SchemaType;
+use super::value_type::ValueType;
 use sindri_cel::quantity::{MALFORMED, Quantity};
 
 const TIME_FORMAT: &str = "2006-01-02T15:04:05Z07:00";

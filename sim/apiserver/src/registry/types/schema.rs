@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::encode::FieldForm;
-use super::{Field, ListType, SchemaType, TypeRef, ValueType};
-use crate::strategy::defaults;
+use super::field_form::FieldForm;
+use super::schema_type::{Field, ListType, SchemaType, TypeRef};
+use super::struct_defaults::struct_defaults;
+use super::value_type::ValueType;
 
 /// Named types: index and value type of each.
 pub(super) type TypeNames = BTreeMap<String, (usize, ValueType)>;
@@ -39,7 +40,7 @@ pub(super) fn parse(name: &str, schema: &Value, names: &TypeNames) -> SchemaType
         element: element.map(|schema| resolve(schema, names).0),
         list_type: list_type_of(schema),
         keeps_unknown: is_set(schema, "x-kubernetes-preserve-unknown-fields"),
-        defaults: defaults::struct_defaults(short_name(name)),
+        defaults: struct_defaults(short_name(name)),
     }
 }
 

@@ -5,7 +5,8 @@ use std::fmt::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::{ListType, SchemaType, ValueType};
+use super::schema_type::{ListType, SchemaType};
+use super::value_type::ValueType;
 
 /// Maximum number of reported errors.
 const ERRORS_MAX: usize = 100;
