@@ -17,8 +17,6 @@ pub const STACK_LABEL: &str = "brokkr.io/stack";
 
 /// Annotations that the agent sets.
 const ANNOTATIONS: [&str; 3] = [CHECKSUM_ANNOTATION, OBJECT_ANNOTATION, STACK_ANNOTATION];
-/// Labels that the agent sets.
-const LABELS: [&str; 1] = [STACK_LABEL];
 
 /// Ownership label and annotations of a live object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +67,7 @@ impl RevisionOwner {
 pub fn is_ownership_key(section: &str, name: &str) -> bool {
     match section {
         "annotations" => ANNOTATIONS.contains(&name),
-        "labels" => LABELS.contains(&name),
+        "labels" => name == STACK_LABEL,
         _ => false,
     }
 }

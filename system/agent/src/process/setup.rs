@@ -74,7 +74,7 @@ pub fn read_settings(config: &Config) -> Result<Settings, ConfigError> {
     })
 }
 
-/// Builds the client of the broker, with TLS if its URL says https.
+/// Builds the client of the broker, with TLS if its URL has the scheme https.
 pub fn build_broker_client(config: &Config, connector: HttpConnector) -> Result<Client, SetupError> {
     let url = config.require(&names::BROKER_URL)?;
     let url: Uri = url.parse().map_err(|_| ClientSetupError::Address(names::BROKER_URL.redact(url)))?;

@@ -70,7 +70,7 @@ async fn an_untrusted_certificate_gives_one_line_with_the_reason() {
     let expired = Pair::new("127.0.0.1", "us", 2020);
     let (unknown, impostor) = (Pair::new("127.0.0.1", "them", 2100), Pair::new("127.0.0.1", "us", 2100));
     let elsewhere = Pair::new("broker.example", "us", 2100);
-    for (shown, believed, expected) in [
+    for (served, trusted, expected) in [
         (&expired, &expired, "its certificate has expired (it was valid until 2020-12-31T00:00:00Z)"),
         (&unknown, &us, "its certificate was issued by nobody who is trusted here"),
         (&impostor, &us, "its certificate names an issuer that is trusted here, and was not signed by it"),
@@ -78,8 +78,8 @@ async fn an_untrusted_certificate_gives_one_line_with_the_reason() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         let (listener, address) = listener().await;
-        let _broker = serve(&broker().await, listener, shown.tls());
-        let line = first_line(&mut agent_with_ca(directory.path(), address, &believed.certificate));
+        let _broker = serve(&broker().await, listener, served.tls());
+        let line = first_line(&mut agent_with_ca(directory.path(), address, &trusted.certificate));
         let expected = format!("the broker at https://{address} cannot be reached: {expected}");
         assert!(line.contains(&expected), "{line}");
         assert!(!line.contains("nothing"), "the key is in no line");

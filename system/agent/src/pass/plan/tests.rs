@@ -275,8 +275,8 @@ fn an_object_moves_to_the_stack_that_declares_it_now() {
     claims.add(stack('1'), Sequence(4), &Some(vec![a.clone()]));
     let refused = plan_with(&second, &Inventory::default(), &of_first, None, &claims, DriftMode::Correct);
     assert!(matches!(refused, Err(PlanError::OwnedByOtherStacks(_))), "the first stack still declares it");
-    let nowhere = LiveSet::new();
-    let later = plan_with(&second, &Inventory::default(), &nowhere, None, &claims, DriftMode::Correct);
+    let none = LiveSet::new();
+    let later = plan_with(&second, &Inventory::default(), &none, None, &claims, DriftMode::Correct);
     assert!(matches!(later, Err(PlanError::OwnedByOtherStacks(_))), "of two claims the earlier one wins");
 }
 
@@ -395,17 +395,17 @@ prop_compose! {
 proptest! {
     #[test]
     fn a_plan_is_safe_in_every_state_of_the_cluster(
-        wanted in prop::collection::btree_set(0..12usize, 0..8),
+        declared in prop::collection::btree_set(0..12usize, 0..8),
         known in prop::collection::btree_map(0..12usize, prop::option::of(0..4u8), 0..10),
-        there in prop::collection::btree_map(0..12usize, (0..4u8, any_ownership(), any::<bool>(), any::<bool>()), 0..12),
+        found in prop::collection::btree_map(0..12usize, (0..4u8, any_ownership(), any::<bool>(), any::<bool>()), 0..12),
     ) {
         let name = |number: &usize| format!("object-{number}");
-        let desired = present(3, wanted.iter().map(|number| object("ConfigMap", &name(number))).collect());
+        let desired = present(3, declared.iter().map(|number| object("ConfigMap", &name(number))).collect());
         let entries = known.iter().map(|(number, uid)| {
             entry("ConfigMap", &name(number), uid.map(|uid| uid.to_string()).as_deref())
         });
         let inventory = inventory(entries);
-        let live = live(there.iter().map(|(number, (uid, ownership, has_owner_reference, is_terminating))| {
+        let live = live(found.iter().map(|(number, (uid, ownership, has_owner_reference, is_terminating))| {
             let key = key("ConfigMap", &name(number));
             let ownership = match ownership {
                 0 => Ownership::default(),
