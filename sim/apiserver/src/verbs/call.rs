@@ -141,7 +141,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) fn authorship(&self, options: &Options, verb: Verb) -> Attribution {
+    pub(crate) fn attribution(&self, options: &Options, verb: Verb) -> Attribution {
         let client = || Actor::Client {
             user_agent: self.request.headers.user_agent.clone(),
             field_manager: options.manager.clone(),

@@ -1,5 +1,6 @@
 //! Create: by POST, by applying an object that does not exist, or by PUT for some kinds.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use sindri_merge::{Writer, track_update};
 
 use super::body::DecodedBody;
 use super::call::{Call, Options, WriteResult};
-use super::refine::{check, complete};
+use super::normalize::{normalize, validate_object};
 use crate::admission::limit_range::apply_limit_ranges;
 use crate::admission::namespace_lifecycle::{check_crd_not_terminating, check_namespace};
 use crate::admission::pods::admit_pod;
@@ -53,11 +54,33 @@ pub(crate) fn create(
     let name = choose_name(state, call, &object);
     check_namespace(&state.store, &call.target.resource, call.namespace.as_deref(), &name)?;
     check_crd_not_terminating(&state.store, &call.target.resource, &name)?;
+    set_system_metadata(state, call, &name, &mut object);
+    let empty_values = normalize(call, &mut object);
+    let mut object = track_creator(call, options, verb, object)?;
+    prepare(state, call, options, &name, &mut object)?;
+    admit_quantities(&state.store, call, &name, &mut object)?;
+    check_allocation(&state.store, call, &object)?;
+    validate_object(call, None, &object, Vec::new(), &empty_values)?;
+    let notices = creation_warnings(call, &object);
+    enforce_policies(&state.store, &call.target.resource, call.namespace.as_deref(), None, &object)?;
+    check_webhooks_reachable(&state.store, &call.target.resource, call.namespace.as_deref(), "CREATE")?;
+    check_absent(&state.store, call, &name).map_err(|error| error.with_warnings(&notices))?;
+    warnings.extend(notices);
+    let object = conversion::to_storage_version(&call.target, object);
+    let object = if options.dry_run {
+        Arc::new(Stored::new(object))
+    } else {
+        commit(state, call.now, &call.attribution(options, verb), call.key(&name), object)
+    };
+    Ok(WriteResult { object: as_first_shown(call, object), created: true, warnings })
+}
+
+/// Sets the metadata that the server decides, and removes the status, which a create cannot set.
+fn set_system_metadata(state: &mut ServerState, call: &Call<'_>, name: &str, object: &mut Value) {
     if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
         map.remove("status");
     }
-    let uid = state.ids.uid();
-    let fields = metadata(&mut object);
+    let fields = metadata(object);
     for server_owned in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         fields.remove(server_owned);
     }
@@ -66,78 +89,92 @@ pub(crate) fn create(
         Some(namespace) => drop(fields.insert("namespace".to_owned(), json!(namespace))),
         None => drop(fields.remove("namespace")),
     }
-    fields.insert("uid".to_owned(), json!(uid));
+    fields.insert("uid".to_owned(), json!(state.ids.uid()));
     fields.insert("creationTimestamp".to_owned(), json!(call.timestamp()));
     if call.target.resource.generation {
         fields.insert("generation".to_owned(), json!(1));
     }
-    let emptied = complete(call, &mut object);
-    let mut blank = std::borrow::Cow::Borrowed(&call.target.version.blank);
-    if call.is_status() {
-        // The manager of a status write owns nothing else.
-        let mut known = blank.into_owned();
-        known = if known.is_object() { known } else { json!({}) };
-        known["spec"] = object.get("spec").cloned().unwrap_or_default();
-        blank = std::borrow::Cow::Owned(known);
-    }
-    let blank = blank.as_ref();
+}
+
+/// Gives the fields of a new object to its creator, unless it was applied.
+fn track_creator(call: &Call<'_>, options: &Options, verb: Verb, mut object: Value) -> Result<Value, ApiError> {
+    let blank = unowned_fields(call, &object);
     if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
         match blank.get("status") {
             Some(status) => drop(map.insert("status".to_owned(), status.clone())),
             None => drop(map.remove("status")),
         }
     }
-    if verb != Verb::Apply {
-        let (api_version, now) = (call.target.api_version(), call.timestamp());
-        let writer = Writer {
-            manager: &options.manager,
-            api_version: &api_version,
-            subresource: call.subresource,
-            now: &now,
-            blank,
-        };
-        object = track_update(&call.target.version.shape, None, &object, &writer)
-            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+    if verb == Verb::Apply {
+        return Ok(object);
     }
-    let refused = |why: String| ApiError::forbidden(&call.target.resource, &name, &why);
+    let (api_version, now) = (call.target.api_version(), call.timestamp());
+    let writer = Writer {
+        manager: &options.manager,
+        api_version: &api_version,
+        subresource: call.subresource,
+        now: &now,
+        blank: &blank,
+    };
+    track_update(&call.target.version.shape, None, &object, &writer)
+        .map_err(|error| ApiError::bad_request(error.to_string()))
+}
+
+/// Returns the fields that the creator does not own: always present ones, and for a status write the spec.
+fn unowned_fields<'a>(call: &'a Call<'_>, object: &Value) -> Cow<'a, Value> {
+    let blank = &call.target.version.blank;
+    if !call.is_status() {
+        return Cow::Borrowed(blank);
+    }
+    let mut unowned = if blank.is_object() { blank.clone() } else { json!({}) };
+    unowned["spec"] = object.get("spec").cloned().unwrap_or_default();
+    Cow::Owned(unowned)
+}
+
+/// Applies the strategy of the kind, and the admission of pods.
+fn prepare(
+    state: &mut ServerState,
+    call: &Call<'_>,
+    options: &Options,
+    name: &str,
+    object: &mut Value,
+) -> Result<(), ApiError> {
+    let resource = &call.target.resource;
     if call.is_status() {
         object["status"] = json!({"loadBalancer": {}});
     } else {
         let mut trial = ServiceAllocator::for_dry_run();
         let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
-        prepare_for_create(allocator, call.now, &call.target.resource, &mut object);
-        if call.target.resource.is("", "pods") {
+        prepare_for_create(allocator, call.now, resource, object);
+        if resource.is("", "pods") {
             let requires_account = state.requires_service_accounts;
-            admit_pod(&state.store, &mut state.ids, requires_account, &mut object).map_err(refused)?;
+            admit_pod(&state.store, &mut state.ids, requires_account, object)
+                .map_err(|reason| ApiError::forbidden(resource, name, &reason))?;
         }
     }
-    encode::normalize_stored(call.target.version.typed, &mut object);
-    let resource = &call.target.resource;
-    let namespace = call.namespace.as_deref().unwrap_or_default();
-    if let Some(why) = apply_limit_ranges(&state.store, namespace, resource, &mut object) {
-        return Err(refused(why));
+    encode::normalize_stored(call.target.version.typed, object);
+    Ok(())
+}
+
+/// Applies the limit ranges and checks the quotas of the namespace.
+fn admit_quantities(store: &Store, call: &Call<'_>, name: &str, object: &mut Value) -> Result<(), ApiError> {
+    let (resource, namespace) = (&call.target.resource, call.namespace.as_deref().unwrap_or_default());
+    let violation = apply_limit_ranges(store, namespace, resource, object)
+        .or_else(|| quota_violation(store, namespace, &resource.group, &resource.plural, object));
+    violation.map_or(Ok(()), |reason| Err(ApiError::forbidden(resource, name, &reason)))
+}
+
+fn creation_warnings(call: &Call<'_>, object: &Value) -> Vec<String> {
+    let mut warnings = validation::warnings(&call.target, object);
+    warnings.extend(validation::service_warnings(&call.target, object));
+    warnings
+}
+
+fn check_absent(store: &Store, call: &Call<'_>, name: &str) -> Result<(), ApiError> {
+    match find_existing(store, call, name) {
+        Some(existing) => Err(ApiError::already_exists(&call.target.resource, name, is_deleting(existing))),
+        None => Ok(()),
     }
-    if let Some(why) = quota_violation(&state.store, namespace, &resource.group, &resource.plural, &object) {
-        return Err(refused(why));
-    }
-    check_allocation(&state.store, call, &object)?;
-    check(call, None, &object, Vec::new(), &emptied)?;
-    let mut complaints = validation::warnings(&call.target, &object);
-    complaints.extend(validation::service_warnings(&call.target, &object));
-    enforce_policies(&state.store, resource, call.namespace.as_deref(), None, &object)?;
-    check_webhooks_reachable(&state.store, resource, call.namespace.as_deref(), "CREATE")?;
-    if let Some(found) = find_existing(&state.store, call, &name) {
-        let exists = ApiError::already_exists(&call.target.resource, &name, is_deleting(found));
-        return Err(exists.with_warnings(&complaints));
-    }
-    warnings.extend(complaints);
-    let object = conversion::to_storage_version(&call.target, object);
-    let object = if options.dry_run {
-        Arc::new(Stored::new(object))
-    } else {
-        commit(state, call.now, &call.authorship(options, verb), call.key(&name), object)
-    };
-    Ok(WriteResult { object: as_first_shown(call, object), created: true, warnings })
 }
 
 /// Checks the addresses and ports of a Service, which the real server does before the other validation.

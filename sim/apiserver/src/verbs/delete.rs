@@ -60,20 +60,20 @@ pub(crate) fn delete_from_request(state: &mut ServerState, call: &Call<'_>) -> R
     }
     check_preconditions(call, &call.name, &asked, &live)?;
     let key = call.key(&call.name);
-    let authorship = call.authorship(&asked.options, Verb::Delete);
+    let attribution = call.attribution(&asked.options, Verb::Delete);
     let mut last = None;
     let left = match decide_deletion(call.now, resource, &live, asked.propagation, asked.grace) {
         Deletion::Gone => {
             if !asked.options.dry_run {
-                last = remove_scheduled_pod(state, call, &authorship, &live).or(last);
-                let gone = remove(state, call.now, &authorship, &key);
+                last = remove_scheduled_pod(state, call, &attribution, &live).or(last);
+                let gone = remove(state, call.now, &attribution, &key);
                 last = last.or_else(|| gone.map(|gone| Value::clone(&gone)));
             }
             None
         }
         Deletion::Unchanged => Some(live.clone()),
         Deletion::Marked(object) if asked.options.dry_run => Some(Arc::new(Stored::new(object))),
-        Deletion::Marked(object) => Some(commit(state, call.now, &authorship, key, object)),
+        Deletion::Marked(object) => Some(commit(state, call.now, &attribution, key, object)),
     };
     Ok(match left {
         None if RETURNED.contains(&resource.kind.as_str()) && !resource.custom => {
@@ -120,14 +120,14 @@ pub(crate) fn delete_collection(state: &mut ServerState, call: &Call<'_>) -> Res
     let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
     let selected: Vec<(Arc<StoredKey>, Arc<Stored>)> =
         selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
-    let authorship = call.authorship(&asked.options, Verb::Delete);
+    let attribution = call.attribution(&asked.options, Verb::Delete);
     let metadata = json!({ "resourceVersion": state.store.revision().to_string() });
     for (key, live) in &selected {
         check_preconditions(call, &key.name, &asked, live)?;
     }
     if !asked.options.dry_run {
         for (key, _) in &selected {
-            delete_with_policy(state, call.now, &authorship, key, asked.propagation);
+            delete_with_policy(state, call.now, &attribution, key, asked.propagation);
         }
     }
     let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, object)| object).collect();

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, track_update};
 
 use super::call::{Call, Options};
+use super::normalize::validate_object;
 use super::read::find_live;
-use super::refine::check;
 use crate::encoding::yaml;
 use crate::http::error::{ApiError, warning_header};
 use crate::http::response::Response;
@@ -51,7 +51,7 @@ pub(crate) fn handle_scale(state: &mut ServerState, call: &Call<'_>) -> Result<R
         metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
     }
     // CEL rules are evaluated on the scaled object before it is defaulted.
-    check(call, Some(&live), &object, Vec::new(), &Vec::new())?;
+    validate_object(call, Some(&live), &object, Vec::new(), &Vec::new())?;
     if let Some(rules) = &call.target.version.schema {
         custom_resource::fill_defaults(rules, &mut object);
     }
@@ -64,7 +64,7 @@ pub(crate) fn handle_scale(state: &mut ServerState, call: &Call<'_>) -> Result<R
     let written = if options.dry_run {
         std::sync::Arc::new(Stored::new(object))
     } else {
-        commit(state, call.now, &call.authorship(&options, verb), call.key(&call.name), object)
+        commit(state, call.now, &call.attribution(&options, verb), call.key(&call.name), object)
     };
     let answer = Response::json(200, &scale_of(call, &written));
     Ok(warnings.iter().fold(answer, |answer, warning| answer.with_header("warning", warning_header(warning))))

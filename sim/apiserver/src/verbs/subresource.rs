@@ -56,7 +56,7 @@ fn bind(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> 
         conditions.as_array_mut().into_iter().for_each(|conditions| conditions.push(condition.clone()));
     }
     if !options.dry_run {
-        commit(state, call.now, &call.authorship(&options, Verb::Create), call.key(&call.name), pod);
+        commit(state, call.now, &call.attribution(&options, Verb::Create), call.key(&call.name), pod);
     }
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     Ok(Response::json(201, &done))
@@ -82,8 +82,8 @@ fn evict(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError>
     }
     let dry = options.dry_run || list(&asked, "/deleteOptions/dryRun").iter().any(|stage| stage == "All");
     if !dry {
-        let authorship = call.authorship(&options, Verb::Delete);
-        delete_stored(state, call.now, &authorship, &call.key(&call.name), Propagation::Background);
+        let attribution = call.attribution(&options, Verb::Delete);
+        delete_stored(state, call.now, &attribution, &call.key(&call.name), Propagation::Background);
     }
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     Ok(Response::json(201, &done))
@@ -97,15 +97,15 @@ fn finalize(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiErr
     let mut namespace = Value::clone(&live);
     let left = list(&asked, "/spec/finalizers").to_vec();
     namespace["spec"] = if left.is_empty() { json!({}) } else { json!({ "finalizers": left }) };
-    let authorship = call.authorship(&options, Verb::Update);
+    let attribution = call.attribution(&options, Verb::Update);
     let released = is_deleting(&namespace) && left.is_empty() && finalizers(&namespace).is_empty();
     let shown = if released {
-        remove(state, call.now, &authorship, &call.key(&call.name));
+        remove(state, call.now, &attribution, &call.key(&call.name));
         Arc::new(Stored::new(namespace))
     } else if namespace == ***live {
         live
     } else {
-        commit(state, call.now, &authorship, call.key(&call.name), namespace)
+        commit(state, call.now, &attribution, call.key(&call.name), namespace)
     };
     Ok(Response::from_json(200, render::object(&call.target, call.format.representation, call.now, &shown)))
 }

@@ -9,8 +9,8 @@ use super::body::DecodedBody;
 use super::call::{Call, Options, WriteResult};
 use super::create::{check_allocation, create};
 use super::manager_versions;
+use super::normalize::{EmptyValues, GENERATION, normalize, validate_object};
 use super::read::find_live;
-use super::refine::{GENERATION, check, complete};
 use crate::admission::policies::enforce_policies;
 use crate::admission::volume_resize::resize_mistake;
 use crate::admission::webhooks::check_webhooks_reachable;
@@ -66,6 +66,9 @@ fn is_unchanged_since_creation(store: &Store, call: &Call<'_>) -> bool {
     entry.is_some_and(|entry| entry.is_new)
 }
 
+/// Metadata fields with their values.
+type MetadataFields = Vec<(&'static str, Option<Value>)>;
+
 /// Replaces a live object. An applied object has its managed fields already; otherwise the writer owns its changes.
 pub(crate) fn update(
     state: &mut ServerState,
@@ -78,105 +81,165 @@ pub(crate) fn update(
     let live = convert(&call.target, stored);
     check_preconditions(call, &live, &object)?;
     let immutable = changed_identity(&live, &object);
-    let reset = asks_for_reset(&object);
-    let mut ignored = ignored_by_status(call, &object);
-    if verb == Verb::Update && is_deleting(&live) {
-        // A PUT without these fields takes their ownership away, although the server keeps their values.
-        let asked = |field: &'static str| (field, object["metadata"].get(field).cloned());
-        ignored.extend(["deletionTimestamp", "deletionGracePeriodSeconds"].map(asked));
+    let resets_managers = asks_for_reset(&object);
+    let ignored = ignored_metadata(call, verb, &live, &object);
+    restore_server_fields(call, &live, &mut object);
+    let empty_values = normalize(call, &mut object);
+    if resets_managers {
+        metadata(&mut object).insert("managedFields".to_owned(), json!([]));
     }
+    let mut object = if verb == Verb::Apply { object } else { track_writer(call, options, &live, ignored, object)? };
+    prepare(state, call, options, &live, &mut object)?;
+    increment_generation(call, &live, &empty_values, &mut object);
+    encode::normalize_stored(call.target.version.typed, &mut object);
+    check_allocation(&state.store, call, &object)?;
+    let known_violations = validation::unchanged_violation_warnings(&call.target, &live, &object);
+    validate_object(call, Some(&live), &object, immutable, &empty_values)
+        .map_err(|error| error.with_warnings(&known_violations))?;
+    admit(&state.store, call, &live, &object)?;
+    let warnings = update_warnings(call, &live, &object, known_violations);
+    let object = to_storage_version(call, stored, object)?;
+    let object = store_update(state, call, options, verb, stored, object);
+    Ok(WriteResult { object, created: false, warnings })
+}
+
+/// Returns the metadata of the request that the server ignores, but whose ownership the writer takes.
+fn ignored_metadata(call: &Call<'_>, verb: Verb, live: &Value, object: &Value) -> MetadataFields {
+    let mut ignored = ignored_by_status(call, object);
+    if verb == Verb::Update && is_deleting(live) {
+        // A PUT without these fields takes their ownership away, although the server keeps their values.
+        let requested = |field: &'static str| (field, object["metadata"].get(field).cloned());
+        ignored.extend(["deletionTimestamp", "deletionGracePeriodSeconds"].map(requested));
+    }
+    ignored
+}
+
+/// Restores the parts of the live object that this request cannot change.
+fn restore_server_fields(call: &Call<'_>, live: &Value, object: &mut Value) {
     if call.target.resource.is("", "services") {
         // By the type in the request.
-        defaults::balanced(&mut object);
+        defaults::balanced(object);
     }
-    keep_the_other_part(call, &live, &mut object);
-    let fields = metadata(&mut object);
+    keep_the_other_part(call, live, object);
+    let fields = metadata(object);
     for kept in KEPT_METADATA.iter().chain(&["resourceVersion"]) {
         match live["metadata"].get(kept) {
             Some(value) => drop(fields.insert((*kept).to_owned(), value.clone())),
             None => drop(fields.remove(*kept)),
         }
     }
-    let emptied = complete(call, &mut object);
-    if reset {
-        metadata(&mut object).insert("managedFields".to_owned(), json!([]));
-    }
-    if verb != Verb::Apply {
-        let (api_version, now) = (call.target.api_version(), call.timestamp());
-        let subresource = call.subresource;
-        let blank = Value::Null;
-        let writer =
-            Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
-        let known = restored(&object, &ignored);
-        put(&mut object, ignored);
-        object = track_update(&call.target.version.shape, Some(&live), &object, &writer)
-            .map_err(|error| ApiError::bad_request(error.to_string()))?;
-        put(&mut object, known);
-        object = manager_versions::reconciled(call, &live, object);
-    }
+}
+
+/// Gives the changed fields to the writer.
+fn track_writer(
+    call: &Call<'_>,
+    options: &Options,
+    live: &Value,
+    ignored: MetadataFields,
+    mut object: Value,
+) -> Result<Value, ApiError> {
+    let (api_version, now) = (call.target.api_version(), call.timestamp());
+    let subresource = call.subresource;
+    let blank = Value::Null;
+    let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
+    let current = current_metadata(&object, &ignored);
+    set_metadata(&mut object, ignored);
+    object = track_update(&call.target.version.shape, Some(live), &object, &writer)
+        .map_err(|error| ApiError::bad_request(error.to_string()))?;
+    set_metadata(&mut object, current);
+    Ok(manager_versions::reconciled(call, live, object))
+}
+
+/// Applies the strategy of the kind.
+fn prepare(
+    state: &mut ServerState,
+    call: &Call<'_>,
+    options: &Options,
+    live: &Value,
+    object: &mut Value,
+) -> Result<(), ApiError> {
     let mut trial = ServiceAllocator::for_dry_run();
     let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
-    prepare_for_update(allocator, &call.target.resource, &live, &mut object);
-    if let Some(why) = port_given_twice(&call.target.resource, &object) {
-        return Err(ApiError::unknown(why));
-    }
-    let hollow = at(&live, "/spec/podSelector/matchLabels").is_none()
+    prepare_for_update(allocator, &call.target.resource, live, object);
+    port_given_twice(&call.target.resource, object).map_or(Ok(()), |reason| Err(ApiError::unknown(reason)))
+}
+
+/// Increments the generation if the desired state changed.
+fn increment_generation(call: &Call<'_>, live: &Value, empty_values: &EmptyValues, object: &mut Value) {
+    let becomes_empty = at(live, "/spec/podSelector/matchLabels").is_none()
         && call.target.resource.kind == "NetworkPolicy"
-        && emptied.iter().any(|(field, _)| *field == GENERATION);
-    let changed = hollow || !wants_the_same(call, &object, &live);
+        && empty_values.iter().any(|(field, _)| *field == GENERATION);
+    let changed = becomes_empty || !wants_the_same(call, object, live);
     if call.target.resource.generation && !call.is_status() && changed {
-        let generation = at(&live, "/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
-        metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
+        let generation = at(live, "/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
+        metadata(object).insert("generation".to_owned(), json!(generation + 1));
     }
-    encode::normalize_stored(call.target.version.typed, &mut object);
-    check_allocation(&state.store, call, &object)?;
-    let kept = validation::unchanged_violation_warnings(&call.target, &live, &object);
-    check(call, Some(&live), &object, immutable, &emptied).map_err(|error| error.with_warnings(&kept))?;
-    let resized = call.subresource.is_empty();
-    let refused = resized.then(|| resize_mistake(&state.store, &call.target.resource, &live, &object)).flatten();
-    if let Some(why) = refused {
-        return Err(ApiError::forbidden(&call.target.resource, &call.name, why));
+}
+
+/// Runs the admission of a write to the object itself.
+fn admit(store: &Store, call: &Call<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
+    if !call.subresource.is_empty() {
+        return Ok(());
     }
-    if call.subresource.is_empty() {
-        enforce_policies(&state.store, &call.target.resource, call.namespace.as_deref(), Some(&live), &object)?;
-        check_webhooks_reachable(&state.store, &call.target.resource, call.namespace.as_deref(), "UPDATE")?;
+    let resource = &call.target.resource;
+    if let Some(reason) = resize_mistake(store, resource, live, object) {
+        return Err(ApiError::forbidden(resource, &call.name, reason));
     }
-    let moved = at(&live, "/metadata/generation") != at(&object, "/metadata/generation");
-    let mut warnings = if moved { validation::warnings(&call.target, &object) } else { Vec::new() };
+    enforce_policies(store, resource, call.namespace.as_deref(), Some(live), object)?;
+    check_webhooks_reachable(store, resource, call.namespace.as_deref(), "UPDATE")
+}
+
+fn update_warnings(call: &Call<'_>, live: &Value, object: &Value, known_violations: Vec<String>) -> Vec<String> {
+    let has_new_generation = at(live, "/metadata/generation") != at(object, "/metadata/generation");
+    let mut warnings = if has_new_generation { validation::warnings(&call.target, object) } else { Vec::new() };
     if !call.is_status() {
-        warnings.extend(validation::service_warnings(&call.target, &object));
+        warnings.extend(validation::service_warnings(&call.target, object));
     }
-    warnings.extend(kept);
+    warnings.extend(known_violations);
+    warnings
+}
+
+/// Converts an object to its storage version, in which some fields are immutable.
+fn to_storage_version(call: &Call<'_>, stored: &Stored, object: Value) -> Result<Value, ApiError> {
     let object = conversion::to_storage_version(&call.target, object);
-    let fixed = conversion::immutable_field_errors(&call.target, stored, &object);
-    if !fixed.is_empty() {
-        return Err(ApiError::invalid_kind("", &call.target.resource.kind, name(&object), &fixed));
+    let errors = conversion::immutable_field_errors(&call.target, stored, &object);
+    if errors.is_empty() {
+        return Ok(object);
     }
+    Err(ApiError::invalid_kind("", &call.target.resource.kind, name(&object), &errors))
+}
+
+/// Stores a changed object, or removes it if its last finalizer is gone. Returns the object of the response.
+fn store_update(
+    state: &mut ServerState,
+    call: &Call<'_>,
+    options: &Options,
+    verb: Verb,
+    stored: &Arc<Stored>,
+    object: Value,
+) -> Arc<Stored> {
     // The real server stores a new claim differently from its decoded form, so that the next update always writes.
-    let rewritten =
+    let always_writes =
         call.target.resource.is("", "persistentvolumeclaims") && is_unchanged_since_creation(&state.store, call);
-    if differs_in_times_only(stored, &object) && !rewritten {
-        return Ok(WriteResult { object: stored.clone(), created: false, warnings });
+    if differs_in_times_only(stored, &object) && !always_writes {
+        return stored.clone();
     }
     if options.dry_run {
-        return Ok(WriteResult { object: Arc::new(Stored::new(object)), created: false, warnings });
+        return Arc::new(Stored::new(object));
     }
-    let authorship = call.authorship(options, verb);
+    let attribution = call.attribution(options, verb);
     let key = call.key(&call.name);
-    let hollow = !call.target.resource.is_namespace() || list(&object, "/spec/finalizers").is_empty();
-    let released = is_deleting(&object) && finalizers(&object).is_empty() && hollow;
-    let object = if released {
+    let is_empty = !call.target.resource.is_namespace() || list(&object, "/spec/finalizers").is_empty();
+    if is_deleting(&object) && finalizers(&object).is_empty() && is_empty {
         // The response is the object as it would have been stored, with the previous resourceVersion.
-        remove(state, call.now, &authorship, &key);
-        Arc::new(Stored::new(object))
-    } else {
-        commit(state, call.now, &authorship, key, object)
-    };
-    Ok(WriteResult { object, created: false, warnings })
+        remove(state, call.now, &attribution, &key);
+        return Arc::new(Stored::new(object));
+    }
+    commit(state, call.now, &attribution, key, object)
 }
 
 /// Metadata that a status write of a custom resource ignores, but whose ownership it takes, as in the real server.
-fn ignored_by_status(call: &Call<'_>, object: &Value) -> Vec<(&'static str, Option<Value>)> {
+fn ignored_by_status(call: &Call<'_>, object: &Value) -> MetadataFields {
     if !call.target.resource.custom || !call.is_status() {
         return Vec::new();
     }
@@ -186,7 +249,7 @@ fn ignored_by_status(call: &Call<'_>, object: &Value) -> Vec<(&'static str, Opti
 }
 
 /// Replaces metadata fields of an object.
-fn put(object: &mut Value, fields: Vec<(&'static str, Option<Value>)>) {
+fn set_metadata(object: &mut Value, fields: MetadataFields) {
     for (field, value) in fields {
         match value {
             Some(value) => drop(metadata(object).insert(field.to_owned(), value)),
@@ -196,7 +259,7 @@ fn put(object: &mut Value, fields: Vec<(&'static str, Option<Value>)>) {
 }
 
 /// Returns the current values of metadata fields.
-fn restored(object: &Value, fields: &[(&'static str, Option<Value>)]) -> Vec<(&'static str, Option<Value>)> {
+fn current_metadata(object: &Value, fields: &[(&'static str, Option<Value>)]) -> MetadataFields {
     fields.iter().map(|(field, _)| (*field, object["metadata"].get(*field).cloned())).collect()
 }
 

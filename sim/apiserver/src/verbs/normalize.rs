@@ -27,7 +27,7 @@ pub(super) const GENERATION: &str = "generation";
 /// Empty values of a request: the field in errors, and its value.
 pub(super) type EmptyValues = Vec<(&'static str, &'static str)>;
 
-fn emptied(object: &Value) -> EmptyValues {
+fn empty_values(object: &Value) -> EmptyValues {
     let empty = |(pointer, field): &(&str, &'static str)| match at(object, pointer)? {
         Value::Object(map) if map.is_empty() => Some((*field, "{}")),
         Value::Array(list) if list.is_empty() => Some((*field, "[]")),
@@ -37,8 +37,8 @@ fn emptied(object: &Value) -> EmptyValues {
 }
 
 /// Normalizes and defaults an object before its fields are tracked; returns the empty values that it loses.
-pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> EmptyValues {
-    let emptied = emptied(object);
+pub(super) fn normalize(call: &Call<'_>, object: &mut Value) -> EmptyValues {
+    let empty_values = empty_values(object);
     let target = &call.target;
     if let Some(typed) = target.version.typed {
         encode::encode(typed, object);
@@ -56,16 +56,16 @@ pub(super) fn complete(call: &Call<'_>, object: &mut Value) -> EmptyValues {
         custom_resource::normalize_numbers(object);
     }
     metadata(object).retain(|_, value| !value.is_null() && !value.as_object().is_some_and(serde_json::Map::is_empty));
-    emptied
+    empty_values
 }
 
 /// Validates an object; `errors` are those found before.
-pub(super) fn check(
+pub(super) fn validate_object(
     call: &Call<'_>,
     live: Option<&Value>,
     object: &Value,
     mut errors: Vec<FieldError>,
-    emptied: &EmptyValues,
+    empty_values: &EmptyValues,
 ) -> Result<(), ApiError> {
     errors.extend(live.map(|live| validation::validate_change(live, object)).unwrap_or_default());
     errors.extend(validation::validate(&call.target, live, object));
@@ -77,14 +77,14 @@ pub(super) fn check(
     let fixed = live.is_some_and(|live| live.get("immutable") == Some(&json!(true)));
     let of = call.target.resource.kind.as_str();
     let counts = |field: &str| matches!((of, field), ("ConfigMap", "binaryData") | ("Secret", "data"));
-    for (field, _) in emptied.iter().filter(|(field, _)| fixed && counts(field)) {
+    for (field, _) in empty_values.iter().filter(|(field, _)| fixed && counts(field)) {
         // An absent field that becomes empty has changed.
         let told = errors.iter().any(|error| error.field == *field);
         if !told && live.is_some_and(|live| live.get(*field).is_none()) {
             errors.push(FieldError::forbidden(*field, "field is immutable when `immutable` is set"));
         }
     }
-    for (field, empty) in emptied {
+    for (field, empty) in empty_values {
         for error in errors.iter_mut().filter(|error| error.field == *field) {
             error.message = error.message.replacen("Invalid value: null:", &format!("Invalid value: {empty}:"), 1);
             error.message = error.message.replacen("\"Requests\": null", &format!("\"Requests\": {empty}"), 1);
