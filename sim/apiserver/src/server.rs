@@ -125,7 +125,7 @@ impl ApiServer {
             None => self.respond(now, request),
             Some(Fault::Refuse { status, retry_after_secs }) => fault_response(*status, *retry_after_secs),
             Some(Fault::CutBeforeCommit) => Response::Cut,
-            Some(Fault::Rewrite(patch)) => self.respond(now, &request.rewritten(patch)),
+            Some(Fault::Rewrite(patch)) => self.respond(now, &request.with_patched_body(patch)),
             Some(Fault::BreakStream { after_events, how }) => {
                 let response = self.respond(now, request);
                 if let Response::Watch(id) = &response

@@ -153,7 +153,7 @@ impl Gate for FaultInjector {
         Admission { delay: Duration::ZERO, fault: scenario_fault.or(chosen.fault) }
     }
 
-    fn answered(&self, _: Timestamp, request: &Request, response: &Response) {
+    fn observe_response(&self, _: Timestamp, request: &Request, response: &Response) {
         let status = response.status().map_or_else(|| "cut".to_owned(), |status| status.to_string());
         trace::record(&self.host, &format!("< {} {status}", request_line(request)));
     }

@@ -25,7 +25,7 @@ pub(crate) fn apply_limit_ranges(
         let containers = pod.pointer_mut("/spec/containers").and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
             set.extend(limit_container(item, container));
-            if let Some(why) = above(item, container) {
+            if let Some(why) = limit_violation(item, container) {
                 return Some(why);
             }
         }
@@ -54,7 +54,7 @@ fn limit_container(item: &Value, container: &mut Value) -> Vec<String> {
 }
 
 /// Returns the violation of a maximum.
-fn above(item: &Value, container: &Value) -> Option<String> {
+fn limit_violation(item: &Value, container: &Value) -> Option<String> {
     let most = item.get("max").and_then(Value::as_object)?;
     most.iter().find_map(|(name, most)| {
         let most = Quantity::parse(most.as_str()?)?;

@@ -30,15 +30,15 @@ pub(crate) fn enforce_policies(
         if !matches_rules(store, policy, resource, namespace, operation) {
             continue;
         }
-        if let Some(why) = broken(policy, live, object) {
-            return Err(denied(resource, crate::object::fields::name(object), name, &entry.key.name, &why));
+        if let Some(why) = failed_validation(policy, live, object) {
+            return Err(denial(resource, crate::object::fields::name(object), name, &entry.key.name, &why));
         }
     }
     Ok(())
 }
 
 /// Returns the message of the first validation that is false, or that fails if the failure policy is not `Ignore`.
-fn broken(policy: &Value, live: Option<&Value>, object: &Value) -> Option<String> {
+fn failed_validation(policy: &Value, live: Option<&Value>, object: &Value) -> Option<String> {
     let nothing = Value::Null;
     let variables = [("object", Cel::of(object)), ("oldObject", Cel::of(live.unwrap_or(&nothing)))];
     let names = ["object", "oldObject"].map(|name| (name, Type::Dyn));
@@ -49,7 +49,7 @@ fn broken(policy: &Value, live: Option<&Value>, object: &Value) -> Option<String
         let program = Program::compile(expression, &names).ok()?;
         match program.evaluate(&variables) {
             Ok(Cel::Bool(true)) => None,
-            Ok(_) => Some(words(validation, &variables, &names)),
+            Ok(_) => Some(validation_message(validation, &variables, &names)),
             Err(_) if is_lenient => None,
             Err(failure) => Some(format!("expression '{expression}' resulted in error: {failure}")),
         }
@@ -57,7 +57,7 @@ fn broken(policy: &Value, live: Option<&Value>, object: &Value) -> Option<String
 }
 
 /// Returns the message of a validation: from its message expression, its message, or its expression.
-fn words(validation: &Value, variables: &[(&str, Cel<'_>)], names: &[(&str, Type)]) -> String {
+fn validation_message(validation: &Value, variables: &[(&str, Cel<'_>)], names: &[(&str, Type)]) -> String {
     let finder = text(validation, "/messageExpression");
     let program = Some(finder).filter(|finder| !finder.is_empty()).and_then(|it| Program::compile(it, names).ok());
     let found = program.as_ref().and_then(|program| program.evaluate(variables).ok());
@@ -69,7 +69,7 @@ fn words(validation: &Value, variables: &[(&str, Cel<'_>)], names: &[(&str, Type
     }
 }
 
-fn denied(resource: &Resource, name: &str, policy: &str, binding: &str, why: &str) -> ApiError {
+fn denial(resource: &Resource, name: &str, policy: &str, binding: &str, why: &str) -> ApiError {
     let words = format!("ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {why}");
     let message = format!("{} {name:?} is forbidden: {words}", resource.qualified());
     let mut details = details(name, &resource.group, &resource.plural);

@@ -8,7 +8,12 @@ use crate::registry::resource::Resource;
 use crate::storage::store::Store;
 
 /// Returns the reason for which admission rejects the growth of a claim.
-pub(crate) fn resize_mistake(store: &Store, resource: &Resource, live: &Value, object: &Value) -> Option<&'static str> {
+pub(crate) fn resize_violation(
+    store: &Store,
+    resource: &Resource,
+    live: &Value,
+    object: &Value,
+) -> Option<&'static str> {
     if !resource.is("", "persistentvolumeclaims") {
         return None;
     }

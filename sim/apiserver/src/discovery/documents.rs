@@ -16,11 +16,11 @@ use crate::registry::served::Registry;
 pub(crate) fn respond(registry: &Registry, request: &Request, route: &Route) -> Result<Response, ApiError> {
     let notation = media::plain_notation(request);
     let found = |document: Option<Value>| {
-        let answer = |document: Value| Response::json(200, &document).in_notation(notation);
-        document.map(answer).ok_or(ApiError::NoSuchPath)
+        let respond = |document: Value| Response::json(200, &document).in_notation(notation);
+        document.map(respond).ok_or(ApiError::NoSuchPath)
     };
     // Documents that have only one media type.
-    let only = |document: Value, media: &str| match media::refuses(request, media) {
+    let only = |document: Value, media: &str| match media::rejects_media(request, media) {
         true => Err(ApiError::not_acceptable(&[media])),
         false => Ok(Response::json(200, &document).with_header("content-type", media.to_owned())),
     };
@@ -34,7 +34,7 @@ pub(crate) fn respond(registry: &Registry, request: &Request, route: &Route) -> 
     let tag = &request.headers.if_none_match;
     match route {
         Route::Version => only(groups::version(), "application/json"),
-        Route::Health { endpoint, check } => health::answer(request, endpoint, check),
+        Route::Health { endpoint, check } => health::respond(request, endpoint, check),
         Route::Root => Ok(Response::json(200, &groups::paths(registry))),
         Route::Keys => only(groups::keys(), "application/jwk-set+json"),
         Route::Issuer => only(groups::issuer(), "application/json"),
@@ -55,7 +55,7 @@ pub(crate) fn respond(registry: &Registry, request: &Request, route: &Route) -> 
         Route::OpenApi3Index => Ok(Response::json(200, &openapi::index(registry))
             .with_header("content-type", "text/plain; charset=utf-8".to_owned())),
         Route::OpenApi3 { group, version } => match openapi::document(registry, group, version) {
-            Some(document) => Ok(openapi::answer(document.into(), tag, false)),
+            Some(document) => Ok(openapi::respond(document.into(), tag, false)),
             None => Ok(Response::Full { status: 404, headers: Vec::new(), body: Bytes::new() }),
         },
         Route::Objects(_) | Route::Watch(_) | Route::NoResource | Route::Nowhere => Err(ApiError::NoSuchPath),

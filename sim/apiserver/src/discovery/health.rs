@@ -43,7 +43,7 @@ const READINESS: [&str; 2] = ["etcd-readiness", "informer-sync"];
 const READINESS_AFTER: usize = 3;
 
 /// Responds to `/healthz`, `/livez` and `/readyz`, or to one check of them.
-pub(crate) fn answer(request: &Request, endpoint: &str, check: &str) -> Result<Response, ApiError> {
+pub(crate) fn respond(request: &Request, endpoint: &str, check: &str) -> Result<Response, ApiError> {
     let mut checks = CHECKS.to_vec();
     if endpoint == "readyz" {
         checks.splice(READINESS_AFTER..READINESS_AFTER, READINESS);
@@ -55,7 +55,7 @@ pub(crate) fn answer(request: &Request, endpoint: &str, check: &str) -> Result<R
     if !request.query.contains_key("verbose") {
         return Ok(Response::text(200, "ok"));
     }
-    let excluded: Vec<&str> = request.every("exclude").collect();
+    let excluded: Vec<&str> = request.all_values("exclude").collect();
     let line = |check: &&str| format!("[+]{check} {}\n", if excluded.contains(check) { "excluded: ok" } else { "ok" });
     let mut told: String = checks.iter().map(line).collect();
     let unknown: Vec<String> =

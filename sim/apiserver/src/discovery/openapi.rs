@@ -67,13 +67,13 @@ const MESSAGE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobu
 pub(crate) fn version_2(request: &Request) -> Response {
     let info = json!({"title": TITLE, "version": VERSION});
     let document = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}).to_string();
-    let answer = answer(document.into(), &request.headers.if_none_match, true);
+    let response = respond(document.into(), &request.headers.if_none_match, true);
     let first = request.headers.accept.split(',').next().unwrap_or_default().trim();
     if first == MESSAGE_ASKED || first == MESSAGE {
         // The document is always the same, and so is its tag.
-        return answer.with_message(version_2_message().into(), MESSAGE);
+        return response.with_message(version_2_message().into(), MESSAGE);
     }
-    answer
+    response
 }
 
 const TITLE: &str = "Kubernetes";
@@ -90,7 +90,7 @@ fn version_2_message() -> Vec<u8> {
 }
 
 /// Returns a document with its entity tag, or 304 if the client has it already.
-pub(crate) fn answer(body: bytes::Bytes, if_none_match: &str, compressible: bool) -> Response {
+pub(crate) fn respond(body: bytes::Bytes, if_none_match: &str, compressible: bool) -> Response {
     let tag = format!("\"{:016X}\"", fingerprint(&body));
     let unchanged = if_none_match == tag;
     let mut headers = vec![("etag", tag)];

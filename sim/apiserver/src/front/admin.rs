@@ -114,7 +114,7 @@ impl NamedFault {
 }
 
 impl FaultRule {
-    fn fits(&self, request: &Request) -> bool {
+    fn matches(&self, request: &Request) -> bool {
         self.method.as_deref().is_none_or(|method| request.method.as_str().eq_ignore_ascii_case(method))
             && self.path.as_deref().is_none_or(|path| request.path.starts_with(path))
             && self.matches_request(&AuthorizationRequest::from_request(request, &route(&request.path)))
@@ -136,7 +136,7 @@ impl FaultRule {
     }
 
     /// Returns the error in the rule itself.
-    fn mistake(&self) -> Option<String> {
+    fn find_error(&self) -> Option<String> {
         let status = match &self.fault {
             Some(NamedFault::Refuse { status, .. }) => *status,
             Some(
@@ -209,7 +209,7 @@ impl Admin {
     /// # Errors
     /// When the rule is invalid, or there are too many.
     pub fn fail(&self, rule: FaultRule) -> Result<(), String> {
-        if let Some(mistake) = rule.mistake() {
+        if let Some(mistake) = rule.find_error() {
             return Err(mistake);
         }
         self.with(|state| {
@@ -227,17 +227,17 @@ impl Admin {
     }
 
     /// Responds to a request below `/sindri/`. The caller has checked that it comes from the administrator.
-    pub(crate) fn answer(&self, server: &SharedServer, request: &Request) -> Response {
-        let answered = match request.path.strip_prefix(PREFIX).unwrap_or_default() {
-            "faults" => self.answer_faults(request),
-            "time" => self.answer_time(server, request),
-            "pods" => self.answer_pods(server, request),
+    pub(crate) fn respond(&self, server: &SharedServer, request: &Request) -> Response {
+        let result = match request.path.strip_prefix(PREFIX).unwrap_or_default() {
+            "faults" => self.handle_faults(request),
+            "time" => self.handle_time(server, request),
+            "pods" => self.handle_pods(server, request),
             _ => Err(ApiError::NoSuchPath),
         };
-        answered.map_or_else(ApiError::into_response, |body| Response::json(200, &body))
+        result.map_or_else(ApiError::into_response, |body| Response::json(200, &body))
     }
 
-    fn answer_faults(&self, request: &Request) -> Result<Value, ApiError> {
+    fn handle_faults(&self, request: &Request) -> Result<Value, ApiError> {
         match request.method {
             Method::GET => {}
             Method::DELETE => self.heal(),
@@ -247,7 +247,7 @@ impl Admin {
         Ok(self.with(|state| json!({ "rules": state.rules })))
     }
 
-    fn answer_time(&self, server: &SharedServer, request: &Request) -> Result<Value, ApiError> {
+    fn handle_time(&self, server: &SharedServer, request: &Request) -> Result<Value, ApiError> {
         match request.method {
             Method::GET => {}
             Method::POST => self.change_time(server, &read(request)?)?,
@@ -296,7 +296,7 @@ impl Admin {
         Ok(())
     }
 
-    fn answer_pods(&self, server: &SharedServer, request: &Request) -> Result<Value, ApiError> {
+    fn handle_pods(&self, server: &SharedServer, request: &Request) -> Result<Value, ApiError> {
         let now = self.now();
         match request.method {
             Method::GET => {}
@@ -320,7 +320,7 @@ impl Gate for Admin {
         self.with(|state| {
             let State { rules, dice, .. } = state;
             let mut happens = |rule: &FaultRule| rule.percent.is_none_or(|percent| dice.percent(percent));
-            let Some(index) = rules.iter().position(|rule| rule.fits(request) && happens(rule)) else {
+            let Some(index) = rules.iter().position(|rule| rule.matches(request) && happens(rule)) else {
                 return Admission::default();
             };
             let rule = &mut state.rules[index];

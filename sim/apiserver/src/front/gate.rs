@@ -26,7 +26,7 @@ pub trait Gate: Send + Sync {
     fn admit(&self, now: Timestamp, request: &Request) -> Admission;
 
     /// Observes the response to a request before it is sent.
-    fn answered(&self, _now: Timestamp, _request: &Request, _response: &Response) {}
+    fn observe_response(&self, _now: Timestamp, _request: &Request, _response: &Response) {}
 }
 
 /// A gate without delays and faults.

@@ -134,16 +134,16 @@ async fn connection<S>(stream: S, front: Front)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Some(tls) = front.port.tls.clone() else { return speak(stream, front, None).await };
+    let Some(tls) = front.port.tls.clone() else { return serve_connection(stream, front, None).await };
     let shaken = tokio::time::timeout(HANDSHAKE_MAX, TlsAcceptor::from(tls).accept(stream)).await;
     // A client whose handshake fails or takes too long is not served.
     let Ok(Ok(stream)) = shaken else { return };
     let certificates = stream.get_ref().1.peer_certificates();
     let subject = certificates.and_then(|chain| Subject::of_certificate(chain.first()?));
-    speak(stream, front, subject).await;
+    serve_connection(stream, front, subject).await;
 }
 
-async fn speak<S>(stream: S, front: Front, subject: Option<Subject>)
+async fn serve_connection<S>(stream: S, front: Front, subject: Option<Subject>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -167,12 +167,12 @@ where
 {
     let mut request = match read(request).await? {
         Ok(request) => request,
-        Err(refused) => return answer(&front, refused),
+        Err(refused) => return to_http_response(&front, refused),
     };
     request.headers.certificate = subject;
     if let (Some(admin), true) = (&front.port.admin, request.path.starts_with(admin::PREFIX)) {
         let refused = front.server.with(|machine| machine.reject_unless_administrator(&request));
-        return answer(&front, refused.unwrap_or_else(|| admin.answer(&front.server, &request)));
+        return to_http_response(&front, refused.unwrap_or_else(|| admin.respond(&front.server, &request)));
     }
     let Admission { delay, fault } = front.gate.admit((front.clock)(), &request);
     if !delay.is_zero() {
@@ -180,8 +180,8 @@ where
     }
     let now = (front.clock)();
     let response = front.server.with(|machine| machine.handle(now, &request, fault.as_ref()));
-    front.gate.answered(now, &request, &response);
-    answer(&front, response)
+    front.gate.observe_response(now, &request, &response);
+    to_http_response(&front, response)
 }
 
 /// Reads a whole request. The inner error is a response that is sent at once.
@@ -210,7 +210,7 @@ where
     }
 }
 
-fn answer(front: &Front, response: Response) -> Result<http::Response<Body>, Cut> {
+fn to_http_response(front: &Front, response: Response) -> Result<http::Response<Body>, Cut> {
     let (status, headers, body) = match response {
         Response::Cut => return Err(Cut),
         Response::Full { status, headers, body } => {
@@ -221,13 +221,13 @@ fn answer(front: &Front, response: Response) -> Result<http::Response<Body>, Cut
             (200, headers, StreamBody::new(events(front.clone(), id)).boxed_unsync())
         }
     };
-    let mut answer = http::Response::new(body);
-    *answer.status_mut() = http::StatusCode::from_u16(status).map_err(|_| Cut)?;
+    let mut converted = http::Response::new(body);
+    *converted.status_mut() = http::StatusCode::from_u16(status).map_err(|_| Cut)?;
     for (name, value) in headers {
         let value = http::HeaderValue::from_str(&value).map_err(|_| Cut)?;
-        answer.headers_mut().append(name, value);
+        converted.headers_mut().append(name, value);
     }
-    Ok(answer)
+    Ok(converted)
 }
 
 /// An open watch, which is closed when the client disconnects.

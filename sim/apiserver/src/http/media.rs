@@ -189,7 +189,7 @@ pub(crate) fn plain_notation(request: &Request) -> Notation {
 }
 
 /// True if the client does not accept a document that has only this media type.
-pub(crate) fn refuses(request: &Request, media: &str) -> bool {
+pub(crate) fn rejects_media(request: &Request, media: &str) -> bool {
     let clauses = clauses(&request.headers.accept);
     !clauses.is_empty() && !clauses.iter().any(|clause| clause.media == media || clause.media == "*/*")
 }
@@ -236,30 +236,32 @@ mod tests {
 
     const OBJECT: RequestedContent = RequestedContent { is_custom: false, of_list: false, is_stream: false };
 
-    fn asking(accept: &str) -> Request {
+    fn request_accepting(accept: &str) -> Request {
         let mut request = Request::new(Method::GET, "/api").expect("valid");
         accept.clone_into(&mut request.headers.accept);
         request
     }
 
-    fn form_of(accept: &str) -> Result<Representation, ApiError> {
-        negotiate(&asking(accept), OBJECT).map(|format| format.representation)
+    fn representation_of(accept: &str) -> Result<Representation, ApiError> {
+        negotiate(&request_accepting(accept), OBJECT).map(|format| format.representation)
     }
 
     #[test]
-    fn the_first_form_that_we_have_wins() {
+    fn the_first_supported_representation_wins() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        assert_eq!(form_of(kubectl), Ok(Representation::Table(Include::Metadata)));
+        assert_eq!(representation_of(kubectl), Ok(Representation::Table(Include::Metadata)));
         let metadata = "application/json; as=PartialObjectMetadataList; g=meta.k8s.io; v=v1";
-        assert_eq!(form_of(metadata), Ok(Representation::Metadata));
-        assert_eq!(form_of("*/*"), Ok(Representation::Object));
-        assert!(form_of("text/html").is_err());
+        assert_eq!(representation_of(metadata), Ok(Representation::Metadata));
+        assert_eq!(representation_of("*/*"), Ok(Representation::Object));
+        assert!(representation_of("text/html").is_err());
     }
 
     #[test]
-    fn only_what_has_a_message_is_written_as_one() {
+    fn only_built_in_kinds_are_encoded_in_protobuf() {
         let notation = |accept: &str, is_custom: bool| {
-            negotiate(&asking(accept), RequestedContent { is_custom, ..OBJECT }).map(|format| format.notation).ok()
+            negotiate(&request_accepting(accept), RequestedContent { is_custom, ..OBJECT })
+                .map(|format| format.notation)
+                .ok()
         };
         let programs = "application/vnd.kubernetes.protobuf, application/json";
         assert_eq!(notation(programs, false), Some(Notation::Protobuf));
@@ -269,14 +271,14 @@ mod tests {
         assert_eq!(notation(metadata, true), Some(Notation::Protobuf));
         assert_eq!(notation("application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1", false), None);
         assert_eq!(notation("application/json;q=0.1, application/yaml", false), Some(Notation::Yaml));
-        assert_eq!(plain_notation(&asking(metadata)), Notation::Json, "errors have no other form");
+        assert_eq!(plain_notation(&request_accepting(metadata)), Notation::Json, "errors have no other form");
     }
 
     #[test]
     fn discovery_is_aggregated_on_request() {
         let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
-        assert_eq!(aggregated_discovery(&asking(aggregated)), Some(Notation::Json));
-        assert_eq!(aggregated_discovery(&asking("application/json")), None);
-        assert_eq!(aggregated_discovery(&asking("")), None);
+        assert_eq!(aggregated_discovery(&request_accepting(aggregated)), Some(Notation::Json));
+        assert_eq!(aggregated_discovery(&request_accepting("application/json")), None);
+        assert_eq!(aggregated_discovery(&request_accepting("")), None);
     }
 }

@@ -135,7 +135,7 @@ impl Request {
     }
 
     /// Returns the request with its body changed by a merge patch; a body that is not JSON stays unchanged.
-    pub(crate) fn rewritten(&self, patch: &Value) -> Self {
+    pub(crate) fn with_patched_body(&self, patch: &Value) -> Self {
         let body = serde_json::from_slice(&self.body).map(|sent: Value| merge_patch(&sent, patch).to_string());
         Self { body: body.map_or_else(|_| self.body.clone(), Bytes::from), ..self.clone() }
     }
@@ -161,7 +161,7 @@ impl Request {
     }
 
     /// Returns every value of a query parameter.
-    pub(crate) fn every<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn all_values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let later = self.repeated.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str());
         self.parameter(name).into_iter().chain(later)
     }

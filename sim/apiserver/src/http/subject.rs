@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_subject_of_a_certificate_is_found() {
+    fn the_subject_of_a_certificate_is_read() {
         let mut names = rcgen::DistinguishedName::new();
         names.push(rcgen::DnType::OrganizationName, "system:masters");
         names.push(rcgen::DnType::CommonName, "admin");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_names_nobody() {
+    fn an_invalid_certificate_has_no_subject() {
         assert_eq!(Subject::of_certificate(b""), None);
         assert_eq!(Subject::of_certificate(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
         assert_eq!(Subject::of_certificate(&[0x30, 0x03, 0x30, 0x01, 0x02]), None);

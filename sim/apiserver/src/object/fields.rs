@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_found_as_the_library_finds_it() {
+    fn pointers_resolve_as_in_serde_json() {
         let object = json!({"a": {"b": [1, {"c": null}]}, "x/y": {"~": true}, "": 1, "0": 2});
         let pointers = [
             "", "/", "/a", "/a/b", "/a/b/0", "/a/b/1/c", "/a/b/2", "/a/b/x", "/a/b/c", "/x~1y", "/x~1y/~0", "/0",

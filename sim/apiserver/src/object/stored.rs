@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_the_text_are_what_they_are_called() {
+    fn ranges_of_the_text_match_the_object() {
         let object = json!({
             "addressType": "IPv4", "apiVersion": "v1", "data": {"a,\"": [1, null]}, "kind": "K",
             "metadata": {"labels": {"x": "y"}, "name": "n"}, "spec": {},

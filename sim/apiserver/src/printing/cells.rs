@@ -50,7 +50,7 @@ pub(crate) fn row(kind: &str, now: Timestamp, object: &Value) -> Option<Vec<Valu
     let old = json!(age(now, text(object, "/metadata/creationTimestamp")));
     let mut row = vec![own];
     match kind {
-        "Pod" => row.extend(pod(object).into_iter().chain([old]).chain(place(object))),
+        "Pod" => row.extend(pod(object).into_iter().chain([old]).chain(location_cells(object))),
         "HorizontalPodAutoscaler" => row.extend(autoscaler(object).into_iter().chain([old])),
         "Job" => row.extend(job(now, object).into_iter().chain([old]).chain(template(object))),
         "CronJob" => row.extend(cron_job(now, object).into_iter().chain([old]).chain(cron_template(object))),
@@ -73,7 +73,7 @@ pub(crate) fn row(kind: &str, now: Timestamp, object: &Value) -> Option<Vec<Valu
 }
 
 /// Returns the status of a pod in one word.
-fn condition_of(pod: &Value) -> String {
+fn pod_status(pod: &Value) -> String {
     let mut word = text(pod, "/status/reason").to_owned();
     if word.is_empty() {
         text(pod, "/status/phase").clone_into(&mut word);
@@ -95,11 +95,11 @@ fn pod(pod: &Value) -> Vec<Value> {
     let ready = statuses.iter().filter(|status| status["ready"] == true).count();
     let all = list(pod, "/spec/containers").len();
     let restarts: u64 = statuses.iter().filter_map(|status| status["restartCount"].as_u64()).sum();
-    vec![json!(format!("{ready}/{all}")), json!(condition_of(pod)), json!(restarts.to_string())]
+    vec![json!(format!("{ready}/{all}")), json!(pod_status(pod)), json!(restarts.to_string())]
 }
 
 /// Returns the address and node cells of a pod.
-fn place(pod: &Value) -> Vec<Value> {
+fn location_cells(pod: &Value) -> Vec<Value> {
     let or_none = |pointer: &str| json!(Some(text(pod, pointer)).filter(|text| !text.is_empty()).unwrap_or("<none>"));
     vec![or_none("/status/podIP"), or_none("/spec/nodeName"), or_none("/status/nominatedNodeName"), json!("<none>")]
 }
@@ -198,7 +198,7 @@ fn node(node: &Value, old: &Value) -> Vec<Value> {
 }
 
 /// Joins the first elements, and counts the others.
-fn some(all: &[String]) -> String {
+fn join_first(all: &[String]) -> String {
     match all.len() {
         0 => "<none>".to_owned(),
         count if count > ADDRESSES_MAX => {
@@ -216,7 +216,7 @@ fn endpoints(endpoints: &Value) -> String {
             all.extend(ports.map(|port| format!("{}:{}", text(address, "/ip"), port["port"])));
         }
     }
-    some(&all)
+    join_first(&all)
 }
 
 fn slice(slice: &Value) -> Vec<Value> {
@@ -224,7 +224,7 @@ fn slice(slice: &Value) -> Vec<Value> {
     let addresses = list(slice, "/endpoints").iter().flat_map(|endpoint| list(endpoint, "/addresses"));
     let addresses: Vec<String> = addresses.filter_map(Value::as_str).map(str::to_owned).collect();
     let unset = |told: String| if told == "<none>" { "<unset>".to_owned() } else { told };
-    vec![json!(text(slice, "/addressType")), json!(unset(some(&ports))), json!(unset(some(&addresses)))]
+    vec![json!(text(slice, "/addressType")), json!(unset(join_first(&ports))), json!(unset(join_first(&addresses)))]
 }
 
 /// Largest number of printed metrics.

@@ -80,9 +80,9 @@ fn cells(target: &Target, now: Timestamp, object: &Value) -> Vec<Value> {
         return row;
     }
     let mut cells = vec![own];
-    cells.extend(facts(&target.resource.kind, object));
+    cells.extend(status_cells(&target.resource.kind, object));
     cells.push(json!(age(now, created)));
-    cells.extend(more(&target.resource.kind, object));
+    cells.extend(wide_cells(&target.resource.kind, object));
     cells
 }
 
@@ -97,7 +97,7 @@ fn cell(now: Timestamp, column: &Value, object: &Value) -> Value {
 }
 
 /// Returns the cells between name and age.
-fn facts(kind: &str, object: &Value) -> Vec<Value> {
+fn status_cells(kind: &str, object: &Value) -> Vec<Value> {
     let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_object).map_or(0, Map::len);
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
     let said = |pointer: &str| json!(text(object, pointer));
@@ -108,7 +108,7 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
         "ConfigMap" => vec![json!(count("/data") + count("/binaryData"))],
         "Secret" => vec![said("/type"), json!(count("/data"))],
         "Service" => {
-            vec![said("/spec/type"), or_none("/spec/clusterIP"), json!(outside(object)), json!(ports(object))]
+            vec![said("/spec/type"), or_none("/spec/clusterIP"), json!(external_address(object)), json!(ports(object))]
         }
         "Deployment" => {
             let ready = format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas"));
@@ -140,7 +140,7 @@ fn facts(kind: &str, object: &Value) -> Vec<Value> {
 }
 
 /// Returns the external address of a service.
-fn outside(service: &Value) -> String {
+fn external_address(service: &Value) -> String {
     let texts = |pointer: &str, field: &str| -> Vec<String> {
         list(service, pointer).iter().map(|one| text(one, field).to_owned()).collect()
     };
@@ -169,7 +169,7 @@ fn hosts(ingress: &Value) -> String {
 }
 
 /// Returns the cells after the age, which only wide output shows.
-fn more(kind: &str, object: &Value) -> Vec<Value> {
+fn wide_cells(kind: &str, object: &Value) -> Vec<Value> {
     let containers = list(object, "/spec/template/spec/containers");
     let joined =
         |field: &str| json!(containers.iter().map(|container| text(container, field)).collect::<Vec<_>>().join(","));

@@ -52,7 +52,7 @@ pub(crate) fn serve_crd(state: &mut ServerState, name: &str) {
 fn convert_stored(state: &mut ServerState, resource: &Resource) {
     let storage_version = resource.versions.iter().find(|version| version.name == resource.storage);
     let Some(schema) = storage_version.and_then(|version| version.schema.as_ref()) else { return };
-    state.store.reread(&resource.group, &resource.plural, |object| {
+    state.store.rewrite_all(&resource.group, &resource.plural, |object| {
         prune(schema, object);
         fill_defaults(schema, object);
     });

@@ -32,14 +32,14 @@ impl Selector {
         let labels = parse_labels(labels).map_err(ApiError::bad_request)?;
         let fields = parse_fields(fields).map_err(ApiError::bad_request)?;
         let kept = |(field, value, equal): (String, String, bool)| {
-            Ok((kept_field(resource, &field).map_err(ApiError::bad_request)?, value, equal))
+            Ok((storage_field(resource, &field).map_err(ApiError::bad_request)?, value, equal))
         };
         let fields = fields.into_iter().map(kept).collect::<Result<_, ApiError>>()?;
         Ok(Self { labels, fields })
     }
 
     /// True if it selects at most one object of a namespace.
-    pub(crate) fn names_one(&self) -> bool {
+    pub(crate) fn selects_one(&self) -> bool {
         self.fields.iter().any(|(field, _, equal)| field == "metadata.name" && *equal)
     }
 
@@ -72,8 +72,10 @@ fn field_of(object: &Value, field: &str) -> String {
             component => component.to_owned(),
         },
         "status.podIPs" => text(object, "/status/podIP").to_owned(),
-        "spec.hostNetwork" | "spec.unschedulable" => (by_dots(object, field) == Some(&Value::Bool(true))).to_string(),
-        _ => match by_dots(object, field) {
+        "spec.hostNetwork" | "spec.unschedulable" => {
+            (value_at_path(object, field) == Some(&Value::Bool(true))).to_string()
+        }
+        _ => match value_at_path(object, field) {
             Some(Value::String(text)) => text.clone(),
             None | Some(Value::Null) if field == "status.replicas" => "0".to_owned(),
             None | Some(Value::Null) => String::new(),
@@ -83,7 +85,7 @@ fn field_of(object: &Value, field: &str) -> String {
 }
 
 /// Returns the value at a dotted path.
-fn by_dots<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
+fn value_at_path<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
     field.split('.').try_fold(object, |value, part| value.get(part))
 }
 
@@ -131,7 +133,7 @@ const FIELDS: [(&str, &[&str]); 8] = [
 const RENAMED: [(&str, &str); 2] = [("regarding.", "involvedObject."), ("reportingController", "reportingComponent")];
 
 /// Returns the name of a field in the stored version.
-fn kept_field(resource: &Resource, field: &str) -> Result<String, String> {
+fn storage_field(resource: &Resource, field: &str) -> Result<String, String> {
     if !resource.is("events.k8s.io", "events") {
         return check_field(resource, field).map(|()| field.to_owned());
     }
@@ -349,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_selectors_are_rejected() {
         for (labels, fields) in [("a in (b", ""), ("a b c", ""), ("", "spec.x=1"), ("", "metadata.name")] {
             assert!(Selector::parse(&config_maps(), labels, fields).is_err(), "{labels} {fields}");
         }

@@ -120,7 +120,7 @@ impl Watch {
 
     /// Returns the events since the last call.
     pub(crate) fn read(&mut self, store: &Store, now: Timestamp) -> Vec<Bytes> {
-        let mut lines = self.unbroken(store, now);
+        let mut lines = self.read_events(store, now);
         let Some((left, how)) = self.breaks else { return lines };
         if lines.len() < left {
             self.breaks = Some((left - lines.len(), how));
@@ -141,7 +141,7 @@ impl Watch {
         self.encode("ERROR", ApiError::expired(message).to_value().to_string().as_bytes())
     }
 
-    fn unbroken(&mut self, store: &Store, now: Timestamp) -> Vec<Bytes> {
+    fn read_events(&mut self, store: &Store, now: Timestamp) -> Vec<Bytes> {
         let mut lines = std::mem::take(&mut self.pending);
         if self.closed {
             return lines;
@@ -152,7 +152,7 @@ impl Watch {
             return lines;
         }
         for event in store.events_after(self.cursor) {
-            lines.extend(self.see(now, event));
+            lines.extend(self.event_for(now, event));
         }
         // A client may start at a revision that this server has not reached; the cursor never moves back.
         self.cursor = self.cursor.max(store.revision());
@@ -165,7 +165,7 @@ impl Watch {
     }
 
     /// Returns the event of a change: an object that starts to match is added, one that ceases to match is deleted.
-    fn see(&mut self, now: Timestamp, event: &Event) -> Option<Bytes> {
+    fn event_for(&mut self, now: Timestamp, event: &Event) -> Option<Bytes> {
         let resource = &self.scope.target.resource;
         if event.key.group != conversion::storage_group(resource) || event.key.plural != resource.plural {
             return None;
@@ -222,11 +222,11 @@ impl Watch {
 
     /// Serializes an event with an object in JSON.
     fn encode(&self, kind: &str, object: &[u8]) -> Bytes {
-        self.in_another_form(kind, object).unwrap_or_else(|| line_of(kind, object))
+        self.encode_converted(kind, object).unwrap_or_else(|| line_of(kind, object))
     }
 
     /// Serializes an event in v1beta1 or Protobuf; `None` for plain JSON.
-    fn in_another_form(&self, kind: &str, object: &[u8]) -> Option<Bytes> {
+    fn encode_converted(&self, kind: &str, object: &[u8]) -> Option<Bytes> {
         let ResponseFormat { is_beta, notation, .. } = self.scope.format;
         let is_protobuf = match notation {
             Notation::Protobuf => true,

@@ -143,7 +143,7 @@ impl Store {
     }
 
     /// Rewrites the stored objects of a resource without a new revision, as if they were decoded by a new schema.
-    pub(crate) fn reread(&mut self, group: &str, plural: &str, read: impl Fn(&mut Value)) {
+    pub(crate) fn rewrite_all(&mut self, group: &str, plural: &str, read: impl Fn(&mut Value)) {
         let collection = self.collections.get_mut(group).and_then(|collections| collections.get_mut(plural));
         for entry in collection.into_iter().flat_map(BTreeMap::values_mut) {
             let mut object = Value::clone(&entry.object);
@@ -199,7 +199,7 @@ impl Store {
         assert!(self.history.back().is_none_or(|last| last.revision < event.revision), "revisions only grow");
         self.history.push_back(event.clone());
         if self.history.len() > HISTORY_EVENTS_MAX {
-            self.forget_oldest();
+            self.drop_oldest();
         }
         event
     }
@@ -207,7 +207,7 @@ impl Store {
     /// Drops the events that are older than `age`.
     pub(crate) fn compact(&mut self, now: Timestamp, age: SignedDuration) {
         while self.history.front().is_some_and(|event| now.duration_since(event.at) > age) {
-            self.forget_oldest();
+            self.drop_oldest();
         }
     }
 
@@ -217,7 +217,7 @@ impl Store {
         self.compacted = self.revision;
     }
 
-    fn forget_oldest(&mut self) {
+    fn drop_oldest(&mut self) {
         if let Some(event) = self.history.pop_front() {
             self.compacted = event.revision;
         }
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_holds_nothing_of_one_whose_name_begins_with_its_own() {
+    fn namespaces_with_a_common_prefix_are_separate() {
         let mut store = Store::default();
         for namespace in ["a", "a-b", "a0", "aa", "b"] {
             let key = StoredKey {

@@ -227,7 +227,7 @@ fn kind(of: &str, object: &mut Value) {
             let ports = object.get_mut("ports").and_then(Value::as_array_mut);
             ports.into_iter().flatten().for_each(|port| default(port, "name", json!("")));
         }
-        "CustomResourceDefinition" => definition(object),
+        "CustomResourceDefinition" => crd(object),
         "ReplicaSet" | "ReplicationController" => selected_labels(of, object),
         _ => {}
     }
@@ -238,7 +238,7 @@ fn field<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
 }
 
 /// Sets the default `ipMode` of load balancer addresses.
-pub(crate) fn balanced(service: &mut Value) {
+pub(crate) fn default_ip_mode(service: &mut Value) {
     if text(service, "/spec/type") != "LoadBalancer" {
         return;
     }
@@ -321,7 +321,7 @@ fn job(object: &mut Value) {
     default(spec, "podReplacementPolicy", json!(policy));
 }
 
-fn definition(object: &mut Value) {
+fn crd(object: &mut Value) {
     let Some(spec) = field(object, "spec") else {
         return;
     };

@@ -28,7 +28,7 @@ pub(crate) fn prepare_for_create(
             object["status"] = json!({"phase": "Active"});
         }
         "Pod" => {
-            object["status"] = json!({"phase": "Pending", "qosClass": quality(object)});
+            object["status"] = json!({"phase": "Pending", "qosClass": qos_class(object)});
         }
         "Service" => {
             object["status"] = json!({"loadBalancer": {}});
@@ -98,7 +98,7 @@ fn count_templates(live: &Value, object: &mut Value) {
 }
 
 /// Returns the QoS class of a pod.
-fn quality(pod: &Value) -> &'static str {
+fn qos_class(pod: &Value) -> &'static str {
     let containers = ["/spec/containers", "/spec/initContainers"].map(|pointer| list(pod, pointer)).concat();
     let amounts = |container: &Value, of: &str| -> Map<String, Value> {
         let all =

@@ -64,7 +64,7 @@ impl ServiceAllocator {
             service["spec"]["clusterIP"] = self.next_address();
         }
         if let Some(live) = live {
-            agree_on_addresses(live, service);
+            sync_cluster_ips(live, service);
         }
         let address = service["spec"]["clusterIP"].clone();
         let spec = &mut service["spec"];
@@ -90,7 +90,7 @@ impl ServiceAllocator {
             self.give_ports(live, spec);
         }
         if let Some(live) = live {
-            drop_what_the_type_had(live, service);
+            drop_fields_of_previous_type(live, service);
         }
     }
 
@@ -131,7 +131,7 @@ impl ServiceAllocator {
 }
 
 /// Returns the error for a repeated node port, which the real server reports as an internal error.
-pub(crate) fn port_given_twice(resource: &Resource, service: &Value) -> Option<String> {
+pub(crate) fn repeated_node_port(resource: &Resource, service: &Value) -> Option<String> {
     if !resource.is("", "services") {
         return None;
     }
@@ -143,7 +143,7 @@ pub(crate) fn port_given_twice(resource: &Resource, service: &Value) -> Option<S
 }
 
 /// Returns the errors in the cluster IP, node ports and IP families of a Service.
-pub(crate) fn allocation_mistakes(store: &Store, resource: &Resource, service: &Value) -> Vec<FieldError> {
+pub(crate) fn allocation_errors(store: &Store, resource: &Resource, service: &Value) -> Vec<FieldError> {
     if !resource.is("", "services") {
         return Vec::new();
     }
@@ -181,12 +181,12 @@ pub(crate) fn allocation_mistakes(store: &Store, resource: &Resource, service: &
             errors.push(FieldError::invalid(format!("spec.ports[{index}].nodePort"), &json!(number), &why));
         }
     }
-    errors.extend(family_mistakes(service));
+    errors.extend(ip_family_errors(service));
     errors
 }
 
 /// Rejects IPv6 on this IPv4 cluster, except in headless services without a selector.
-fn family_mistakes(service: &Value) -> Vec<FieldError> {
+fn ip_family_errors(service: &Value) -> Vec<FieldError> {
     let spec = service.get("spec").unwrap_or(&Value::Null);
     let selects = spec.get("selector").and_then(Value::as_object).is_some_and(|selector| !selector.is_empty());
     if text(spec, "/clusterIP") == "None" && !selects {
@@ -206,7 +206,7 @@ fn family_mistakes(service: &Value) -> Vec<FieldError> {
 }
 
 /// Updates `clusterIPs` from `clusterIP` or the other way round, if the client changed one of them.
-fn agree_on_addresses(live: &Value, service: &mut Value) {
+fn sync_cluster_ips(live: &Value, service: &mut Value) {
     let one = |service: &Value| service["spec"].get("clusterIP").cloned().unwrap_or_default();
     let many = |service: &Value| service["spec"].get("clusterIPs").cloned().unwrap_or_default();
     let (changed_one, changed_many) = (one(service) != one(live), many(service) != many(live));
@@ -218,7 +218,7 @@ fn agree_on_addresses(live: &Value, service: &mut Value) {
 }
 
 /// Removes fields of the previous service type, unless the client changed them.
-fn drop_what_the_type_had(live: &Value, service: &mut Value) {
+fn drop_fields_of_previous_type(live: &Value, service: &mut Value) {
     let has_ports = |service: &Value| matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer");
     let is_balanced = |service: &Value| text(service, "/spec/type") == "LoadBalancer";
     let numbers = |service: &Value| -> Vec<Value> {

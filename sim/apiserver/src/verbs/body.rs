@@ -21,7 +21,7 @@ const NO_KIND: &str = "Object 'Kind' is missing in 'object has no kind field '";
 /// Maps and lists in metadata.
 const CONTAINERS: [&str; 5] = ["annotations", "finalizers", "labels", "managedFields", "ownerReferences"];
 
-fn is_hollow(value: &Value) -> bool {
+fn is_empty_container(value: &Value) -> bool {
     match value {
         Value::Object(map) => map.is_empty(),
         Value::Array(list) => list.is_empty(),
@@ -50,8 +50,8 @@ impl Call<'_> {
         let (mut object, unknown) = self.decode(object).map_err(refuse)?;
         complaints.extend(unknown.iter().map(|field| format!("unknown field {field:?}")));
         if options.validation == FieldValidation::Strict && !complaints.is_empty() {
-            let told = if duplicates.of_lines() { told_of_lines(&complaints) } else { complaints.join(", ") };
-            return Err(refuse(format!("strict decoding error: {told}")));
+            let reported = if duplicates.of_lines() { format_line_errors(&complaints) } else { complaints.join(", ") };
+            return Err(refuse(format!("strict decoding error: {reported}")));
         }
         self.check_place(&object)?;
         let mut warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
@@ -80,7 +80,7 @@ impl Call<'_> {
             decode::decode(of, metadata, &mut extra)?;
             if let Some(fields) = metadata.as_object_mut() {
                 // It is decoded by the metadata type, which omits empty fields.
-                fields.retain(|name, value| !(CONTAINERS.contains(&name.as_str()) && is_hollow(value)));
+                fields.retain(|name, value| !(CONTAINERS.contains(&name.as_str()) && is_empty_container(value)));
             }
             unknown.extend(extra.into_iter().map(|field| format!("metadata.{field}")));
         }
@@ -103,11 +103,11 @@ impl Call<'_> {
         let not_json = |why: String| unrecognized(format!("couldn't get version/kind; json parse error: {why}"));
         let (object, duplicates) = match media {
             "" | "application/json" => {
-                let (object, twice) = yaml::read_json_noting(body).map_err(not_json)?;
+                let (object, twice) = yaml::read_json_with_duplicates(body).map_err(not_json)?;
                 (object, Duplicates::Fields(twice))
             }
             "application/yaml" => {
-                let (object, twice) = yaml::read_yaml_noting(body).map_err(unrecognized)?;
+                let (object, twice) = yaml::read_yaml_with_duplicates(body).map_err(unrecognized)?;
                 (object, Duplicates::Lines(twice))
             }
             protobuf::MEDIA => return Err(self.refused_message(options, unrecognized)),
@@ -276,7 +276,7 @@ impl Duplicates {
 }
 
 /// Returns the warnings of the YAML parser, then those of the decoder.
-fn told_of_lines(complaints: &[String]) -> String {
+fn format_line_errors(complaints: &[String]) -> String {
     let (lines, others): (Vec<&str>, Vec<&str>) =
         complaints.iter().map(String::as_str).partition(|complaint| complaint.starts_with("line "));
     let lines = format!("yaml: unmarshal errors:\n  {}", lines.join("\n  "));

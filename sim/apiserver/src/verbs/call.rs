@@ -82,7 +82,7 @@ impl Call<'_> {
     }
 
     /// True if a write to `/status` creates a missing object, without the usual preparation.
-    pub(crate) fn makes_by_status(&self) -> bool {
+    pub(crate) fn creates_by_status(&self) -> bool {
         self.is_status() && self.target.resource.is("", "services")
     }
 

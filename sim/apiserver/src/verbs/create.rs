@@ -24,7 +24,7 @@ use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
 use crate::storage::store::Store;
 use crate::strategy::prepare::prepare_for_create;
-use crate::strategy::service_allocation::{ServiceAllocator, allocation_mistakes};
+use crate::strategy::service_allocation::{ServiceAllocator, allocation_errors};
 use crate::strategy::validation;
 use crate::writes::commit::commit;
 
@@ -180,7 +180,7 @@ fn check_absent(store: &Store, call: &Call<'_>, name: &str) -> Result<(), ApiErr
 /// Checks the addresses and ports of a Service, which the real server does before the other validation.
 pub(crate) fn check_allocation(store: &Store, call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
     let resource = &call.target.resource;
-    match allocation_mistakes(store, resource, object) {
+    match allocation_errors(store, resource, object) {
         wrong if wrong.is_empty() => Ok(()),
         wrong => Err(ApiError::invalid(resource, text(object, "/metadata/name"), &wrong)),
     }

@@ -192,7 +192,7 @@ fn decide_deletion(
         waiting.push(CLEANUP);
     }
     let content = resource.is_namespace() && !list(live, "/spec/finalizers").is_empty();
-    let patience = patience(resource, live, grace);
+    let patience = grace_seconds(resource, live, grace);
     if waiting.is_empty() && !content && patience == 0 {
         return Deletion::Gone;
     }
@@ -200,12 +200,12 @@ fn decide_deletion(
         return Deletion::Unchanged;
     }
     if is_deleting(live) {
-        return deleted_again(now, live, &waiting, patience);
+        return decide_repeated_deletion(now, live, &waiting, patience);
     }
     let mut marked = live.clone();
     set_finalizers(&mut marked, &waiting);
     let fields = metadata(&mut marked);
-    fields.insert("deletionTimestamp".to_owned(), json!(end_of(now, patience)));
+    fields.insert("deletionTimestamp".to_owned(), json!(deletion_time(now, patience)));
     if !resource.is_namespace() {
         fields.insert("deletionGracePeriodSeconds".to_owned(), json!(patience));
     }
@@ -224,7 +224,7 @@ fn decide_deletion(
 }
 
 /// Returns the grace period of a running pod in seconds; 0 for all other objects.
-fn patience(resource: &Resource, live: &Value, grace: Option<i64>) -> i64 {
+fn grace_seconds(resource: &Resource, live: &Value, grace: Option<i64>) -> i64 {
     let finished = matches!(text(live, "/status/phase"), "Succeeded" | "Failed");
     if !resource.is("", "pods") || resource.custom || text(live, "/spec/nodeName").is_empty() || finished {
         return 0;
@@ -236,12 +236,12 @@ fn patience(resource: &Resource, live: &Value, grace: Option<i64>) -> i64 {
     }
 }
 
-fn end_of(now: jiff::Timestamp, patience: i64) -> String {
+fn deletion_time(now: jiff::Timestamp, patience: i64) -> String {
     stamp(crate::object::fields::later(now, jiff::SignedDuration::from_secs(patience)))
 }
 
 /// Decides the effect of a repeated delete: it changes the policy, or shortens the grace period.
-fn deleted_again(now: jiff::Timestamp, live: &Value, waiting: &[&str], patience: i64) -> Deletion {
+fn decide_repeated_deletion(now: jiff::Timestamp, live: &Value, waiting: &[&str], patience: i64) -> Deletion {
     let left = live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
     let shorter = patience < left;
     if !shorter && finalizers(live) == waiting {
@@ -251,7 +251,7 @@ fn deleted_again(now: jiff::Timestamp, live: &Value, waiting: &[&str], patience:
     set_finalizers(&mut marked, waiting);
     if shorter {
         let fields = metadata(&mut marked);
-        fields.insert("deletionTimestamp".to_owned(), json!(end_of(now, patience)));
+        fields.insert("deletionTimestamp".to_owned(), json!(deletion_time(now, patience)));
         fields.insert("deletionGracePeriodSeconds".to_owned(), json!(patience));
     }
     Deletion::Marked(marked)

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_test_refuses_everything() {
+    fn a_failed_test_rejects_the_whole_patch() {
         assert!(apply(&json!({"a": 1}), &json!([{"op": "test", "path": "/a", "value": 2}])).is_err());
         assert!(apply(&json!({"a": 1}), &json!([{"op": "remove", "path": "/b"}])).is_err());
         assert!(apply(&json!({"a": 1}), &json!([{"op": "remove", "path": "/b/c"}])).is_err());

@@ -16,14 +16,14 @@ impl Call<'_> {
                 return Err(ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax")));
             }
         }
-        let errors = if watching { self.watch_mistakes() } else { self.list_mistakes() };
+        let errors = if watching { self.watch_errors() } else { self.list_errors() };
         if errors.is_empty() {
             return Ok(());
         }
         Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors))
     }
 
-    fn watch_mistakes(&self) -> Vec<FieldError> {
+    fn watch_errors(&self) -> Vec<FieldError> {
         let rule = self.request.parameter(MATCH);
         let initial = self.request.parameter("sendInitialEvents").is_some();
         let forbidden = |why: &str| FieldError::forbidden(MATCH, why);
@@ -44,7 +44,7 @@ impl Call<'_> {
         }
     }
 
-    fn list_mistakes(&self) -> Vec<FieldError> {
+    fn list_errors(&self) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let forbidden = |why: &str| FieldError::forbidden(MATCH, why);
         let version = self.request.parameter("resourceVersion");

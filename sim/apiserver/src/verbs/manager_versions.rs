@@ -11,7 +11,7 @@ use crate::registry::conversion;
 use crate::registry::types::types;
 
 /// Removes the fields that a write changed from the managers of other versions.
-pub(super) fn reconciled(call: &Call<'_>, live: &Value, object: Value) -> Value {
+pub(super) fn reconcile_managers(call: &Call<'_>, live: &Value, object: Value) -> Value {
     let own = call.target.api_version();
     if !conversion::has_several_versions(&call.target.resource) {
         return object;

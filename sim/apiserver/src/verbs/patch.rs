@@ -100,10 +100,10 @@ fn apply_from_request(state: &mut ServerState, call: &Call<'_>, options: &Option
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     call.check_place(&applied)?;
-    strip_the_other_part(call, &mut applied);
+    strip_other_part(call, &mut applied);
     let stored = find_live(&state.store, call).cloned();
     let live = stored.as_ref().map(|stored| convert(&call.target, stored));
-    if !call.subresource.is_empty() && live.is_none() && !call.makes_by_status() {
+    if !call.subresource.is_empty() && live.is_none() && !call.creates_by_status() {
         return Err(call.not_found());
     }
     if live.is_none() && !uid(&applied).is_empty() {
@@ -130,7 +130,7 @@ fn apply_from_request(state: &mut ServerState, call: &Call<'_>, options: &Option
     })?;
     let mut merged = decode_merged(call, merged)?;
     if let Some(live) = &live {
-        merged = manager_versions::reconciled(call, live, merged);
+        merged = manager_versions::reconcile_managers(call, live, merged);
     }
     let mut written = match &stored {
         None => {
@@ -281,7 +281,7 @@ fn unrecognized(why: &str) -> String {
 fn read_applied(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
     let refuse = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
     let (applied, twice) =
-        yaml::read_yaml_noting(body).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
+        yaml::read_yaml_with_duplicates(body).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
     match applied {
         Value::Null => Ok((json!({}), twice)),
         Value::Object(_) => Ok((applied, twice)),
@@ -326,7 +326,7 @@ fn decode_merged(call: &Call<'_>, merged: Value) -> Result<Value, ApiError> {
 }
 
 /// Removes the fields that the endpoint ignores, so that the manager does not own them.
-fn strip_the_other_part(call: &Call<'_>, applied: &mut Value) {
+fn strip_other_part(call: &Call<'_>, applied: &mut Value) {
     let Some(map) = applied.as_object_mut() else {
         return;
     };

@@ -28,7 +28,7 @@ const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 const LENIENT: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// Returns Go's error for invalid base64.
-fn illegal(error: &DecodeError) -> String {
+fn base64_error(error: &DecodeError) -> String {
     let at = match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLength(at) => *at,
         DecodeError::InvalidLastSymbol { offset, .. } => *offset,
@@ -47,7 +47,7 @@ impl Page {
     fn read(token: &str) -> Result<Self, ApiError> {
         let refuse =
             |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-        let decoded = LENIENT.decode(token).map_err(|error| refuse(&illegal(&error)))?;
+        let decoded = LENIENT.decode(token).map_err(|error| refuse(&base64_error(&error)))?;
         let token = yaml::read_json(&decoded).map_err(|why| refuse(&why))?;
         let version = token.get("v").and_then(Value::as_str).unwrap_or_default();
         if version != TOKEN_VERSION {
@@ -125,7 +125,7 @@ pub(crate) fn list_objects(store: &Store, call: &Call<'_>) -> Result<Response, A
     let mut metadata = json!({ "resourceVersion": revision.to_string() });
     // A full page has a continue token if any object follows, whether or not it is selected.
     let full = limit
-        .filter(|_| !scope.selector.names_one())
+        .filter(|_| !scope.selector.selects_one())
         .and_then(|limit| Some((limit, selected.get(limit.checked_sub(1)?)?.0)));
     if let Some((limit, last)) = full.filter(|(_, last)| last_place != Some(*last)) {
         let (remaining, after) = (selected.len() - limit, last.clone());

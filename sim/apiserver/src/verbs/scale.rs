@@ -66,8 +66,8 @@ pub(crate) fn handle_scale(state: &mut ServerState, call: &Call<'_>) -> Result<R
     } else {
         commit(state, call.now, &call.attribution(&options, verb), call.key(&call.name), object)
     };
-    let answer = Response::json(200, &scale_of(call, &written));
-    Ok(warnings.iter().fold(answer, |answer, warning| answer.with_header("warning", warning_header(warning))))
+    let response = Response::json(200, &scale_of(call, &written));
+    Ok(warnings.iter().fold(response, |response, warning| response.with_header("warning", warning_header(warning))))
 }
 
 /// Checks that a custom resource has a value at `specReplicasPath`; without it there is no scale.
@@ -151,7 +151,7 @@ fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> 
         return Ok(object);
     }
     if at_path(live, &path) == at_path(&object, &path) {
-        told_apart(&mut object, &path);
+        separate_scale_managers(&mut object, &path);
         return Ok(object);
     }
     let (api_version, blank) = (call.target.api_version(), &call.target.version.blank);
@@ -172,7 +172,7 @@ fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> 
 }
 
 /// Moves the ownership of the replicas to the entry of the scale subresource, without a time.
-fn told_apart(object: &mut Value, path: &str) {
+fn separate_scale_managers(object: &mut Value, path: &str) {
     let parts: Vec<String> = path.split('.').filter(|part| !part.is_empty()).map(|part| format!("f:{part}")).collect();
     let pointer: String = parts.iter().map(|part| format!("/{part}")).collect();
     let Some(managers) = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) else { return };

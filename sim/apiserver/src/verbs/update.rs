@@ -12,7 +12,7 @@ use super::manager_versions;
 use super::normalize::{EmptyValues, GENERATION, normalize, validate_object};
 use super::read::find_live;
 use crate::admission::policies::enforce_policies;
-use crate::admission::volume_resize::resize_mistake;
+use crate::admission::volume_resize::resize_violation;
 use crate::admission::webhooks::check_webhooks_reachable;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
@@ -25,7 +25,7 @@ use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
 use crate::storage::store::Store;
 use crate::strategy::prepare::prepare_for_update;
-use crate::strategy::service_allocation::{ServiceAllocator, port_given_twice};
+use crate::strategy::service_allocation::{ServiceAllocator, repeated_node_port};
 use crate::strategy::{defaults, validation};
 use crate::writes::commit::{commit, remove};
 
@@ -47,7 +47,7 @@ fn replace_or_create(
     warnings: &[String],
 ) -> Result<WriteResult, ApiError> {
     let Some(live) = find_live(&state.store, call).cloned() else {
-        if !call.target.resource.created_by_update || !call.makes_by_status() && !call.subresource.is_empty() {
+        if !call.target.resource.created_by_update || !call.creates_by_status() && !call.subresource.is_empty() {
             return Err(call.not_found());
         }
         check_stored_uid(call, &object, "")?;
@@ -118,9 +118,9 @@ fn ignored_metadata(call: &Call<'_>, verb: Verb, live: &Value, object: &Value) -
 fn restore_server_fields(call: &Call<'_>, live: &Value, object: &mut Value) {
     if call.target.resource.is("", "services") {
         // By the type in the request.
-        defaults::balanced(object);
+        defaults::default_ip_mode(object);
     }
-    keep_the_other_part(call, live, object);
+    restore_other_part(call, live, object);
     let fields = metadata(object);
     for kept in KEPT_METADATA.iter().chain(&["resourceVersion"]) {
         match live["metadata"].get(kept) {
@@ -147,7 +147,7 @@ fn track_writer(
     object = track_update(&call.target.version.shape, Some(live), &object, &writer)
         .map_err(|error| ApiError::bad_request(error.to_string()))?;
     set_metadata(&mut object, current);
-    Ok(manager_versions::reconciled(call, live, object))
+    Ok(manager_versions::reconcile_managers(call, live, object))
 }
 
 /// Applies the strategy of the kind.
@@ -161,7 +161,7 @@ fn prepare(
     let mut trial = ServiceAllocator::for_dry_run();
     let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
     prepare_for_update(allocator, &call.target.resource, live, object);
-    port_given_twice(&call.target.resource, object).map_or(Ok(()), |reason| Err(ApiError::unknown(reason)))
+    repeated_node_port(&call.target.resource, object).map_or(Ok(()), |reason| Err(ApiError::unknown(reason)))
 }
 
 /// Increments the generation if the desired state changed.
@@ -169,7 +169,7 @@ fn increment_generation(call: &Call<'_>, live: &Value, empty_values: &EmptyValue
     let becomes_empty = at(live, "/spec/podSelector/matchLabels").is_none()
         && call.target.resource.kind == "NetworkPolicy"
         && empty_values.iter().any(|(field, _)| *field == GENERATION);
-    let changed = becomes_empty || !wants_the_same(call, object, live);
+    let changed = becomes_empty || !has_same_generation(call, object, live);
     if call.target.resource.generation && !call.is_status() && changed {
         let generation = at(live, "/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
         metadata(object).insert("generation".to_owned(), json!(generation + 1));
@@ -182,7 +182,7 @@ fn admit(store: &Store, call: &Call<'_>, live: &Value, object: &Value) -> Result
         return Ok(());
     }
     let resource = &call.target.resource;
-    if let Some(reason) = resize_mistake(store, resource, live, object) {
+    if let Some(reason) = resize_violation(store, resource, live, object) {
         return Err(ApiError::forbidden(resource, &call.name, reason));
     }
     enforce_policies(store, resource, call.namespace.as_deref(), Some(live), object)?;
@@ -356,7 +356,7 @@ fn check_stored_uid(call: &Call<'_>, object: &Value, found: &str) -> Result<(), 
 }
 
 /// Restores the live status, or for a write to `/status` everything else.
-fn keep_the_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
+fn restore_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
     if !call.target.version.status {
         return;
     }
@@ -393,7 +393,7 @@ fn keep_the_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
 }
 
 /// True if two states of an object have the same generation.
-fn wants_the_same(call: &Call<'_>, one: &Value, other: &Value) -> bool {
+fn has_same_generation(call: &Call<'_>, one: &Value, other: &Value) -> bool {
     if call.target.resource.custom {
         let with_status: &[&str] = &["metadata", "apiVersion", "status"];
         let ignored = if call.target.version.status { with_status } else { &with_status[..2] };

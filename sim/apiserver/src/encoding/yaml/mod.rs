@@ -4,4 +4,4 @@ mod lines;
 mod reader;
 pub(crate) mod writer;
 
-pub(crate) use reader::{read_json, read_json_noting, read_yaml, read_yaml_noting};
+pub(crate) use reader::{read_json, read_json_with_duplicates, read_yaml, read_yaml_with_duplicates};

@@ -16,7 +16,7 @@ pub(crate) fn read_json(body: &[u8]) -> Result<Value, String> {
 }
 
 /// Parses one JSON document, and returns its repeated fields, of which the last is used.
-pub(crate) fn read_json_noting(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+pub(crate) fn read_json_with_duplicates(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let mut duplicates = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);
     let mut place = String::new();
@@ -38,7 +38,7 @@ pub(crate) fn read_yaml(body: &[u8]) -> Result<Value, String> {
 }
 
 /// Parses the first YAML document, and returns its repeated keys with their lines, as Go reports them.
-pub(crate) fn read_yaml_noting(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+pub(crate) fn read_yaml_with_duplicates(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let value = read_yaml(body)?;
     if body.trim_ascii_start().starts_with(b"{") {
         return Ok((value, Vec::new()));
@@ -231,28 +231,29 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_there_twice_is_told_with_its_line() {
-        let read = read_yaml_noting(b"data:\n  a: b\n  c: |\n    a: 1\n    a: 2\n  a: c\nlist:\n- a: 1\n- a: 2\n");
+    fn a_repeated_key_is_reported_with_its_line() {
+        let read =
+            read_yaml_with_duplicates(b"data:\n  a: b\n  c: |\n    a: 1\n    a: 2\n  a: c\nlist:\n- a: 1\n- a: 2\n");
         let expected = json!({"data": {"a": "c", "c": "a: 1\na: 2\n"}, "list": [{"a": 1}, {"a": 2}]});
         assert_eq!(read, Ok((expected, vec!["line 6: key \"a\" already set in map".to_owned()])));
-        assert_eq!(read_yaml_noting(b"{a: 1, b: 2}"), Ok((json!({"a": 1, "b": 2}), Vec::new())));
+        assert_eq!(read_yaml_with_duplicates(b"{a: 1, b: 2}"), Ok((json!({"a": 1, "b": 2}), Vec::new())));
     }
 
     #[test]
-    fn a_field_that_is_there_twice_is_named_and_the_last_counts() {
-        let read = read_json_noting(br#"{"a": [{"b": 1, "b": 2}], "c": null, "d": 1.5}"#);
+    fn a_repeated_field_is_reported_and_its_last_value_is_used() {
+        let read = read_json_with_duplicates(br#"{"a": [{"b": 1, "b": 2}], "c": null, "d": 1.5}"#);
         assert_eq!(read, Ok((json!({"a": [{"b": 2}], "c": null, "d": 1.5}), vec!["a[0].b".to_owned()])));
     }
 
     #[test]
-    fn mistakes_are_told_in_the_words_of_go() {
+    fn errors_have_the_messages_of_go() {
         for (body, expected) in [
             ("", "unexpected end of JSON input"),
             ("{\"a\":", "unexpected end of JSON input"),
             ("{} x", "invalid character 'x' after top-level value"),
             ("a: 1", "invalid character 'a' looking for beginning of value"),
         ] {
-            assert_eq!(read_json_noting(body.as_bytes()), Err(expected.to_owned()), "{body}");
+            assert_eq!(read_json_with_duplicates(body.as_bytes()), Err(expected.to_owned()), "{body}");
         }
     }
 }
