@@ -229,10 +229,10 @@ impl Environment for RealEnvironment {
     }
 
     fn list_writes(&mut self, _: &str) -> Result<Vec<AgentWrite>, StepError> {
-        Err(StepError::Unsupported("tell what an agent wrote"))
+        Err(StepError::Unsupported("list the writes of an agent"))
     }
 
     fn list_requests(&mut self, _: &str, _: &str) -> Result<Vec<RecordedRequest>, StepError> {
-        Err(StepError::Unsupported("tell what an agent asked"))
+        Err(StepError::Unsupported("list the requests of an agent"))
     }
 }

@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn an_unsupported_step_is_never_a_pass() {
         let outcome = Outcome::from_step_error(&StepError::Unsupported("cut the network"));
-        assert_eq!(outcome, Outcome::NotRunnable("this stage cannot cut the network".into()));
+        assert_eq!(outcome, Outcome::NotRunnable("this environment cannot cut the network".into()));
         assert!(!outcome.is_passed());
         let outcome = Outcome::from_step_error(&StepError::Unavailable("kind cannot run here".into()));
         assert_eq!(outcome, Outcome::NotRun("kind cannot run here".into()));

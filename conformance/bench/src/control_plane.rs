@@ -4,7 +4,7 @@
 //! No figure has a bar: they describe this machine.
 
 use sindri_cluster::{Cluster, Options, Provider, Stop};
-use sindri_record::session::{SessionError, asked_to_end, target_of};
+use sindri_record::session::{SessionError, cluster_target, wait_for_stop};
 
 use crate::clock::now;
 use crate::figures::{Bar, Figures, median};
@@ -45,14 +45,14 @@ fn measure_running(cluster: &dyn Cluster, stop: &Stop, figures: &mut Figures) ->
         }
         Err(reason) => figures.add_missing("memory of all its processes", &reason),
     }
-    let target = target_of(cluster)?;
+    let target = cluster_target(cluster)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for request in RepeatedRequest::ALL {
         for connections in CONNECTIONS {
             let rate = runtime.block_on(async {
                 tokio::select! {
                     biased; // a stop counts even while requests are sent
-                    () = asked_to_end(stop) => Err("interrupted".to_owned()),
+                    () = wait_for_stop(stop) => Err("interrupted".to_owned()),
                     rate = request_rate::measure(&target, request, connections) => rate.map_err(|error| error.to_string()),
                 }
             });

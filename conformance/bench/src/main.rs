@@ -172,7 +172,7 @@ fn measure_control_plane(output: &JsonFlag) -> Result<(), ExitReason> {
     let stop = signals.stop();
     let mut figures = Figures::new("cluster", print_line);
     control_plane::measure(&LocalProvider::new(Home::from_env()), stop, &mut figures)
-        .map_err(|error| error.ending(stop))?;
+        .map_err(|error| error.to_exit_reason(stop))?;
     if stop.is_set() {
         return Err(ExitReason::Interrupted(stop.exit_code()));
     }

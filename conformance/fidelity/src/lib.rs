@@ -1,12 +1,13 @@
-//! Compares the simulated API server with a real one, answer by answer.
+//! Compares the simulated API server with a real one, response by response.
 //!
-//! Every recorded exchange is played to the machine in this process, on a clock that moves only when it is told to, and
-//! each answer is held against the recorded one. What differs is listed; nothing is guessed and nothing is left out.
+//! Every recorded exchange is run with the simulated server in this process, on a virtual clock, and each response is compared with
+//! the recorded one. All differences are listed.
 
-pub mod columns;
 pub mod exchange;
 pub mod expected;
 pub mod generated;
+pub mod generated_report;
 pub mod page;
 pub mod report;
+pub mod side_by_side;
 pub mod simulated;

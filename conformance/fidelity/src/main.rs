@@ -1,8 +1,8 @@
-//! `sindri-fidelity`: plays what was recorded of a real API server, and generated sequences, to the simulated one, and
-//! lists every difference.
+//! `sindri-fidelity`: runs recorded exchanges and generated sequences with the simulated API server, and lists all differences from
+//! the real one.
 //!
-//! The exit codes are those of [`sindri_cluster::program`]; something that differs and should not, or no longer does, is
-//! something that failed.
+//! The exit codes are those of [`sindri_cluster::program`]. Unexpected differences, and expected ones that no longer occur, are
+//! failures.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,16 +11,16 @@ use clap::Parser;
 use serde_json::json;
 use sindri_cluster::program::{ExitReason, exit_code, print_line};
 use sindri_cluster::{Home, LocalProvider, Signals, Stop, Version};
-use sindri_fidelity::exchange::{Difference, Outcome, compare};
-use sindri_fidelity::expected::{Expected, KNOWN, written};
-use sindri_fidelity::generated::report as generated_report;
-use sindri_fidelity::generated::session::{Found, Session};
-use sindri_fidelity::generated::waiver::excuse;
+use sindri_fidelity::exchange::{Difference, ExchangeResult, compare};
+use sindri_fidelity::expected::{Expected, KNOWN, format_known};
+use sindri_fidelity::generated::session::{RunResult, Session};
+use sindri_fidelity::generated::waiver::apply_waivers;
+use sindri_fidelity::generated_report;
 use sindri_fidelity::{page, report};
 use sindri_record::files;
-use sindri_record::library::scripts;
+use sindri_record::library::read_scripts;
 
-/// Compares the simulated API server with what a real one said, and says now.
+/// Compares the simulated API server with recorded and live responses of a real one.
 #[derive(Parser)]
 #[command(name = "sindri-fidelity", bin_name = "cargo xtask fidelity", version)]
 struct Cli {
@@ -36,35 +36,35 @@ struct Cli {
     /// Write the recorded steps that differ into the list of known differences.
     #[arg(long, conflicts_with = "filter")]
     update: bool,
-    /// How many generated sequences are played to the simulated and to a real server; 0 for only what was recorded.
+    /// Number of generated sequences that are sent to the simulated and to a real server; 0: only recorded exchanges.
     #[arg(long, value_name = "NUMBER", default_value_t = SEQUENCES, conflicts_with = "filter")]
     sequences: u64,
-    /// The seed of the generated sequences.
+    /// Seed of the generated sequences.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, conflicts_with = "filter")]
     seed: u64,
     /// Only the generated sequence with this number.
     #[arg(long, value_name = "NUMBER", conflicts_with = "filter")]
     only: Option<u64>,
-    /// How many kinds of differences of generated sequences are made short and shown.
+    /// Number of classes of differences of generated sequences that are reduced and shown.
     #[arg(long, value_name = "NUMBER", default_value_t = SHOWN)]
     show: usize,
-    /// The version of Kubernetes.
+    /// Version of Kubernetes.
     #[arg(long, value_name = "VERSION", default_value_t)]
     version: Version,
-    /// The project's directory.
+    /// Directory of the project.
     #[arg(long, default_value = ".", value_name = "DIR")]
     root: PathBuf,
 }
 
-/// Every how many exchanges a line says how far it is.
+/// Number of exchanges between two lines of progress.
 const PROGRESS_EVERY: usize = 20;
-/// How many generated sequences a full run has, and how many requests each of them.
+/// Number of generated sequences of a full run, and of requests in each.
 const SEQUENCES: u64 = 2_000;
 const REQUESTS: usize = 20;
 const SHOWN: usize = 12;
-/// Where the page is written, from the project's directory.
+/// Path of the HTML page, below the project's directory.
 const PAGE: &str = "target/fidelity/index.html";
-/// As it calls itself.
+/// Name in error messages.
 const PROGRAM: &str = "sindri-fidelity";
 
 fn main() -> ExitCode {
@@ -76,32 +76,33 @@ fn main() -> ExitCode {
     let done = match run(&cli, signals.stop()) {
         Ok(true) => Ok(()),
         Ok(false) => Err(ExitReason::AlreadyReported),
-        Err(ending) => Err(ending),
+        Err(reason) => Err(reason),
     };
     exit_code(PROGRAM, done)
 }
 
-/// Whether everything is as expected.
+/// Runs all comparisons. Returns true if everything is as expected.
 fn run(cli: &Cli, stop: &Stop) -> Result<bool, ExitReason> {
     let expected = Expected::read(&cli.root).map_err(|error| ExitReason::Usage(error.to_string()))?;
-    let recorded = if cli.only.is_some() { (true, Vec::new()) } else { recorded(cli, &expected)? };
-    let plays = cli.filter.is_empty() && !cli.update && (cli.only.is_some() || cli.sequences > 0);
-    let generated = if plays { Some(generated(cli, &expected, stop)?) } else { None };
+    let recorded = if cli.only.is_some() { (true, Vec::new()) } else { compare_recorded(cli, &expected)? };
+    let has_generated = cli.filter.is_empty() && !cli.update && (cli.only.is_some() || cli.sequences > 0);
+    let generated = if has_generated { Some(compare_generated(cli, &expected, stop)?) } else { None };
     if let Some(file) = &cli.json {
         write(file, &format!("{:#}\n", totals(&recorded.1, generated.as_ref(), &expected)))?;
     }
     if let Some(found) = generated.as_ref().filter(|_| cli.only.is_none()) {
-        write(&cli.root.join(PAGE), &page::page(&recorded.1, &expected, found))?;
-        print_line(format!("coverage by verb and kind: {PAGE}"));
+        write(&cli.root.join(PAGE), &page::render(&recorded.1, &expected, found))?;
+        print_line(format!("coverage by verb and resource: {PAGE}"));
     }
-    Ok(recorded.0 && generated.is_none_or(|found| found.classes.is_empty() && idle(cli, &expected).is_empty()))
+    Ok(recorded.0
+        && generated.is_none_or(|found| found.classes.is_empty() && unused_waivers(cli, &expected).is_empty()))
 }
 
-/// What was recorded: whether it is as expected, and what came of it.
-fn recorded(cli: &Cli, expected: &Expected) -> Result<(bool, Vec<Outcome>), ExitReason> {
-    let outcomes = play(cli)?;
+/// Compares the recorded exchanges. Returns true if everything is as expected, and the results.
+fn compare_recorded(cli: &Cli, expected: &Expected) -> Result<(bool, Vec<ExchangeResult>), ExitReason> {
+    let outcomes = run_exchanges(cli)?;
     if cli.update {
-        write(&cli.root.join(KNOWN), &written(expected, &outcomes))?;
+        write(&cli.root.join(KNOWN), &format_known(expected, &outcomes))?;
         return Ok((true, outcomes));
     }
     let verdict = expected.judge(&outcomes);
@@ -109,22 +110,22 @@ fn recorded(cli: &Cli, expected: &Expected) -> Result<(bool, Vec<Outcome>), Exit
         for difference in &outcome.differences {
             let is_new = verdict.new.contains(&(outcome.name.clone(), difference.step));
             if is_new || cli.all || !cli.filter.is_empty() {
-                report::shown(&outcome.name, difference).into_iter().for_each(print_line);
+                report::format_difference(&outcome.name, difference).into_iter().for_each(print_line);
             }
         }
     }
     print_line(String::new());
-    report::table(&outcomes, &verdict).into_iter().for_each(print_line);
-    report::complaints(&verdict).into_iter().for_each(print_line);
-    Ok((verdict.holds(), outcomes))
+    report::format_table(&outcomes, &verdict).into_iter().for_each(print_line);
+    report::format_unexpected(&verdict).into_iter().for_each(print_line);
+    Ok((verdict.is_as_expected(), outcomes))
 }
 
-fn play(cli: &Cli) -> Result<Vec<Outcome>, ExitReason> {
-    let mistake = |message: String| ExitReason::Usage(message);
-    let mut scripts = scripts(&cli.root).map_err(|error| mistake(error.to_string()))?;
+fn run_exchanges(cli: &Cli) -> Result<Vec<ExchangeResult>, ExitReason> {
+    let usage = |message: String| ExitReason::Usage(message);
+    let mut scripts = read_scripts(&cli.root).map_err(|error| usage(error.to_string()))?;
     scripts.retain(|script| script.name.contains(&cli.filter));
     if scripts.is_empty() {
-        return Err(mistake(format!("no exchange has {:?} in its name", cli.filter)));
+        return Err(usage(format!("no exchange has {:?} in its name", cli.filter)));
     }
     let directory = files::directory(&cli.root, &cli.version.to_string());
     let runtime =
@@ -132,15 +133,15 @@ fn play(cli: &Cli) -> Result<Vec<Outcome>, ExitReason> {
     let mut outcomes = Vec::new();
     for (index, script) in scripts.iter().enumerate() {
         if index % PROGRESS_EVERY == 0 {
-            eprintln!("playing {} of {} exchanges", index + 1, scripts.len());
+            eprintln!("exchange {} of {}", index + 1, scripts.len());
         }
-        outcomes.push(runtime.block_on(compare(script, &directory)).map_err(|error| mistake(error.to_string()))?);
+        outcomes.push(runtime.block_on(compare(script, &directory)).map_err(|error| usage(error.to_string()))?);
     }
     Ok(outcomes)
 }
 
-/// Generated sequences, to both servers.
-fn generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<Found, ExitReason> {
+/// Compares generated sequences with both servers.
+fn compare_generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<RunResult, ExitReason> {
     let indexes = cli.only.map_or(0..cli.sequences, |only| only..only.saturating_add(1));
     let local = LocalProvider::new(Home::from_env());
     let session = Session {
@@ -153,34 +154,34 @@ fn generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<Found, ExitR
         stop,
         report: progress,
     };
-    let is_excused = |difference: &Difference| excuse(&expected.generated, difference);
-    let found = session.run(&is_excused).map_err(|error| error.ending(stop))?;
+    let is_waived = |difference: &Difference| apply_waivers(&expected.generated, difference);
+    let found = session.run(&is_waived).map_err(|error| error.to_exit_reason(stop))?;
     for (class, shortest) in &found.shrunk {
-        generated_report::short(class, shortest).into_iter().for_each(print_line);
+        generated_report::format_sequence(class, shortest).into_iter().for_each(print_line);
     }
     print_line(String::new());
-    generated_report::summary(&found, expected).into_iter().for_each(print_line);
-    for pattern in idle(cli, expected) {
-        print_line(format!("{pattern}: the waiver no longer applies; take its line away"));
+    generated_report::format_summary(&found, expected).into_iter().for_each(print_line);
+    for pattern in unused_waivers(cli, expected) {
+        print_line(format!("{pattern}: the waiver no longer applies; remove its line"));
     }
     Ok(found)
 }
 
 /// Waivers that excused nothing, where enough was played to tell.
-fn idle(cli: &Cli, expected: &Expected) -> Vec<String> {
+fn unused_waivers(cli: &Cli, expected: &Expected) -> Vec<String> {
     if cli.only.is_some() || cli.sequences < SEQUENCES {
         return Vec::new();
     }
     expected.generated.iter().filter(|waiver| waiver.used.get() == 0).map(|waiver| waiver.pattern()).collect()
 }
 
-/// The totals for programs.
-fn totals(outcomes: &[Outcome], found: Option<&Found>, expected: &Expected) -> serde_json::Value {
+/// Returns the totals as JSON.
+fn totals(outcomes: &[ExchangeResult], found: Option<&RunResult>, expected: &Expected) -> serde_json::Value {
     let mut totals = report::summary(outcomes, &expected.judge(outcomes));
     if let Some(found) = found {
         let count = found.coverage.total();
         totals["generated"] = json!({
-            "sequences": found.sequences, "requests": count.asked, "succeeded": count.succeeded,
+            "sequences": found.sequences, "requests": count.requests, "succeeded": count.succeeded,
             "differences": count.differs, "differing_sequences": found.compared.len(), "waivers": expected.generated.len(),
         });
     }

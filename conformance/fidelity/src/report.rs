@@ -1,14 +1,14 @@
-//! What a run found, in lines for people and in JSON for programs.
+//! Results of a run, as lines and as JSON.
 
 use serde_json::{Value, json};
 
-use crate::columns::columns;
-use crate::exchange::{Difference, Outcome};
-use crate::expected::{Place, Verdict};
+use crate::exchange::{Difference, ExchangeResult};
+use crate::expected::{StepId, Verdict};
+use crate::side_by_side::side_by_side;
 
-/// One line for each exchange, and the totals.
+/// Formats one line for each exchange, and the totals.
 #[must_use]
-pub fn table(outcomes: &[Outcome], verdict: &Verdict) -> Vec<String> {
+pub fn format_table(outcomes: &[ExchangeResult], verdict: &Verdict) -> Vec<String> {
     let mut lines = vec![format!("{:<32} {:>6} {:>8}", "exchange", "steps", "differ")];
     for outcome in outcomes {
         lines.push(format!("{:<32} {:>6} {:>8}", outcome.name, outcome.steps, outcome.differences.len()));
@@ -22,21 +22,21 @@ pub fn table(outcomes: &[Outcome], verdict: &Verdict) -> Vec<String> {
     lines
 }
 
-/// What surprises, and what no longer applies.
+/// Formats unexpected differences, and expectations that no longer apply.
 #[must_use]
-pub fn complaints(verdict: &Verdict) -> Vec<String> {
-    let say = |places: &[Place], what: &str| -> Vec<String> {
-        places.iter().map(|(name, step)| format!("{name}, step {step}: {what}")).collect()
+pub fn format_unexpected(verdict: &Verdict) -> Vec<String> {
+    let format = |steps: &[StepId], what: &str| -> Vec<String> {
+        steps.iter().map(|(name, step)| format!("{name}, step {step}: {what}")).collect()
     };
-    let new = say(&verdict.new, "differs, and did not before");
-    let idle = say(&verdict.idle_waivers, "the waiver no longer applies; take its line away");
-    let mended = say(&verdict.mended, "no longer differs; `cargo xtask fidelity --update` takes its line away");
-    [new, idle, mended].concat()
+    let new = format(&verdict.new, "differs, and did not before");
+    let unused = format(&verdict.unused_waivers, "the waiver no longer applies; remove its line");
+    let fixed = format(&verdict.fixed, "no longer differs; `cargo xtask fidelity --update` removes its line");
+    [new, unused, fixed].concat()
 }
 
-/// One difference: what was sent, and both answers next to each other.
+/// Formats one difference: the request, and both responses side by side.
 #[must_use]
-pub fn shown(name: &str, difference: &Difference) -> Vec<String> {
+pub fn format_difference(name: &str, difference: &Difference) -> Vec<String> {
     let mut lines = vec![String::new(), format!("{name}, step {}: {}", difference.step, difference.about)];
     lines.push(match difference.request.get("method").and_then(Value::as_str) {
         Some(method) => {
@@ -49,18 +49,18 @@ pub fn shown(name: &str, difference: &Difference) -> Vec<String> {
         }
         None => format!("reads {}", difference.request),
     });
-    lines.extend(columns(&difference.real, &difference.simulated));
+    lines.extend(side_by_side(&difference.real, &difference.simulated));
     lines
 }
 
-/// The totals for programs.
+/// Returns the totals as JSON.
 #[must_use]
-pub fn summary(outcomes: &[Outcome], verdict: &Verdict) -> Value {
+pub fn summary(outcomes: &[ExchangeResult], verdict: &Verdict) -> Value {
     let (sequences, requests, differences) = totals(outcomes);
     json!({"sequences": sequences, "requests": requests, "differences": differences, "waivers": verdict.waived})
 }
 
-fn totals(outcomes: &[Outcome]) -> (usize, usize, usize) {
+fn totals(outcomes: &[ExchangeResult]) -> (usize, usize, usize) {
     let steps = outcomes.iter().map(|outcome| outcome.steps).sum();
     (outcomes.len(), steps, outcomes.iter().map(|outcome| outcome.differences.len()).sum())
 }

@@ -1,6 +1,6 @@
-//! Connections to the API server: HTTP/1.1, one request after the other, with exactly the headers that are given.
+//! Connections to the API server: HTTP/1.1, one request after the other, with exactly the given headers.
 //!
-//! A connection's own work is a task that ends with the connection. Every wait is bounded.
+//! A connection is driven by a task that ends with it. Every wait has a timeout.
 
 use std::time::Duration;
 
@@ -17,55 +17,55 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::answer::Answer;
+use crate::response::FullResponse;
 use crate::target::Target;
 
-/// How long a connection may take to be made.
+/// Timeout of connecting.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// How long an answer may take. The server itself gives up after a minute.
-const ANSWER_MAX: Duration = Duration::from_secs(70);
-/// How long the next line of a stream may take. Bookmarks come once a minute.
-const LINE_MAX: Duration = Duration::from_secs(20);
-/// The largest body that is read: OpenAPI of a whole cluster is a few megabytes.
+/// Timeout of a response. The server's own timeout is a minute.
+const RESPONSE_MAX: Duration = Duration::from_secs(70);
+/// Timeout of the next event of a stream. Bookmarks come once a minute.
+const EVENT_MAX: Duration = Duration::from_secs(20);
+/// Maximum size of a body: the OpenAPI document of a cluster has a few megabytes.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A request that got no answer.
+/// A request without a response.
 #[derive(Debug, Error)]
 pub enum ConnectionError {
-    /// Nobody there, or not the right one.
+    /// No connection, or a failed TLS handshake.
     #[error("no connection to {authority}: {reason}")]
     Connect {
-        /// Where.
+        /// Host and port.
         authority: String,
-        /// What failed.
+        /// Cause.
         reason: String,
     },
-    /// The connection broke or the other side does not speak HTTP.
+    /// The connection failed, or the server does not speak HTTP.
     #[error("the connection failed: {0}")]
     Broken(#[from] hyper::Error),
-    /// The server ended the connection instead of answering.
-    #[error("the connection was cut")]
+    /// The server closed the connection without a response.
+    #[error("the server closed the connection")]
     Cut,
-    /// The body is too large or ended early.
-    #[error("the answer cannot be read: {0}")]
+    /// The body is too large or incomplete.
+    #[error("the response cannot be read: {0}")]
     Body(String),
-    /// The time was up.
+    /// Timeout.
     #[error("no {what} within {max:?}")]
-    TooLong {
-        /// What was awaited.
+    TimedOut {
+        /// Awaited part.
         what: &'static str,
-        /// For how long.
+        /// Time.
         max: Duration,
     },
 }
 
 impl ConnectionError {
-    /// Whether the server got the request and ended the connection without an answer.
+    /// Returns true if the server got the request and closed the connection without a response.
     pub fn is_cut(&self) -> bool {
         match self {
             Self::Cut => true,
             Self::Broken(error) => error.is_incomplete_message(),
-            Self::Connect { .. } | Self::Body(_) | Self::TooLong { .. } => false,
+            Self::Connect { .. } | Self::Body(_) | Self::TimedOut { .. } => false,
         }
     }
 }
@@ -73,79 +73,82 @@ impl ConnectionError {
 /// One connection, for one request at a time.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    /// Holds the task that moves the bytes; it ends when this is dropped.
+    /// Task that drives the connection; it ends when this is dropped.
     _driver: JoinSet<()>,
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to the server.
     pub async fn open(target: &Target) -> Result<Self, ConnectionError> {
         let failed = |reason: String| ConnectionError::Connect { authority: target.authority.clone(), reason };
         let connected = timeout(CONNECT_MAX, async {
             let stream = TcpStream::connect(&target.authority).await?;
             stream.set_nodelay(true)?;
-            let Some(encryption) = &target.encryption else { return Ok(Stream::Plain(stream)) };
-            let connector = TlsConnector::from(encryption.config.clone());
-            connector.connect(encryption.name.clone(), stream).await.map(Box::new).map(Stream::Encrypted)
+            let Some(tls) = &target.tls else { return Ok(Stream::Plain(stream)) };
+            let connector = TlsConnector::from(tls.config.clone());
+            connector.connect(tls.name.clone(), stream).await.map(Box::new).map(Stream::Encrypted)
         });
-        let stream = connected.await.map_err(|_| failed("it took too long".to_owned()))?;
+        let stream = connected.await.map_err(|_| failed(format!("timeout after {CONNECT_MAX:?}")))?;
         match stream.map_err(|error: std::io::Error| failed(error.to_string()))? {
-            Stream::Plain(stream) => Self::over(stream).await,
-            Stream::Encrypted(stream) => Self::over(*stream).await,
+            Stream::Plain(stream) => Self::handshake(stream).await,
+            Stream::Encrypted(stream) => Self::handshake(*stream).await,
         }
     }
 
-    async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Self, ConnectionError> {
+    async fn handshake(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Self, ConnectionError> {
         let (sender, connection) =
             http1::Builder::new().title_case_headers(true).handshake(TokioIo::new(stream)).await?;
         let mut driver = JoinSet::new();
-        // How it ended is told by the request that it ended.
+        // A failure is returned by the request that is in flight.
         driver.spawn(async move { drop(connection.await) });
         Ok(Self { sender, _driver: driver })
     }
 
-    /// The connection, if another request can be sent over it.
-    async fn reusable(mut self) -> Option<Self> {
+    /// Returns the connection if another request can be sent on it.
+    async fn into_reusable(mut self) -> Option<Self> {
         self.sender.ready().await.is_ok().then_some(self)
     }
 
-    /// Sends a request and waits for the head of the answer.
-    pub async fn begin(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ConnectionError> {
-        let answered = timeout(ANSWER_MAX, self.sender.send_request(request)).await;
-        Ok(answered.map_err(|_| ConnectionError::TooLong { what: "answer", max: ANSWER_MAX })??)
+    /// Sends a request and waits for the head of the response.
+    pub async fn send_for_head(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, ConnectionError> {
+        let response = timeout(RESPONSE_MAX, self.sender.send_request(request)).await;
+        Ok(response.map_err(|_| ConnectionError::TimedOut { what: "response", max: RESPONSE_MAX })??)
     }
 
-    /// Sends a request and reads the whole answer.
-    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Answer, ConnectionError> {
-        whole(self.begin(request).await?).await
+    /// Sends a request and reads the complete response.
+    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<FullResponse, ConnectionError> {
+        read_response(self.send_for_head(request).await?).await
     }
 }
 
-/// Sends one request after the other, over the same connection as long as the server keeps it.
+/// Sends one request after the other, on the same connection while the server keeps it open.
 pub struct Client<'a> {
     target: &'a Target,
     connection: Option<Connection>,
 }
 
 impl<'a> Client<'a> {
-    /// Not connected yet.
+    /// Creates a client; it connects with the first request.
     pub fn new(target: &'a Target) -> Self {
         Self { target, connection: None }
     }
 
-    /// Sends a request and reads the whole answer.
-    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Answer, ConnectionError> {
-        let kept = match self.connection.take() {
-            Some(connection) => connection.reusable().await,
+    /// Sends a request and reads the complete response.
+    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<FullResponse, ConnectionError> {
+        let reusable = match self.connection.take() {
+            Some(connection) => connection.into_reusable().await,
             None => None,
         };
-        let mut connection = match kept {
+        let mut connection = match reusable {
             Some(connection) => connection,
             None => Connection::open(self.target).await?,
         };
-        let answer = connection.send(request).await?;
+        let response = connection.send(request).await?;
         self.connection = Some(connection);
-        Ok(answer)
+        Ok(response)
     }
 }
 
@@ -154,44 +157,44 @@ enum Stream {
     Encrypted(Box<tokio_rustls::client::TlsStream<TcpStream>>),
 }
 
-/// Reads an answer to its end.
-pub async fn whole(response: Response<Incoming>) -> Result<Answer, ConnectionError> {
+/// Reads a response to its end.
+pub async fn read_response(response: Response<Incoming>) -> Result<FullResponse, ConnectionError> {
     let (head, body) = response.into_parts();
-    let read = timeout(ANSWER_MAX, Limited::new(body, BODY_BYTES_MAX).collect()).await;
-    let read = read.map_err(|_| ConnectionError::TooLong { what: "end of the answer", max: ANSWER_MAX })?;
+    let read = timeout(RESPONSE_MAX, Limited::new(body, BODY_BYTES_MAX).collect()).await;
+    let read = read.map_err(|_| ConnectionError::TimedOut { what: "end of the response", max: RESPONSE_MAX })?;
     let body = read.map_err(|error| ConnectionError::Body(error.to_string()))?.to_bytes();
-    Ok(Answer { status: head.status, headers: head.headers, body })
+    Ok(FullResponse { status: head.status, headers: head.headers, body })
 }
 
-/// How one event of a stream is told from the next.
+/// Separation of the events of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Each is a line.
+    /// Each event is a line.
     Lines,
-    /// Each has its length before it, in four bytes.
+    /// Each event follows its length in four bytes.
     Lengths,
 }
 
-/// How many bytes a length takes.
+/// Size of a length.
 const LENGTH_BYTES: usize = 4;
 
-/// An answer that goes on: one line or message for each event.
-pub struct Lines {
+/// A response that continues: one line or protobuf message for each event.
+pub struct EventStream {
     framing: Framing,
     body: Incoming,
     read: BytesMut,
-    /// The connection that the lines come over.
+    /// Connection of the stream.
     _connection: Connection,
 }
 
-impl Lines {
-    /// The lines of a body, over its own connection.
+impl EventStream {
+    /// Reads the events of a body on its own connection.
     pub fn new(connection: Connection, body: Incoming, framing: Framing) -> Self {
         Self { framing, body, read: BytesMut::new(), _connection: connection }
     }
 
-    /// Where the first event ends, if all of it is there.
-    fn end(&self) -> Option<usize> {
+    /// Returns the end of the first event, if it is complete.
+    fn event_end(&self) -> Option<usize> {
         match self.framing {
             Framing::Lines => self.read.iter().position(|byte| *byte == b'\n').map(|end| end + 1),
             Framing::Lengths => {
@@ -202,19 +205,19 @@ impl Lines {
         }
     }
 
-    /// The next line, or message with its length, or nothing if the server ended the stream.
+    /// Returns the next line, or message with its length; `None` at the end of the stream.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ConnectionError> {
-        let line = timeout(LINE_MAX, self.next_unbounded()).await;
-        line.map_err(|_| ConnectionError::TooLong { what: "event", max: LINE_MAX })?
+        let line = timeout(EVENT_MAX, self.next_unbounded()).await;
+        line.map_err(|_| ConnectionError::TimedOut { what: "event", max: EVENT_MAX })?
     }
 
     async fn next_unbounded(&mut self) -> Result<Option<Bytes>, ConnectionError> {
         loop {
-            if let Some(end) = self.end() {
+            if let Some(end) = self.event_end() {
                 return Ok(Some(self.read.split_to(end).freeze()));
             }
             if self.read.len() > BODY_BYTES_MAX {
-                return Err(ConnectionError::Body("an event without an end".to_owned()));
+                return Err(ConnectionError::Body("an event is too large".to_owned()));
             }
             match self.body.frame().await {
                 None => return Ok(None),

@@ -1,4 +1,4 @@
-//! The files of a recording: read, written, and compressed where their name says so.
+//! Reads and writes the files of a recording. Files whose name ends with `.gz` are compressed on the disk.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -8,23 +8,23 @@ use flate2::{Compression, GzBuilder, read::GzDecoder};
 use serde_json::Value;
 use thiserror::Error;
 
-/// Texts by their path below the directory of a version, with `/` between the parts. Never compressed here.
+/// Uncompressed contents by path below the directory of a version.
 pub type Files = BTreeMap<String, String>;
 
-/// Files with this ending are compressed on the disk.
+/// Suffix of compressed files.
 const COMPRESSED: &str = ".gz";
-/// The largest file that is read.
+/// Maximum size of a file.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// How many directories may stand in one another.
+/// Maximum depth of directories.
 const DEPTH_MAX: usize = 4;
 
 /// A file that cannot be read or written.
 #[derive(Debug, Error)]
 #[error("{}: {error}", path.display())]
 pub struct FileError {
-    /// Which.
+    /// Path.
     pub path: PathBuf,
-    /// Why.
+    /// Cause.
     pub error: std::io::Error,
 }
 
@@ -33,15 +33,15 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> FileError {
     move |error| FileError { path, error }
 }
 
-/// Where the recording of a version is, from the project's directory. The version has no `v`.
+/// Returns the directory of the recording of a version such as `1.35`.
 pub fn directory(root: &Path, version: &str) -> PathBuf {
     root.join("fixtures/kubernetes").join(version)
 }
 
-/// Values that fit in so many characters stand on one line.
+/// Maximum length of a value on one line.
 const LINE_MAX: usize = 110;
 
-/// A value as it is written: sorted keys, two spaces, what is small on one line, a line feed at the end.
+/// Formats a value: sorted keys, indentation of two spaces, short values on one line, a line feed at the end.
 pub fn pretty(value: &Value) -> String {
     let mut text = String::new();
     write_value(value, 0, &mut text);
@@ -86,7 +86,7 @@ fn write_block<T>(
     text.push_str(&format!("\n{}{}", " ".repeat(indent), brackets[1]));
 }
 
-/// Sorted by us: whether the library does depends on how it was built.
+/// Formats a value on one line. Keys are sorted here, because serde_json's order depends on its features.
 fn on_one_line(value: &Value) -> String {
     match value {
         Value::Array(elements) => format!("[{}]", elements.iter().map(on_one_line).collect::<Vec<_>>().join(", ")),
@@ -100,7 +100,7 @@ fn on_one_line(value: &Value) -> String {
     }
 }
 
-/// Every file of a directory. A directory that is not there has none.
+/// Reads all files of a directory. A missing directory has none.
 pub fn read(directory: &Path) -> Result<Files, FileError> {
     let mut files = Files::new();
     if directory.is_dir() {
@@ -135,7 +135,7 @@ fn read_file(path: &Path) -> Result<String, FileError> {
     Ok(text)
 }
 
-/// Makes a directory hold these files and no others. A file that holds the same already is not touched.
+/// Writes these files to a directory and deletes all others. Unchanged files are not touched.
 pub fn write(directory: &Path, files: &Files) -> Result<(), FileError> {
     let present = read(directory)?;
     for name in present.keys().filter(|name| !files.contains_key(*name)) {
@@ -148,14 +148,14 @@ pub fn write(directory: &Path, files: &Files) -> Result<(), FileError> {
             std::fs::create_dir_all(parent).map_err(failed(parent))?;
         }
         let bytes =
-            if name.ends_with(COMPRESSED) { compressed(text).map_err(failed(&path))? } else { text.clone().into() };
+            if name.ends_with(COMPRESSED) { compress(text).map_err(failed(&path))? } else { text.clone().into() };
         std::fs::write(&path, bytes).map_err(failed(&path))?;
     }
     Ok(())
 }
 
-/// Without a time or a name, so that the same text is the same file.
-fn compressed(text: &str) -> std::io::Result<Vec<u8>> {
+/// Compresses a text without a time and a name, so that the same text gives the same bytes.
+fn compress(text: &str) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     encoder.write_all(text.as_bytes())?;
     encoder.finish()
@@ -167,7 +167,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_written_is_read_again_and_others_are_gone() {
+    fn written_files_are_read_again_and_others_are_deleted() {
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
         let first = Files::from([file("a/b.json", "1\n"), file("c.json.gz", "2\n"), file("old.json", "3\n")]);
@@ -180,18 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_is_the_same_compressed_file() {
-        assert_eq!(compressed("some text").unwrap(), compressed("some text").unwrap());
+    fn the_same_text_gives_the_same_compressed_bytes() {
+        assert_eq!(compress("some text").unwrap(), compress("some text").unwrap());
     }
 
     #[test]
-    fn a_directory_that_is_not_there_has_no_files() {
+    fn a_missing_directory_has_no_files() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(read(&directory.path().join("none")).unwrap(), Files::new());
     }
 
     #[test]
-    fn keys_are_sorted_and_only_what_is_large_takes_more_than_a_line() {
+    fn keys_are_sorted_and_only_long_values_take_more_than_a_line() {
         let long = "x".repeat(LINE_MAX);
         let expected = format!("{{\n  \"a\": [1, {{\"c\": null, \"d\": 2}}],\n  \"b\": \"{long}\"\n}}\n");
         assert_eq!(pretty(&json!({"b": long, "a": [1, {"d": 2, "c": null}]})), expected);

@@ -1,4 +1,4 @@
-//! The exchanges that are recorded: every file of a directory.
+//! Reads the scripts of all exchanges from a directory.
 
 use std::path::{Path, PathBuf};
 
@@ -6,28 +6,28 @@ use thiserror::Error;
 
 use crate::script::{Script, ScriptError};
 
-/// Where the scripts are, from the project's directory.
+/// Directory of the scripts, below the project's directory.
 pub const SCRIPTS: &str = "conformance/record/exchanges";
 const EXTENSION: &str = "yaml";
 
-/// The scripts cannot be had.
+/// Failure to read the scripts.
 #[derive(Debug, Error)]
 pub enum LibraryError {
     /// A file or the directory cannot be read.
     #[error("{}: {error}", path.display())]
     Unreadable {
-        /// Which.
+        /// Path.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// A script makes no sense.
+    /// A script is invalid.
     #[error(transparent)]
     Script(#[from] ScriptError),
 }
 
-/// Every script of the project, by name.
-pub fn scripts(root: &Path) -> Result<Vec<Script>, LibraryError> {
+/// Reads all scripts of the project, sorted by name.
+pub fn read_scripts(root: &Path) -> Result<Vec<Script>, LibraryError> {
     let directory = root.join(SCRIPTS);
     let unreadable = |path: &Path| {
         let path = path.to_owned();

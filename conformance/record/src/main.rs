@@ -1,4 +1,4 @@
-//! `sindri-record`: records what an API server says, and compares it with what is kept.
+//! `sindri-record`: records an API server, or compares it with the stored recording.
 //!
 //! Here are the flags; the exit codes are those of [`sindri_cluster::program`].
 
@@ -10,14 +10,14 @@ use sindri_cluster::program::{ExitReason, exit_code, print_line};
 use sindri_cluster::{Home, LocalProvider, Provider, ProviderName, Signals, Stop, Version};
 use sindri_record::compare::differences;
 use sindri_record::files::{self, Files};
-use sindri_record::library::scripts;
+use sindri_record::library::read_scripts;
 use sindri_record::session::Session;
 
-/// As it calls itself.
+/// Name in error messages.
 const PROGRAM: &str = "sindri-record";
 
 #[derive(Parser)]
-#[command(name = "sindri-record", version, about = "Records what a Kubernetes API server says.")]
+#[command(name = "sindri-record", version, about = "Records the responses of a Kubernetes API server.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -32,19 +32,19 @@ enum Command {
 
 #[derive(Args)]
 struct RecordFlags {
-    /// What kind of cluster: local.
-    #[arg(long, value_name = "KIND")]
+    /// Provider of clusters: local.
+    #[arg(long, value_name = "PROVIDER")]
     cluster: ProviderName,
-    /// The version of Kubernetes.
+    /// Version of Kubernetes.
     #[arg(long, value_name = "VERSION", default_value_t)]
     version: Version,
-    /// Keep the files as they are, and print_line how they differ from what the server says now.
+    /// Change no file, and print the differences between the stored recording and a new one.
     #[arg(long)]
     check: bool,
-    /// Only the exchanges with this text in their name, and no documents.
+    /// Only the exchanges with this text in their name, without the documents.
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     filter: String,
-    /// The project's directory.
+    /// Directory of the project.
     #[arg(long, default_value = ".", value_name = "DIR")]
     root: PathBuf,
 }
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 }
 
 fn record(flags: &RecordFlags, stop: &Stop) -> Result<(), ExitReason> {
-    let mut scripts = scripts(&flags.root).map_err(|error| ExitReason::Usage(error.to_string()))?;
+    let mut scripts = read_scripts(&flags.root).map_err(|error| ExitReason::Usage(error.to_string()))?;
     scripts.retain(|script| script.name.contains(&flags.filter));
     let documents = flags.filter.is_empty();
     if scripts.is_empty() {
@@ -76,33 +76,33 @@ fn record(flags: &RecordFlags, stop: &Stop) -> Result<(), ExitReason> {
         stop,
         report: print_line,
     };
-    let found = session.record().map_err(|error| error.ending(stop))?;
+    let recorded = session.record().map_err(|error| error.to_exit_reason(stop))?;
     let directory = files::directory(&flags.root, &flags.version.to_string());
-    let mut kept = files::read(&directory).map_err(|error| ExitReason::Failed(error.to_string()))?;
+    let mut stored = files::read(&directory).map_err(|error| ExitReason::Failed(error.to_string()))?;
     if flags.check {
         if !documents {
-            kept.retain(|name, _| found.contains_key(name));
+            stored.retain(|name, _| recorded.contains_key(name));
         }
-        return check(&kept, &found);
+        return check(&stored, &recorded);
     }
-    let count = found.len();
-    let all = if documents { found } else { kept.into_iter().chain(found).collect() };
+    let count = recorded.len();
+    let all = if documents { recorded } else { stored.into_iter().chain(recorded).collect() };
     files::write(&directory, &all).map_err(|error| ExitReason::Failed(error.to_string()))?;
-    print_line(format!("{count} files are recorded in {}", directory.display()));
+    print_line(format!("{count} files were written to {}", directory.display()));
     Ok(())
 }
 
-fn check(kept: &Files, found: &Files) -> Result<(), ExitReason> {
-    let differences = differences(kept, found);
+fn check(stored: &Files, recorded: &Files) -> Result<(), ExitReason> {
+    let differences = differences(stored, recorded);
     for difference in &differences {
         print_line(difference.file.clone());
         difference.lines.iter().for_each(|line| print_line(format!("    {line}")));
     }
-    print_line(format!("{} files compared, {} differ", found.len(), differences.len()));
+    print_line(format!("{} files compared, {} differ", recorded.len(), differences.len()));
     if differences.is_empty() { Ok(()) } else { Err(ExitReason::AlreadyReported) }
 }
 
-/// Only a cluster that is fresh and nobody else's gives the same record twice.
+/// Returns the provider. Only a new cluster without other users gives the same recording twice.
 fn provider(name: ProviderName) -> Result<Box<dyn Provider>, ExitReason> {
     match name {
         ProviderName::Local => Ok(Box::new(LocalProvider::new(Home::from_env()))),

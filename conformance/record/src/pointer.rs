@@ -1,20 +1,20 @@
-//! Finding a place inside a JSON value: `/status/conditions/type=Ready/status`.
+//! Finds a value inside a JSON value: `/status/conditions/type=Ready/status`.
 //!
-//! A JSON pointer, with one addition: a part with `=` chooses the element of a list by one of its fields, whose own
-//! place has dots between its parts: `/items/metadata.name=web`.
+//! A JSON pointer with one extension: a part with `=` selects the element of a list by one of its fields, whose path is separated
+//! by dots: `/items/metadata.name=web`.
 
 use serde_json::Value;
 
-/// What stands at a place, if anything does.
+/// Returns the value at a pointer, if there is one.
 pub fn find<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
-    pointer.split('/').skip(1).try_fold(value, |value, part| step(value, &unescaped(part)))
+    pointer.split('/').skip(1).try_fold(value, |value, part| step(value, &unescape(part)))
 }
 
 fn step<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
     match (value, part.split_once('=')) {
-        (Value::Array(elements), Some((key, wanted))) => {
-            let place = format!("/{}", key.replace('.', "/"));
-            elements.iter().find(|element| element.pointer(&place).is_some_and(|found| found == wanted))
+        (Value::Array(elements), Some((key, expected))) => {
+            let pointer = format!("/{}", key.replace('.', "/"));
+            elements.iter().find(|element| element.pointer(&pointer).is_some_and(|value| value == expected))
         }
         (Value::Array(elements), None) => elements.get(part.parse::<usize>().ok()?),
         (Value::Object(fields), _) => fields.get(part),
@@ -22,7 +22,7 @@ fn step<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
     }
 }
 
-fn unescaped(part: &str) -> String {
+fn unescape(part: &str) -> String {
     part.replace("~1", "/").replace("~0", "~")
 }
 
@@ -32,7 +32,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn fields_positions_and_chosen_elements_are_found() {
+    fn fields_positions_and_selected_elements_are_found() {
         let value = json!({"a/b": [{"type": "X", "status": "True"}, {"type": "Y", "status": "False"}]});
         assert_eq!(find(&value, "/a~1b/type=Y/status"), Some(&json!("False")));
         assert_eq!(find(&value, "/a~1b/0/type"), Some(&json!("X")));

@@ -1,7 +1,7 @@
-//! Bodies in protobuf: sent whole or damaged, and recorded as what is in them.
+//! Bodies in protobuf: sent intact or damaged, and recorded as decoded JSON.
 //!
-//! The table of messages is that of the simulated server. Whether it is right is recorded too: each message that is read is
-//! written again, and has to be the same bytes.
+//! Messages are decoded with the table of the simulated server. Its correctness is recorded too: each decoded message is encoded
+//! again, and the bytes are compared.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -12,81 +12,81 @@ use sindri_apiserver::protobuf as messages;
 
 pub use sindri_apiserver::protobuf::MEDIA;
 
-/// How many bytes tell the length of an event.
+/// Size of the length of an event.
 const LENGTH_BYTES: usize = 4;
-/// A field that no message has, and what is in it.
+/// An encoded field that no message has.
 const UNKNOWN_FIELD: &[u8] = b"\xc2\x3e\x01x";
 
-/// Whether a body is in protobuf.
-pub fn is_in(headers: &HeaderMap) -> bool {
+/// Returns true if a body is in protobuf.
+pub fn is_protobuf(headers: &HeaderMap) -> bool {
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     media.starts_with(MEDIA)
 }
 
-/// What is in a body, if it can be read.
-pub fn read(body: &[u8]) -> Option<Value> {
+/// Decodes a body, if it is valid.
+pub fn decode(body: &[u8]) -> Option<Value> {
     messages::decode(body).ok()
 }
 
-/// A body as it is written down: what is in it, and whether writing it again gives the same bytes.
-pub fn recorded(body: &[u8]) -> Value {
+/// Returns the recorded form of a body: its decoded content, and whether encoding it again gives the same bytes.
+pub fn record_body(body: &[u8]) -> Value {
     match messages::decode(body) {
         Ok(object) => {
-            let bytes = likeness(messages::encode(&object).as_deref() == Some(body));
+            let bytes = describe_bytes(messages::encode(&object).as_deref() == Some(body));
             json!({"protobuf": object, "bytes": bytes})
         }
         Err(_) => json!({"binary": true}),
     }
 }
 
-/// An event of a watch, with its length before it, as it is written down.
-pub fn recorded_event(frame: &[u8]) -> Value {
+/// Returns the recorded form of a watch event with its length.
+pub fn record_event(frame: &[u8]) -> Value {
     let read = frame.get(LENGTH_BYTES..).and_then(|event| messages::decode_event(event).ok());
     let Some(mut event) = read else { return json!({"binary": true}) };
     let kind = event["type"].as_str().unwrap_or_default();
     let same = messages::encode_event(kind, &event["object"]).as_deref() == Some(frame);
-    event["bytes"] = json!(likeness(same));
+    event["bytes"] = json!(describe_bytes(same));
     event
 }
 
-fn likeness(same: bool) -> &'static str {
+fn describe_bytes(same: bool) -> &'static str {
     if same { "the same when written again" } else { "others when written again" }
 }
 
-/// What is wrong with a message on purpose.
+/// Deliberate damage of a message. The names of the variants are part of the recordings.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Damage {
     /// The last third is missing.
     Cut,
-    /// It begins with something else.
+    /// The magic number is wrong.
     Magic,
-    /// There is nothing behind its beginning.
+    /// Only the magic number.
     Empty,
-    /// The end of what is in the envelope is missing.
+    /// The end of the content of the envelope is missing.
     Content,
-    /// A field is written in another way than its type is.
+    /// A field has a wrong wire type.
     Way,
-    /// A group ends that never began.
+    /// An end of a group without its start.
     Group,
     /// A field has the number 0.
     Zero,
-    /// A number that does not end.
+    /// A varint that does not end.
     Endless,
-    /// A field that nobody knows, which is no mistake.
+    /// An unknown field, which is no error.
     Unknown,
-    /// It says that it is of another kind.
+    /// Another kind than that of the content.
     Kind,
-    /// It says that it is of a kind that there is not.
+    /// An unknown kind.
     NoKind,
-    /// It says that it is of a version that there is not.
+    /// An unknown version.
     Version,
-    /// It does not say what it is.
+    /// Neither version nor kind.
     Unnamed,
 }
 
-/// A message in its envelope, with what is wrong with it.
-pub fn written(object: &Value, damage: Option<Damage>) -> Bytes {
+/// Encodes a message in its envelope, with the damage.
+pub fn encode_damaged(object: &Value, damage: Option<Damage>) -> Bytes {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let content = messages::encode_content(object).unwrap_or_default();
     let with = |more: &[u8]| [&content, more].concat();
@@ -122,17 +122,17 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_message_is_recorded_as_what_is_in_it() {
-        let recorded = recorded(&written(&object(), None));
-        assert_eq!(recorded, json!({"protobuf": object(), "bytes": likeness(true)}));
+    fn an_intact_message_is_recorded_as_its_content() {
+        let recorded = record_body(&encode_damaged(&object(), None));
+        assert_eq!(recorded, json!({"protobuf": object(), "bytes": describe_bytes(true)}));
     }
 
     #[test]
-    fn a_damaged_message_is_not_taken_for_a_whole_one() {
+    fn a_damaged_message_is_not_decoded() {
         for damage in [Damage::Cut, Damage::Magic, Damage::Empty, Damage::Content, Damage::Way, Damage::Zero] {
-            assert_eq!(recorded(&written(&object(), Some(damage))), json!({"binary": true}), "{damage:?}");
+            assert_eq!(record_body(&encode_damaged(&object(), Some(damage))), json!({"binary": true}), "{damage:?}");
         }
-        let unknown = recorded(&written(&object(), Some(Damage::Unknown)));
-        assert_eq!(unknown["bytes"], likeness(false));
+        let unknown = record_body(&encode_damaged(&object(), Some(Damage::Unknown)));
+        assert_eq!(unknown["bytes"], describe_bytes(false));
     }
 }

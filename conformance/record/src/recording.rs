@@ -1,71 +1,71 @@
-//! A recording as a whole: the version, the documents, and every exchange.
+//! Records the version, the documents and single exchanges.
 
 use http_body_util::Full;
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::connection::{Connection, ConnectionError};
-use crate::documents::{DocumentError, documents};
+use crate::documents::{DocumentError, read_documents};
 use crate::files::{Files, pretty};
-use crate::normalise::{Known, normalise};
-use crate::play::{Impossible, PlayError, Played, play};
+use crate::normalise::{ExchangeData, normalise};
 use crate::script::Script;
-use crate::server::Connected;
+use crate::script_runner::{OnFailure, ScriptRunError, Transcript, run_script};
+use crate::server::RemoteServer;
 use crate::target::Target;
 
-/// The file that says which version was recorded.
+/// File with the recorded version.
 pub const VERSION_FILE: &str = "version.json";
 
 /// A recording that could not be made.
 #[derive(Debug, Error)]
 pub enum RecordError {
-    /// No answer at all.
+    /// No response.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// A document could not be had.
+    /// A document could not be read.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// An exchange did not take place.
+    /// An exchange failed.
     #[error(transparent)]
-    Play(#[from] PlayError),
+    Script(#[from] ScriptRunError),
 }
 
-/// The version and the documents. To be asked of a server that has no definitions yet.
+/// Records the version and the documents. The server must not have any CRDs yet.
 pub async fn record_documents(target: &Target) -> Result<Files, RecordError> {
-    let mut files = documents(target).await?;
-    files.insert(VERSION_FILE.to_owned(), pretty(&json!({"gitVersion": version(target).await?})));
+    let mut files = read_documents(target).await?;
+    files.insert(VERSION_FILE.to_owned(), pretty(&json!({"gitVersion": read_version(target).await?})));
     Ok(files)
 }
 
-/// The path of an exchange's record.
+/// Returns the path of the recording of an exchange.
 pub fn exchange_file(name: &str) -> String {
     format!("exchanges/{name}.json")
 }
 
-/// One exchange, normalised.
+/// Records one exchange. Returns the path and the content of its file.
 pub async fn record_exchange(script: &Script, target: &Target) -> Result<(String, String), RecordError> {
-    let played = play(script, target, Connected::new(target), Impossible::Fails).await?;
-    let steps = normalised(script, target, &played);
+    let transcript = run_script(script, target, RemoteServer::new(target), OnFailure::Abort).await?;
+    let steps = normalise_transcript(script, target, &transcript);
     let record = json!({"about": script.about, "controllers": script.controllers, "steps": steps});
     Ok((exchange_file(&script.name), pretty(&record)))
 }
 
-/// The steps of an exchange as they are written down.
-pub fn normalised(script: &Script, target: &Target, played: &Played) -> Vec<Value> {
-    let known = Known {
+/// Returns the steps of an exchange with placeholders for volatile values.
+pub fn normalise_transcript(script: &Script, target: &Target, transcript: &Transcript) -> Vec<Value> {
+    let data = ExchangeData {
         script: &script.text,
-        bodies: &played.bodies,
-        object_versions: &played.object_versions,
-        list_versions: &played.list_versions,
+        bodies: &transcript.bodies,
+        object_versions: &transcript.object_versions,
+        list_versions: &transcript.list_versions,
         authority: &target.authority,
     };
-    normalise(&played.steps, known)
+    normalise(&transcript.steps, data)
 }
 
-/// What the server calls itself, such as `v1.35.4`.
-pub async fn version(target: &Target) -> Result<Value, ConnectionError> {
+/// Reads the version of the server, such as `v1.35.4`.
+pub async fn read_version(target: &Target) -> Result<Value, ConnectionError> {
     let request = target.request("GET", "/version").body(Full::default());
     let request = request.map_err(|error| ConnectionError::Body(error.to_string()))?;
-    let answer = Connection::open(target).await?.send(request).await?;
-    Ok(answer.json()["gitVersion"].clone())
+    let response = Connection::open(target).await?.send(request).await?;
+    Ok(response.json()["gitVersion"].clone())
 }

@@ -1,7 +1,7 @@
-//! The language of exchanges: what is sent, what is awaited, what is watched.
+//! The language of exchanges: requests, conditions to wait for, and watches.
 //!
-//! A file is one exchange: a few steps about one topic, in a namespace that has the exchange's name. What a step
-//! expects is not written here: it is in the record.
+//! A file is one exchange: a few steps about one topic, in a namespace with the exchange's name. The expected responses are not
+//! here, but in the recording.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,136 +13,135 @@ use thiserror::Error;
 
 use crate::protobuf::{Damage, MEDIA};
 
-/// One exchange, before it took place.
+/// Script of one exchange.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// Its name: that of its file, of its record and of its namespace.
+    /// Name of the exchange, its file, its recording and its namespace.
     pub name: String,
-    /// One sentence.
+    /// Description in one sentence. It is part of the recording.
     pub about: String,
-    /// Whether the controllers of a cluster must run. Most exchanges are with the API server alone, where nobody
-    /// else writes.
+    /// True if the controllers of a cluster must run. Most exchanges are with the API server alone, without other writers.
     pub controllers: bool,
-    /// Whether it takes place before all others, because it speaks of the whole server: others make definitions.
+    /// True if it runs before all others, because it is about the whole server: others create CRDs.
     pub first: bool,
-    /// What happens, in order.
+    /// Steps, in order.
     pub steps: Vec<Step>,
-    /// The whole file: what it names literally stays as it is in the record.
+    /// Text of the file: values that it contains literally are kept in the recording.
     pub text: String,
 }
 
 /// One step.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// A few words.
+    /// Short description. It is part of the recording.
     pub name: String,
-    /// The step takes place once with each of these as `${each}`.
+    /// The step runs once with each of these as `${each}`.
     pub each: Vec<String>,
-    /// How long it waits before, where the passing of time is the topic.
+    /// Pause before the step, if the exchange is about time.
     pub pause: Duration,
-    /// What is done.
+    /// Action.
     pub action: Action,
-    /// Words for later steps, each with the place in the answer where it is found, or the header.
+    /// Variables for later steps, each with the pointer of its value in the response, or the header.
     pub keep: BTreeMap<String, String>,
-    /// The places in the answer that are recorded, if not everything is.
+    /// Pointers of the recorded fields of the response; empty: everything.
     pub only: Vec<String>,
 }
 
-/// What a step does.
+/// Action of a step.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// One request, one answer.
-    Send(Ask),
-    /// The same request until the answer is as it should be. Only the last answer is recorded.
-    Until(Ask, BTreeMap<String, Value>),
-    /// Opens a stream, which gets a name.
-    Watch(String, Ask),
-    /// Reads some events of a stream.
-    Read(String, HowFar),
+    /// Sends one request.
+    Send(RequestTemplate),
+    /// Repeats a request until the response meets the conditions. Only the last response is recorded.
+    Until(RequestTemplate, BTreeMap<String, Value>),
+    /// Opens a stream with a name.
+    Watch(String, RequestTemplate),
+    /// Reads events of a stream.
+    Read(String, ReadLimit),
 }
 
-/// How far a stream is read. The server may end it before.
+/// Limit of reading a stream. The server may end it before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HowFar {
-    /// So many events.
+pub enum ReadLimit {
+    /// Number of events.
     Events(usize),
-    /// Up to the first event about an object with this name.
+    /// Up to the first event of an object with this name.
     Through(String),
-    /// Until the server ends it.
-    ToItsEnd,
+    /// Until the server ends the stream.
+    End,
 }
 
-/// One request.
+/// One request, with variables.
 #[derive(Clone, Debug)]
-pub struct Ask {
-    /// The method.
+pub struct RequestTemplate {
+    /// Method.
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// Headers in addition to the usual ones; nothing takes a usual one away.
+    /// Headers in addition to the default ones; `None` removes a default one.
     pub headers: BTreeMap<String, Option<String>>,
-    /// The body.
+    /// Body.
     pub body: Body,
 }
 
-/// What a request carries.
+/// Body of a request.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// Nothing.
+    /// No body.
     Nothing,
     /// JSON.
     Json(Value),
-    /// These very characters.
+    /// Literal text.
     Text(String),
-    /// A message, and what is wrong with it.
+    /// A protobuf message, and its damage.
     Protobuf(Value, Option<Damage>),
 }
 
-/// A script that cannot be played.
+/// An invalid script.
 #[derive(Debug, Error)]
 pub enum ScriptError {
-    /// Not in the language.
+    /// Invalid YAML.
     #[error("{name}: {error}")]
     Yaml {
-        /// The script.
+        /// Name of the script.
         name: String,
-        /// What the parser says.
+        /// Error of the parser.
         error: YamlError,
     },
-    /// Not in the language, and written by a program.
+    /// Invalid JSON of a generated script.
     #[error("{name}: {error}")]
     Json {
-        /// The script.
+        /// Name of the script.
         name: String,
-        /// What the parser says.
+        /// Error of the parser.
         error: serde_json::Error,
     },
-    /// In the language, but without sense.
+    /// An invalid step.
     #[error("{name}, step {step:?}: {reason}")]
     Step {
-        /// The script.
+        /// Name of the script.
         name: String,
-        /// The step.
+        /// Name of the step.
         step: String,
-        /// Why not.
+        /// Cause.
         reason: &'static str,
     },
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenScript {
+struct ScriptFile {
     about: String,
     #[serde(default)]
     controllers: bool,
     #[serde(default)]
     first: bool,
-    steps: Vec<WrittenStep>,
+    steps: Vec<StepFile>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenStep {
+struct StepFile {
     step: String,
     #[serde(default)]
     each: Vec<String>,
@@ -171,10 +170,10 @@ struct WrittenStep {
     only: Vec<String>,
 }
 
-/// The longest wait before a step.
+/// Maximum pause before a step.
 const PAUSE_MILLISECONDS_MAX: u64 = 5_000;
 
-/// What people write for the types of bodies.
+/// Short names of content types.
 const CONTENT_TYPES: [(&str, &str); 8] = [
     ("json", "application/json"),
     ("yaml", "application/yaml"),
@@ -187,24 +186,24 @@ const CONTENT_TYPES: [(&str, &str); 8] = [
 ];
 
 impl Script {
-    /// Reads a script.
+    /// Parses a script.
     pub fn parse(name: &str, text: &str) -> Result<Self, ScriptError> {
         let written = yaml::parse_into(text).map_err(|error| ScriptError::Yaml { name: name.to_owned(), error })?;
-        Self::read(name, written, text)
+        Self::from_file(name, written, text)
     }
 
-    /// Reads a script that a program wrote.
+    /// Converts a generated script.
     pub fn from_json(name: &str, written: &Value) -> Result<Self, ScriptError> {
         let text = written.to_string();
         let written = serde_json::from_value(written.clone())
             .map_err(|error| ScriptError::Json { name: name.to_owned(), error })?;
-        Self::read(name, written, &text)
+        Self::from_file(name, written, &text)
     }
 
-    fn read(name: &str, written: WrittenScript, text: &str) -> Result<Self, ScriptError> {
-        let step = |step: WrittenStep| {
-            let words = step.step.clone();
-            read_step(step).map_err(|reason| ScriptError::Step { name: name.to_owned(), step: words, reason })
+    fn from_file(name: &str, written: ScriptFile, text: &str) -> Result<Self, ScriptError> {
+        let step = |step: StepFile| {
+            let step_name = step.step.clone();
+            read_step(step).map_err(|reason| ScriptError::Step { name: name.to_owned(), step: step_name, reason })
         };
         Ok(Self {
             name: name.to_owned(),
@@ -217,44 +216,44 @@ impl Script {
     }
 }
 
-fn read_step(written: WrittenStep) -> Result<Step, &'static str> {
+fn read_step(written: StepFile) -> Result<Step, &'static str> {
     let headers = headers(&written);
     let body = match (written.body, written.text, written.protobuf) {
         (None, None, None) => Body::Nothing,
         (Some(value), None, None) => Body::Json(value),
         (None, Some(text), None) => Body::Text(text),
         (None, None, Some(object)) => Body::Protobuf(object, written.damage),
-        _ => return Err("it has a body twice"),
+        _ => return Err("it has more than one body"),
     };
-    let ask = |line: &str| match line.split_once(' ') {
+    let request = |line: &str| match line.split_once(' ') {
         Some((method, path)) if path.starts_with(['/', '$']) => {
-            Ok(Ask { method: method.to_owned(), path: path.to_owned(), headers, body })
+            Ok(RequestTemplate { method: method.to_owned(), path: path.to_owned(), headers, body })
         }
         _ => Err("a request is a method and a path"),
     };
     let action = match (written.send, written.until, written.watch, written.read) {
-        (Some(line), None, None, None) => Action::Send(ask(&line)?),
-        (None, Some(line), None, None) => Action::Until(ask(&line)?, written.holds),
+        (Some(line), None, None, None) => Action::Send(request(&line)?),
+        (None, Some(line), None, None) => Action::Until(request(&line)?, written.holds),
         (None, None, Some(line), None) => {
             let (stream, path) = line.split_once(' ').ok_or("a watch is a name and a path")?;
-            Action::Watch(stream.to_owned(), ask(&format!("GET {path}"))?)
+            Action::Watch(stream.to_owned(), request(&format!("GET {path}"))?)
         }
         (None, None, None, Some(stream)) => match (written.events, written.through) {
-            (Some(events), None) => Action::Read(stream, HowFar::Events(events)),
-            (None, Some(name)) => Action::Read(stream, HowFar::Through(name)),
-            (None, None) => Action::Read(stream, HowFar::ToItsEnd),
-            (Some(_), Some(_)) => return Err("it says twice how far it reads"),
+            (Some(events), None) => Action::Read(stream, ReadLimit::Events(events)),
+            (None, Some(name)) => Action::Read(stream, ReadLimit::Through(name)),
+            (None, None) => Action::Read(stream, ReadLimit::End),
+            (Some(_), Some(_)) => return Err("it has more than one limit"),
         },
         _ => return Err("it is one of send, until, watch and read"),
     };
     if written.pause_milliseconds > PAUSE_MILLISECONDS_MAX {
-        return Err("it waits too long");
+        return Err("the pause is too long");
     }
     let pause = Duration::from_millis(written.pause_milliseconds);
     Ok(Step { name: written.step, each: written.each, pause, action, keep: written.keep, only: written.only })
 }
 
-fn headers(written: &WrittenStep) -> BTreeMap<String, Option<String>> {
+fn headers(written: &StepFile) -> BTreeMap<String, Option<String>> {
     let mut headers = written.headers.clone();
     let long = |short: &String| {
         let known = CONTENT_TYPES.iter().find(|(name, _)| name == short);
@@ -277,17 +276,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_one_action_and_its_types_have_short_names() {
+    fn a_step_is_one_action_and_content_types_have_short_names() {
         let text = "about: x\nsteps:\n  - {step: a, send: PATCH /x, type: apply, accept: table, body: {a: 1}}\n";
         let script = Script::parse("one", text).unwrap();
-        let Action::Send(ask) = &script.steps[0].action else { panic!("{script:?}") };
-        assert_eq!((ask.method.as_str(), ask.path.as_str()), ("PATCH", "/x"));
-        assert_eq!(ask.headers["Content-Type"].as_deref(), Some("application/apply-patch+yaml"));
-        assert_eq!(ask.headers["Accept"].as_deref(), Some("application/json;as=Table;v=v1;g=meta.k8s.io"));
+        let Action::Send(request) = &script.steps[0].action else { panic!("{script:?}") };
+        assert_eq!((request.method.as_str(), request.path.as_str()), ("PATCH", "/x"));
+        assert_eq!(request.headers["Content-Type"].as_deref(), Some("application/apply-patch+yaml"));
+        assert_eq!(request.headers["Accept"].as_deref(), Some("application/json;as=Table;v=v1;g=meta.k8s.io"));
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_name_of_the_step() {
+    fn an_invalid_step_is_rejected_with_its_name() {
         for wrong in ["send: GET /x, read: w", "send: /x", "send: GET x", "watch: /x", "send: GET /x, body: 1, text: a"]
         {
             let error = Script::parse("one", &format!("about: x\nsteps: [{{step: a, {wrong}}}]\n")).unwrap_err();

@@ -1,4 +1,4 @@
-//! Who answers an exchange: a server behind connections, or any other that can be asked and can let time pass.
+//! The server of an exchange: a remote one, or any other that handles requests and lets time pass.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::Full;
 
-use crate::answer::Answer;
-use crate::connection::{Client, Connection, ConnectionError, Framing, Lines, whole};
+use crate::connection::{Client, Connection, ConnectionError, EventStream, Framing, read_response};
 use crate::protobuf;
+use crate::response::FullResponse;
 use crate::target::Target;
 
-/// What came of opening a stream.
+/// Result of opening a stream.
 pub enum Opened<S> {
-    /// It is open.
+    /// An open stream.
     Stream {
-        /// The status code.
+        /// Status code.
         status: StatusCode,
-        /// Every header.
+        /// All headers.
         headers: HeaderMap,
-        /// Where events come from.
+        /// Stream of events.
         stream: S,
     },
-    /// There was an answer instead.
-    Refused(Answer),
+    /// A complete response instead.
+    Rejected(FullResponse),
 }
 
 /// An API server as an exchange sees it.
@@ -32,24 +32,24 @@ pub trait Server {
     /// An open stream of events.
     type Stream;
 
-    /// Sends a request and reads the whole answer.
-    fn send(&mut self, request: Request<Bytes>) -> impl Future<Output = Result<Answer, ConnectionError>>;
+    /// Sends a request and reads the complete response.
+    fn send(&mut self, request: Request<Bytes>) -> impl Future<Output = Result<FullResponse, ConnectionError>>;
 
-    /// Sends a request whose answer goes on.
+    /// Sends a request whose response is a stream.
     fn open(&mut self, request: Request<Bytes>) -> impl Future<Output = Result<Opened<Self::Stream>, ConnectionError>>;
 
-    /// The next line of a stream, or nothing if the server ended it.
+    /// Returns the next event of a stream; `None` at its end.
     fn next(&mut self, stream: &mut Self::Stream) -> impl Future<Output = Result<Option<Bytes>, ConnectionError>>;
 
     /// Lets time pass.
-    fn pass(&mut self, time: Duration) -> impl Future<Output = ()>;
+    fn advance(&mut self, time: Duration) -> impl Future<Output = ()>;
 }
 
-/// A server that goes on after an exchange.
+/// A server that is used again after an exchange.
 impl<S: Server> Server for &mut S {
     type Stream = S::Stream;
 
-    fn send(&mut self, request: Request<Bytes>) -> impl Future<Output = Result<Answer, ConnectionError>> {
+    fn send(&mut self, request: Request<Bytes>) -> impl Future<Output = Result<FullResponse, ConnectionError>> {
         (**self).send(request)
     }
 
@@ -61,47 +61,47 @@ impl<S: Server> Server for &mut S {
         (**self).next(stream)
     }
 
-    fn pass(&mut self, time: Duration) -> impl Future<Output = ()> {
-        (**self).pass(time)
+    fn advance(&mut self, time: Duration) -> impl Future<Output = ()> {
+        (**self).advance(time)
     }
 }
 
-/// A server that is reached over connections, in real time.
-pub struct Connected<'a> {
+/// A server behind connections, in real time.
+pub struct RemoteServer<'a> {
     target: &'a Target,
     client: Client<'a>,
 }
 
-impl<'a> Connected<'a> {
-    /// Not connected yet.
+impl<'a> RemoteServer<'a> {
+    /// Creates a client; it connects with the first request.
     pub fn new(target: &'a Target) -> Self {
         Self { target, client: Client::new(target) }
     }
 }
 
-impl Server for Connected<'_> {
-    type Stream = Lines;
+impl Server for RemoteServer<'_> {
+    type Stream = EventStream;
 
-    async fn send(&mut self, request: Request<Bytes>) -> Result<Answer, ConnectionError> {
+    async fn send(&mut self, request: Request<Bytes>) -> Result<FullResponse, ConnectionError> {
         self.client.send(request.map(Full::new)).await
     }
 
-    async fn open(&mut self, request: Request<Bytes>) -> Result<Opened<Lines>, ConnectionError> {
+    async fn open(&mut self, request: Request<Bytes>) -> Result<Opened<EventStream>, ConnectionError> {
         let mut connection = Connection::open(self.target).await?;
-        let response = connection.begin(request.map(Full::new)).await?;
+        let response = connection.send_for_head(request.map(Full::new)).await?;
         if !response.status().is_success() {
-            return Ok(Opened::Refused(whole(response).await?));
+            return Ok(Opened::Rejected(read_response(response).await?));
         }
         let (status, headers) = (response.status(), response.headers().clone());
-        let framing = if protobuf::is_in(&headers) { Framing::Lengths } else { Framing::Lines };
-        Ok(Opened::Stream { status, headers, stream: Lines::new(connection, response.into_body(), framing) })
+        let framing = if protobuf::is_protobuf(&headers) { Framing::Lengths } else { Framing::Lines };
+        Ok(Opened::Stream { status, headers, stream: EventStream::new(connection, response.into_body(), framing) })
     }
 
-    async fn next(&mut self, stream: &mut Lines) -> Result<Option<Bytes>, ConnectionError> {
+    async fn next(&mut self, stream: &mut EventStream) -> Result<Option<Bytes>, ConnectionError> {
         stream.next().await
     }
 
-    async fn pass(&mut self, time: Duration) {
+    async fn advance(&mut self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 }

@@ -1,7 +1,7 @@
 //! A whole recording, from the first cluster to the last file.
 //!
-//! Two clusters are used, one after the other: an API server alone, where nobody else writes, and a complete control
-//! plane for what only controllers do. Both are fresh, and both end with the recording.
+//! Two new clusters are used, one after the other: an API server alone, without other writers, and a complete control plane for
+//! the behaviour of controllers.
 
 use std::time::Duration;
 
@@ -15,31 +15,31 @@ use crate::recording::{RecordError, record_documents, record_exchange};
 use crate::script::Script;
 use crate::target::{Target, TargetError};
 
-/// Exchanges that take place at the same time. Each has a namespace of its own.
-const AT_ONCE: usize = 4;
-/// How often it is seen whether the end was asked for.
+/// Concurrent exchanges. Each has a namespace of its own.
+const CONCURRENCY: usize = 4;
+/// Time between two checks for an interruption.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A recording that could not be made.
 #[derive(Debug, Error)]
 pub enum SessionError {
-    /// There was no cluster, or it ended.
+    /// No cluster, or it ended.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The cluster cannot be reached as it says.
+    /// The address of the cluster is invalid.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// There is nothing to wait with.
+    /// No runtime.
     #[error("no runtime: {0}")]
     Runtime(#[from] std::io::Error),
-    /// What could not be recorded, all of it.
+    /// All documents and exchanges that could not be recorded.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Records(Vec<RecordError>),
 }
 
 impl SessionError {
-    /// How a program ends because of it.
-    pub fn ending(&self, stop: &Stop) -> ExitReason {
+    /// Returns the exit reason of the program.
+    pub fn to_exit_reason(&self, stop: &Stop) -> ExitReason {
         match self {
             Self::Cluster(error) => ExitReason::from_cluster_error(error, stop),
             Self::Target(_) | Self::Runtime(_) | Self::Records(_) => ExitReason::Failed(self.to_string()),
@@ -47,19 +47,19 @@ impl SessionError {
     }
 }
 
-/// What is recorded, and on what.
+/// Parameters of a recording.
 pub struct Session<'a> {
-    /// Where clusters come from.
+    /// Provider of clusters.
     pub provider: &'a dyn Provider,
-    /// The version of Kubernetes.
+    /// Version of Kubernetes.
     pub version: Version,
-    /// Whether the documents are recorded too.
+    /// True if the documents are recorded too.
     pub documents: bool,
-    /// The exchanges.
+    /// Exchanges.
     pub scripts: &'a [Script],
-    /// Whether to go on.
+    /// Interrupts the recording.
     pub stop: &'a Stop,
-    /// Hears how far it is.
+    /// Prints progress.
     pub report: fn(String),
 }
 
@@ -72,31 +72,43 @@ impl Session<'_> {
                 self.scripts.iter().filter(|script| script.controllers == controllers).collect();
             let documents = self.documents && !controllers;
             if documents || !scripts.is_empty() {
-                files.extend(self.record_on_one(controllers, documents, &scripts)?);
+                files.extend(self.record_on_cluster(controllers, documents, &scripts)?);
             }
         }
         Ok(files)
     }
 
-    fn record_on_one(&self, controllers: bool, documents: bool, scripts: &[&Script]) -> Result<Files, SessionError> {
+    fn record_on_cluster(
+        &self,
+        controllers: bool,
+        documents: bool,
+        scripts: &[&Script],
+    ) -> Result<Files, SessionError> {
         let what = if controllers { "a control plane" } else { "an API server" };
         (self.report)(format!("starting {what} {}", self.version.release()));
         let options =
             Options { version: self.version, pristine: !controllers, stop: self.stop.clone(), ..Options::default() };
-        on_fresh_cluster(self.provider, &options, async |target: Target| self.play(&target, documents, scripts).await)
+        run_on_new_cluster(self.provider, &options, async |target: Target| {
+            self.record_on_target(&target, documents, scripts).await
+        })
     }
 
-    async fn play(&self, target: &Target, documents: bool, scripts: &[&Script]) -> Result<Files, SessionError> {
+    async fn record_on_target(
+        &self,
+        target: &Target,
+        documents: bool,
+        scripts: &[&Script],
+    ) -> Result<Files, SessionError> {
         let (mut files, mut failed) = (Files::new(), Vec::new());
         if documents {
             (self.report)("recording discovery and OpenAPI".to_owned());
             files.extend(record_documents(target).await.map_err(|error| SessionError::Records(vec![error]))?);
         }
-        let recorded = |first: bool, at_once: usize| {
+        let recorded = |first: bool, concurrency: usize| {
             let scripts = stream::iter(scripts).filter(move |script| std::future::ready(script.first == first));
-            scripts.map(|script| record_exchange(script, target)).buffer_unordered(at_once)
+            scripts.map(|script| record_exchange(script, target)).buffer_unordered(concurrency)
         };
-        let mut records = std::pin::pin!(recorded(true, 1).chain(recorded(false, AT_ONCE)));
+        let mut records = std::pin::pin!(recorded(true, 1).chain(recorded(false, CONCURRENCY)));
         let mut done = 0;
         while let Some(record) = records.next().await {
             done += 1;
@@ -115,8 +127,8 @@ impl Session<'_> {
     }
 }
 
-/// Does something with a cluster of its own, until that is done or the end is asked for.
-pub fn on_fresh_cluster<T, E>(
+/// Runs work with a new cluster, until it is done or interrupted.
+pub fn run_on_new_cluster<T, E>(
     provider: &dyn Provider,
     options: &Options,
     work: impl AsyncFnOnce(Target) -> Result<T, E>,
@@ -125,31 +137,31 @@ where
     E: From<ClusterError> + From<TargetError> + From<std::io::Error>,
 {
     let mut cluster = provider.start(options)?;
-    let target = target_of(cluster.as_ref())?;
+    let target = cluster_target(cluster.as_ref())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = runtime.block_on(async {
         tokio::select! {
-            biased; // whoever asks for the end gets it
-            () = asked_to_end(&options.stop) => Err(ClusterError::Interrupted.into()),
+            biased; // an interruption has priority
+            () = wait_for_stop(&options.stop) => Err(ClusterError::Interrupted.into()),
             done = work(target) => done,
         }
     });
     if done.is_err() && !options.stop.is_set() {
-        // A cluster that ended explains more than the connections that broke with it.
+        // The error of a cluster that ended explains more than that of its connections.
         cluster.check()?;
     }
     done
 }
 
-/// How a cluster is reached.
-pub fn target_of(cluster: &dyn Cluster) -> Result<Target, TargetError> {
+/// Returns the address and credentials of a cluster.
+pub fn cluster_target(cluster: &dyn Cluster) -> Result<Target, TargetError> {
     let access = cluster.access();
     let token = access.token.as_ref().map(|token| token.expose().trim());
     Target::new(&access.server, access.authority_pem.as_deref(), token)
 }
 
-/// Ends when the end is asked for.
-pub async fn asked_to_end(stop: &Stop) {
+/// Waits until the flag is set.
+pub async fn wait_for_stop(stop: &Stop) {
     while !stop.is_set() {
         tokio::time::sleep(CHECK_INTERVAL).await;
     }

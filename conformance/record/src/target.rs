@@ -1,4 +1,4 @@
-//! Where the API server is, whom to trust, and who asks.
+//! Address of an API server, its certificate authority, and the administrator's token.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 
-/// An API server as the administrator reaches it.
+/// Address and credentials of an API server.
 #[derive(Clone)]
 pub struct Target {
-    /// Host and port, as they are dialled and sent as `Host`.
+    /// Host and port, also sent as `Host`.
     pub authority: String,
-    /// How the connection is encrypted, if it is.
-    pub encryption: Option<Encryption>,
-    /// The administrator's token.
+    /// Settings of TLS; `None` for plain HTTP.
+    pub tls: Option<TlsSettings>,
+    /// Administrator's token.
     pub token: Option<String>,
 }
 
-/// The part of a connection that TLS needs.
+/// Settings of TLS.
 #[derive(Clone)]
-pub struct Encryption {
+pub struct TlsSettings {
     /// Trusted certificates and algorithms.
     pub config: Arc<ClientConfig>,
-    /// The name that the server must prove to have.
+    /// Name in the server's certificate.
     pub name: ServerName<'static>,
 }
 
@@ -35,47 +35,47 @@ impl fmt::Debug for Target {
     }
 }
 
-/// What was said about a server cannot be used.
+/// Invalid address or certificates.
 #[derive(Debug, Error)]
 pub enum TargetError {
-    /// Neither `http` nor `https` with a host and a port.
+    /// The address is not `http` or `https` with a host and a port.
     #[error("{0:?} is not an address like https://127.0.0.1:6443")]
     Address(String),
-    /// Encrypted, but whom to trust was not said.
+    /// `https` without a certificate authority.
     #[error("{0} has no certificate authority")]
     NoAuthority(String),
-    /// Whom to trust cannot be read.
+    /// The certificate authority is invalid.
     #[error("the certificate authority cannot be used: {0}")]
     Authority(String),
-    /// No common ground for TLS.
+    /// TLS cannot be configured.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
 }
 
 impl Target {
-    /// The server at an address like `https://127.0.0.1:6443`.
+    /// Parses an address such as `https://127.0.0.1:6443`.
     pub fn new(server: &str, authority_pem: Option<&str>, token: Option<&str>) -> Result<Self, TargetError> {
         let wrong = || TargetError::Address(server.to_owned());
         let (scheme, authority) = server.trim_end_matches('/').split_once("://").ok_or_else(wrong)?;
         let (host, _port) = authority.rsplit_once(':').ok_or_else(wrong)?;
-        let encryption = match scheme {
+        let tls = match scheme {
             "http" => None,
             "https" => {
                 let pem = authority_pem.ok_or_else(|| TargetError::NoAuthority(server.to_owned()))?;
                 let name = ServerName::try_from(host.to_owned()).map_err(|_| wrong())?;
-                Some(Encryption { config: Arc::new(trusting(pem)?), name })
+                Some(TlsSettings { config: Arc::new(client_config(pem)?), name })
             }
             _ => return Err(wrong()),
         };
-        Ok(Self { authority: authority.to_owned(), encryption, token: token.map(str::to_owned) })
+        Ok(Self { authority: authority.to_owned(), tls, token: token.map(str::to_owned) })
     }
 
-    /// The start of a request, from nobody.
+    /// Starts a request without credentials.
     pub fn request(&self, method: &str, path: &str) -> request::Builder {
         Request::builder().method(method).uri(path).header(header::HOST, self.authority.as_str())
     }
 
-    /// The start of a request of the administrator, if there is one.
+    /// Starts a request with the administrator's token, if there is one.
     pub fn administrator_request(&self, method: &str, path: &str) -> request::Builder {
         let request = self.request(method, path);
         let Some(token) = &self.token else { return request };
@@ -84,20 +84,20 @@ impl Target {
                 value.set_sensitive(true);
                 request.header(header::AUTHORIZATION, value)
             }
-            // The builder keeps the mistake and tells it when it is finished.
+            // The builder returns this error when it is finished.
             Err(_) => request.header(header::AUTHORIZATION, "\n"),
         }
     }
 }
 
-fn trusting(pem: &str) -> Result<ClientConfig, TargetError> {
+fn client_config(pem: &str) -> Result<ClientConfig, TargetError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
         let certificate = certificate.map_err(|error| TargetError::Authority(error.to_string()))?;
         roots.add(certificate).map_err(|error| TargetError::Authority(error.to_string()))?;
     }
     if roots.is_empty() {
-        return Err(TargetError::Authority("it holds no certificate".to_owned()));
+        return Err(TargetError::Authority("it contains no certificate".to_owned()));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_in_no_debug_form() {
+    fn debug_output_does_not_contain_the_token() {
         let target = Target::new("http://127.0.0.1:1", None, Some("secret")).unwrap();
         assert!(!format!("{target:?}").contains("secret"));
         let request = target.administrator_request("GET", "/").body(()).unwrap();

@@ -26,7 +26,10 @@ fn a_scenario_that_needs_the_simulation_is_not_runnable_and_never_passes() {
     let printed = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.starts_with("1 scenario on cluster sim (default)\nnot-runnable "), "{printed}");
-    assert!(printed.ends_with("    this stage cannot tell what an agent wrote\n0 passed, 1 failed\n"), "{printed}");
+    assert!(
+        printed.ends_with("    this environment cannot list the writes of an agent\n0 passed, 1 failed\n"),
+        "{printed}"
+    );
     let result: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     assert_eq!(result["provider"], "sim");
     assert_eq!(result["cases"][0]["name"], "shop");

@@ -5,7 +5,7 @@ mod on_port;
 mod state;
 
 use sindri_cluster::{Options, Provider, Stop};
-use sindri_record::session::target_of;
+use sindri_record::session::cluster_target;
 
 use crate::figures::{Bar, Figures};
 use crate::request_rate::{self, RepeatedRequest};
@@ -36,7 +36,7 @@ pub fn measure(
 
 fn applies_per_second(provider: &dyn Provider, options: &Options) -> Result<f64, String> {
     let cluster = provider.start(options).map_err(|error| error.to_string())?;
-    let target = target_of(&*cluster).map_err(|error| error.to_string())?;
+    let target = cluster_target(&*cluster).map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(request_rate::measure(&target, RepeatedRequest::ApplyChange, 1)).map_err(|error| error.to_string())

@@ -5,7 +5,7 @@ use http_body_util::Full;
 use serde_json::json;
 use sindri_cluster::{Options, Provider};
 use sindri_record::connection::Connection;
-use sindri_record::session::target_of;
+use sindri_record::session::cluster_target;
 use sindri_record::target::Target;
 
 use super::state::{OBJECTS, VALUE_BYTES};
@@ -31,7 +31,7 @@ pub fn measure(provider: &dyn Provider, options: &Options, figures: &mut Figures
     }
     figures.add("start to ready on a port, median of 5", median(starts), "ms", START_BAR);
     let cluster = last.ok_or("it was never started")?;
-    let target = target_of(&*cluster).map_err(to_message)?;
+    let target = cluster_target(&*cluster).map_err(to_message)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(to_message)?;
     runtime.block_on(create_objects(&target))?;
     // First of all: the server keeps a history of changes for a while, which would be measured too.

@@ -1,99 +1,101 @@
-//! Which verbs were asked of which kinds, how often, and how often with success.
+//! Number of requests by resource and verb, with successes and differences.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What was asked of what.
+/// Resource and verb of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Asked {
-    /// The resource as its path names it, with its subresource.
-    pub kind: String,
-    /// The verb; patches by their type.
+pub struct ResourceVerb {
+    /// Resource as in its path, with its subresource.
+    pub resource: String,
+    /// Verb; patches by their type.
     pub verb: String,
 }
 
-/// How often something was asked.
+/// Number of requests of one resource and verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How often.
-    pub asked: u64,
-    /// How often with success.
+    /// Number of requests.
+    pub requests: u64,
+    /// Number of requests with a 2xx status.
     pub succeeded: u64,
-    /// How often the answers differ.
+    /// Number of requests whose responses differ.
     pub differs: u64,
 }
 
-/// Everything that was asked.
+/// Counts of all requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Coverage(pub BTreeMap<Asked, Count>);
+pub struct Coverage(pub BTreeMap<ResourceVerb, Count>);
 
 impl Coverage {
     /// Counts the steps of the real server.
     pub fn add(&mut self, steps: &[Value], differing: &[usize]) {
         for (index, step) in steps.iter().enumerate() {
             let Some(request) = step.get("request") else { continue };
-            let count = self.0.entry(asked(request)).or_default();
-            count.asked += 1;
+            let count = self.0.entry(ResourceVerb::from_request(request)).or_default();
+            count.requests += 1;
             count.differs += u64::from(differing.contains(&(index + 1)));
             let status = step.pointer("/response/status").and_then(Value::as_u64).unwrap_or_default();
             count.succeeded += u64::from((200..300).contains(&status));
         }
     }
 
-    /// The sum over everything.
+    /// Returns the sum of all counts.
     #[must_use]
     pub fn total(&self) -> Count {
         let mut total = Count::default();
         for count in self.0.values() {
-            total.asked += count.asked;
+            total.requests += count.requests;
             total.succeeded += count.succeeded;
             total.differs += count.differs;
         }
         total
     }
 
-    /// Every verb, in the order of their names.
+    /// Returns all verbs, sorted.
     #[must_use]
     pub fn verbs(&self) -> Vec<&str> {
-        let mut verbs: Vec<&str> = self.0.keys().map(|asked| asked.verb.as_str()).collect();
+        let mut verbs: Vec<&str> = self.0.keys().map(|key| key.verb.as_str()).collect();
         verbs.sort_unstable();
         verbs.dedup();
         verbs
     }
 
-    /// Every kind, in the order of their names.
+    /// Returns all resources, sorted.
     #[must_use]
-    pub fn kinds(&self) -> Vec<&str> {
-        let mut kinds: Vec<&str> = self.0.keys().map(|asked| asked.kind.as_str()).collect();
-        kinds.dedup();
-        kinds
+    pub fn resources(&self) -> Vec<&str> {
+        let mut resources: Vec<&str> = self.0.keys().map(|key| key.resource.as_str()).collect();
+        resources.dedup();
+        resources
     }
 }
 
-/// What a request asks.
-#[must_use]
-pub fn asked(request: &Value) -> Asked {
-    let text = |pointer: &str| request.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (path, query) = text("/path").split_once('?').unwrap_or((text("/path"), ""));
-    let (kind, named) = resource(path);
-    let watches = query.split('&').any(|part| matches!(part, "watch=true" | "watch=1"));
-    let verb = match text("/method") {
-        "GET" if watches => "watch",
-        "GET" if named => "get",
-        "GET" => "list",
-        "POST" => "create",
-        "PUT" => "update",
-        "DELETE" if named => "delete",
-        "DELETE" => "deletecollection",
-        "PATCH" => patch(text("/headers/Content-Type")),
-        "" => "read",
-        _ => "other",
-    };
-    Asked { kind, verb: verb.to_owned() }
+impl ResourceVerb {
+    /// Returns the resource and the verb of a recorded request.
+    #[must_use]
+    pub fn from_request(request: &Value) -> Self {
+        let text = |pointer: &str| request.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (path, query) = text("/path").split_once('?').unwrap_or((text("/path"), ""));
+        let (resource, is_named) = parse_path(path);
+        let watches = query.split('&').any(|part| matches!(part, "watch=true" | "watch=1"));
+        let verb = match text("/method") {
+            "GET" if watches => "watch",
+            "GET" if is_named => "get",
+            "GET" => "list",
+            "POST" => "create",
+            "PUT" => "update",
+            "DELETE" if is_named => "delete",
+            "DELETE" => "deletecollection",
+            "PATCH" => patch_verb(text("/headers/Content-Type")),
+            "" => "read",
+            _ => "other",
+        };
+        Self { resource, verb: verb.to_owned() }
+    }
 }
 
-fn patch(content_type: &str) -> &'static str {
+fn patch_verb(content_type: &str) -> &'static str {
     match content_type {
         "application/apply-patch+yaml" => "apply",
         "application/json-patch+json" => "json-patch",
@@ -103,8 +105,8 @@ fn patch(content_type: &str) -> &'static str {
     }
 }
 
-/// The resource that a path is about, and whether it names one object.
-fn resource(path: &str) -> (String, bool) {
+/// Returns the resource of a path, and true if it names one object.
+fn parse_path(path: &str) -> (String, bool) {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let rest = match parts.as_slice() {
         ["api", "v1", rest @ ..] | ["apis", _, _, rest @ ..] => rest,
@@ -127,17 +129,21 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn requests_are_told_by_verb_and_kind() {
-        let said = |method: &str, path: &str, kind: &str| {
-            let asked = asked(&json!({"method": method, "path": path, "headers": {"Content-Type": kind}}));
-            format!("{} {}", asked.verb, asked.kind)
+    fn requests_are_classified_by_verb_and_resource() {
+        let classify = |method: &str, path: &str, content_type: &str| {
+            let request = json!({"method": method, "path": path, "headers": {"Content-Type": content_type}});
+            let ResourceVerb { resource, verb } = ResourceVerb::from_request(&request);
+            format!("{verb} {resource}")
         };
-        assert_eq!(said("GET", "/api/v1/namespaces/a/pods/b", ""), "get pods");
-        assert_eq!(said("GET", "/api/v1/namespaces/a", ""), "get namespaces");
-        assert_eq!(said("GET", "/api/v1/namespaces/a/pods?watch=true", ""), "watch pods");
-        assert_eq!(said("DELETE", "/apis/apps/v1/namespaces/a/deployments", ""), "deletecollection deployments");
+        assert_eq!(classify("GET", "/api/v1/namespaces/a/pods/b", ""), "get pods");
+        assert_eq!(classify("GET", "/api/v1/namespaces/a", ""), "get namespaces");
+        assert_eq!(classify("GET", "/api/v1/namespaces/a/pods?watch=true", ""), "watch pods");
+        assert_eq!(classify("DELETE", "/apis/apps/v1/namespaces/a/deployments", ""), "deletecollection deployments");
         let apply = "application/apply-patch+yaml";
-        assert_eq!(said("PATCH", "/apis/apps/v1/namespaces/a/deployments/b/status", apply), "apply deployments/status");
-        assert_eq!(said("PUT", "/api/v1/namespaces/a/status", ""), "update namespaces/status");
+        assert_eq!(
+            classify("PATCH", "/apis/apps/v1/namespaces/a/deployments/b/status", apply),
+            "apply deployments/status"
+        );
+        assert_eq!(classify("PUT", "/api/v1/namespaces/a/status", ""), "update namespaces/status");
     }
 }

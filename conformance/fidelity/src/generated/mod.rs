@@ -1,22 +1,23 @@
-//! Generated sequences of requests, played to the simulated server and to a real one.
+//! Generated sequences of requests, sent to the simulated server and to a real one.
 //!
-//! A sequence is an exchange as the recorder knows it ([`sequence`]): data in the same language, played by the same
-//! player, normalised by the same code. What is special here is where it comes from ([`compose`]), that both servers
-//! are asked now ([`run`]), and that a difference is made as short as it can be ([`shrink`]).
+//! A sequence is an exchange in the recorder's language ([`sequence`]), run and normalised by the recorder's code. Specific to
+//! this module are the generation ([`compose`]), the comparison of two running servers ([`run`]), and the reduction of a sequence
+//! that differs to a short one ([`shrink`]).
 
-pub mod bad;
-pub mod class;
 pub mod compose;
 pub mod coverage;
-pub mod dice;
-pub mod ground;
+pub mod difference_class;
+mod draft;
+mod invalid_requests;
 pub mod kinds;
-pub mod notation;
-pub mod patches;
-pub mod report;
-pub mod requests;
+mod objects;
+mod patches;
+mod protobuf_variants;
+pub mod random;
+mod requests;
 pub mod run;
 pub mod sequence;
 pub mod session;
+pub mod setup;
 pub mod shrink;
 pub mod waiver;

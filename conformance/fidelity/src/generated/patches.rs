@@ -1,40 +1,40 @@
-//! Patches of every type, made from whole objects.
+//! Generates patches of every type from complete objects.
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
+use super::random::RandomSource;
 
-/// The fields by which elements of lists are known.
+/// Keys of list elements.
 const KEYS: [&str; 3] = ["name", "port", "id"];
 
-/// Takes some of the fields away, everywhere.
-pub(super) fn thin(dice: &mut Dice, value: &mut Value) {
-    thin_in(dice, value, false);
+/// Removes random fields at all levels.
+pub(super) fn remove_some_fields(random: &mut RandomSource, value: &mut Value) {
+    remove_some_below(random, value, false);
 }
 
-/// The elements of lists keep what they are known by.
-fn thin_in(dice: &mut Dice, value: &mut Value, is_element: bool) {
+/// Elements of lists keep their keys.
+fn remove_some_below(random: &mut RandomSource, value: &mut Value, is_element: bool) {
     match value {
         Value::Object(map) => {
             let names: Vec<String> = map.keys().cloned().collect();
             for name in names {
                 let fixed = matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "name" | "id" | "port")
                     || is_element && matches!(name.as_str(), "type" | "containerPort" | "mountPath");
-                if !fixed && dice.percent(25) {
+                if !fixed && random.percent(25) {
                     map.remove(&name);
                 } else if matches!(name.as_str(), "metadata" | "volumeClaimTemplates") {
-                    // Maps in metadata that are there and empty are another topic, and so are half of the claims.
+                    // Not changed: empty maps in metadata and incomplete claims are not generated on purpose.
                 } else if let Some(field) = map.get_mut(&name) {
-                    thin_in(dice, field, false);
+                    remove_some_below(random, field, false);
                 }
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(|item| thin_in(dice, item, true)),
+        Value::Array(list) => list.iter_mut().for_each(|item| remove_some_below(random, item, true)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-fn without_identity(object: &mut Value) {
+fn remove_identity(object: &mut Value) {
     if let Some(map) = object.as_object_mut() {
         map.remove("apiVersion");
         map.remove("kind");
@@ -48,55 +48,55 @@ fn without_identity(object: &mut Value) {
     }
 }
 
-/// Null in some places.
-fn pierce(dice: &mut Dice, value: &mut Value, of_hundred: u32) {
+/// Sets random fields to null.
+fn nullify_some(random: &mut RandomSource, value: &mut Value, percentage: u32) {
     let Value::Object(map) = value else { return };
     for field in map.values_mut() {
-        if dice.percent(of_hundred) {
+        if random.percent(percentage) {
             *field = Value::Null;
         } else {
-            pierce(dice, field, of_hundred);
+            nullify_some(random, field, percentage);
         }
     }
 }
 
-/// A merge patch.
-pub(super) fn merge(dice: &mut Dice, mut object: Value) -> Value {
-    without_identity(&mut object);
-    thin(dice, &mut object);
-    pierce(dice, &mut object, 8);
+/// Returns a merge patch.
+pub(super) fn merge(random: &mut RandomSource, mut object: Value) -> Value {
+    remove_identity(&mut object);
+    remove_some_fields(random, &mut object);
+    nullify_some(random, &mut object, 8);
     object
 }
 
-/// A strategic merge patch, with directives where lists have keys.
-pub(super) fn strategic(dice: &mut Dice, mut object: Value) -> Value {
-    without_identity(&mut object);
-    thin(dice, &mut object);
-    pierce(dice, &mut object, 5);
-    direct(dice, &mut object);
+/// Returns a strategic merge patch, with directives in lists with keys.
+pub(super) fn strategic(random: &mut RandomSource, mut object: Value) -> Value {
+    remove_identity(&mut object);
+    remove_some_fields(random, &mut object);
+    nullify_some(random, &mut object, 5);
+    add_directives(random, &mut object);
     object
 }
 
-/// Directives where they mean something: in maps, and in elements of lists that are known by a key.
-fn direct(dice: &mut Dice, value: &mut Value) {
+/// Adds directives where they have an effect: in maps, and in elements of lists with keys.
+fn add_directives(random: &mut RandomSource, value: &mut Value) {
     match value {
         Value::Object(map) => {
-            if dice.percent(2) {
+            if random.percent(2) {
                 map.insert("$patch".to_owned(), json!("replace"));
             } else {
-                map.values_mut().for_each(|field| direct(dice, field));
+                map.values_mut().for_each(|field| add_directives(random, field));
             }
         }
         Value::Array(list) => {
             for item in list.iter_mut() {
                 let key = KEYS.iter().find_map(|key| Some(((*key).to_owned(), item.get(key)?.clone())));
                 match key {
-                    Some((key, id)) if dice.percent(15) => *item = json!({key: id, "$patch": "delete"}),
-                    Some(_) => direct(dice, item),
+                    Some((key, id)) if random.percent(15) => *item = json!({key: id, "$patch": "delete"}),
+                    Some(_) => add_directives(random, item),
                     None => {}
                 }
             }
-            if list.iter().all(Value::is_object) && !list.is_empty() && dice.percent(3) {
+            if list.iter().all(Value::is_object) && !list.is_empty() && random.percent(3) {
                 list.push(json!({"$patch": "replace"}));
             }
         }
@@ -104,43 +104,50 @@ fn direct(dice: &mut Dice, value: &mut Value) {
     }
 }
 
-/// A JSON patch about places that an object of this kind may have.
-pub(super) fn json(dice: &mut Dice, object: &Value) -> Value {
-    let mut places = Vec::new();
-    collect(object, "", &mut places);
-    places.retain(|(place, _)| !matches!(place.as_str(), "/apiVersion" | "/kind" | "/metadata/name" | "/metadata"));
-    places.push(("/metadata/labels".to_owned(), json!({"app": "a"})));
+/// Returns a JSON patch of fields that an object of this kind may have.
+pub(super) fn json(random: &mut RandomSource, object: &Value) -> Value {
+    let mut fields = Vec::new();
+    collect(object, "", &mut fields);
+    fields.retain(|(pointer, _)| !matches!(pointer.as_str(), "/apiVersion" | "/kind" | "/metadata/name" | "/metadata"));
+    fields.push(("/metadata/labels".to_owned(), json!({"app": "a"})));
     let mut operations: Vec<Value> = Vec::new();
-    for _ in 0..dice.between(1, 2) {
-        let (place, value) = dice.one(&places).clone();
-        let (other, _) = dice.one(&places).clone();
+    for _ in 0..random.between(1, 2) {
+        let (pointer, value) = random.one(&fields).clone();
+        let (other, _) = random.one(&fields).clone();
         operations.push(
-            match dice.weighed(&[(40, "add"), (20, "replace"), (25, "remove"), (9, "test"), (3, "copy"), (3, "move")]) {
-                "remove" => json!({"op": "remove", "path": place}),
-                operation @ ("copy" | "move") => json!({"op": operation, "from": place, "path": other}),
-                operation => json!({"op": operation, "path": place, "value": value}),
+            match random.weighted(&[
+                (40, "add"),
+                (20, "replace"),
+                (25, "remove"),
+                (9, "test"),
+                (3, "copy"),
+                (3, "move"),
+            ]) {
+                "remove" => json!({"op": "remove", "path": pointer}),
+                operation @ ("copy" | "move") => json!({"op": operation, "from": pointer, "path": other}),
+                operation => json!({"op": operation, "path": pointer, "value": value}),
             },
         );
     }
     operations.into()
 }
 
-fn collect(value: &Value, place: &str, places: &mut Vec<(String, Value)>) {
-    if !place.is_empty() {
-        places.push((place.to_owned(), value.clone()));
+fn collect(value: &Value, pointer: &str, fields: &mut Vec<(String, Value)>) {
+    if !pointer.is_empty() {
+        fields.push((pointer.to_owned(), value.clone()));
     }
     match value {
         Value::Object(map) => {
             for (name, field) in map {
-                collect(field, &format!("{place}/{}", name.replace('~', "~0").replace('/', "~1")), places);
+                collect(field, &format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1")), fields);
             }
         }
         Value::Array(list) => {
             for (index, item) in list.iter().enumerate() {
-                collect(item, &format!("{place}/{index}"), places);
+                collect(item, &format!("{pointer}/{index}"), fields);
             }
             if let Some(last) = list.last() {
-                places.push((format!("{place}/-"), last.clone()));
+                fields.push((format!("{pointer}/-"), last.clone()));
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -1,24 +1,24 @@
-//! Plays sequences to both servers and compares what they say.
+//! Runs sequences with both servers and compares the responses.
 
 use futures_util::{StreamExt, stream};
 use serde_json::Value;
-use sindri_record::play::{Impossible, PlayError, play};
-use sindri_record::recording::normalised;
+use sindri_record::recording::normalise_transcript;
 use sindri_record::script::ScriptError;
-use sindri_record::server::Connected;
+use sindri_record::script_runner::{OnFailure, ScriptRunError, run_script};
+use sindri_record::server::RemoteServer;
 use sindri_record::target::Target;
 use thiserror::Error;
 
-use super::class::Class;
 use super::coverage::Coverage;
-use super::ground::{self, GroundError};
+use super::difference_class::DifferenceClass;
 use super::sequence::Sequence;
+use super::setup::{self, SetupError};
 use crate::exchange::{Difference, differences};
-use crate::simulated::Simulated;
+use crate::simulated::SimulatedServer;
 
-/// Sequences that take place at the same time. Each has namespaces of its own.
-const AT_ONCE: usize = 8;
-/// Every how many sequences it is told how far it is.
+/// Concurrent sequences. Each has namespaces of its own.
+const CONCURRENCY: usize = 8;
+/// Number of sequences between two lines of progress.
 const PROGRESS_EVERY: usize = 100;
 
 /// A sequence that could not be compared.
@@ -26,94 +26,94 @@ const PROGRESS_EVERY: usize = 100;
 pub enum RunError {
     /// The servers could not be prepared.
     #[error(transparent)]
-    Ground(#[from] GroundError),
-    /// A sequence makes no sense.
+    Setup(#[from] SetupError),
+    /// A sequence is invalid.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// A sequence did not begin.
+    /// A sequence could not start.
     #[error(transparent)]
-    Play(#[from] PlayError),
+    Run(#[from] ScriptRunError),
 }
 
-/// Both servers, ready.
+/// Both servers, prepared.
 pub struct Servers {
     real: Target,
-    simulated: Simulated,
+    simulated: SimulatedServer,
     simulated_target: Target,
 }
 
-/// What came of a sequence.
+/// A sequence with its responses and differences.
 #[derive(Clone, Debug)]
-pub struct Compared {
+pub struct ComparedSequence {
     /// The sequence.
     pub sequence: Sequence,
-    /// What the real server said.
+    /// Steps with the responses of the real server.
     pub real: Vec<Value>,
     /// The steps that differ.
     pub differences: Vec<Difference>,
 }
 
-impl Compared {
-    /// The class of the first difference that is not excused. What follows it may follow from it.
+impl ComparedSequence {
+    /// Returns the first difference without a waiver, and its class. Later differences may follow from it.
     #[must_use]
-    pub fn class(&self, is_excused: &dyn Fn(&Difference) -> bool) -> Option<(&Difference, Class)> {
-        let first = self.differences.iter().find(|difference| !is_excused(difference))?;
-        Some((first, Class::of(first)))
+    pub fn class(&self, is_waived: &dyn Fn(&Difference) -> bool) -> Option<(&Difference, DifferenceClass)> {
+        let first = self.differences.iter().find(|difference| !is_waived(difference))?;
+        Some((first, DifferenceClass::from_difference(first)))
     }
 }
 
 impl Servers {
-    /// Prepares both.
+    /// Prepares both servers.
     ///
     /// # Errors
-    /// When one of them refuses what sequences need.
+    /// If a server rejects a CRD.
     pub async fn prepare(real: Target) -> Result<Self, RunError> {
-        ground::real(&real).await?;
-        let simulated_target = ground::simulated_target().map_err(GroundError::from)?;
-        Ok(Self { real, simulated: ground::simulated().await?, simulated_target })
+        setup::prepare_real(&real).await?;
+        let simulated_target = setup::simulated_target().map_err(SetupError::from)?;
+        Ok(Self { real, simulated: setup::prepare_simulated().await?, simulated_target })
     }
 
-    /// Plays one sequence to both. The name is that of a namespace that nobody used before.
+    /// Runs one sequence with both servers. The name is that of an unused namespace.
     ///
     /// # Errors
-    /// When it cannot begin.
-    pub async fn compare(&self, sequence: &Sequence, name: &str) -> Result<Compared, RunError> {
-        let script = sequence.script(name)?;
-        let played = play(&script, &self.real, Connected::new(&self.real), Impossible::IsRecorded).await?;
-        let real = normalised(&script, &self.real, &played);
-        let played = play(&script, &self.simulated_target, self.simulated.clone(), Impossible::IsRecorded).await?;
-        let simulated = normalised(&script, &self.simulated_target, &played);
-        Ok(Compared { sequence: sequence.clone(), differences: differences(&real, &simulated), real })
+    /// If it cannot start.
+    pub async fn compare(&self, sequence: &Sequence, name: &str) -> Result<ComparedSequence, RunError> {
+        let script = sequence.to_script(name)?;
+        let transcript = run_script(&script, &self.real, RemoteServer::new(&self.real), OnFailure::Record).await?;
+        let real = normalise_transcript(&script, &self.real, &transcript);
+        let transcript = run_script(&script, &self.simulated_target, self.simulated.clone(), OnFailure::Record).await?;
+        let simulated = normalise_transcript(&script, &self.simulated_target, &transcript);
+        Ok(ComparedSequence { sequence: sequence.clone(), differences: differences(&real, &simulated), real })
     }
 
-    /// Plays a sequence that differs once more, and keeps the differences that come back: a real server writes times in whole
-    /// seconds and puts managers in their order, so that a few answers depend on when a second begins.
-    async fn compare_for_sure(&self, sequence: &Sequence, report: fn(String)) -> Result<Compared, RunError> {
+    /// Runs a sequence that differs a second time, and keeps only the differences that occur again: a real server sorts managed
+    /// fields by times in whole seconds, so that a few responses depend on the start of a second.
+    async fn compare_twice(&self, sequence: &Sequence, report: fn(String)) -> Result<ComparedSequence, RunError> {
         let index = sequence.index;
         let mut compared = self.compare(sequence, &format!("g{index}")).await?;
         if compared.differences.is_empty() {
             return Ok(compared);
         }
         let again = self.compare(sequence, &format!("g{index}-again")).await?;
-        let came_back = |difference: &Difference| again.differences.iter().any(|other| other.step == difference.step);
-        compared.differences.retain(came_back);
+        let is_repeated = |difference: &Difference| again.differences.iter().any(|other| other.step == difference.step);
+        compared.differences.retain(is_repeated);
         if compared.differences.is_empty() {
-            report(format!("sequence {index} differed once, and not when it was played again"));
+            report(format!("sequence {index} differed only in the first of two runs"));
         }
         Ok(compared)
     }
 
-    /// Plays many, and tells how far it is. What does not differ is counted and forgotten.
+    /// Runs many sequences, and reports progress. Sequences without differences are only counted.
     ///
     /// # Errors
-    /// When one cannot begin.
+    /// If one cannot start.
     pub async fn compare_all(
         &self,
         sequences: impl Iterator<Item = Sequence>,
         report: fn(String),
-    ) -> Result<(Coverage, Vec<Compared>), RunError> {
-        let compare = |sequence: Sequence| async move { self.compare_for_sure(&sequence, report).await };
-        let mut all = stream::iter(sequences).map(compare).buffer_unordered(AT_ONCE);
+    ) -> Result<(Coverage, Vec<ComparedSequence>), RunError> {
+        let compare = |sequence: Sequence| async move { self.compare_twice(&sequence, report).await };
+        let mut all = stream::iter(sequences).map(compare).buffer_unordered(CONCURRENCY);
         let (mut coverage, mut found, mut done) = (Coverage::default(), Vec::new(), 0_usize);
         while let Some(compared) = all.next().await {
             let compared = compared?;
@@ -124,10 +124,10 @@ impl Servers {
             }
             done += 1;
             if done.is_multiple_of(PROGRESS_EVERY) {
-                report(format!("played {done} sequences, {} differ", found.len()));
+                report(format!("{done} sequences done, {} differ", found.len()));
             }
         }
-        found.sort_by_key(|compared: &Compared| compared.sequence.index);
+        found.sort_by_key(|compared: &ComparedSequence| compared.sequence.index);
         Ok((coverage, found))
     }
 }

@@ -1,80 +1,81 @@
-//! Makes a sequence that differs as short as it can be, and still differ in the same way.
+//! Reduces a sequence that differs to a short one with a difference of the same class.
 
 use serde_json::Value;
 
-use super::class::Class;
-use super::run::{Compared, RunError, Servers};
+use super::difference_class::DifferenceClass;
+use super::run::{ComparedSequence, RunError, Servers};
 use super::sequence::Sequence;
 
-/// How often a shorter one is tried.
-const TRIES_MAX: usize = 150;
+/// Maximum number of attempts.
+const ATTEMPTS_MAX: usize = 150;
 
-/// Makes shorter sequences of one difference.
+/// Reduces one sequence.
 pub struct Shrinker<'a> {
     servers: &'a Servers,
-    class: Class,
-    best: Compared,
-    tries: usize,
+    class: DifferenceClass,
+    best: ComparedSequence,
+    attempts: usize,
 }
 
 impl<'a> Shrinker<'a> {
-    /// Begins with a sequence that has a difference of this class.
+    /// Starts with a sequence that has a difference of this class.
     #[must_use]
-    pub fn new(servers: &'a Servers, class: Class, found: Compared) -> Self {
-        Self { servers, class, best: found, tries: 0 }
+    pub fn new(servers: &'a Servers, class: DifferenceClass, found: ComparedSequence) -> Self {
+        Self { servers, class, best: found, attempts: 0 }
     }
 
-    /// The shortest sequence that was found.
+    /// Returns the shortest sequence that was found.
     ///
     /// # Errors
-    /// When a sequence cannot begin.
-    pub async fn shortest(mut self) -> Result<Compared, RunError> {
-        self.cut_the_end().await?;
-        self.take_steps_away().await?;
-        self.take_fields_away().await?;
+    /// If a sequence cannot start.
+    pub async fn find_shortest(mut self) -> Result<ComparedSequence, RunError> {
+        self.remove_end().await?;
+        self.remove_steps().await?;
+        self.remove_fields().await?;
         Ok(self.best)
     }
 
-    async fn cut_the_end(&mut self) -> Result<(), RunError> {
-        let last = self.best.differences.iter().find(|difference| Class::of(difference) == self.class);
+    async fn remove_end(&mut self) -> Result<(), RunError> {
+        let last =
+            self.best.differences.iter().find(|difference| DifferenceClass::from_difference(difference) == self.class);
         let end = last.map_or(self.best.sequence.steps.len(), |difference| difference.step);
         let steps = self.best.sequence.steps[..end].to_vec();
         self.attempt(steps).await?;
         Ok(())
     }
 
-    /// Larger pieces first, single steps at the end, until nothing goes any more.
-    async fn take_steps_away(&mut self) -> Result<(), RunError> {
+    /// Removes groups of steps, then single steps, until none can be removed.
+    async fn remove_steps(&mut self) -> Result<(), RunError> {
         let mut size = self.best.sequence.steps.len() / 2;
         while size > 0 {
             let mut at = 0;
-            let mut taken = false;
+            let mut removed = false;
             while at < self.best.sequence.steps.len() {
                 let mut steps = self.best.sequence.steps.clone();
                 steps.drain(at..(at + size).min(steps.len()));
                 if !steps.is_empty() && self.attempt(steps).await? {
-                    taken = true;
+                    removed = true;
                 } else {
                     at += size;
                 }
             }
-            if size > 1 || !taken {
+            if size > 1 || !removed {
                 size /= 2;
             }
         }
         Ok(())
     }
 
-    /// Single fields of bodies, those on top first.
-    async fn take_fields_away(&mut self) -> Result<(), RunError> {
+    /// Removes single fields of bodies, top-level fields first.
+    async fn remove_fields(&mut self) -> Result<(), RunError> {
         let mut index = 0;
         while index < self.best.sequence.steps.len() {
-            let mut tried = 0;
-            while let Some(place) = fields(self.best.sequence.steps[index].get("body")).into_iter().nth(tried) {
+            let mut failed = 0;
+            while let Some(place) = fields(self.best.sequence.steps[index].get("body")).into_iter().nth(failed) {
                 let mut steps = self.best.sequence.steps.clone();
                 remove(&mut steps[index], &place);
                 if !self.attempt(steps).await? {
-                    tried += 1;
+                    failed += 1;
                 }
             }
             index += 1;
@@ -82,16 +83,17 @@ impl<'a> Shrinker<'a> {
         Ok(())
     }
 
-    /// Whether these steps differ in the same way; if so they are the best.
+    /// Runs these steps. If they have a difference of the same class, they become the best, and the result is true.
     async fn attempt(&mut self, steps: Vec<Value>) -> Result<bool, RunError> {
-        if self.tries >= TRIES_MAX {
+        if self.attempts >= ATTEMPTS_MAX {
             return Ok(false);
         }
-        self.tries += 1;
+        self.attempts += 1;
         let sequence: Sequence = self.best.sequence.with_steps(steps);
-        let name = format!("g{}-{}", sequence.index, self.tries);
+        let name = format!("g{}-{}", sequence.index, self.attempts);
         let compared = self.servers.compare(&sequence, &name).await?;
-        let same = compared.differences.iter().any(|difference| Class::of(difference) == self.class);
+        let same =
+            compared.differences.iter().any(|difference| DifferenceClass::from_difference(difference) == self.class);
         if same {
             self.best = compared;
         }
@@ -99,7 +101,7 @@ impl<'a> Shrinker<'a> {
     }
 }
 
-/// The pointers of every field, the shortest first.
+/// Returns the pointers of all fields, the shortest first.
 fn fields(value: Option<&Value>) -> Vec<String> {
     fn collect(value: &Value, place: &str, places: &mut Vec<String>) {
         let mut below = |key: &str, child: &Value| {

@@ -1,70 +1,68 @@
-//! Differences of generated sequences that are meant. A line of the waivers is
-//! `generated VERB KIND PLACE REASON`, where `*` stands for anything.
+//! Waivers of intended differences in generated sequences. A line is `generated VERB RESOURCE FIELD REASON`, where `*` matches any
+//! text.
 
 use std::cell::Cell;
 
-use super::class::differing;
-use super::coverage::asked;
+use super::coverage::ResourceVerb;
+use super::difference_class::differing_fields;
 use crate::exchange::Difference;
 
-/// How a line of the waivers begins that is about generated sequences.
-pub const WORD: &str = "generated";
+/// First word of the lines about generated sequences.
+pub const PREFIX: &str = "generated";
 
-/// One line.
+/// A waiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiver {
     verb: String,
-    kind: String,
-    place: String,
-    /// Why the servers may differ there.
+    resource: String,
+    field: String,
+    /// Reason.
     pub reason: String,
-    /// How many differences it excused.
+    /// Number of differences that it has waived.
     pub used: Cell<u64>,
 }
 
 impl Waiver {
-    /// Reads what follows the first word of a line.
+    /// Parses a line without its first word.
     #[must_use]
     pub fn parse(rest: &str) -> Option<Self> {
         let mut parts = rest.trim().splitn(4, ' ').map(str::to_owned);
-        let (verb, kind, place, reason) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-        Some(Self { verb, kind, place, reason: reason.trim().to_owned(), used: Cell::new(0) })
+        let (verb, resource, field, reason) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        Some(Self { verb, resource, field, reason: reason.trim().to_owned(), used: Cell::new(0) })
     }
 
-    fn covers(&self, verb: &str, kind: &str, place: &str) -> bool {
-        fits(&self.verb, verb) && fits(&self.kind, kind) && fits(&self.place, place)
+    fn covers(&self, request: &ResourceVerb, field: &str) -> bool {
+        matches(&self.verb, &request.verb) && matches(&self.resource, &request.resource) && matches(&self.field, field)
     }
 
-    /// The line without its reason.
+    /// Returns the line without the reason.
     #[must_use]
     pub fn pattern(&self) -> String {
-        format!("{} {} {}", self.verb, self.kind, self.place)
+        format!("{} {} {}", self.verb, self.resource, self.field)
     }
 }
 
-/// Whether every place of a difference is excused. The waivers that do so remember it.
+/// Returns true if every differing field has a waiver, and counts the use of these waivers.
 #[must_use]
-pub fn excuse(waivers: &[Waiver], difference: &Difference) -> bool {
-    let asked = asked(&difference.request);
-    let places = differing(difference);
-    let by: Option<Vec<&Waiver>> = places
-        .iter()
-        .map(|place| waivers.iter().find(|waiver| waiver.covers(&asked.verb, &asked.kind, place)))
-        .collect();
-    let excused = by.as_ref().is_some_and(|by| !by.is_empty());
-    if excused {
-        by.into_iter().flatten().for_each(|waiver| waiver.used.set(waiver.used.get() + 1));
+pub fn apply_waivers(waivers: &[Waiver], difference: &Difference) -> bool {
+    let request = ResourceVerb::from_request(&difference.request);
+    let fields = differing_fields(difference);
+    let used: Option<Vec<&Waiver>> =
+        fields.iter().map(|field| waivers.iter().find(|waiver| waiver.covers(&request, field))).collect();
+    let is_waived = used.as_ref().is_some_and(|used| !used.is_empty());
+    if is_waived {
+        used.into_iter().flatten().for_each(|waiver| waiver.used.set(waiver.used.get() + 1));
     }
-    excused
+    is_waived
 }
 
-/// Whether a text is as a pattern says, in which `*` stands for anything.
-fn fits(pattern: &str, text: &str) -> bool {
+/// Returns true if a text matches a pattern, in which `*` matches any text.
+fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
             let ends = rest.char_indices().map(|(index, _)| index).chain([rest.len()]);
-            ends.into_iter().any(|index| fits(after, &rest[index..]))
+            ends.into_iter().any(|index| matches(after, &rest[index..]))
         }),
     }
 }
@@ -75,7 +73,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_difference_is_excused_only_if_every_place_of_it_is() {
+    fn a_difference_is_waived_only_if_all_its_fields_are() {
         let waivers = [Waiver::parse("get * */message because").unwrap()];
         let difference = |real: serde_json::Value, simulated: serde_json::Value| Difference {
             step: 1,
@@ -84,8 +82,8 @@ mod tests {
             real,
             simulated,
         };
-        assert!(excuse(&waivers, &difference(json!({"message": 1}), json!({"message": 2}))));
-        assert!(!excuse(&waivers, &difference(json!({"message": 1, "a": 1}), json!({"message": 2, "a": 2}))));
+        assert!(apply_waivers(&waivers, &difference(json!({"message": 1}), json!({"message": 2}))));
+        assert!(!apply_waivers(&waivers, &difference(json!({"message": 1, "a": 1}), json!({"message": 2, "a": 2}))));
         assert_eq!(waivers[0].used.get(), 1);
         assert!(Waiver::parse("get * */message").is_none());
     }

@@ -1,67 +1,42 @@
-//! Replaces what differs from run to run by words that say what stood there, so that recording twice gives the same.
+//! Replaces values that differ from run to run by placeholders, so that two recordings of the same version are equal.
 //!
-//! Equality is kept (the same UID is the same word), and so is the order of versions. What the script itself names stays
-//! as it is. The whole exchange is read first (`learn.rs`), because what a word stands for may be known only later; then
-//! it is rewritten (`rewrite.rs`).
+//! Equality is kept: the same UID has the same placeholder. So is the order of resourceVersions. Values that the script contains
+//! literally are kept. The whole exchange is read first (`volatile`), because the meaning of a value may be known only later; then
+//! it is rewritten (`rewrite`).
 
-mod learn;
+mod exchange_data;
+mod resource_version;
 mod rewrite;
 mod text;
-
-use std::collections::BTreeSet;
+mod volatile;
 
 use serde_json::Value;
 
-use learn::Learnt;
 use rewrite::Rewriter;
+use volatile::VolatileValues;
 
-/// The place of a version, where a step shows single places.
-const VERSION: &str = "/metadata/resourceVersion";
+pub use exchange_data::ExchangeData;
+pub use resource_version::is_collection;
 
-/// What is known about an exchange besides its steps.
-#[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
-    /// The script: what it names literally is not replaced.
-    pub script: &'a str,
-    /// Every body of an answer, whole, even where a step shows only a part of it.
-    pub bodies: &'a [Value],
-    /// Versions of objects that later steps used.
-    pub object_versions: &'a BTreeSet<String>,
-    /// Versions of whole lists that later steps used.
-    pub list_versions: &'a BTreeSet<String>,
-    /// The server's host and port.
-    pub authority: &'a str,
-}
-
-/// The steps of an exchange in words that do not differ from run to run.
-pub fn normalise(steps: &[Value], known: Known<'_>) -> Vec<Value> {
-    let learnt = Learnt::from(steps, known);
-    let mut rewriter = Rewriter::new(learnt, known);
-    steps.iter().map(|step| rewriter.step(step)).collect()
-}
-
-/// Whether a value's version is that of a whole collection. Nobody knows what else was written before it was read, so it
-/// says only which objects it is newer than.
-pub fn is_collection(value: &Value) -> bool {
-    let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
-    kind.ends_with("List") || kind == "Table" || value.get("items").is_some_and(Value::is_array)
-}
-
-/// Whether an event only says how far the stream is.
-fn is_bookmark(event: &Value) -> bool {
-    event.get("type").is_some_and(|kind| kind == "BOOKMARK")
+/// Returns the steps of an exchange with placeholders.
+pub fn normalise(steps: &[Value], data: ExchangeData<'_>) -> Vec<Value> {
+    let volatile = VolatileValues::collect(steps, data);
+    let mut rewriter = Rewriter::new(volatile, data);
+    steps.iter().map(|step| rewriter.rewrite_step(step)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use serde_json::json;
 
-    fn normalised(steps: &[Value], script: &str) -> Vec<Value> {
+    fn normalise_transcript(steps: &[Value], script: &str) -> Vec<Value> {
         let none = BTreeSet::new();
         let responses: Vec<Value> = steps.iter().map(|step| json!({"response": step})).collect();
         let authority = "127.0.0.1:6443";
-        let known = Known { script, bodies: steps, object_versions: &none, list_versions: &none, authority };
+        let known = ExchangeData { script, bodies: steps, object_versions: &none, list_versions: &none, authority };
         normalise(&responses, known).into_iter().map(|mut step| step["response"].take()).collect()
     }
 
@@ -69,7 +44,10 @@ mod tests {
     fn the_same_uid_is_the_same_word_in_texts_too() {
         let (one, two) = ("0b1f2c3d-0000-4000-8000-00000000000a", "0b1f2c3d-0000-4000-8000-00000000000b");
         let steps = [json!({"a": two, "b": format!("uid {one}, not {two}")}), json!({ "c": one })];
-        assert_eq!(normalised(&steps, ""), [json!({"a": "uid-1", "b": "uid uid-2, not uid-1"}), json!({"c": "uid-2"})]);
+        assert_eq!(
+            normalise_transcript(&steps, ""),
+            [json!({"a": "uid-1", "b": "uid uid-2, not uid-1"}), json!({"c": "uid-2"})]
+        );
     }
 
     #[test]
@@ -79,7 +57,7 @@ mod tests {
         let steps = [object("105"), list("107"), object("99"), list("105"), object("105"), list("3")];
         let expected = ["rv-2", "rv-2+", "rv-1", "rv-2+", "rv-2", "rv-0+"];
         let found: Vec<Value> =
-            normalised(&steps, "").iter().map(|step| step["metadata"]["resourceVersion"].clone()).collect();
+            normalise_transcript(&steps, "").iter().map(|step| step["metadata"]["resourceVersion"].clone()).collect();
         assert_eq!(found, expected);
     }
 
@@ -90,7 +68,7 @@ mod tests {
             json!({"path": "/x?resourceVersion=105&limit=105", "message": "too old resource version: 1 (106)"}),
             json!({"message": "at most (105) characters", "resourceVersion": "7"}),
         ];
-        let found = normalised(&steps, "");
+        let found = normalise_transcript(&steps, "");
         assert_eq!(found[1]["path"], "/x?resourceVersion=rv-1&limit=105");
         assert_eq!(found[1]["message"], "too old resource version: 1 (rv-1+)");
         assert_eq!(found[2], steps[2]);
@@ -99,7 +77,8 @@ mod tests {
     #[test]
     fn versions_that_a_request_makes_up_stay_as_they_are() {
         let none = BTreeSet::new();
-        let known = Known { script: "", bodies: &[], object_versions: &none, list_versions: &none, authority: "x" };
+        let known =
+            ExchangeData { script: "", bodies: &[], object_versions: &none, list_versions: &none, authority: "x" };
         let version = |version: &str| json!({"metadata": {"resourceVersion": version}});
         let steps = [json!({"request": version("1"), "response": version("99")}), json!({"request": version("99")})];
         let found = normalise(&steps, known);
@@ -122,7 +101,7 @@ mod tests {
             json!({"kind": "AList", "/metadata": {"resourceVersion": "rv-1+"}}),
             json!({"/object/metadata/resourceVersion": "rv-2"}),
         ];
-        assert_eq!(normalised(&steps, ""), expected);
+        assert_eq!(normalise_transcript(&steps, ""), expected);
     }
 
     #[test]
@@ -131,7 +110,7 @@ mod tests {
             [json!({"a": "2026-11-15T08:48:39Z", "b": "at 2026-11-15T08:48:39.123456Z", "c": "2020-01-01T00:00:00Z"})];
         let expected =
             json!({"a": "2000-01-01T00:00:00Z", "b": "at 2000-01-01T00:00:00.000000Z", "c": "2020-01-01T00:00:00Z"});
-        assert_eq!(normalised(&steps, "{t: 2020-01-01T00:00:00Z}"), [expected]);
+        assert_eq!(normalise_transcript(&steps, "{t: 2020-01-01T00:00:00Z}"), [expected]);
     }
 
     #[test]
@@ -150,14 +129,14 @@ mod tests {
             json!({"metadata": {"continue": "continue-1"}}),
             json!({"path": "/x?continue=continue-1&limit=1"}),
         ];
-        assert_eq!(normalised(&steps, ""), expected);
+        assert_eq!(normalise_transcript(&steps, ""), expected);
     }
 
     #[test]
     fn managers_stand_in_one_order_whatever_the_clock_said() {
         let manager = |name: &str, operation: &str| json!({"manager": name, "operation": operation});
         let fields = json!([manager("b", "Update"), manager("a", "Update"), manager("c", "Apply")]);
-        let found = &normalised(&[json!({"metadata": {"managedFields": fields}})], "")[0];
+        let found = &normalise_transcript(&[json!({"metadata": {"managedFields": fields}})], "")[0];
         let names: Vec<&Value> =
             found["metadata"]["managedFields"].as_array().unwrap().iter().map(|entry| &entry["manager"]).collect();
         assert_eq!(names, ["c", "a", "b"]);
@@ -168,28 +147,30 @@ mod tests {
         let cause = |field: &str| json!({"field": field, "message": "Required value"});
         let status =
             |message: &str, fields: [&str; 2]| json!({"message": message, "details": {"causes": fields.map(cause)}});
-        let found = normalised(&[status("A is invalid: [b: Required value, a: Required value]", ["b", "a"])], "");
+        let found =
+            normalise_transcript(&[status("A is invalid: [b: Required value, a: Required value]", ["b", "a"])], "");
         assert_eq!(found, [status("A is invalid: [a: Required value, b: Required value]", ["a", "b"])]);
     }
 
     #[test]
     fn what_is_wrong_in_lines_is_said_in_one_order() {
-        let found = normalised(&[json!({"message": "of a: errors:\n  .spec.b: no\n  .spec.a: no"})], "");
+        let found = normalise_transcript(&[json!({"message": "of a: errors:\n  .spec.b: no\n  .spec.a: no"})], "");
         assert_eq!(found, [json!({"message": "of a: errors:\n  .spec.a: no\n  .spec.b: no"})]);
     }
 
     #[test]
     fn the_volume_of_a_token_has_a_generated_name() {
-        let found = normalised(&[json!({"name": "kube-api-access-x7k2p"}), json!({"name": "kube-api-access-"})], "");
+        let found =
+            normalise_transcript(&[json!({"name": "kube-api-access-x7k2p"}), json!({"name": "kube-api-access-"})], "");
         assert_eq!(found, [json!({"name": "kube-api-access-generated-1"}), json!({"name": "kube-api-access-"})]);
     }
 
     #[test]
     fn ages_in_tables_are_one_word() {
         let table = json!({"kind": "Table", "rows": [{"cells": ["web", 3, "1m2s"]}]});
-        assert_eq!(normalised(&[table], "")[0]["rows"][0]["cells"], json!(["web", 3, "<age>"]));
+        assert_eq!(normalise_transcript(&[table], "")[0]["rows"][0]["cells"], json!(["web", 3, "<age>"]));
         let single = json!({"kind": "Table", "/rows/0/cells": ["web", 3, "1m2s"]});
-        assert_eq!(normalised(&[single], "")[0]["/rows/0/cells"], json!(["web", 3, "<age>"]));
+        assert_eq!(normalise_transcript(&[single], "")[0]["/rows/0/cells"], json!(["web", 3, "<age>"]));
     }
 
     #[test]
@@ -203,6 +184,6 @@ mod tests {
         let expected = json!({
             "token": "token-1", "ca.crt": "<certificates>", "serverAddress": "<server>", "message": "see https://<server>/x",
         });
-        assert_eq!(normalised(&steps, ""), [expected]);
+        assert_eq!(normalise_transcript(&steps, ""), [expected]);
     }
 }

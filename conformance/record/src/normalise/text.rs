@@ -1,6 +1,6 @@
-//! Finds UIDs, times, tokens and certificates in texts by their looks.
+//! Finds UIDs, times, tokens and certificates in texts by their format, and replaces them.
 
-/// Things that are numbered in the order in which they appear.
+/// Placeholders that are numbered in the order of first appearance.
 #[derive(Debug)]
 pub struct Numbered {
     prefix: &'static str,
@@ -12,46 +12,46 @@ impl Numbered {
         Self { prefix, seen: Vec::new() }
     }
 
-    pub fn word(&mut self, thing: &str) -> String {
-        let known = self.seen.iter().position(|seen| seen == thing);
+    pub fn placeholder(&mut self, value: &str) -> String {
+        let known = self.seen.iter().position(|seen| seen == value);
         let index = known.unwrap_or_else(|| {
-            self.seen.push(thing.to_owned());
+            self.seen.push(value.to_owned());
             self.seen.len() - 1
         });
         format!("{}-{}", self.prefix, index + 1)
     }
 }
 
-/// What a UID looks like: `x` is a hexadecimal digit.
+/// Format of a UID: `x` is a hexadecimal digit.
 const UID: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-/// What a time looks like: `d` is a digit.
+/// Format of a time: `d` is a digit.
 const TIME: &str = "dddd-dd-ddTdd:dd:dd";
-const SOME_TIME: &str = "2000-01-01T00:00:00";
-/// How Go writes the form of a time.
-const GO_FORM: &str = "2006-01-02T15:04:05";
-/// How the header of every token of a service account begins, and that of other things too.
+const PLACEHOLDER_TIME: &str = "2000-01-01T00:00:00";
+/// Go's layout of a time, which appears in error messages.
+const GO_LAYOUT: &str = "2006-01-02T15:04:05";
+/// Prefix of service account tokens, and of other base64-encoded JSON.
 const TOKEN_START: &str = "eyJ";
-/// Header, claims and signature.
+/// Parts of a token: header, claims and signature.
 const TOKEN_PARTS: usize = 3;
 
-/// Every UID as its number.
+/// Replaces every UID by its placeholder.
 pub fn replace_uids(text: &str, uids: &mut Numbered) -> String {
-    replace_at(text, |rest| looks_like(rest, UID).then(|| (UID.len(), uids.word(&rest[..UID.len()]))))
+    replace_at(text, |rest| matches_format(rest, UID).then(|| (UID.len(), uids.placeholder(&rest[..UID.len()]))))
 }
 
-/// Every time as the same one, with its precision. Those that the script names stay.
+/// Replaces every time by the same one, with its precision. Times in the script are kept.
 pub fn replace_times(text: &str, script: &str) -> String {
     replace_at(text, |rest| {
         let length = time_length(rest)?;
         let time = &rest[..length];
         let fraction: String = time[TIME.len()..].chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-        let is_meant = time.starts_with(GO_FORM) || script.contains(time);
-        Some((length, if is_meant { time.to_owned() } else { format!("{SOME_TIME}{fraction}") }))
+        let is_literal = time.starts_with(GO_LAYOUT) || script.contains(time);
+        Some((length, if is_literal { time.to_owned() } else { format!("{PLACEHOLDER_TIME}{fraction}") }))
     })
 }
 
 fn time_length(text: &str) -> Option<usize> {
-    if !looks_like(text, TIME) {
+    if !matches_format(text, TIME) {
         return None;
     }
     let rest = &text[TIME.len()..];
@@ -59,7 +59,7 @@ fn time_length(text: &str) -> Option<usize> {
     rest[fraction..].starts_with('Z').then_some(TIME.len() + fraction + 1)
 }
 
-/// Every token of a service account as its number.
+/// Replaces every service account token by its placeholder.
 pub fn replace_tokens(text: &str, tokens: &mut Numbered) -> String {
     replace_at(text, |rest| {
         if !rest.starts_with(TOKEN_START) {
@@ -67,11 +67,11 @@ pub fn replace_tokens(text: &str, tokens: &mut Numbered) -> String {
         }
         let is_inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let token = rest.split(|c| !is_inside(c)).next().unwrap_or_default();
-        (token.split('.').count() == TOKEN_PARTS).then(|| (token.len(), tokens.word(token)))
+        (token.split('.').count() == TOKEN_PARTS).then(|| (token.len(), tokens.placeholder(token)))
     })
 }
 
-/// Certificates, however many, as one word.
+/// Replaces all certificates by one placeholder.
 pub fn replace_certificates(text: &str) -> String {
     let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
     match (text.find(begin), text.rfind(end)) {
@@ -82,16 +82,16 @@ pub fn replace_certificates(text: &str) -> String {
     }
 }
 
-/// A known text, where it does not stand inside a longer word or number.
+/// Replaces a text, unless it is part of a longer word or number.
 pub fn replace_word(text: &str, word: &str, by: &str) -> String {
     let (mut rest, mut done) = (text, String::new());
     while let Some(at) = rest.find(word).filter(|_| !word.is_empty()) {
         let (before, after) = (&rest[..at], &rest[at + word.len()..]);
-        let stands_alone =
+        let is_separate =
             !before.chars().next_back().or(done.chars().next_back().filter(|_| at == 0)).is_some_and(is_inner)
                 && !after.starts_with(is_inner);
         done.push_str(before);
-        done.push_str(if stands_alone { by } else { word });
+        done.push_str(if is_separate { by } else { word });
         rest = after;
     }
     done + rest
@@ -101,7 +101,7 @@ fn is_inner(c: char) -> bool {
     c.is_ascii_alphanumeric()
 }
 
-/// Every number that follows a text, replaced.
+/// Replaces every number that follows a text.
 pub fn digits_after(text: &str, before: &str, replace: impl Fn(&str) -> String) -> String {
     let mut parts = text.split(before);
     let mut done = parts.next().unwrap_or_default().to_owned();
@@ -114,7 +114,7 @@ pub fn digits_after(text: &str, before: &str, replace: impl Fn(&str) -> String) 
     done
 }
 
-/// Whether a cell of a table says how old something is: `7s`, `3m12s`, `2d`.
+/// Returns true for an age in a table: `7s`, `3m12s`, `2d`.
 pub fn is_age(text: &str) -> bool {
     let mut parts = text.split_inclusive(['s', 'm', 'h', 'd', 'y']);
     let is_part = |part: &str| part.len() > 1 && leading_digits(part) == part.len() - 1;
@@ -125,8 +125,8 @@ fn leading_digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-fn looks_like(text: &str, pattern: &str) -> bool {
-    let fits = |(byte, wanted): (u8, u8)| match wanted {
+fn matches_format(text: &str, pattern: &str) -> bool {
+    let fits = |(byte, expected): (u8, u8)| match expected {
         b'x' => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
         b'd' => byte.is_ascii_digit(),
         other => byte == other,
@@ -134,11 +134,12 @@ fn looks_like(text: &str, pattern: &str) -> bool {
     text.len() >= pattern.len() && text.bytes().zip(pattern.bytes()).all(fits)
 }
 
-/// Replaces what `found` recognises at the start of a rest; it says how long that is and what stands there instead.
-fn replace_at(text: &str, mut found: impl FnMut(&str) -> Option<(usize, String)>) -> String {
+/// Replaces parts of a text. `find` gets the rest of the text at each position, and returns the length of a match and its
+/// replacement.
+fn replace_at(text: &str, mut find: impl FnMut(&str) -> Option<(usize, String)>) -> String {
     let (mut rest, mut done) = (text, String::with_capacity(text.len()));
     while let Some(c) = rest.chars().next() {
-        match found(rest) {
+        match find(rest) {
             Some((length, by)) => {
                 done.push_str(&by);
                 rest = &rest[length..];
@@ -157,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_from_other_words() {
+    fn ages_are_distinguished_from_other_words() {
         assert!(["0s", "1m2s", "12d", "3h"].into_iter().all(is_age));
         assert!(!["", "s", "10", "1x", "web-1s", "5s ago", "0/1"].into_iter().any(is_age));
     }
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_with_characters_of_many_bytes_are_no_trouble() {
+    fn multi_byte_characters_are_preserved() {
         assert_eq!(replace_times("é2026-11-15T08:48:39Zü", ""), "é2000-01-01T00:00:00Zü");
         assert_eq!(replace_uids("ünïcödé-text-with-many-dashes-inside-of-it-é", &mut Numbered::new("uid")).len(), 49);
     }

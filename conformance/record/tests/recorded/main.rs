@@ -1,11 +1,11 @@
-//! What is recorded is what the pinned version says, now and whenever it is recorded again.
+//! Tests of the stored recordings, and of recording with a real API server.
 //!
 //! `cargo xtask test` builds the control plane and then runs all of these. A plain `cargo test` runs only those that
-//! need no control plane, and names the others.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! need no control plane, and lists the others as ignored.
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod command;
-mod kept;
+mod stored;
 mod twice;
 
 use std::path::Path;

@@ -1,15 +1,15 @@
-//! A part of everything, recorded twice on fresh clusters.
+//! Some exchanges, recorded twice on new clusters.
 
 use sindri_cluster::{Home, LocalProvider, Stop, Version};
 use sindri_record::compare::differences;
 use sindri_record::files::{self, Files};
-use sindri_record::library::scripts;
+use sindri_record::library::read_scripts;
 use sindri_record::session::Session;
 
 use crate::root;
 
-/// One exchange of each kind that could differ: times, names, addresses, tokens, streams, definitions, controllers.
-const PART: [&str; 14] = [
+/// Exchanges with all types of volatile values: times, names, addresses, tokens, streams, CRDs, controllers.
+const EXCHANGES: [&str; 14] = [
     "access",
     "apply-conflicts",
     "create-generate-name",
@@ -27,15 +27,15 @@ const PART: [&str; 14] = [
 ];
 
 fn record() -> Files {
-    let mut part = scripts(root()).unwrap();
-    part.retain(|script| PART.contains(&script.name.as_str()));
-    assert_eq!(part.len(), PART.len(), "a script of the part is gone");
+    let mut chosen = read_scripts(root()).unwrap();
+    chosen.retain(|script| EXCHANGES.contains(&script.name.as_str()));
+    assert_eq!(chosen.len(), EXCHANGES.len(), "a script is missing");
     let (stop, provider) = (Stop::default(), LocalProvider::new(Home::from_env()));
     let session = Session {
         provider: &provider,
         version: Version::default(),
         documents: true,
-        scripts: &part,
+        scripts: &chosen,
         stop: &stop,
         report: |_| (),
     };
@@ -44,10 +44,10 @@ fn record() -> Files {
 
 #[test]
 #[ignore = "needs the control plane: cargo xtask test"]
-fn recording_twice_gives_the_files_that_are_kept() {
+fn recording_twice_gives_the_stored_files() {
     let (first, second) = (record(), record());
-    assert_eq!(differences(&first, &second), [], "the first time and the second");
-    let mut kept = files::read(&files::directory(root(), &Version::default().to_string())).unwrap();
-    kept.retain(|name, _| !name.starts_with("exchanges/") || first.contains_key(name));
-    assert_eq!(differences(&kept, &first), [], "what is kept and what was found");
+    assert_eq!(differences(&first, &second), [], "first and second recording");
+    let mut stored = files::read(&files::directory(root(), &Version::default().to_string())).unwrap();
+    stored.retain(|name, _| !name.starts_with("exchanges/") || first.contains_key(name));
+    assert_eq!(differences(&stored, &first), [], "stored and new recording");
 }

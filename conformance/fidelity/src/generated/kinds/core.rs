@@ -2,124 +2,124 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, nothing};
-use crate::generated::dice::Dice;
+use super::{ResourceKind, nothing};
+use crate::generated::random::RandomSource;
 
-pub(super) const KINDS: &[Kind] = &[
-    Kind {
+pub(super) const KINDS: &[ResourceKind] = &[
+    ResourceKind {
         name: "ConfigMap",
         api_version: "v1",
         plural: "configmaps",
         namespaced: true,
         custom: false,
-        parts: &[],
+        subresources: &[],
         content: config_map,
         status: nothing,
         weight: 12,
     },
-    Kind {
+    ResourceKind {
         name: "Secret",
         api_version: "v1",
         plural: "secrets",
         namespaced: true,
         custom: false,
-        parts: &[],
+        subresources: &[],
         content: secret,
         status: nothing,
         weight: 8,
     },
-    Kind {
+    ResourceKind {
         name: "ServiceAccount",
         api_version: "v1",
         plural: "serviceaccounts",
         namespaced: true,
         custom: false,
-        parts: &[],
+        subresources: &[],
         content: account,
         status: nothing,
         weight: 5,
     },
-    Kind {
+    ResourceKind {
         name: "PersistentVolumeClaim",
         api_version: "v1",
         plural: "persistentvolumeclaims",
         namespaced: true,
         custom: false,
-        parts: &["status"],
+        subresources: &["status"],
         content: claim,
         status: claim_status,
         weight: 5,
     },
-    Kind {
+    ResourceKind {
         name: "Namespace",
         api_version: "v1",
         plural: "namespaces",
         namespaced: false,
         custom: false,
-        parts: &["status"],
+        subresources: &["status"],
         content: |_| json!({}),
-        status: |dice| json!({"phase": dice.one(&["Active", "Terminating"])}),
+        status: |random| json!({"phase": random.one(&["Active", "Terminating"])}),
         weight: 4,
     },
 ];
 
 /// Keys a, b and c with small texts.
-pub(super) fn texts(dice: &mut Dice, of_hundred: u32) -> Value {
-    let keys = dice.some(&["a", "b", "c"], of_hundred);
+pub(super) fn texts(random: &mut RandomSource, of_hundred: u32) -> Value {
+    let keys = random.some(&["a", "b", "c"], of_hundred);
     keys.into_iter()
-        .map(|key| (key.to_owned(), json!(dice.one(&["1", "2", ""]))))
+        .map(|key| (key.to_owned(), json!(random.one(&["1", "2", ""]))))
         .collect::<serde_json::Map<_, _>>()
         .into()
 }
 
-fn encoded(dice: &mut Dice) -> Value {
-    let keys = dice.some(&["x", "y"], 60);
+fn encoded(random: &mut RandomSource) -> Value {
+    let keys = random.some(&["x", "y"], 60);
     let values = ["AA==", "Yg==", "Yw=="];
-    keys.into_iter().map(|key| (key.to_owned(), json!(dice.one(&values)))).collect::<serde_json::Map<_, _>>().into()
+    keys.into_iter().map(|key| (key.to_owned(), json!(random.one(&values)))).collect::<serde_json::Map<_, _>>().into()
 }
 
-fn config_map(dice: &mut Dice) -> Value {
+fn config_map(random: &mut RandomSource) -> Value {
     let mut map = json!({});
-    dice.maybe(85, &mut map, "data", |dice| texts(dice, 60));
-    dice.maybe(25, &mut map, "binaryData", encoded);
-    dice.maybe(6, &mut map, "immutable", |dice| json!(dice.percent(50)));
+    random.maybe_set(85, &mut map, "data", |random| texts(random, 60));
+    random.maybe_set(25, &mut map, "binaryData", encoded);
+    random.maybe_set(6, &mut map, "immutable", |random| json!(random.percent(50)));
     map
 }
 
-fn secret(dice: &mut Dice) -> Value {
+fn secret(random: &mut RandomSource) -> Value {
     let mut secret = json!({});
-    dice.maybe(70, &mut secret, "data", encoded);
-    dice.maybe(40, &mut secret, "stringData", |dice| texts(dice, 50));
-    dice.maybe(20, &mut secret, "type", |dice| json!(dice.one(&["Opaque", "example.com/own"])));
-    dice.maybe(5, &mut secret, "immutable", |dice| json!(dice.percent(50)));
+    random.maybe_set(70, &mut secret, "data", encoded);
+    random.maybe_set(40, &mut secret, "stringData", |random| texts(random, 50));
+    random.maybe_set(20, &mut secret, "type", |random| json!(random.one(&["Opaque", "example.com/own"])));
+    random.maybe_set(5, &mut secret, "immutable", |random| json!(random.percent(50)));
     secret
 }
 
-fn account(dice: &mut Dice) -> Value {
+fn account(random: &mut RandomSource) -> Value {
     let mut account = json!({});
-    let named = |dice: &mut Dice| {
-        dice.some(&["a", "b", "c"], 50).into_iter().map(|name| json!({ "name": name })).collect::<Vec<_>>().into()
+    let named = |random: &mut RandomSource| {
+        random.some(&["a", "b", "c"], 50).into_iter().map(|name| json!({ "name": name })).collect::<Vec<_>>().into()
     };
-    dice.maybe(60, &mut account, "imagePullSecrets", named);
-    dice.maybe(40, &mut account, "secrets", named);
-    dice.maybe(40, &mut account, "automountServiceAccountToken", |dice| json!(dice.percent(50)));
+    random.maybe_set(60, &mut account, "imagePullSecrets", named);
+    random.maybe_set(40, &mut account, "secrets", named);
+    random.maybe_set(40, &mut account, "automountServiceAccountToken", |random| json!(random.percent(50)));
     account
 }
 
-fn claim(dice: &mut Dice) -> Value {
-    let modes: &[&str] = dice.weighed(&[(2, ["ReadWriteOnce"].as_slice()), (1, &["ReadOnlyMany", "ReadWriteMany"])]);
-    let amount = dice.one(&["1Gi", "1Gi", "2048Mi"]);
+fn claim(random: &mut RandomSource) -> Value {
+    let modes: &[&str] = random.weighted(&[(2, ["ReadWriteOnce"].as_slice()), (1, &["ReadOnlyMany", "ReadWriteMany"])]);
+    let amount = random.one(&["1Gi", "1Gi", "2048Mi"]);
     let mut spec = json!({"accessModes": modes, "resources": {"requests": {"storage": amount}}});
-    dice.maybe(25, &mut spec, "storageClassName", |dice| json!(dice.one(&["", "fast"])));
-    dice.maybe(15, &mut spec, "volumeMode", |dice| json!(dice.one(&["Filesystem", "Block"])));
-    dice.maybe(15, &mut spec, "selector", |_| json!({"matchLabels": {"disk": "a"}}));
+    random.maybe_set(25, &mut spec, "storageClassName", |random| json!(random.one(&["", "fast"])));
+    random.maybe_set(15, &mut spec, "volumeMode", |random| json!(random.one(&["Filesystem", "Block"])));
+    random.maybe_set(15, &mut spec, "selector", |_| json!({"matchLabels": {"disk": "a"}}));
     json!({ "spec": spec })
 }
 
-fn claim_status(dice: &mut Dice) -> Value {
-    let phase = dice.one(&["Pending", "Bound", "Lost"]);
+fn claim_status(random: &mut RandomSource) -> Value {
+    let phase = random.one(&["Pending", "Bound", "Lost"]);
     let mut status = json!({ "phase": phase });
-    dice.maybe(40, &mut status, "accessModes", |_| json!(["ReadWriteOnce"]));
-    dice.maybe(40, &mut status, "capacity", |_| json!({"storage": "1Gi"}));
+    random.maybe_set(40, &mut status, "accessModes", |_| json!(["ReadWriteOnce"]));
+    random.maybe_set(40, &mut status, "capacity", |_| json!({"storage": "1Gi"}));
     status
 }

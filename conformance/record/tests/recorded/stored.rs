@@ -1,14 +1,14 @@
-//! The files that are kept, without a server.
+//! The stored files, without a server.
 
 use serde_json::Value;
 use sindri_cluster::{Version, version};
 use sindri_record::files::{self, Files};
-use sindri_record::library::scripts;
+use sindri_record::library::read_scripts;
 use sindri_record::recording::{VERSION_FILE, exchange_file};
 
 use crate::root;
 
-/// Every pinned version that is recorded, with its files.
+/// Returns all pinned versions that are recorded, with their files.
 fn recorded() -> Vec<(Version, Files)> {
     let read = |version: Version| (version, files::read(&files::directory(root(), &version.to_string())).unwrap());
     version::ALL.into_iter().map(read).filter(|(_, files)| !files.is_empty()).collect()
@@ -20,17 +20,18 @@ fn the_default_version_is_recorded() {
 }
 
 #[test]
-fn what_is_recorded_is_of_the_version_that_is_pinned() {
+fn the_recorded_version_is_the_pinned_one() {
     for (version, files) in recorded() {
-        let said: Value = serde_json::from_str(&files[VERSION_FILE]).unwrap();
+        let version_file: Value = serde_json::from_str(&files[VERSION_FILE]).unwrap();
         let advice = format!("record it with `cargo xtask record --cluster local --version {version}`");
-        assert_eq!(said["gitVersion"], version.release(), "{advice}");
+        assert_eq!(version_file["gitVersion"], version.release(), "{advice}");
     }
 }
 
 #[test]
-fn every_script_has_its_record_and_every_record_its_script() {
-    let expected: Vec<String> = scripts(root()).unwrap().iter().map(|script| exchange_file(&script.name)).collect();
+fn every_script_has_a_recording_and_every_recording_a_script() {
+    let expected: Vec<String> =
+        read_scripts(root()).unwrap().iter().map(|script| exchange_file(&script.name)).collect();
     for (version, files) in recorded() {
         let found: Vec<String> = files.into_keys().filter(|name| name.starts_with("exchanges/")).collect();
         assert_eq!(found, expected, "record Kubernetes {version} again");
@@ -38,8 +39,8 @@ fn every_script_has_its_record_and_every_record_its_script() {
 }
 
 #[test]
-fn a_record_has_the_steps_of_its_script() {
-    for script in scripts(root()).unwrap() {
+fn a_recording_has_the_steps_of_its_script() {
+    for script in read_scripts(root()).unwrap() {
         let expected: usize = script.steps.iter().map(|step| step.each.len().max(1)).sum();
         for (version, files) in recorded() {
             let record: Value = serde_json::from_str(&files[&exchange_file(&script.name)]).unwrap();
@@ -50,7 +51,7 @@ fn a_record_has_the_steps_of_its_script() {
 }
 
 #[test]
-fn every_document_of_openapi_that_is_listed_is_kept() {
+fn every_listed_openapi_document_is_stored() {
     for (_, files) in recorded() {
         let index: Value = serde_json::from_str(&files["openapi/v3.json"]).unwrap();
         for name in index["paths"].as_object().unwrap().keys() {
@@ -62,7 +63,7 @@ fn every_document_of_openapi_that_is_listed_is_kept() {
 }
 
 #[test]
-fn no_record_holds_a_token_a_certificate_or_a_uid() {
+fn no_recording_contains_a_token_a_certificate_or_a_uid() {
     for (_, files) in recorded() {
         for (name, text) in files.iter().filter(|(name, _)| name.starts_with("exchanges/")) {
             assert!(!text.contains("BEGIN CERTIFICATE") && !text.contains("eyJhbGciOi"), "{name}");

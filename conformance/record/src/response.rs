@@ -1,4 +1,4 @@
-//! What the server answered: the status, the headers that mean something, and the body.
+//! A complete response, and its recorded form: status, relevant headers and body.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::protobuf;
 
-/// The headers that are kept. The others differ from answer to answer or say nothing about Kubernetes.
-const KEPT_HEADERS: [&str; 9] = [
+/// Headers that are recorded. The others differ from response to response or are not specific to Kubernetes.
+const RECORDED_HEADERS: [&str; 9] = [
     "Allow",
     "Content-Encoding",
     "Content-Type",
@@ -21,27 +21,27 @@ const KEPT_HEADERS: [&str; 9] = [
     "WWW-Authenticate",
 ];
 
-/// One answer, whole.
+/// A complete response.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    /// The status code.
+pub struct FullResponse {
+    /// Status code.
     pub status: StatusCode,
-    /// Every header.
+    /// All headers.
     pub headers: HeaderMap,
-    /// The body, as it came.
+    /// Body.
     pub body: Bytes,
 }
 
-impl Answer {
-    /// Whether it is a success.
+impl FullResponse {
+    /// Returns true for a 2xx status.
     pub fn is_success(&self) -> bool {
         self.status.is_success()
     }
 
-    /// The body as JSON, or null if it is none. A message that is known is as good.
+    /// Returns the body as JSON, decoded from protobuf if needed; null if it is neither.
     pub fn json(&self) -> Value {
-        if protobuf::is_in(&self.headers) {
-            return protobuf::read(&self.body).unwrap_or_default();
+        if protobuf::is_protobuf(&self.headers) {
+            return protobuf::decode(&self.body).unwrap_or_default();
         }
         if self.content_type().contains("json") {
             serde_json::from_slice(&self.body).unwrap_or_default()
@@ -50,25 +50,25 @@ impl Answer {
         }
     }
 
-    /// The answer as it is written down.
-    pub fn recorded(&self) -> Value {
-        json!({"status": self.status.as_u16(), "headers": kept(&self.headers), "body": self.recorded_body()})
+    /// Converts the response to its recorded form.
+    pub fn to_recorded(&self) -> Value {
+        json!({"status": self.status.as_u16(), "headers": recorded_headers(&self.headers), "body": self.to_recorded_body()})
     }
 
     fn content_type(&self) -> &str {
         self.headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// JSON as it is, text as a string, messages as what is in them; of anything else only that there was something.
-    fn recorded_body(&self) -> Value {
+    /// JSON as it is, text as a string, protobuf decoded; for anything else only that there was a body.
+    fn to_recorded_body(&self) -> Value {
         if self.body.is_empty() {
             return Value::Null;
         }
         if self.headers.contains_key(http::header::CONTENT_ENCODING) {
             return json!({"encoded": true});
         }
-        if protobuf::is_in(&self.headers) {
-            return protobuf::recorded(&self.body);
+        if protobuf::is_protobuf(&self.headers) {
+            return protobuf::record_body(&self.body);
         }
         match (self.json(), std::str::from_utf8(&self.body)) {
             (Value::Null, Ok(text)) if !self.content_type().contains("protobuf") => json!(text),
@@ -78,19 +78,19 @@ impl Answer {
     }
 }
 
-/// The headers that are written down. A header that came more than once is a list.
-pub fn kept(headers: &HeaderMap) -> BTreeMap<&'static str, Value> {
-    let mut kept = BTreeMap::new();
-    for name in KEPT_HEADERS {
+/// Returns the headers that are recorded. A repeated header is a list.
+pub fn recorded_headers(headers: &HeaderMap) -> BTreeMap<&'static str, Value> {
+    let mut recorded = BTreeMap::new();
+    for name in RECORDED_HEADERS {
         let values: Vec<Value> =
             headers.get_all(name).iter().map(|value| json!(String::from_utf8_lossy(value.as_bytes()))).collect();
         match <[Value; 1]>::try_from(values) {
-            Ok([value]) => drop(kept.insert(name, value)),
+            Ok([value]) => drop(recorded.insert(name, value)),
             Err(values) if values.is_empty() => {}
-            Err(values) => drop(kept.insert(name, Value::Array(values))),
+            Err(values) => drop(recorded.insert(name, Value::Array(values))),
         }
     }
-    kept
+    recorded
 }
 
 #[cfg(test)]
@@ -99,17 +99,17 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn a_header_that_came_twice_is_a_list_and_unimportant_ones_are_left_out() {
+    fn a_repeated_header_is_a_list_and_irrelevant_headers_are_left_out() {
         let mut headers = HeaderMap::new();
         headers.append("warning", HeaderValue::from_static("299 - \"a\""));
         headers.append("warning", HeaderValue::from_static("299 - \"b\""));
         headers.append("content-type", HeaderValue::from_static("text/plain"));
         headers.append("audit-id", HeaderValue::from_static("1"));
-        let answer = Answer { status: StatusCode::OK, headers, body: Bytes::from_static(b"ok") };
+        let response = FullResponse { status: StatusCode::OK, headers, body: Bytes::from_static(b"ok") };
         let expected = json!({
             "status": 200, "body": "ok",
             "headers": {"Content-Type": "text/plain", "Warning": ["299 - \"a\"", "299 - \"b\""]},
         });
-        assert_eq!(answer.recorded(), expected);
+        assert_eq!(response.to_recorded(), expected);
     }
 }

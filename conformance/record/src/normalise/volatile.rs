@@ -1,42 +1,44 @@
-//! Reads an exchange for what cannot be told by its looks: versions, generated names, addresses, ports and tokens.
+//! Collects volatile values of an exchange that cannot be recognised by their format: resourceVersions, generated names, addresses,
+//! ports and continue tokens.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Known, VERSION, is_bookmark, is_collection};
+use super::exchange_data::ExchangeData;
+use super::resource_version::{VERSION, is_bookmark, is_collection};
 
-/// How the name of the volume begins that a pod gets for its account's token.
+/// Prefix of the volume with the service account token of a pod.
 const ACCESS_VOLUME: &str = "kube-api-access-";
 const SUFFIX_LENGTH: usize = 5;
 
-/// What was found. Lists are in the order of appearance.
+/// Collected values. Lists are in the order of appearance.
 #[derive(Debug, Default)]
-pub struct Learnt {
-    /// Versions of objects.
+pub struct VolatileValues {
+    /// resourceVersions of objects.
     pub versions: BTreeSet<u64>,
-    /// Generated names with what they were generated from.
+    /// Generated names with their `generateName`.
     pub names: Vec<(String, String)>,
-    /// What names were generated from.
+    /// All `generateName`s.
     bases: Vec<String>,
-    /// Addresses of services.
+    /// IP addresses of Services.
     pub addresses: Vec<String>,
-    /// Ports of services on nodes.
+    /// Node ports of Services.
     pub ports: Vec<u64>,
-    /// Where lists go on.
+    /// Continue tokens.
     pub continues: Vec<String>,
 }
 
-impl Learnt {
-    /// Versions come from what the steps show and use, everything else from whole bodies too.
-    pub fn from(steps: &[Value], known: Known<'_>) -> Self {
-        let mut learnt = Self::default();
-        learnt.versions.extend(known.object_versions.iter().filter_map(|version| version.parse::<u64>().ok()));
-        for answer in steps.iter().flat_map(|step| [step.get("response"), step.get("events")]).flatten() {
-            learnt.read_versions(answer, false);
+impl VolatileValues {
+    /// Collects resourceVersions from the recorded steps, and everything else from complete bodies too.
+    pub fn collect(steps: &[Value], data: ExchangeData<'_>) -> Self {
+        let mut volatile = Self::default();
+        volatile.versions.extend(data.object_versions.iter().filter_map(|version| version.parse::<u64>().ok()));
+        for response in steps.iter().flat_map(|step| [step.get("response"), step.get("events")]).flatten() {
+            volatile.read_versions(response, false);
         }
-        known.bodies.iter().chain(steps).for_each(|value| learnt.read(value, known.script));
-        learnt
+        data.bodies.iter().chain(steps).for_each(|value| volatile.read(value, data.script));
+        volatile
     }
 
     fn read_versions(&mut self, value: &Value, in_bookmark: bool) {
@@ -72,13 +74,13 @@ impl Learnt {
             ("metadata", Value::Object(_)) => self.read_metadata(field),
             ("details", Value::Object(_)) => self.read_details(field),
             ("clusterIP", Value::String(address)) if is_address(address) && !script.contains(address.as_str()) => {
-                remember(&mut self.addresses, address.clone());
+                add_once(&mut self.addresses, address.clone());
             }
             ("name", Value::String(name)) if name.strip_prefix(ACCESS_VOLUME).is_some_and(is_suffix) => {
-                remember(&mut self.names, (name.clone(), ACCESS_VOLUME.to_owned()));
+                add_once(&mut self.names, (name.clone(), ACCESS_VOLUME.to_owned()));
             }
             ("nodePort" | "healthCheckNodePort", Value::Number(port)) if !script.contains(&port.to_string()) => {
-                port.as_u64().into_iter().for_each(|port| remember(&mut self.ports, port));
+                port.as_u64().into_iter().for_each(|port| add_once(&mut self.ports, port));
             }
             _ => {}
         }
@@ -88,27 +90,25 @@ impl Learnt {
         let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
         let (base, name) = (text("generateName"), text("name"));
         if !base.is_empty() {
-            remember(&mut self.bases, base.to_owned());
+            add_once(&mut self.bases, base.to_owned());
         }
         if !base.is_empty() && name.len() > base.len() && name.starts_with(base) {
-            remember(&mut self.names, (name.to_owned(), base.to_owned()));
+            add_once(&mut self.names, (name.to_owned(), base.to_owned()));
         }
         if !text("continue").is_empty() {
-            remember(&mut self.continues, text("continue").to_owned());
+            add_once(&mut self.continues, text("continue").to_owned());
         }
     }
-}
 
-impl Learnt {
-    /// An object that was refused is told by the name that it would have got.
+    /// Reads the generated name of a rejected object from the error.
     fn read_details(&mut self, details: &Value) {
         let name = details.get("name").and_then(Value::as_str).unwrap_or_default();
         let base = self.bases.iter().find(|base| name.strip_prefix(base.as_str()).is_some_and(is_suffix)).cloned();
-        base.into_iter().for_each(|base| remember(&mut self.names, (name.to_owned(), base)));
+        base.into_iter().for_each(|base| add_once(&mut self.names, (name.to_owned(), base)));
     }
 }
 
-/// Five letters and digits, as the server adds them.
+/// Returns true for five letters and digits, as the server appends them to `generateName`.
 fn is_suffix(text: &str) -> bool {
     text.len() == SUFFIX_LENGTH && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
@@ -117,7 +117,7 @@ fn is_address(text: &str) -> bool {
     text.parse::<std::net::IpAddr>().is_ok()
 }
 
-fn remember<T: PartialEq>(list: &mut Vec<T>, value: T) {
+fn add_once<T: PartialEq>(list: &mut Vec<T>, value: T) {
     if !list.contains(&value) {
         list.push(value);
     }

@@ -1,21 +1,20 @@
-//! Requests that nobody should send.
+//! Generates invalid requests.
 
 use serde_json::{Value, json};
 
-use super::compose::Thing;
-use super::dice::Dice;
-use super::requests::whole;
+use super::objects::{SequenceObject, whole_object};
+use super::random::RandomSource;
 
-/// A little more than the largest body that a server takes.
+/// A little more than the largest body that a server accepts.
 const TOO_LARGE: &str = "${repeat x 3145729}";
-/// Deeper than any parser likes.
+/// Nested deeper than any parser accepts.
 const DEEP: &str = "${repeat [ 20000}";
 
-/// One of them.
-pub(super) fn request(dice: &mut Dice, thing: &Thing) -> Value {
-    let (collection, path) = (thing.collection(), thing.path());
-    let object = whole(dice, thing);
-    let text = object.to_string();
+/// Returns one invalid request.
+pub(super) fn generate(random: &mut RandomSource, object: &SequenceObject) -> Value {
+    let (collection, path) = (object.collection(), object.path());
+    let manifest = whole_object(random, object);
+    let text = manifest.to_string();
     let send = |send: String| json!({"step": "bad input", "send": send});
     let with = |mut step: Value, parts: Value| {
         let (Some(step_parts), Value::Object(parts)) = (step.as_object_mut(), parts) else { return step };
@@ -24,8 +23,8 @@ pub(super) fn request(dice: &mut Dice, thing: &Thing) -> Value {
     };
     let post = || send(format!("POST {collection}"));
     let patch = |query: &str| send(format!("PATCH {path}{query}"));
-    // What a service without a proper name is told has an address in it that nobody can know.
-    match dice.between(0, if thing.kind.name == "Service" { 26 } else { 27 }) {
+    // The error for a Service with an invalid name contains a random address.
+    match random.between(0, if object.kind.name == "Service" { 26 } else { 27 }) {
         0 => with(post(), json!({"text": text[..text.len() / 2]})),
         1 => with(post(), json!({"text": text.replacen(':', ";", 1)})),
         2 => with(post(), json!({"text": ""})),
@@ -45,7 +44,7 @@ pub(super) fn request(dice: &mut Dice, thing: &Thing) -> Value {
         16 => with(patch("?fieldManager=first"), json!({"text": "a: [", "type": "apply"})),
         17 => with(patch("?fieldManager=first"), json!({"text": "text", "type": "apply"})),
         18 => send("GET /apis/unknown.example.com/v1/things".to_owned()),
-        19 => send(format!("GET {collection}/../{}", thing.kind.plural)),
+        19 => send(format!("GET {collection}/../{}", object.kind.plural)),
         20 => send(format!("GET {collection}/%2e%2e")),
         21 => send(format!("GET {collection}?limit=-1&labelSelector=of%3D${{namespace}}")),
         22 => send(format!("GET {collection}?limit=many")),
@@ -56,10 +55,10 @@ pub(super) fn request(dice: &mut Dice, thing: &Thing) -> Value {
         25 => send(format!("GET {collection}?labelSelector=a%3D%3D%3Db")),
         26 => send(format!("GET {collection}?fieldSelector=spec.nothing%3Da")),
         _ => {
-            let mut object = object;
+            let mut manifest = manifest;
             let names = ["Upper", "under_score", "-dash", "a..b", "${repeat a 260}", "with space", ""];
-            object["metadata"]["name"] = json!(dice.one(&names));
-            with(post(), json!({ "body": object }))
+            manifest["metadata"]["name"] = json!(random.one(&names));
+            with(post(), json!({ "body": manifest }))
         }
     }
 }
