@@ -41,7 +41,7 @@ pub(super) const KINDS: &[ResourceKind] = &[
     },
 ];
 
-/// Ports that are told apart by number and protocol.
+/// Ports that are distinguished by number and protocol.
 fn ports(random: &mut RandomSource) -> Value {
     let mut ports: Vec<Value> = Vec::new();
     for (port, protocol, name) in random.some(&[(80, "TCP", "web"), (53, "TCP", "dns"), (53, "UDP", "dns-udp")], 55) {
