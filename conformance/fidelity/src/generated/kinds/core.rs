@@ -1,4 +1,4 @@
-//! Kinds of the core group that hold data.
+//! Kinds of the core group with data.
 
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ pub(super) const KINDS: &[ResourceKind] = &[
     },
 ];
 
-/// Keys a, b and c with small texts.
+/// Returns keys a, b and c with short texts.
 pub(super) fn texts(random: &mut RandomSource, of_hundred: u32) -> Value {
     let keys = random.some(&["a", "b", "c"], of_hundred);
     keys.into_iter()

@@ -1,5 +1,4 @@
-//! Kinds from the definitions of `setup.yaml`: every type of list and map, defaults, limits, two versions, a status and a
-//! scale.
+//! Custom resources of the CRDs in `setup.yaml`: every type of list and map, defaults, limits, two versions, a status and a scale.
 
 use serde_json::{Value, json};
 

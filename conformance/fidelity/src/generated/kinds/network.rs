@@ -1,4 +1,4 @@
-//! Kinds about how things are reached.
+//! Network kinds.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Kinds about who may do what.
+//! RBAC kinds.
 
 use serde_json::{Value, json};
 

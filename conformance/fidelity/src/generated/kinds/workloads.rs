@@ -1,4 +1,4 @@
-//! Kinds that make pods. No controller runs, so that nothing is made.
+//! Workload kinds. No controller runs, so that no pod is created.
 
 use serde_json::{Value, json};
 
