@@ -22,7 +22,7 @@ use sindri_record::library::read_scripts;
 
 /// Compares the simulated API server with recorded and live responses of a real one.
 #[derive(Parser)]
-#[command(name = "sindri-fidelity", bin_name = "cargo xtask fidelity", version)]
+#[command(name = "sindri-fidelity", bin_name = "cargo xtask fidelity")]
 struct Cli {
     /// Only the recorded exchanges with this text in their name; their differences are shown in full.
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
