@@ -27,7 +27,7 @@ pub enum Shape {
     Atomic,
     /// A type with declared fields. An undeclared field is [`Shape::Deduced`].
     Struct(BTreeMap<String, Arc<Shape>>),
-    /// A map from declares_field to values of one shape.
+    /// A map with arbitrary keys, and values of one shape.
     Map(Arc<Shape>),
     /// A list of unique items, each owned separately.
     Set,

@@ -36,7 +36,7 @@ pub(crate) fn update_counts(state: &mut ServerState, now: Timestamp, key: &Store
         object["status"]["expectedPods"] = json!(counts.expected);
         object["status"]["observedGeneration"] = generation;
     }
-    let mut who = Attribution::controller("counting-controller", Verb::Update);
-    who.subresource = "status";
-    write_tracked(state, now, &who, "kube-controller-manager", key, &object);
+    let mut attribution = Attribution::controller("counting-controller", Verb::Update);
+    attribution.subresource = "status";
+    write_tracked(state, now, &attribution, "kube-controller-manager", key, &object);
 }

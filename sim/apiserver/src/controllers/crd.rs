@@ -42,9 +42,9 @@ pub(crate) fn establish_crd(state: &mut ServerState, now: Timestamp, name: &str)
             "the initial names have been accepted",
         );
     }
-    let mut who = Attribution::controller("crd-establishing-controller", Verb::Update);
-    who.subresource = "status";
-    write_tracked(state, now, &who, "kube-apiserver", &key, &object);
+    let mut attribution = Attribution::controller("crd-establishing-controller", Verb::Update);
+    attribution.subresource = "status";
+    write_tracked(state, now, &attribution, "kube-apiserver", &key, &object);
     if !is_taken {
         state.schedule_after(now, state.delays.crd_served, Task::ServeCrd(name.to_owned()));
     }
@@ -68,11 +68,11 @@ pub(crate) fn finalize_crd(state: &mut ServerState, now: Timestamp, name: &str) 
         return;
     };
     let (group, plural) = (text(&live, "/spec/group"), text(&live, "/spec/names/plural"));
-    let who = Attribution::controller("crd-finalizer", Verb::Delete);
+    let attribution = Attribution::controller("crd-finalizer", Verb::Delete);
     let custom_resources: Vec<_> =
         state.store.collection(group, plural).into_iter().flatten().map(|(_, entry)| entry.key.clone()).collect();
     for custom_resource in &custom_resources {
-        delete_stored(state, now, &who, custom_resource, Propagation::Background);
+        delete_stored(state, now, &attribution, custom_resource, Propagation::Background);
     }
     if state.store.collection(group, plural).is_some_and(|collection| !collection.is_empty()) {
         return;
@@ -82,8 +82,8 @@ pub(crate) fn finalize_crd(state: &mut ServerState, now: Timestamp, name: &str) 
     let remaining: Vec<&str> = finalizers(&live).into_iter().filter(|finalizer| *finalizer != CLEANUP).collect();
     set_finalizers(&mut released, &remaining);
     if remaining.is_empty() {
-        remove(state, now, &who, &key);
+        remove(state, now, &attribution, &key);
     } else {
-        write_tracked(state, now, &who, "kube-apiserver", &key, &released);
+        write_tracked(state, now, &attribution, "kube-apiserver", &key, &released);
     }
 }

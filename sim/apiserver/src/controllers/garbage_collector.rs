@@ -31,8 +31,8 @@ pub(crate) fn check_owners(state: &mut ServerState, now: Timestamp, key: &Stored
         return;
     }
     if owners.iter().all(|owner| owner.is_absent) {
-        let who = Attribution::controller(COLLECTOR, Verb::Delete);
-        delete_stored(state, now, &who, key, Propagation::Background);
+        let attribution = Attribution::controller(COLLECTOR, Verb::Delete);
+        delete_stored(state, now, &attribution, key, Propagation::Background);
     } else {
         let absent: Vec<&str> = owners.iter().filter(|owner| owner.is_absent).map(|owner| owner.uid.as_str()).collect();
         remove_owner_references(state, now, key, &object, &absent);
@@ -55,8 +55,8 @@ fn remove_owner_references(
     } else {
         metadata(&mut updated).insert("ownerReferences".to_owned(), Value::Array(remaining));
     }
-    let who = Attribution::controller(COLLECTOR, Verb::Patch);
-    write_tracked(state, now, &who, "kube-controller-manager", key, &updated);
+    let attribution = Attribution::controller(COLLECTOR, Verb::Patch);
+    write_tracked(state, now, &attribution, "kube-controller-manager", key, &updated);
 }
 
 /// Continues the deletion of an object that waits for its dependents: deletes or orphans them, then removes the object.
@@ -73,14 +73,14 @@ pub(crate) fn finish_deletion(state: &mut ServerState, now: Timestamp, key: &Sto
             }
         }
     } else if pending.contains(&FOREGROUND) {
-        let who = Attribution::controller(COLLECTOR, Verb::Delete);
+        let attribution = Attribution::controller(COLLECTOR, Verb::Delete);
         for dependent in state.store.dependents(owner_uid) {
             // Only a dependent with dependents of its own needs foreground deletion.
             let dependent_uid =
                 state.store.find_key(&dependent).map(|object| uid(object).to_owned()).unwrap_or_default();
             let is_leaf = state.store.dependents(&dependent_uid).is_empty();
             let policy = if is_leaf { Propagation::Background } else { Propagation::Foreground };
-            delete_stored(state, now, &who, &dependent, policy);
+            delete_stored(state, now, &attribution, &dependent, policy);
         }
         if !state.store.dependents(owner_uid).is_empty() {
             return;
@@ -90,12 +90,12 @@ pub(crate) fn finish_deletion(state: &mut ServerState, now: Timestamp, key: &Sto
     }
     let remaining: Vec<&str> =
         pending.into_iter().filter(|finalizer| ![ORPHAN, FOREGROUND].contains(finalizer)).collect();
-    let who = Attribution::controller(COLLECTOR, Verb::Delete);
+    let attribution = Attribution::controller(COLLECTOR, Verb::Delete);
     if remaining.is_empty() {
-        remove(state, now, &who, key);
+        remove(state, now, &attribution, key);
     } else {
         let mut released = Value::clone(&object);
         set_finalizers(&mut released, &remaining);
-        write_tracked(state, now, &who, "kube-controller-manager", key, &released);
+        write_tracked(state, now, &attribution, "kube-controller-manager", key, &released);
     }
 }

@@ -299,8 +299,8 @@ fn expire_job(state: &mut ServerState, now: Timestamp, observed: &JobState) {
         let task = Task::Reconcile(Workload::Job, observed.key.clone());
         return state.schedule_after(now, due.duration_since(now), task);
     }
-    let who = Attribution::controller("ttl-after-finished-controller", Verb::Delete);
-    delete_stored(state, now, &who, &observed.key, Propagation::Foreground);
+    let attribution = Attribution::controller("ttl-after-finished-controller", Verb::Delete);
+    delete_stored(state, now, &attribution, &observed.key, Propagation::Foreground);
 }
 
 /// Returns a pod of a job, with a completion index if the job is indexed.

@@ -140,9 +140,9 @@ fn record_container_events(state: &mut ServerState, now: Timestamp, pod: &Value,
 
 /// Ends the containers of a pod, and removes the pod unless it has finalizers.
 fn end_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey, pod: &Value) {
-    let who = Attribution::controller(KUBELET, Verb::Delete);
+    let attribution = Attribution::controller(KUBELET, Verb::Delete);
     if finalizers(pod).is_empty() {
-        remove(state, now, &who, key);
+        remove(state, now, &attribution, key);
         return;
     }
     let mut ended = pod.clone();

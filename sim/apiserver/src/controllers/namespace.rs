@@ -40,8 +40,15 @@ pub(crate) fn create_namespace(state: &mut ServerState, now: Timestamp, name: &s
     }
     namespace["spec"] = json!({"finalizers": ["kubernetes"]});
     namespace["status"] = json!({"phase": "Active"});
-    let who = Attribution::controller("kube-apiserver", Verb::Create);
-    write_tracked(state, now, &who, "kube-apiserver", &core_key("Namespace", "namespaces", None, name), &namespace);
+    let attribution = Attribution::controller("kube-apiserver", Verb::Create);
+    write_tracked(
+        state,
+        now,
+        &attribution,
+        "kube-apiserver",
+        &core_key("Namespace", "namespaces", None, name),
+        &namespace,
+    );
 }
 
 /// Creates the default service account and the root certificate ConfigMap of a namespace.
@@ -73,8 +80,8 @@ pub(crate) fn create_default_objects(state: &mut ServerState, now: Timestamp, na
         if kind == "ConfigMap" {
             object["metadata"]["annotations"] = json!({ "kubernetes.io/description": CA_DESCRIPTION });
         }
-        let who = Attribution::controller(controller, Verb::Create);
-        write_tracked(state, now, &who, "kube-controller-manager", &key, &object);
+        let attribution = Attribution::controller(controller, Verb::Create);
+        write_tracked(state, now, &attribution, "kube-controller-manager", &key, &object);
     }
 }
 
@@ -84,10 +91,10 @@ pub(crate) fn terminate_namespace(state: &mut ServerState, now: Timestamp, name:
     else {
         return;
     };
-    let who = Attribution::controller("namespace-controller", Verb::Delete);
+    let attribution = Attribution::controller("namespace-controller", Verb::Delete);
     let content: Vec<_> = keys_in_namespace(&state.store, name);
     for key in &content {
-        delete_stored(state, now, &who, key, Propagation::Background);
+        delete_stored(state, now, &attribution, key, Propagation::Background);
     }
     let key = core_key("Namespace", "namespaces", None, name);
     if !keys_in_namespace(&state.store, name).is_empty() {
@@ -95,11 +102,11 @@ pub(crate) fn terminate_namespace(state: &mut ServerState, now: Timestamp, name:
         return;
     }
     if finalizers(&namespace).is_empty() {
-        remove(state, now, &who, &key);
+        remove(state, now, &attribution, &key);
     } else {
         let mut emptied = Value::clone(&namespace);
         emptied["spec"] = json!({});
-        write_tracked(state, now, &who, "kube-controller-manager", &key, &emptied);
+        write_tracked(state, now, &attribution, "kube-controller-manager", &key, &emptied);
     }
 }
 
@@ -135,9 +142,9 @@ fn report_remaining_content(state: &mut ServerState, now: Timestamp, key: &Store
     for (condition_type, holds, reason, message) in conditions {
         set_condition(&mut object, &at, condition_type, holds, reason, message);
     }
-    let mut who = Attribution::controller("namespace-controller", Verb::Update);
-    who.subresource = "status";
-    write_tracked(state, now, &who, "kube-controller-manager", key, &object);
+    let mut attribution = Attribution::controller("namespace-controller", Verb::Update);
+    attribution.subresource = "status";
+    write_tracked(state, now, &attribution, "kube-controller-manager", key, &object);
 }
 
 fn keys_in_namespace(store: &Store, namespace: &str) -> Vec<std::sync::Arc<StoredKey>> {

@@ -46,9 +46,9 @@ pub(crate) fn add_node(state: &mut ServerState, now: Timestamp, node: &str, inde
             "kernelVersion": "simulated", "bootID": "", "machineID": "", "systemUUID": "",
         },
     });
-    let mut who = Attribution::controller("kubelet", Verb::Update);
-    who.subresource = "status";
-    write_tracked(state, now, &who, "kubelet", &key, &ready);
+    let mut attribution = Attribution::controller("kubelet", Verb::Update);
+    attribution.subresource = "status";
+    write_tracked(state, now, &attribution, "kubelet", &key, &ready);
 }
 
 /// Maximum number of pods on a node.

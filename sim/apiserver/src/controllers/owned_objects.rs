@@ -112,8 +112,8 @@ fn adopt(
     let mut adopted = Value::clone(&object.object);
     let references = metadata(&mut adopted).entry("ownerReferences").or_insert_with(|| json!([]));
     references.as_array_mut()?.push(controller_reference(owner));
-    let who = Attribution::controller(controller, Verb::Patch);
-    write_tracked(state, now, &who, super::writes::MANAGER, &object.key, &adopted);
+    let attribution = Attribution::controller(controller, Verb::Patch);
+    write_tracked(state, now, &attribution, super::writes::MANAGER, &object.key, &adopted);
     Some(OwnedObject { key: object.key.clone(), object: state.store.find_key(&object.key)?.clone() })
 }
 
@@ -128,8 +128,8 @@ fn release(state: &mut ServerState, now: Timestamp, controller: &'static str, ow
     if remaining.is_empty() {
         metadata(&mut released).remove("ownerReferences");
     }
-    let who = Attribution::controller(controller, Verb::Patch);
-    write_tracked(state, now, &who, super::writes::MANAGER, &object.key, &released);
+    let attribution = Attribution::controller(controller, Verb::Patch);
+    write_tracked(state, now, &attribution, super::writes::MANAGER, &object.key, &released);
 }
 
 /// Returns the pod that a template describes, controlled by an owner.

@@ -24,12 +24,12 @@ pub(crate) fn schedule_pod(state: &mut ServerState, now: Timestamp, key: &Stored
         return;
     }
     let mut bound = Value::clone(&pod);
-    let who = Attribution::controller(SCHEDULER, Verb::Update);
+    let attribution = Attribution::controller(SCHEDULER, Verb::Update);
     match choose_node(&state.store, &pod) {
         Ok(node) => {
             bound["spec"]["nodeName"] = json!(node);
             set_scheduled(&mut bound, &stamp(now), None);
-            commit(state, now, &who, key.clone(), bound);
+            commit(state, now, &attribution, key.clone(), bound);
             let pod_name = format!("{}/{}", text(&pod, "/metadata/namespace"), name(&pod));
             let message = format!("Successfully assigned {pod_name} to {node}");
             record_event(state, now, SCHEDULER, &pod, ("Normal", "Scheduled"), &message);

@@ -20,13 +20,13 @@ pub(crate) fn unprotect(state: &mut ServerState, now: Timestamp, key: &StoredKey
         return;
     }
     let remaining: Vec<&str> = finalizers(&live).into_iter().filter(|other| *other != finalizer).collect();
-    let who = Attribution::controller("protection-controller", Verb::Delete);
+    let attribution = Attribution::controller("protection-controller", Verb::Delete);
     if remaining.is_empty() {
-        remove(state, now, &who, key);
+        remove(state, now, &attribution, key);
     } else {
         let mut released = Value::clone(&live);
         set_finalizers(&mut released, &remaining);
-        write_tracked(state, now, &who, "kube-controller-manager", key, &released);
+        write_tracked(state, now, &attribution, "kube-controller-manager", key, &released);
     }
 }
 

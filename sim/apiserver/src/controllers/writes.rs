@@ -96,9 +96,9 @@ pub(crate) fn replace_status(
     if state.store.find_key(key).is_none_or(|live| **live == *object) {
         return;
     }
-    let mut who = Attribution::controller(controller, Verb::Update);
-    who.subresource = "status";
-    write_tracked(state, now, &who, manager, key, object);
+    let mut attribution = Attribution::controller(controller, Verb::Update);
+    attribution.subresource = "status";
+    write_tracked(state, now, &attribution, manager, key, object);
 }
 
 /// Deletes an object with background propagation.
@@ -125,8 +125,8 @@ pub(crate) fn record_event(
         let mut repeated = Value::clone(&existing);
         repeated["count"] = json!(number(&existing, "/count") + 1);
         repeated["lastTimestamp"] = json!(stamp(now));
-        let who = Attribution::controller(component, Verb::Patch);
-        return write_tracked(state, now, &who, component, &key, &repeated);
+        let attribution = Attribution::controller(component, Verb::Patch);
+        return write_tracked(state, now, &attribution, component, &key, &repeated);
     }
     let event = json!({
         "metadata": {"name": event_name},

@@ -94,18 +94,18 @@ impl ValidationRules {
 
     /// Evaluates the rules for an object; transition rules need the old object.
     pub(crate) fn check(&self, live: Option<&Value>, object: &Value) -> RuleViolations {
-        let mut found = RuleViolations::default();
+        let mut violations = RuleViolations::default();
         let change = ValueChange { value: object, before: live, is_same: live == Some(object) };
-        self.visit(change, "", &mut found);
-        found
+        self.visit(change, "", &mut violations);
+        violations
     }
 
-    fn visit(&self, change: ValueChange<'_>, path: &str, found: &mut RuleViolations) {
+    fn visit(&self, change: ValueChange<'_>, path: &str, violations: &mut RuleViolations) {
         if change.value.is_null() {
             return;
         }
         for rule in &self.own {
-            rule.check(self, change, path, found);
+            rule.check(self, change, path, violations);
         }
         match change.value {
             Value::Object(map) => {
@@ -113,10 +113,10 @@ impl ValidationRules {
                     let before = change.before.and_then(|before| before.get(name));
                     let change = change.descend(value, before);
                     if let Some(rules) = &self.values {
-                        rules.visit(change, &format!("{path}[{name}]"), found);
+                        rules.visit(change, &format!("{path}[{name}]"), violations);
                     }
                     if let Some(rules) = self.properties.get(name) {
-                        rules.visit(change, &join(path, name), found);
+                        rules.visit(change, &join(path, name), violations);
                     }
                 }
             }
@@ -124,7 +124,7 @@ impl ValidationRules {
                 let Some(rules) = &self.items else { return };
                 for (index, value) in list.iter().enumerate() {
                     let before = find_correlated(self.keys.as_deref(), change.before, value);
-                    rules.visit(change.descend(value, before), &format!("{path}[{index}]"), found);
+                    rules.visit(change.descend(value, before), &format!("{path}[{index}]"), violations);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -201,7 +201,7 @@ impl ValidationRule {
         })
     }
 
-    fn check(&self, rules: &ValidationRules, change: ValueChange<'_>, path: &str, found: &mut RuleViolations) {
+    fn check(&self, rules: &ValidationRules, change: ValueChange<'_>, path: &str, violations: &mut RuleViolations) {
         let uses_old_self = self.program.uses("oldSelf");
         if uses_old_self && change.before.is_none() && !self.is_optional {
             return;
@@ -211,7 +211,7 @@ impl ValidationRule {
             Ok(_) => self.violation(rules, change, path),
             Err(failure) => {
                 let at = if path.is_empty() { ROOT } else { path };
-                found.errors.push(FieldError::invalid(
+                violations.errors.push(FieldError::invalid(
                     at,
                     &Value::from(rules.schema_type.as_str()),
                     &self.failure_detail(&failure),
@@ -220,9 +220,9 @@ impl ValidationRule {
             }
         };
         if change.is_same && !uses_old_self {
-            found.warnings.push(error.full());
+            violations.warnings.push(error.full());
         } else {
-            found.errors.push(error);
+            violations.errors.push(error);
         }
     }
 

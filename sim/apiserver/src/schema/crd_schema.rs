@@ -86,9 +86,9 @@ fn check_defaults(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
         if pruned != *default {
             errors.push(FieldError::invalid(at, default, "must not have unknown fields"));
         } else {
-            let mut found = Vec::new();
-            check(schema, ValueContext { value: default, before: None, path: DEFAULT }, &mut found);
-            errors.extend(found.into_iter().map(|error| relocate(error, &at)));
+            let mut default_errors = Vec::new();
+            check(schema, ValueContext { value: default, before: None, path: DEFAULT }, &mut default_errors);
+            errors.extend(default_errors.into_iter().map(|error| relocate(error, &at)));
         }
     }
     for (_, below, path) in subschemas(schema, path) {
@@ -149,9 +149,9 @@ fn check_unsupported(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         errors.push(FieldError::forbidden(format!("{path}.uniqueItems"), detail));
     }
-    let kept = "x-kubernetes-preserve-unknown-fields";
-    if schema.get(kept) == Some(&json!(false)) {
-        errors.push(FieldError::invalid(format!("{path}.{kept}"), &json!(false), "must be true or undefined"));
+    let keyword = "x-kubernetes-preserve-unknown-fields";
+    if schema.get(keyword) == Some(&json!(false)) {
+        errors.push(FieldError::invalid(format!("{path}.{keyword}"), &json!(false), "must be true or undefined"));
     }
 }
 
@@ -218,8 +218,8 @@ fn check_set_items(items: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let is_atomic = merge_type == "atomic" || name == "x-kubernetes-list-type" && merge_type.is_empty();
     if !is_atomic {
         let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-        let shown = items.get("x-kubernetes-list-type").unwrap_or(&Value::Null);
-        errors.push(FieldError::invalid(format!("{path}.items.{name}"), shown, detail));
+        let list_type = items.get("x-kubernetes-list-type").unwrap_or(&Value::Null);
+        errors.push(FieldError::invalid(format!("{path}.items.{name}"), list_type, detail));
     }
 }
 

@@ -256,9 +256,9 @@ fn check_combinations(schema: &Value, value: &Value, path: &str, errors: &mut Ve
         errors.push(reject(&format!("validate all the schemas (allOf){none}")));
     }
     if let Some(not) = schema.get("not") {
-        let mut found = Vec::new();
-        check(not, context, &mut found);
-        if found.is_empty() {
+        let mut not_errors = Vec::new();
+        check(not, context, &mut not_errors);
+        if not_errors.is_empty() {
             errors.push(reject("not validate the schema (not)"));
         }
     }

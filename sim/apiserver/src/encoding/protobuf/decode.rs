@@ -105,10 +105,10 @@ fn complete_kind(version: &str, kind: &str, (expected, expected_kind): (&str, &s
 
 /// Returns version, kind and content of an envelope.
 fn decode_envelope(message: &[u8]) -> Result<(String, String, &[u8]), String> {
-    let existing =
+    let known =
         [(1, "TypeMeta", LENGTH), (2, "Raw", LENGTH), (3, "ContentEncoding", LENGTH), (4, "ContentType", LENGTH)];
     let (mut version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
-    for part in read_fields(message, "Unknown", &existing)? {
+    for part in read_fields(message, "Unknown", &known)? {
         match part {
             (1, WireValue::Bytes(meta)) => {
                 for part in read_fields(meta, "TypeMeta", &[(1, "APIVersion", LENGTH), (2, "Kind", LENGTH)])? {
@@ -357,8 +357,8 @@ fn raw(bytes: &[u8]) -> Result<&[u8], String> {
 }
 
 fn decode_quantity(bytes: &[u8]) -> Result<Value, String> {
-    let existing = read_fields(bytes, "Quantity", &[(1, "String_", LENGTH)])?;
-    match strings(&existing, 1).pop() {
+    let parts = read_fields(bytes, "Quantity", &[(1, "String_", LENGTH)])?;
+    match strings(&parts, 1).pop() {
         None => Ok(json!("0")),
         Some(text) if Quantity::parse(&text).is_some() => Ok(json!(text)),
         Some(_) => Err(MALFORMED.to_owned()),

@@ -85,8 +85,9 @@ pub(crate) fn service_warnings(target: &Target, object: &Value) -> Vec<String> {
 pub(crate) fn validate_change(live: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if is_deleting(live) {
-        let known = finalizers(live);
-        let added: Vec<&str> = finalizers(object).into_iter().filter(|finalizer| !known.contains(finalizer)).collect();
+        let existing = finalizers(live);
+        let added: Vec<&str> =
+            finalizers(object).into_iter().filter(|finalizer| !existing.contains(finalizer)).collect();
         if !added.is_empty() {
             let added: Vec<String> = added.iter().map(|finalizer| format!("{finalizer:?}")).collect();
             let detail = format!(
