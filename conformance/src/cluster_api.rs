@@ -12,7 +12,7 @@ use sindri_world::environment::ClusterCall;
 use crate::runtime::InterruptibleRuntime;
 
 /// User agent of all requests by scenarios.
-const USER_AGENT: &str = "kubectl/story";
+const USER_AGENT: &str = "kubectl/scenario";
 /// Timeout of a request.
 const CALL_MAX: Duration = Duration::from_secs(30);
 /// Maximum size of a response.

@@ -67,9 +67,9 @@ impl Registry {
     }
 
     /// Reserves the given name, or a free one, until `remove`.
-    pub fn reserve_name(&self, wanted: Option<&str>, provider: &str) -> Result<String, ClusterError> {
+    pub fn reserve_name(&self, name: Option<&str>, provider: &str) -> Result<String, ClusterError> {
         std::fs::create_dir_all(&self.directory).map_err(|error| ClusterError::from_io(&self.directory, &error))?;
-        if let Some(name) = wanted {
+        if let Some(name) = name {
             check_name(name)?;
             return match self.try_reserve(name) {
                 Ok(true) => Ok(name.to_owned()),

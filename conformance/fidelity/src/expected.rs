@@ -61,9 +61,9 @@ pub struct Verdict {
     pub known: usize,
     /// Number of waived differences.
     pub waived: usize,
-    /// EventStream of the waivers that no longer apply.
+    /// Waivers that no longer apply.
     pub unused_waivers: Vec<StepId>,
-    /// EventStream of the known differences that no longer apply.
+    /// Known differences that no longer occur.
     pub fixed: Vec<StepId>,
 }
 

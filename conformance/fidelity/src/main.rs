@@ -167,7 +167,7 @@ fn compare_generated(cli: &Cli, expected: &Expected, stop: &Stop) -> Result<RunR
     Ok(found)
 }
 
-/// Waivers that excused nothing, where enough was played to tell.
+/// Returns the waivers that were not used, after a full run.
 fn unused_waivers(cli: &Cli, expected: &Expected) -> Vec<String> {
     if cli.only.is_some() || cli.sequences < SEQUENCES {
         return Vec::new();

@@ -89,7 +89,7 @@ impl Clients {
         Duration::try_from(applied.duration_since(submitted)).map_err(to_message)
     }
 
-    /// Waits until the agent has made so many more polls that returned nothing new. Returns its counters after the last.
+    /// Waits until the agent has made this number of further polls that returned nothing new. Returns its counters after the last.
     pub async fn wait_for_idle_polls(&self, polls: u64) -> Result<Counters, String> {
         let before = self.agent_counts().await?.idle_polls();
         loop {

@@ -54,7 +54,7 @@ async fn declare_stacks(clients: &Clients) -> Result<(), String> {
     clients.wait_until_applied(&revisions).await
 }
 
-/// Counters from just after one poll to just after a later one, so that only whole intervals are counted.
+/// Counts from just after one poll to just after a later one, so that only whole intervals are counted.
 async fn count(clients: &Clients) -> Result<Interval, String> {
     let first = clients.wait_for_idle_polls(1).await?;
     let (began, before) = (Instant::now(), clients.broker_counts().await?);

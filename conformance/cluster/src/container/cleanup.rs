@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn a_container_that_was_created_and_never_started_is_removed_with_its_owner() {
         if docker("docker info >/dev/null 2>&1 && echo yes") != "yes" {
-            eprintln!("NOT RUN: no container engine answers");
+            eprintln!("NOT RUN: no container engine responds");
             return;
         }
         docker(&format!("tar c --files-from /dev/null | docker import - {IMAGE}"));

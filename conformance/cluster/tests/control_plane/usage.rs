@@ -70,7 +70,7 @@ pub fn check_behaviour(access: &Access) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let user = User::new(access).await;
-        user.create("/api/v1/namespaces", json!({"metadata": {"name": "story"}})).await;
+        user.create("/api/v1/namespaces", json!({"metadata": {"name": "usage"}})).await;
         check_deployment(&user).await;
         check_custom_resource(&user).await;
         check_garbage_collection(&user).await;
@@ -83,7 +83,7 @@ async fn check_deployment(user: &User) {
     let labels = json!({"app": "web"});
     let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web"}]}});
     let spec = json!({"replicas": 3, "selector": {"matchLabels": labels}, "template": template});
-    let deployments = "/apis/apps/v1/namespaces/story/deployments";
+    let deployments = "/apis/apps/v1/namespaces/usage/deployments";
     user.create(deployments, json!({"metadata": {"name": "web"}, "spec": spec})).await;
     user.wait_until(&format!("{deployments}/web"), |found| {
         has_condition(found, "Available") && found.as_ref().is_ok_and(|found| found["status"]["readyReplicas"] == 3)
@@ -95,14 +95,14 @@ async fn check_custom_resource(user: &User) {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
     let names = json!({"plural": "gears", "singular": "gear", "kind": "Gear"});
-    let spec = json!({"group": "story.dev", "scope": "Namespaced", "names": names, "versions": [version]});
+    let spec = json!({"group": "usage.dev", "scope": "Namespaced", "names": names, "versions": [version]});
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    user.create(crds, json!({"metadata": {"name": "gears.story.dev"}, "spec": spec})).await;
-    user.wait_until(&format!("{crds}/gears.story.dev"), |found| has_condition(found, "Established")).await;
-    let gears = "/apis/story.dev/v1/namespaces/story/gears";
+    user.create(crds, json!({"metadata": {"name": "gears.usage.dev"}, "spec": spec})).await;
+    user.wait_until(&format!("{crds}/gears.usage.dev"), |found| has_condition(found, "Established")).await;
+    let gears = "/apis/usage.dev/v1/namespaces/usage/gears";
     // The condition is set a moment before the resource is served.
     user.wait_until(gears, Result::is_ok).await;
-    let gear = json!({"apiVersion": "story.dev/v1", "kind": "Gear", "metadata": {"name": "one"}, "spec": {"size": 3}});
+    let gear = json!({"apiVersion": "usage.dev/v1", "kind": "Gear", "metadata": {"name": "one"}, "spec": {"size": 3}});
     user.create(gears, gear.clone()).await;
     assert_eq!(user.get(&format!("{gears}/one")).await.unwrap()["spec"]["size"], 3);
     let mut wrong = gear;
@@ -112,7 +112,7 @@ async fn check_custom_resource(user: &User) {
 }
 
 async fn check_garbage_collection(user: &User) {
-    let maps = "/api/v1/namespaces/story/configmaps";
+    let maps = "/api/v1/namespaces/usage/configmaps";
     let owner = user.create(maps, json!({"metadata": {"name": "owner"}})).await;
     let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]});
     user.create(maps, json!({"metadata": {"name": "owned", "ownerReferences": [reference]}})).await;
@@ -125,7 +125,7 @@ async fn check_garbage_collection(user: &User) {
 /// The controller ignores the status until its periodic recount. The recount is needed: a deletion that the controller sees
 /// before it has counted the creation leaves the count too high.
 async fn check_quota_resync(user: &User) {
-    let quotas = "/api/v1/namespaces/story/resourcequotas";
+    let quotas = "/api/v1/namespaces/usage/resourcequotas";
     let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"count/secrets": "1"}}});
     user.create(quotas, quota).await;
     let counts = |found: &Result<Value, u16>, used: &str| {
@@ -141,9 +141,9 @@ async fn check_quota_resync(user: &User) {
 }
 
 async fn check_namespace_deletion(user: &User) {
-    assert!(user.get("/api/v1/namespaces/story/configmaps/free").await.is_ok());
-    user.call(Method::DELETE, "/api/v1/namespaces/story", Value::Null).await.unwrap();
-    user.wait_until("/api/v1/namespaces/story", |found| *found == Err(404)).await;
+    assert!(user.get("/api/v1/namespaces/usage/configmaps/free").await.is_ok());
+    user.call(Method::DELETE, "/api/v1/namespaces/usage", Value::Null).await.unwrap();
+    user.wait_until("/api/v1/namespaces/usage", |found| *found == Err(404)).await;
     let pods = user.get("/api/v1/pods").await.unwrap();
     assert_eq!(pods["items"].as_array().unwrap().len(), 0, "{pods}");
 }
