@@ -39,7 +39,7 @@ fn a_wrong_key_an_unknown_agent_and_a_missing_kubeconfig_are_named() {
     );
 
     let message = configuration_error(&workspace, &broker.url, &broker.key, &cluster.access().kubeconfig);
-    assert!(message.contains("cannot find agent east of cluster east: the broker answered 404"), "{message}");
+    assert!(message.contains("cannot find agent east of cluster east: the broker responded with 404"), "{message}");
 
     let message = configuration_error(&workspace, &broker.url, &broker.key, &workspace.path().join("none"));
     assert!(message.contains("none: "), "{message}");

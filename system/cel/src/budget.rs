@@ -1,14 +1,14 @@
-//! How much an evaluation may do: each part of a rule is a step whenever it is evaluated, and whatever is compared, walked
-//! or made costs as many more as it is long.
+//! Budget of an evaluation: each evaluated node is one step, and comparisons, loops and results cost further steps in
+//! proportion to their length.
 
-use crate::failure::Failure;
+use crate::evaluation_error::EvaluationError;
 
-/// The most steps of an evaluation.
+/// Maximum number of steps of an evaluation.
 pub const STEPS_MAX: usize = 100_000;
-/// So many bytes are read in one step.
-const BYTES_A_STEP: usize = 16;
+/// Number of bytes that are read in one step.
+const BYTES_PER_STEP: usize = 16;
 
-/// The steps that are left.
+/// Remaining steps.
 pub(crate) struct Steps(usize);
 
 impl Steps {
@@ -16,13 +16,13 @@ impl Steps {
         Self(STEPS_MAX)
     }
 
-    pub fn take(&mut self, steps: usize) -> Result<(), Failure> {
-        self.0 = self.0.checked_sub(steps).ok_or(Failure::Exhausted)?;
+    pub fn take(&mut self, steps: usize) -> Result<(), EvaluationError> {
+        self.0 = self.0.checked_sub(steps).ok_or(EvaluationError::BudgetExceeded)?;
         Ok(())
     }
 
-    /// For looking at so many bytes.
-    pub fn read(&mut self, bytes: usize) -> Result<(), Failure> {
-        self.take(bytes / BYTES_A_STEP)
+    /// Takes the steps for reading so many bytes.
+    pub fn read(&mut self, bytes: usize) -> Result<(), EvaluationError> {
+        self.take(bytes / BYTES_PER_STEP)
     }
 }

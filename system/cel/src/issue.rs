@@ -1,19 +1,19 @@
-//! What keeps a rule from being used, with its place, in the words and the form of the real API server.
+//! Compile errors of a rule, in the format of the real API server.
 
 use std::fmt;
 
-/// Something wrong at a place of a rule.
+/// A compile error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
-    /// From one.
+    /// Line, counted from 1.
     pub line: usize,
-    /// From one, in characters.
+    /// Column in characters, counted from 1.
     pub column: usize,
-    /// What is wrong.
-    pub words: String,
+    /// Description of the error.
+    pub message: String,
 }
 
-/// Everything that is wrong with a rule, in the order of its places; at least one.
+/// All compile errors of a rule, ordered by position; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issues {
     issues: Vec<Issue>,
@@ -26,7 +26,7 @@ impl Issues {
         Self { issues, source: source.to_owned() }
     }
 
-    /// The first by its place.
+    /// Returns the first error by position.
     pub fn first(&self) -> Option<&Issue> {
         self.issues.first()
     }
@@ -38,7 +38,7 @@ impl fmt::Display for Issues {
             if index > 0 {
                 formatter.write_str("\n")?;
             }
-            write!(formatter, "ERROR: <input>:{}:{}: {}", issue.line, issue.column, issue.words)?;
+            write!(formatter, "ERROR: <input>:{}:{}: {}", issue.line, issue.column, issue.message)?;
             if let Some(line) = self.source.split('\n').nth(issue.line.saturating_sub(1)) {
                 write!(formatter, "\n | {}\n | {}", line.replace('\t', " "), marker(line, issue.column))?;
             }
@@ -49,7 +49,7 @@ impl fmt::Display for Issues {
 
 impl std::error::Error for Issues {}
 
-/// Points at a column; beside wide characters with wide ones.
+/// Returns the line that points at a column, with wide characters below wide ones.
 fn marker(line: &str, column: usize) -> String {
     let before = column.saturating_sub(1);
     let mut marker: String =

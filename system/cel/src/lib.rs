@@ -1,16 +1,16 @@
-//! Rules in CEL as Kubernetes has them, and the amounts that they and the API speak of.
+//! CEL rules with the libraries of Kubernetes, and Kubernetes quantities.
 //!
-//! Pure: a text goes in and is read and checked against what is known about the types of its names
-//! ([`Program::compile`]); values go in and one comes out, or the words of the real API server about why there is none
-//! ([`Program::evaluate`]). Whoever may write a rule is not trusted: a rule is bounded in length, in parts and in depth,
-//! and its evaluation in steps. Nothing panics, nothing depends on anything but what goes in.
+//! Pure: [`Program::compile`] parses a rule and checks it against the types of its variables; [`Program::evaluate`] returns
+//! its value, or an error with the message of the real API server. Rules are not trusted: their length, number of tokens,
+//! nesting and evaluation steps are limited, and nothing panics.
 
 mod budget;
 mod check;
 mod evaluate;
-mod failure;
+mod evaluation_error;
 mod functions;
 mod issue;
+mod network;
 mod node;
 mod number;
 mod parse;
@@ -24,7 +24,7 @@ mod types;
 mod value;
 
 pub use budget::STEPS_MAX;
-pub use failure::Failure;
+pub use evaluation_error::EvaluationError;
 pub use issue::{Issue, Issues};
 pub use pattern::{Pattern, PatternError};
 pub use program::Program;

@@ -1,24 +1,24 @@
-//! A rule that was read: what stands where, no deeper than allowed.
+//! Syntax tree of a rule.
 
 use crate::functions::Implementation;
 
-/// A place in a rule: a line and a column, both from one.
+/// Position in a rule; line and column are counted from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub line: usize,
     pub column: usize,
 }
 
-/// A part of a rule.
+/// A node of the syntax tree.
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub place: Place,
-    pub kind: Kind,
+    pub position: Position,
+    pub kind: NodeKind,
 }
 
-/// What a part of a rule is.
+/// Content of a node.
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Null,
     Bool(bool),
     Int(i64),
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
     },
     List(Vec<Element>),
     Map(Vec<Entry>),
-    /// `a.b{}`, which nothing here has.
+    /// `a.b{}`, which is not supported.
     Message(String),
     And(Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
@@ -49,7 +49,7 @@ pub(crate) enum Kind {
         then: Box<Node>,
         otherwise: Box<Node>,
     },
-    /// A function or an operator; of a member its target is the first argument.
+    /// Call of a function or an operator; the target of a member call is the first argument.
     Call {
         name: String,
         is_member: bool,
@@ -60,10 +60,10 @@ pub(crate) enum Kind {
         over: Box<Node>,
         first: String,
         second: Option<String>,
-        purpose: Purpose,
+        comprehension: Comprehension,
     },
     /// `optMap` and `optFlatMap`.
-    Inside {
+    OptionalMap {
         of: Box<Node>,
         variable: String,
         to: Box<Node>,
@@ -71,14 +71,14 @@ pub(crate) enum Kind {
     },
 }
 
-/// An element of a list; an optional one may be left out.
+/// An element of a list literal; an optional one may be absent.
 #[derive(Debug)]
 pub(crate) struct Element {
     pub node: Node,
     pub is_optional: bool,
 }
 
-/// An entry of a map; an optional one may be left out.
+/// An entry of a map literal; an optional one may be absent.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub key: Node,
@@ -86,9 +86,9 @@ pub(crate) struct Entry {
     pub is_optional: bool,
 }
 
-/// What a loop is for.
+/// Macro of a loop and its expressions.
 #[derive(Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum Comprehension {
     All(Box<Node>),
     Exists(Box<Node>),
     ExistsOne(Box<Node>),
@@ -97,7 +97,7 @@ pub(crate) enum Purpose {
         filter: Option<Box<Node>>,
         to: Box<Node>,
     },
-    /// A map from the keys to something made of the entries.
+    /// `transformMap`: a map from the keys to values computed from the entries.
     Transform {
         filter: Option<Box<Node>>,
         to: Box<Node>,

@@ -1,13 +1,13 @@
-//! Numbers of different kinds: how they compare, and how Go writes them.
+//! Comparison of numbers of different types, and Go's formatting of doubles.
 
 use std::cmp::Ordering;
 
-/// 2^63 and 2^64, which the whole numbers stay below.
+/// 2^63 and 2^64, the exclusive upper ends of int and uint.
 pub(crate) const INT_END: f64 = 9_223_372_036_854_775_808.0;
 pub(crate) const UINT_END: f64 = 18_446_744_073_709_551_616.0;
 
-/// Without rounding the whole number, which may have more digits than a double.
-pub(crate) fn double_to_whole(double: f64, whole: i128) -> Option<Ordering> {
+/// Compares a double with an integer without rounding the integer to a double.
+pub(crate) fn compare_double_with_integer(double: f64, whole: i128) -> Option<Ordering> {
     if double.is_nan() {
         return None;
     }
@@ -23,8 +23,8 @@ pub(crate) fn double_to_whole(double: f64, whole: i128) -> Option<Ordering> {
     Some(if by_size == Ordering::Equal && has_fraction { Ordering::Greater } else { by_size })
 }
 
-/// As Go's `%g`: an exponent for what is very large or very small.
-pub(crate) fn shortest(number: f64) -> String {
+/// Formats a double as Go's `%g`: with an exponent for very large and very small numbers.
+pub(crate) fn format_double(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
     }
@@ -34,7 +34,7 @@ pub(crate) fn shortest(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    // Where the shortest form is asked for, the decision is made as for six digits.
+    // For the shortest format, Go decides about the exponent as for six digits.
     if number == 0.0 || (-4..6).contains(&exponent) {
         return format!("{number}");
     }
@@ -44,7 +44,7 @@ pub(crate) fn shortest(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::shortest;
+    use super::format_double;
 
     #[test]
     fn doubles_are_written_as_go_writes_them() {
@@ -56,7 +56,7 @@ mod tests {
             (1e-5, "1e-05"),
             (123_456_789.0, "1.23456789e+08"),
         ] {
-            assert_eq!(shortest(number), expected);
+            assert_eq!(format_double(number), expected);
         }
     }
 }

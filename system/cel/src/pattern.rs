@@ -1,22 +1,21 @@
-//! Regular expressions as Go has them: its classes are of ASCII alone, its brackets do not nest, and its errors have words
-//! of their own.
+//! Regular expressions in Go's syntax: ASCII-only classes, no nested brackets, and Go's error messages.
 
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
-/// The most memory that a compiled pattern takes, and one of a rule that is evaluated, whose author is not trusted.
+/// Maximum memory of a compiled pattern, and of one that an untrusted rule computes.
 const BYTES_MAX: usize = 10 << 20;
 const RULE_BYTES_MAX: usize = 1 << 20;
-/// The most groups inside of each other.
+/// Maximum nesting of groups.
 const NESTING_MAX: u32 = 100;
-/// How often something may be repeated by a number.
+/// Maximum count of a repetition.
 const REPEATS_MAX: u32 = 1_000;
 
-/// A pattern that can be looked for.
+/// A compiled pattern.
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);
 
-/// Why a text is no pattern, as Go says it.
+/// Error of an invalid pattern, with Go's message.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("error parsing regexp: {why}: `{fragment}`")]
 pub struct PatternError {
@@ -25,13 +24,13 @@ pub struct PatternError {
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Compiles a pattern.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         Self::within(text, BYTES_MAX)
     }
 
-    /// Reads a pattern of a rule, which may not be as large.
-    pub(crate) fn of_rule(text: &str) -> Result<Self, PatternError> {
+    /// Compiles a pattern of a rule, which may take less memory.
+    pub(crate) fn for_rule(text: &str) -> Result<Self, PatternError> {
         Self::within(text, RULE_BYTES_MAX)
     }
 
@@ -41,17 +40,17 @@ impl Pattern {
         regex.map(Self).map_err(|_| error("expression too large", text))
     }
 
-    /// Whether it is anywhere in a text.
+    /// Returns true if the text contains a match.
     pub fn is_in(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 
-    /// The first place where it is.
+    /// Returns the first match.
     pub(crate) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         self.0.find(text).map(|found| found.as_str())
     }
 
-    /// Every place where it is, up to a number of them.
+    /// Returns the matches, up to a number of them.
     pub(crate) fn find_all<'t>(&self, text: &'t str, most: usize) -> Vec<&'t str> {
         self.0.find_iter(text).take(most).map(|found| found.as_str()).collect()
     }
@@ -61,18 +60,18 @@ fn error(why: &'static str, fragment: &str) -> PatternError {
     PatternError { why, fragment: fragment.to_owned() }
 }
 
-/// From Go's way of writing to the library's.
+/// Translates Go's syntax to that of the regex crate.
 struct Translation<'t> {
     text: &'t str,
     at: usize,
-    /// Where the groups around the present place begin.
+    /// Start offsets of the enclosing groups.
     groups: Vec<usize>,
     out: String,
 }
 
 impl<'t> Translation<'t> {
     fn run(mut self) -> Result<String, PatternError> {
-        // Whether there is something that an operator could repeat, and where an operator that was just read begins.
+        // True if an operator could repeat the last item, and the offset of an operator that was just read.
         let mut operand = false;
         let mut repeated: Option<usize> = None;
         while let Some(next) = self.rest().chars().next() {
@@ -114,20 +113,20 @@ impl<'t> Translation<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Takes over so many bytes as they are.
+    /// Copies so many bytes unchanged.
     fn take(&mut self, length: usize) {
         self.out.push_str(self.rest().get(..length).unwrap_or_default());
         self.at += length;
     }
 
-    /// Writes something else for the next byte.
+    /// Replaces the next byte.
     fn literal(&mut self, written: &str) -> bool {
         self.out.push_str(written);
         self.at += 1;
         true
     }
 
-    /// How long `{2,5}` is, if it is such an operator; otherwise the brace is only a brace.
+    /// Returns the length of a repetition such as `{2,5}`; `None` for a literal brace.
     fn counted(&self) -> Result<Option<usize>, PatternError> {
         let Some(end) = self.rest().find('}') else { return Ok(None) };
         let whole = &self.rest()[..=end];
@@ -188,7 +187,7 @@ impl<'t> Translation<'t> {
         if name.is_empty() || !name.chars().all(is_word) {
             return Err(error("invalid named capture", &rest[..=end]));
         }
-        // The name itself matters to nobody here, and the library is pickier about it.
+        // The name of the group is not used, and the library allows fewer names.
         self.out.push('(');
         self.at += end + 1;
         Ok(false)
@@ -202,7 +201,7 @@ impl<'t> Translation<'t> {
         Ok(true)
     }
 
-    /// `[a-z]`, in which a bracket is only a bracket.
+    /// Translates a class such as `[a-z]`, in which an opening bracket is a literal.
     fn class(&mut self) -> Result<bool, PatternError> {
         let start = self.at;
         self.take(1);
@@ -234,7 +233,7 @@ impl<'t> Translation<'t> {
         }
     }
 
-    /// After something in brackets: `-` and an end make it a range.
+    /// Translates the rest of a range in a class: `-` and its end.
     fn range(&mut self) -> Result<(), PatternError> {
         let rest = self.rest();
         let mut following = rest.chars();
@@ -255,7 +254,7 @@ impl<'t> Translation<'t> {
             }
             other => {
                 self.take(other.len_utf8());
-                // Both ends stand for themselves: the first must not come after the last.
+                // Both ends are literals: the first must not be greater than the last.
                 if before.is_some_and(|before| before > other && before != ']') {
                     let from = start - 1 - before.map_or(0, char::len_utf8);
                     return Err(error(
@@ -285,7 +284,7 @@ impl<'t> Translation<'t> {
         Ok(())
     }
 
-    /// A backslash and what follows it; the classes of letters are those of ASCII.
+    /// Translates an escape sequence; classes are ASCII-only.
     fn escape(&mut self, in_class: bool) -> Result<bool, PatternError> {
         let rest = self.rest();
         let Some(next) = rest[1..].chars().next() else {
@@ -323,7 +322,7 @@ impl<'t> Translation<'t> {
         Ok(!matches!(next, 'b' | 'B' | 'A' | 'z'))
     }
 
-    /// `\pL`, `\p{Greek}`, `\x41`, `\x{10FFFF}`: the library writes them in the same way.
+    /// `\pL`, `\p{Greek}`, `\x41`, `\x{10FFFF}`: the same in both syntaxes.
     fn long_escape(&mut self, kind: char) -> Result<bool, PatternError> {
         let rest = self.rest();
         let after = &rest[2..];
@@ -344,7 +343,7 @@ impl<'t> Translation<'t> {
         Ok(true)
     }
 
-    /// `\012`: one to three digits; the first decides only if it is zero or another follows.
+    /// `\012`: one to three octal digits; a single digit is octal only if it is zero.
     fn octal(&mut self) -> Result<bool, PatternError> {
         let rest = self.rest();
         let digits: String = rest[1..].chars().take(3).take_while(|digit| ('0'..='7').contains(digit)).collect();
@@ -357,7 +356,7 @@ impl<'t> Translation<'t> {
         Ok(true)
     }
 
-    /// `\Q...\E`: what is between stands for itself.
+    /// `\Q...\E`: literal text.
     fn quoted(&mut self, in_class: bool) -> bool {
         let inside = &self.rest()[2..];
         let end = inside.find("\\E");
@@ -409,8 +408,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_told_in_go_s_words() {
-        for (pattern, words) in [
+    fn invalid_patterns_have_the_messages_of_go() {
+        for (pattern, message) in [
             ("(a", "missing closing ): `(a`"),
             ("a)", "unexpected ): `a)`"),
             ("[a", "missing closing ]: `[a`"),
@@ -424,7 +423,7 @@ mod tests {
             ("\\", "trailing backslash at end of expression: ``"),
         ] {
             let error = Pattern::new(pattern).expect_err(pattern);
-            assert_eq!(error.to_string(), format!("error parsing regexp: {words}"), "{pattern}");
+            assert_eq!(error.to_string(), format!("error parsing regexp: {message}"), "{pattern}");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! A rule that was read and checked.
+//! A compiled rule.
 
 use std::collections::BTreeSet;
 
 use crate::check::check;
 use crate::evaluate::evaluate;
-use crate::failure::Failure;
+use crate::evaluation_error::EvaluationError;
 use crate::issue::Issues;
-use crate::node::{Kind, Node, Purpose};
+use crate::node::{Comprehension, Node, NodeKind};
 use crate::parse::parse;
 use crate::types::Type;
 use crate::value::Cel;
 
-/// A rule that can be evaluated as often as one likes.
+/// A compiled rule, which can be evaluated any number of times.
 #[derive(Debug)]
 pub struct Program {
     node: Node,
@@ -20,7 +20,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Reads a rule, and checks it against the types of the names that it may use.
+    /// Parses a rule and checks it against the types of its variables.
     pub fn compile(rule: &str, declared: &[(&str, Type)]) -> Result<Self, Issues> {
         let node = parse(rule)?;
         let output = check(&node, declared).map_err(|issues| Issues::new(issues, rule))?;
@@ -29,18 +29,18 @@ impl Program {
         Ok(Self { node, output, names })
     }
 
-    /// What a value of it will be, as far as it can be told.
+    /// Returns the static type of the result.
     pub fn output(&self) -> &Type {
         &self.output
     }
 
-    /// Whether a name is anywhere in it.
+    /// Returns true if the rule contains this name.
     pub fn uses(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// Its value, in a bounded number of steps.
-    pub fn evaluate<'a>(&'a self, variables: &[(&str, Cel<'a>)]) -> Result<Cel<'a>, Failure> {
+    /// Evaluates the rule in a bounded number of steps.
+    pub fn evaluate<'a>(&'a self, variables: &[(&str, Cel<'a>)]) -> Result<Cel<'a>, EvaluationError> {
         evaluate(&self.node, variables)
     }
 }
@@ -48,31 +48,34 @@ impl Program {
 fn collect(node: &Node, names: &mut BTreeSet<String>) {
     let mut below = |nodes: &[&Node]| nodes.iter().for_each(|node| collect(node, names));
     match &node.kind {
-        Kind::Name(name) => {
+        NodeKind::Name(name) => {
             names.insert(name.clone());
         }
-        Kind::Null
-        | Kind::Bool(_)
-        | Kind::Int(_)
-        | Kind::Uint(_)
-        | Kind::Double(_)
-        | Kind::Text(_)
-        | Kind::Bytes(_)
-        | Kind::Message(_) => {}
-        Kind::Field { of, .. } | Kind::Has { of, .. } => below(&[of]),
-        Kind::List(elements) => elements.iter().for_each(|element| below(&[&element.node])),
-        Kind::Map(entries) => entries.iter().for_each(|entry| below(&[&entry.key, &entry.value])),
-        Kind::And(left, right) | Kind::Or(left, right) => below(&[left, right]),
-        Kind::If { condition, then, otherwise } => below(&[condition, then, otherwise]),
-        Kind::Call { arguments, .. } => arguments.iter().for_each(|argument| below(&[argument])),
-        Kind::Inside { of, to, .. } => below(&[of, to]),
-        Kind::Loop { over, purpose, .. } => {
+        NodeKind::Null
+        | NodeKind::Bool(_)
+        | NodeKind::Int(_)
+        | NodeKind::Uint(_)
+        | NodeKind::Double(_)
+        | NodeKind::Text(_)
+        | NodeKind::Bytes(_)
+        | NodeKind::Message(_) => {}
+        NodeKind::Field { of, .. } | NodeKind::Has { of, .. } => below(&[of]),
+        NodeKind::List(elements) => elements.iter().for_each(|element| below(&[&element.node])),
+        NodeKind::Map(entries) => entries.iter().for_each(|entry| below(&[&entry.key, &entry.value])),
+        NodeKind::And(left, right) | NodeKind::Or(left, right) => below(&[left, right]),
+        NodeKind::If { condition, then, otherwise } => below(&[condition, then, otherwise]),
+        NodeKind::Call { arguments, .. } => arguments.iter().for_each(|argument| below(&[argument])),
+        NodeKind::OptionalMap { of, to, .. } => below(&[of, to]),
+        NodeKind::Loop { over, comprehension, .. } => {
             below(&[over]);
-            match purpose {
-                Purpose::All(test) | Purpose::Exists(test) | Purpose::ExistsOne(test) | Purpose::Filter(test) => {
+            match comprehension {
+                Comprehension::All(test)
+                | Comprehension::Exists(test)
+                | Comprehension::ExistsOne(test)
+                | Comprehension::Filter(test) => {
                     below(&[test]);
                 }
-                Purpose::Map { filter, to } | Purpose::Transform { filter, to } => {
+                Comprehension::Map { filter, to } | Comprehension::Transform { filter, to } => {
                     filter.iter().for_each(|filter| below(&[filter]));
                     below(&[to]);
                 }

@@ -1,21 +1,21 @@
-//! Amounts of resources, such as `1500m` and `2Gi`: what they are worth, and how the server writes them.
+//! Kubernetes quantities such as `1500m` and `2Gi`: parsing, arithmetic and canonical format.
 
 use std::cmp::Ordering;
 
-/// What the server says about a text that is none.
+/// Error message of the API server for an invalid quantity.
 pub const MALFORMED: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// How many of them are one.
+/// Nano units per unit.
 const ONE: i128 = 1_000_000_000;
-/// Smaller than this is rounded up to it.
+/// Smaller amounts are rounded up to this one.
 const SCALE_MIN: i32 = -9;
 
 const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
-/// How an amount is written.
+/// Suffix format of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Decimal,
@@ -23,7 +23,7 @@ enum Form {
     Exponent,
 }
 
-/// An amount, in billionths.
+/// A quantity in nano units.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
     nanos: i128,
@@ -51,7 +51,7 @@ impl Ord for Quantity {
 }
 
 impl Quantity {
-    /// Reads an amount. `None` for what is none, or too large to be told.
+    /// Parses a quantity; `None` if it is invalid or too large.
     pub fn parse(text: &str) -> Option<Self> {
         let end =
             text.char_indices().find(|(at, c)| !(c.is_ascii_digit() || *c == '.' || *at == 0 && "+-".contains(*c)));
@@ -70,43 +70,43 @@ impl Quantity {
         Some(Self { nanos: if negative { -nanos } else { nanos }, form })
     }
 
-    /// Nothing.
+    /// Returns zero.
     pub fn zero() -> Self {
         Self { nanos: 0, form: Form::Decimal }
     }
 
-    /// The sum, in the form of this one unless it is nothing.
+    /// Returns the sum, in the format of `self` unless that is zero.
     pub fn plus(self, other: Self) -> Self {
         let form = if self.nanos == 0 { other.form } else { self.form };
         Self { nanos: self.nanos.saturating_add(other.nanos), form }
     }
 
-    /// A whole number of something.
+    /// Creates a quantity from an integer.
     pub fn of(number: i64) -> Self {
         Self { nanos: i128::from(number) * ONE, form: Form::Exponent }
     }
 
-    /// The difference, in the form of this one unless it is nothing.
+    /// Returns the difference, in the format of `self` unless that is zero.
     pub fn minus(self, other: Self) -> Self {
         self.plus(Self { nanos: other.nanos.saturating_neg(), form: other.form })
     }
 
-    /// Minus one, zero or one.
+    /// Returns the sign: -1, 0 or 1.
     pub fn signum(self) -> i64 {
         self.nanos.signum() as i64
     }
 
-    /// As a whole number, if it is one that fits.
+    /// Returns the integer value, if it is an integer that fits.
     pub fn whole(self) -> Option<i64> {
         (self.nanos % ONE == 0).then(|| i64::try_from(self.nanos / ONE).ok()).flatten()
     }
 
-    /// As near as a double comes.
+    /// Returns the nearest double.
     pub fn approximate(self) -> f64 {
         self.nanos as f64 / ONE as f64
     }
 
-    /// As the server writes it: the largest unit that needs no fraction.
+    /// Returns the canonical format of the API server: the largest suffix without a fraction.
     pub fn canonical(self) -> String {
         if self.nanos == 0 {
             return "0".to_owned();
@@ -140,7 +140,7 @@ fn read_suffix(suffix: &str) -> Option<(i128, i32, Form)> {
     (-18..=18).contains(&exponent).then_some((1, exponent, Form::Exponent))
 }
 
-/// Times a power of ten; what is lost is rounded up.
+/// Multiplies by a power of ten and rounds up.
 fn scaled(value: i128, exponent: i32) -> Option<i128> {
     let power = 10_i128.checked_pow(exponent.unsigned_abs())?;
     if exponent >= 0 { value.checked_mul(power) } else { Some(value.checked_add(power - 1)? / power) }
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_written_with_the_largest_unit_that_fits() {
+    fn the_canonical_format_uses_the_largest_suffix() {
         for (text, expected) in [
             ("1000m", "1"),
             ("1", "1"),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn invalid_quantities_are_rejected() {
         for text in ["", "much", "1x", "1.2.3", "e3", "--1", "1e99"] {
             assert!(Quantity::parse(text).is_none(), "{text}");
         }

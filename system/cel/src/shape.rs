@@ -1,13 +1,11 @@
-//! What the schema of a definition says about the types of its values, and under which names its fields are known to rules.
+//! Types of values according to the schema of a CRD, and the names of its fields in rules.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::types::Type;
-
-/// Words that are no names in CEL.
+/// Reserved words of CEL.
 const RESERVED: [&str; 21] = [
     "true",
     "false",
@@ -31,86 +29,68 @@ const RESERVED: [&str; 21] = [
     "void",
     "while",
 ];
-/// The deepest schema that is looked at.
+/// Maximum nesting of a schema.
 const DEPTH_MAX: usize = 64;
 
-/// What a schema says about a value.
+/// Type of a value according to its schema.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    /// Nothing at all: JSON as it is.
+    /// No schema: JSON as it is.
     Any,
-    /// No rule may look at it, only whether it is the same.
+    /// Rules may compare the value for equality only.
     Hidden,
-    /// A whole number or a text.
+    /// An integer or a string.
     IntOrText,
     /// `true` or `false`.
     Bool,
-    /// A whole number.
+    /// An integer.
     Int,
-    /// A number, which may be written without a fraction.
+    /// A number, which may be written as an integer.
     Double,
-    /// A text.
+    /// A string.
     Text,
-    /// Base64.
+    /// Bytes in base64.
     Bytes,
     /// A point in time.
     Timestamp,
-    /// A day.
+    /// A date.
     Date,
-    /// A stretch of time.
+    /// A duration.
     Duration,
     /// A list.
     List(Arc<Shape>, ListKind),
-    /// A map from texts.
+    /// A map with string keys.
     Map(Arc<Shape>),
     /// An object with known fields.
     Object(Arc<ObjectShape>),
 }
 
-/// What makes elements of a list the same.
+/// Identity of the elements of a list (`x-kubernetes-list-type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListKind {
-    /// Their place.
+    /// By index.
     Atomic,
-    /// Their value.
+    /// By value.
     Set,
-    /// The values of these fields.
+    /// By the values of these fields.
     Map(Vec<String>),
 }
 
-/// The fields of an object.
+/// Fields of an object.
 #[derive(Debug, PartialEq)]
 pub struct ObjectShape {
-    /// Tells objects apart that are not the same type.
+    /// Unique name of the type.
     pub name: String,
-    /// By the names that rules use: the name that the object uses, and the shape.
+    /// Field name and shape by the name in rules.
     pub fields: BTreeMap<String, (String, Shape)>,
-    /// By the names that the object uses, whether or not rules can name them.
+    /// Shape by the name in the object, including fields that rules cannot name.
     pub properties: BTreeMap<String, Shape>,
 }
 
 impl Shape {
-    /// What a structural schema says; the root of a resource has its kind, version and names in any case.
-    pub fn of(schema: &Value, is_root: bool) -> Self {
+    /// Converts a structural schema. The root of a resource always has `apiVersion`, `kind` and `metadata`.
+    pub fn from_schema(schema: &Value, is_root: bool) -> Self {
         read(schema, is_root, "selfType", 0)
-    }
-
-    /// The type, for checking rules; `None` if no rule may look at it.
-    pub fn declared(&self) -> Option<Type> {
-        Some(match self {
-            Self::Hidden => return None,
-            Self::Any | Self::IntOrText => Type::Dyn,
-            Self::Bool => Type::Bool,
-            Self::Int => Type::Int,
-            Self::Double => Type::Double,
-            Self::Text => Type::Text,
-            Self::Bytes => Type::Bytes,
-            Self::Timestamp | Self::Date => Type::Timestamp,
-            Self::Duration => Type::Duration,
-            Self::List(items, _) => Type::list(items.declared()?),
-            Self::Map(values) => Type::Map(Box::new(Type::Text), Box::new(values.declared()?)),
-            Self::Object(shape) => Type::Object(Arc::clone(shape)),
-        })
     }
 }
 
@@ -182,7 +162,7 @@ fn object(schema: &Value, is_root: bool, name: &str, below: &dyn Fn(&Value, &str
     known(name.to_owned(), properties)
 }
 
-/// Whether a schema says itself what rules may always look at.
+/// Returns true if the schema declares `apiVersion`, `kind` and the names of `metadata` itself.
 fn has_identity(properties: &BTreeMap<String, Shape>) -> bool {
     let is_text = |fields: &BTreeMap<String, Shape>, name: &str| fields.get(name) == Some(&Shape::Text);
     let named = match properties.get("metadata") {
@@ -198,7 +178,7 @@ fn known(name: String, properties: BTreeMap<String, Shape>) -> Shape {
     Shape::Object(Arc::new(ObjectShape { name, fields, properties }))
 }
 
-/// The name under which rules know a field; `None` if they cannot name it.
+/// Returns the name of a field in rules; `None` if they cannot name it.
 pub fn escape(name: &str) -> Option<String> {
     let is_known = |character: char| character.is_ascii_alphanumeric() || "_.-/".contains(character);
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) || !name.chars().all(is_known) {

@@ -1,16 +1,16 @@
-//! What functions there are, and of which types: the table that rules are checked by.
+//! Table of the functions and their overloads, for the static check.
 //!
-//! A line has a name, the types of the arguments, and the type of the result. A function with a dot before its name is
-//! called on its first argument. Capital letters stand for any type, the same one wherever they are the same.
+//! A line has a name, the types of the arguments, and the type of the result. A dot before the name marks a member
+//! function. Capital letters are type variables.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::types::{OPAQUE, Substitution, Type};
 
-/// The types that have an order among themselves.
+/// Types with an order.
 const ORDERED: [&str; 8] = ["bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration"];
-/// The numbers, which are compared across their types.
+/// Numeric types, which are comparable with each other.
 const NUMBERS: [&str; 3] = ["int", "uint", "double"];
 
 const TABLE: &str = "
@@ -214,17 +214,17 @@ isURL string -> bool
 .getQuery kubernetes.URL -> map(string,list(string))
 ";
 
-/// One way to call a function.
+/// One overload of a function.
 pub(crate) struct Overload {
     pub is_member: bool,
     arguments: Vec<Type>,
     result: Type,
-    /// How many variables its types have; they are numbered from zero.
+    /// Number of type variables, which are numbered from zero.
     variables: usize,
 }
 
 impl Overload {
-    /// The types of the arguments and of the result, with variables that nobody else uses.
+    /// Returns the types of the arguments and of the result with fresh type variables.
     pub fn instance(&self, known: &mut Substitution) -> (Vec<Type>, Type) {
         let fresh: Vec<Type> = (0..self.variables).map(|_| known.fresh()).collect();
         let arguments = self.arguments.iter().map(|argument| with(argument, &fresh)).collect();
@@ -251,12 +251,12 @@ static OVERLOADS: LazyLock<BTreeMap<String, Vec<Overload>>> = LazyLock::new(|| {
     overloads
 });
 
-/// Every way to call a function, in the order of their declaration; none for an unknown name.
+/// Returns the overloads of a function in the order of declaration; `None` for an unknown name.
 pub(crate) fn overloads(name: &str) -> Option<&'static [Overload]> {
     OVERLOADS.get(name).map(Vec::as_slice)
 }
 
-/// What is there for each type that has an order.
+/// Returns the overloads that exist for each ordered type.
 fn ordered() -> impl Iterator<Item = String> {
     let compared = ["_<_", "_<=_", "_>_", "_>=_"].into_iter().flat_map(|name| {
         let others = NUMBERS.into_iter().flat_map(|one| NUMBERS.into_iter().map(move |two| (one, two)));
@@ -287,7 +287,7 @@ fn read(line: &str) -> Option<(String, Overload)> {
     Some((name.trim_start_matches('.').to_owned(), overload))
 }
 
-/// How many variables a type has, when they are numbered from zero.
+/// Returns the number of type variables of a type.
 fn variables(of: &Type) -> usize {
     match of {
         Type::Variable(number) => number + 1,
@@ -329,10 +329,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_function_of_the_table_can_be_called_and_every_other_cannot() {
+    fn the_table_and_the_implementations_have_the_same_functions() {
         let special = ["_?_:_"];
         for name in OVERLOADS.keys().filter(|name| !special.contains(&name.as_str())) {
-            assert!(crate::functions::named(name).is_some(), "{name} has no implementation");
+            assert!(crate::functions::find(name).is_some(), "{name} has no implementation");
         }
         for name in crate::functions::names() {
             assert!(overloads(name).is_some(), "{name} has no types");
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_table_is_read() {
+    fn every_line_of_the_table_is_valid() {
         let lines = TABLE.lines().filter(|line| !line.is_empty()).count() + ordered().count();
         assert_eq!(OVERLOADS.values().map(Vec::len).sum::<usize>(), lines);
     }

@@ -1,11 +1,11 @@
-//! Points and stretches of time as Go and the formats of schemas read and write them.
+//! Timestamps and durations in the formats of Go and of OpenAPI schemas.
 
 use jiff::civil::Date;
 use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 
 const NANOS_A_SECOND: i64 = 1_000_000_000;
-/// Units of Go's durations, in nanoseconds; a longer name before one that it begins with.
+/// Units of Go's durations in nanoseconds; a longer name comes before its prefix.
 const UNITS: [(&str, i64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -16,7 +16,7 @@ const UNITS: [(&str, i64); 8] = [
     ("m", 60 * NANOS_A_SECOND),
     ("h", 3_600 * NANOS_A_SECOND),
 ];
-/// Units of the format of schemas: names that are whole, one that may go on, and nanoseconds.
+/// Units of the schema format `duration`: exact names, a prefix, and nanoseconds.
 const LONG_UNITS: [(&[&str], &str, i64); 8] = [
     (&["ns"], "nano", 1),
     (&["us", "µs"], "micro", 1_000),
@@ -28,7 +28,7 @@ const LONG_UNITS: [(&[&str], &str, i64); 8] = [
     (&["w", "wk"], "week", 7 * 24 * 3_600 * NANOS_A_SECOND),
 ];
 
-/// A day: `2026-01-31`.
+/// Parses a date: `2026-01-31`.
 pub fn date(text: &str) -> Option<Date> {
     let is_right = text.len() == 10
         && text
@@ -38,7 +38,7 @@ pub fn date(text: &str) -> Option<Date> {
     is_right.then(|| text.parse().ok())?
 }
 
-/// A point in time: `2026-01-31T12:00:00Z`, also with a fraction and with an offset.
+/// Parses a timestamp: `2026-01-31T12:00:00Z`, also with a fraction and an offset.
 pub fn timestamp(text: &str) -> Option<Timestamp> {
     let (day, clock) = text.split_once('T')?;
     let at = clock.find(['Z', '+', '-'])?;
@@ -46,7 +46,7 @@ pub fn timestamp(text: &str) -> Option<Timestamp> {
     at_offset(date(day)?, clock, offset(zone)?)
 }
 
-/// A point in time as schemas have it: the offset may be missing, and nothing at all is the beginning of 1970.
+/// Parses a timestamp in the schema format: the offset may be missing, and an empty text is the Unix epoch.
 pub fn schema_timestamp(text: &str) -> Option<Timestamp> {
     if text.is_empty() {
         return Some(Timestamp::UNIX_EPOCH);
@@ -57,7 +57,7 @@ pub fn schema_timestamp(text: &str) -> Option<Timestamp> {
     })
 }
 
-/// The beginning of a day.
+/// Returns midnight of a date.
 pub(crate) fn midnight(day: Date) -> Option<Timestamp> {
     Offset::UTC.to_timestamp(day.at(0, 0, 0, 0)).ok()
 }
@@ -77,7 +77,7 @@ fn two_digits(text: &str) -> Option<i8> {
     (text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
-/// The digits after a point as nanoseconds; more than nine are cut.
+/// Parses a fraction of a second as nanoseconds; further digits are ignored.
 fn nanos(digits: &str) -> Option<i32> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -85,7 +85,7 @@ fn nanos(digits: &str) -> Option<i32> {
     format!("{:0<9}", digits.get(..9).unwrap_or(digits)).parse().ok()
 }
 
-/// `Z` or `+02:00`.
+/// Parses an offset: `Z` or `+02:00`.
 pub(crate) fn offset(text: &str) -> Option<Offset> {
     if text == "Z" {
         return Some(Offset::UTC);
@@ -101,7 +101,7 @@ pub(crate) fn offset(text: &str) -> Option<Offset> {
     if hours > 24 || minutes > 59 { None } else { Offset::from_seconds(sign * seconds).ok() }
 }
 
-/// A stretch of time as Go reads it, in nanoseconds: `1h30m`, `-1.5s`, `0`.
+/// Parses a Go duration to nanoseconds: `1h30m`, `-1.5s`, `0`.
 pub fn duration(text: &str) -> Option<i64> {
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -125,7 +125,7 @@ pub fn duration(text: &str) -> Option<i64> {
     i64::try_from(sign * total).ok()
 }
 
-/// A number with a fraction, in units of a size.
+/// Parses a number with a fraction in units of a size.
 fn scaled(number: &str, size: i64) -> Option<i128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') || whole.len() > 19 {
@@ -138,7 +138,7 @@ fn scaled(number: &str, size: i64) -> Option<i128> {
     (whole * i128::from(size)).checked_add(part * i128::from(size) / power)
 }
 
-/// A stretch of time as schemas have it: as Go reads it, or `3 days`.
+/// Parses a duration in the schema format: a Go duration, or `3 days`.
 pub fn schema_duration(text: &str) -> Option<i64> {
     duration(text).or_else(|| {
         let mut total: Option<i64> = None;
@@ -166,7 +166,7 @@ fn long_unit(name: &str) -> Option<i64> {
     unit.map(|(_, _, size)| *size)
 }
 
-/// Nanoseconds in seconds, as CEL writes a stretch of time.
+/// Formats nanoseconds as seconds, as CEL does.
 pub(crate) fn seconds(nanos: i64) -> String {
     let (whole, part) = (nanos / NANOS_A_SECOND, (nanos % NANOS_A_SECOND).unsigned_abs());
     let sign = if nanos < 0 && whole == 0 { "-" } else { "" };
@@ -177,12 +177,12 @@ pub(crate) fn seconds(nanos: i64) -> String {
     }
 }
 
-/// A point in time and a stretch of time together, if it is between the years 1 and 9999.
+/// Adds a duration to a timestamp; `None` outside the years 1 to 9999.
 pub(crate) fn plus(start: Timestamp, nanos: i64) -> Option<Timestamp> {
     start.checked_add(SignedDuration::from_nanos(nanos)).ok().filter(|end| is_in_range(*end))
 }
 
-/// Whether CEL has this point in time.
+/// Returns true if CEL supports this timestamp.
 pub(crate) fn is_in_range(point: Timestamp) -> bool {
     (1..=9999).contains(&Offset::UTC.to_datetime(point).year())
 }
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_in_time_are_read_strictly() {
+    fn timestamps_are_parsed_strictly() {
         for (text, expected) in [
             ("2026-01-31T12:00:00Z", Some("2026-01-31T12:00:00Z")),
             ("2026-01-31T12:00:00.5+02:00", Some("2026-01-31T10:00:00.5Z")),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_of_time_are_read_as_go_reads_them() {
+    fn durations_are_parsed_as_in_go() {
         for (text, expected) in [
             ("1h30m", Some("5400s")),
             ("-1.5s", Some("-1.5s")),

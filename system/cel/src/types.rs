@@ -1,34 +1,34 @@
-//! What is known about a value before there is one, and when one type fits another.
+//! Static types, and their unification.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::shape::ObjectShape;
+use crate::shape::{ObjectShape, Shape};
 
-/// What is known about a value.
+/// Static type of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
-    /// Nothing: it shows when there is a value.
+    /// Known only at evaluation.
     Dyn,
-    /// An expression that is wrong by itself, and was told to be.
+    /// Type of an expression with a reported error.
     Error,
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool,
-    /// A whole number.
+    /// A signed integer.
     Int,
-    /// A whole number without a sign.
+    /// An unsigned integer.
     Uint,
-    /// A number with a fraction.
+    /// A floating-point number.
     Double,
-    /// A text.
+    /// A string.
     Text,
     /// Bytes.
     Bytes,
     /// A point in time.
     Timestamp,
-    /// A stretch of time.
+    /// A duration.
     Duration,
     /// A type itself.
     Type,
@@ -38,15 +38,15 @@ pub enum Type {
     Map(Box<Type>, Box<Type>),
     /// An object with known fields.
     Object(Arc<ObjectShape>),
-    /// A value that may not be there.
+    /// An optional value.
     Optional(Box<Type>),
-    /// Something with functions of its own, such as a quantity.
+    /// A type of a library, such as a quantity.
     Opaque(&'static str),
-    /// Not known yet: the number of a variable.
+    /// A type variable, by its number.
     Variable(usize),
 }
 
-/// Names of types that a rule may compare with.
+/// Types that a rule can name.
 const NAMES: [(&str, Type); 9] = [
     ("bool", Type::Bool),
     ("int", Type::Int),
@@ -59,12 +59,30 @@ const NAMES: [(&str, Type); 9] = [
     ("google.protobuf.Duration", Type::Duration),
 ];
 
-/// Types with functions of their own.
+/// Types of Kubernetes' libraries.
 pub(crate) const OPAQUE: [&str; 5] =
     ["kubernetes.Quantity", "net.IP", "net.CIDR", "kubernetes.URL", "kubernetes.NamedFormat"];
 
 impl Type {
-    /// The type with this name, if a rule may name it.
+    /// Returns the type of values with this shape; `None` if rules may not read them.
+    pub fn from_shape(shape: &Shape) -> Option<Self> {
+        Some(match shape {
+            Shape::Hidden => return None,
+            Shape::Any | Shape::IntOrText => Self::Dyn,
+            Shape::Bool => Self::Bool,
+            Shape::Int => Self::Int,
+            Shape::Double => Self::Double,
+            Shape::Text => Self::Text,
+            Shape::Bytes => Self::Bytes,
+            Shape::Timestamp | Shape::Date => Self::Timestamp,
+            Shape::Duration => Self::Duration,
+            Shape::List(items, _) => Self::list(Self::from_shape(items)?),
+            Shape::Map(values) => Self::Map(Box::new(Self::Text), Box::new(Self::from_shape(values)?)),
+            Shape::Object(shape) => Self::Object(Arc::clone(shape)),
+        })
+    }
+
+    /// Returns the type with this name, if a rule can name it.
     pub(crate) fn named(name: &str) -> Option<Self> {
         if let Some((_, known)) = NAMES.iter().find(|(known, _)| *known == name) {
             return Some(known.clone());
@@ -105,7 +123,7 @@ impl Type {
         }
     }
 
-    /// Whether it says no more than the other.
+    /// Returns true if this type is at least as general as the other.
     fn is_as_general(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn | Self::Variable(_), _) => true,
@@ -146,7 +164,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// What the variables of types stand for, as far as it is known.
+/// Bindings of type variables.
 #[derive(Clone, Default)]
 pub(crate) struct Substitution(Vec<Option<Type>>);
 
@@ -160,7 +178,7 @@ impl Substitution {
         self.0.get(number).and_then(Option::as_ref)
     }
 
-    /// With everything filled in that is known; the rest stays, or becomes anything.
+    /// Substitutes bound variables; unbound ones stay, or become `dyn`.
     pub fn resolved(&self, of: &Type, to_dyn: bool) -> Type {
         match of {
             Type::Variable(number) => match self.known(*number) {
@@ -177,7 +195,7 @@ impl Substitution {
         }
     }
 
-    /// Whether one type fits another; if it does, what follows for the variables is kept.
+    /// Returns true if two types unify; the bindings are kept only then.
     pub fn fits(&mut self, one: &Type, two: &Type) -> bool {
         self.all_fit(std::slice::from_ref(one), std::slice::from_ref(two))
     }
@@ -196,14 +214,14 @@ impl Substitution {
 
     fn unify(&mut self, one: &Type, two: &Type) -> bool {
         if let Type::Variable(number) = two {
-            match self.stands_for(one, *number) {
+            match self.bind(one, *number) {
                 (true, _) => return true,
                 (false, true) => return false,
                 (false, false) => {}
             }
         }
         if let Type::Variable(number) = one {
-            return self.stands_for(two, *number).0;
+            return self.bind(two, *number).0;
         }
         if one.is_wild() || two.is_wild() {
             return true;
@@ -219,8 +237,8 @@ impl Substitution {
             && first.into_iter().zip(second).all(|(one, two)| self.unify(one, two))
     }
 
-    /// Whether a variable may stand for a type, and whether it stood for one before.
-    fn stands_for(&mut self, one: &Type, number: usize) -> (bool, bool) {
+    /// Binds a variable to a type. Returns if it succeeded, and if the variable was bound before.
+    fn bind(&mut self, one: &Type, number: usize) -> (bool, bool) {
         if *one == Type::Variable(number) {
             return (true, true);
         }
@@ -252,7 +270,7 @@ impl Substitution {
         }
     }
 
-    /// The type of two things that stand beside each other; `None` if they do not fit.
+    /// Returns the common type of two elements; `None` if they do not unify.
     pub fn joined(&mut self, one: &Type, two: &Type) -> Option<Type> {
         self.fits(one, two).then(|| Type::most_general(one, two))
     }

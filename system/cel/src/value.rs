@@ -1,7 +1,7 @@
-//! What an expression gives: parts of an object, which are only lent, and what was made from them.
+//! Values of expressions: borrowed parts of an object, and owned results.
 //!
-//! A part of an object may come with what its schema says about it: then a text may be a time, a whole number a double,
-//! fields have the names that rules know them by, and sets are equal in any order.
+//! A part of an object may have a shape from its schema: then a string may be a timestamp, an integer a double, fields have
+//! their names in rules, and sets are equal in any order.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,25 +13,25 @@ use base64::Engine as _;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::functions::network::{Cidr, Url};
+use crate::network::{Cidr, Url};
 use crate::quantity::Quantity;
 use crate::shape::{ListKind, ObjectShape, Shape};
 use crate::time;
 
-/// A value. Cheap to copy.
+/// A value. Cheap to clone.
 #[derive(Clone)]
 pub enum Cel<'a> {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// A signed integer.
     Int(i64),
-    /// A whole number without a sign.
+    /// An unsigned integer.
     Uint(u64),
-    /// A number with a fraction.
+    /// A floating-point number.
     Double(f64),
-    /// A text.
+    /// A string.
     Text(Text<'a>),
     /// Bytes.
     Bytes(Rc<[u8]>),
@@ -41,53 +41,53 @@ pub enum Cel<'a> {
     Map(Entries<'a>),
     /// A point in time.
     Timestamp(Timestamp),
-    /// A stretch of time, in nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
     /// A type, by its name.
     Type(&'static str),
-    /// A value that may not be there.
+    /// An optional value.
     Optional(Option<Rc<Cel<'a>>>),
-    /// An amount.
+    /// A quantity.
     Quantity(Quantity),
-    /// An address.
+    /// An IP address.
     Ip(IpAddr),
-    /// A range of addresses.
+    /// A CIDR range.
     Cidr(Cidr),
-    /// A locator.
+    /// A URL.
     Url(Rc<Url>),
-    /// Something that no rule may look at.
-    Kept(&'a Value),
+    /// A value that rules may only compare for equality.
+    Hidden(&'a Value),
 }
 
-/// A text.
+/// A string.
 #[derive(Clone)]
 pub enum Text<'a> {
     /// Part of the object or of the rule.
-    Lent(&'a str),
-    /// Made by the rule.
-    Made(Rc<str>),
+    Borrowed(&'a str),
+    /// Computed by the rule.
+    Owned(Rc<str>),
 }
 
 /// A list.
 #[derive(Clone)]
 pub enum List<'a> {
-    /// Part of the object, with what is known about its elements and what tells them apart.
-    Lent(&'a [Value], Option<(&'a Shape, &'a ListKind)>),
-    /// Made by the rule; what tells elements apart may come from a list that it was made from.
-    Made(Rc<[Cel<'a>]>, Option<&'a ListKind>),
+    /// Part of the object, with the shape and the identity of its elements.
+    Borrowed(&'a [Value], Option<(&'a Shape, &'a ListKind)>),
+    /// Computed by the rule; the identity of the elements may come from an operand.
+    Owned(Rc<[Cel<'a>]>, Option<&'a ListKind>),
 }
 
 /// A map or an object.
 #[derive(Clone)]
 pub enum Entries<'a> {
-    /// Any part of the object.
-    Lent(&'a Map<String, Value>),
-    /// A map with known values.
+    /// Part of the object without a shape.
+    Borrowed(&'a Map<String, Value>),
+    /// A map whose values have a shape.
     Typed(&'a Map<String, Value>, &'a Shape),
-    /// An object with known fields.
+    /// An object whose fields have shapes.
     Object(&'a Map<String, Value>, &'a ObjectShape),
-    /// Made by the rule.
-    Made(Rc<BTreeMap<Key, Cel<'a>>>),
+    /// Computed by the rule.
+    Owned(Rc<BTreeMap<Key, Cel<'a>>>),
 }
 
 /// A key of a map.
@@ -95,17 +95,17 @@ pub enum Entries<'a> {
 pub enum Key {
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// A signed integer.
     Int(i64),
-    /// A whole number without a sign.
+    /// An unsigned integer.
     Uint(u64),
-    /// A text.
+    /// A string.
     Text(String),
 }
 
 impl<'a> Cel<'a> {
-    /// A part of an object about which nothing is known.
-    pub fn of(value: &'a Value) -> Self {
+    /// Converts a part of an object without a shape.
+    pub fn from_json(value: &'a Value) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(value) => Self::Bool(*value),
@@ -113,46 +113,48 @@ impl<'a> Cel<'a> {
                 let whole = number.as_i64().map(Self::Int).or_else(|| number.as_u64().map(Self::Uint));
                 whole.unwrap_or_else(|| Self::Double(number.as_f64().unwrap_or(f64::NAN)))
             }
-            Value::String(text) => Self::Text(Text::Lent(text)),
-            Value::Array(list) => Self::List(List::Lent(list, None)),
-            Value::Object(map) => Self::Map(Entries::Lent(map)),
+            Value::String(text) => Self::Text(Text::Borrowed(text)),
+            Value::Array(list) => Self::List(List::Borrowed(list, None)),
+            Value::Object(map) => Self::Map(Entries::Borrowed(map)),
         }
     }
 
-    /// A part of an object of which the schema is known. What does not follow its schema is taken as it is.
-    pub fn shaped(value: &'a Value, shape: &'a Shape) -> Self {
+    /// Converts a part of an object with a shape. A value that does not match its shape is converted without it.
+    pub fn with_shape(value: &'a Value, shape: &'a Shape) -> Self {
         let known = match (shape, value) {
-            (Shape::Hidden, value) => Some(Self::Kept(value)),
+            (Shape::Hidden, value) => Some(Self::Hidden(value)),
             (Shape::Double, Value::Number(number)) => number.as_f64().map(Self::Double),
             (Shape::Int, Value::Number(number)) if number.is_f64() => {
                 number.as_f64().filter(|number| number.fract() == 0.0).map(|number| Self::Int(number as i64))
             }
-            (Shape::Bytes, Value::String(text)) => bytes(text).map(|bytes| Self::Bytes(Rc::from(bytes))),
+            (Shape::Bytes, Value::String(text)) => decode_base64(text).map(|bytes| Self::Bytes(Rc::from(bytes))),
             (Shape::Timestamp, Value::String(text)) => time::schema_timestamp(text).map(Self::Timestamp),
             (Shape::Date, Value::String(text)) => time::date(text).and_then(time::midnight).map(Self::Timestamp),
             (Shape::Duration, Value::String(text)) => time::schema_duration(text).map(Self::Duration),
-            (Shape::List(items, kind), Value::Array(list)) => Some(Self::List(List::Lent(list, Some((items, kind))))),
+            (Shape::List(items, kind), Value::Array(list)) => {
+                Some(Self::List(List::Borrowed(list, Some((items, kind)))))
+            }
             (Shape::Map(values), Value::Object(map)) => Some(Self::Map(Entries::Typed(map, values))),
             (Shape::Object(shape), Value::Object(map)) => Some(Self::Map(Entries::Object(map, shape))),
             (_, _) => None,
         };
-        known.unwrap_or_else(|| Self::of(value))
+        known.unwrap_or_else(|| Self::from_json(value))
     }
 
-    /// A value that is there.
+    /// Creates an optional value that is present.
     pub fn some(value: Self) -> Self {
         Self::Optional(Some(Rc::new(value)))
     }
 
     pub(crate) fn text(text: impl Into<Rc<str>>) -> Self {
-        Self::Text(Text::Made(text.into()))
+        Self::Text(Text::Owned(text.into()))
     }
 
     pub(crate) fn list(elements: Vec<Self>) -> Self {
-        Self::List(List::Made(elements.into(), None))
+        Self::List(List::Owned(elements.into(), None))
     }
 
-    /// The text, if it is one.
+    /// Returns the string, if it is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -160,8 +162,8 @@ impl<'a> Cel<'a> {
         }
     }
 
-    /// What it is, never what it holds: the name of its type.
-    pub fn kind(&self) -> &'static str {
+    /// Returns the name of the type.
+    pub fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
             Self::Bool(_) => "bool",
@@ -180,12 +182,12 @@ impl<'a> Cel<'a> {
             Self::Ip(_) => "net.IP",
             Self::Cidr(_) => "net.CIDR",
             Self::Url(_) => "kubernetes.URL",
-            Self::Kept(_) => "unknown",
+            Self::Hidden(_) => "unknown",
         }
     }
 
-    /// As a key of a map; `None` for what cannot be one.
-    pub(crate) fn key(&self) -> Option<Key> {
+    /// Converts to a key of a map; `None` if the type cannot be one.
+    pub(crate) fn to_key(&self) -> Option<Key> {
         match self {
             Self::Bool(value) => Some(Key::Bool(*value)),
             Self::Int(value) => Some(Key::Int(*value)),
@@ -196,8 +198,8 @@ impl<'a> Cel<'a> {
     }
 }
 
-/// The bytes that base64 stands for, with the letters that the real server reads.
-fn bytes(text: &str) -> Option<Vec<u8>> {
+/// Decodes base64 with the alphabets that the real API server accepts.
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let without: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
     base64::engine::general_purpose::URL_SAFE
         .decode(&without)
@@ -205,10 +207,10 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
         .ok()
 }
 
-/// Only what it is: it may hold what nobody should read.
+/// Shows the type only: the value may be secret.
 impl fmt::Debug for Cel<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Cel({})", self.kind())
+        write!(formatter, "Cel({})", self.type_name())
     }
 }
 
@@ -217,26 +219,25 @@ impl Deref for Text<'_> {
 
     fn deref(&self) -> &str {
         match self {
-            Self::Lent(text) => text,
-            Self::Made(text) => text,
+            Self::Borrowed(text) => text,
+            Self::Owned(text) => text,
         }
     }
 }
 
 impl<'a> List<'a> {
-    /// How many elements there are.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Lent(list, _) => list.len(),
-            Self::Made(list, _) => list.len(),
+            Self::Borrowed(list, _) => list.len(),
+            Self::Owned(list, _) => list.len(),
         }
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<Cel<'a>> {
         match self {
-            Self::Lent(list, None) => list.get(index).map(Cel::of),
-            Self::Lent(list, Some((items, _))) => list.get(index).map(|value| Cel::shaped(value, items)),
-            Self::Made(list, _) => list.get(index).cloned(),
+            Self::Borrowed(list, None) => list.get(index).map(Cel::from_json),
+            Self::Borrowed(list, Some((items, _))) => list.get(index).map(|value| Cel::with_shape(value, items)),
+            Self::Owned(list, _) => list.get(index).cloned(),
         }
     }
 
@@ -244,11 +245,11 @@ impl<'a> List<'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// What tells its elements apart.
+    /// Returns the identity of the elements.
     pub(crate) fn kind(&self) -> Option<&'a ListKind> {
         match self {
-            Self::Lent(_, known) => known.map(|(_, kind)| kind),
-            Self::Made(_, kind) => *kind,
+            Self::Borrowed(_, known) => known.map(|(_, kind)| kind),
+            Self::Owned(_, kind) => *kind,
         }
     }
 }
@@ -256,31 +257,31 @@ impl<'a> List<'a> {
 impl<'a> Entries<'a> {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Lent(map) | Self::Typed(map, _) | Self::Object(map, _) => map.len(),
-            Self::Made(map) => map.len(),
+            Self::Borrowed(map) | Self::Typed(map, _) | Self::Object(map, _) => map.len(),
+            Self::Owned(map) => map.len(),
         }
     }
 
-    /// By a name that is in the rule.
+    /// Returns a field by its name in rules.
     pub(crate) fn field(&self, name: &str) -> Option<Cel<'a>> {
         match self {
-            Self::Lent(map) => map.get(name).map(Cel::of),
-            Self::Typed(map, values) => map.get(name).map(|value| Cel::shaped(value, values)),
+            Self::Borrowed(map) => map.get(name).map(Cel::from_json),
+            Self::Typed(map, values) => map.get(name).map(|value| Cel::with_shape(value, values)),
             Self::Object(map, shape) => {
                 let (own, shape) = shape.fields.get(name)?;
-                // A field that is null is as good as missing.
-                map.get(own).filter(|value| !value.is_null()).map(|value| Cel::shaped(value, shape))
+                // A null field counts as missing.
+                map.get(own).filter(|value| !value.is_null()).map(|value| Cel::with_shape(value, shape))
             }
-            Self::Made(map) => map.get(&Key::Text(name.to_owned())).cloned(),
+            Self::Owned(map) => map.get(&Key::Text(name.to_owned())).cloned(),
         }
     }
 
-    /// By a value; numbers of any kind are one key if they are equal.
+    /// Returns an entry by a key. Numeric keys of different types are equal if their values are.
     pub(crate) fn get(&self, key: &Cel<'a>) -> Option<Cel<'a>> {
         if let Cel::Text(name) = key {
             return self.field(name);
         }
-        let Self::Made(map) = self else { return None };
+        let Self::Owned(map) = self else { return None };
         let (int, uint) = match key {
             Cel::Bool(value) => return map.get(&Key::Bool(*value)).cloned(),
             Cel::Int(value) => (Some(*value), u64::try_from(*value).ok()),
@@ -292,19 +293,19 @@ impl<'a> Entries<'a> {
         found.or_else(|| uint.and_then(|uint| map.get(&Key::Uint(uint)))).cloned()
     }
 
-    /// Sorted; those of an object as rules know them.
+    /// Returns the keys, sorted; those of an object by their names in rules.
     pub(crate) fn keys(&self) -> Vec<Cel<'a>> {
         match self {
-            Self::Lent(map) | Self::Typed(map, _) => {
+            Self::Borrowed(map) | Self::Typed(map, _) => {
                 let mut names: Vec<&str> = map.keys().map(String::as_str).collect();
                 names.sort_unstable();
-                names.into_iter().map(|name| Cel::Text(Text::Lent(name))).collect()
+                names.into_iter().map(|name| Cel::Text(Text::Borrowed(name))).collect()
             }
             Self::Object(map, shape) => {
                 let known = shape.fields.iter().filter(|(_, (own, _))| map.contains_key(own));
-                known.map(|(name, _)| Cel::Text(Text::Lent(name))).collect()
+                known.map(|(name, _)| Cel::Text(Text::Borrowed(name))).collect()
             }
-            Self::Made(map) => map.keys().map(Key::value).collect(),
+            Self::Owned(map) => map.keys().map(Key::value).collect(),
         }
     }
 }

@@ -1,39 +1,39 @@
-//! Why a command failed, and whose turn it is: exit code 2 is for mistakes of the one who typed it.
+//! Errors of commands and their exit codes: 2 for wrong usage, 1 for all others.
 
 use std::process::ExitCode;
 
 use sindri_client::{ClientError, ClientSetupError};
 use thiserror::Error;
 
-/// A command failed. Reads as one sentence, unless a file has several faults.
+/// A failed command. The message is one sentence, unless a file has several faults.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    /// What was typed, or a file that was named, is wrong.
+    /// Wrong arguments, or a wrong file.
     #[error("{0}")]
-    Mistake(String),
-    /// Something else is.
+    Usage(String),
+    /// Any other error.
     #[error("{0}")]
-    Elsewhere(String),
+    Operation(String),
 }
 
 impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Mistake(_) => ExitCode::from(2),
-            Self::Elsewhere(_) => ExitCode::FAILURE,
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Operation(_) => ExitCode::FAILURE,
         }
     }
 }
 
 impl From<ClientError> for Failure {
-    /// What the broker refuses for good is a mistake; what may pass is not.
+    /// A permanent rejection by the broker counts as wrong usage, a transient error does not.
     fn from(error: ClientError) -> Self {
-        if error.is_transient() { Self::Elsewhere(error.to_string()) } else { Self::Mistake(error.to_string()) }
+        if error.is_transient() { Self::Operation(error.to_string()) } else { Self::Usage(error.to_string()) }
     }
 }
 
 impl From<ClientSetupError> for Failure {
     fn from(error: ClientSetupError) -> Self {
-        Self::Mistake(error.to_string())
+        Self::Usage(error.to_string())
     }
 }

@@ -1,6 +1,6 @@
-//! `sindri`: what an operator types.
+//! `sindri`: the command-line client for operators. It talks to the broker only.
 //!
-//! Here are the flags and the exit codes; each command is a file of its own. It speaks to the broker only.
+//! This file has the flags and the exit codes; each command has its own file.
 
 mod commands;
 mod failure;
@@ -18,20 +18,20 @@ use sindri_client::{Client, Trust, with_tls};
 use commands::{agent, apply, approvals, events, stack, status, target};
 use failure::Failure;
 
-/// Declares what clusters run, and shows how they do.
+/// Deploys stacks to Kubernetes clusters and shows their status.
 #[derive(Parser)]
 #[command(name = "sindri", version)]
 struct Flags {
-    /// The broker's address.
+    /// URL of the broker.
     #[arg(long, global = true, env = "SINDRI_BROKER", default_value = "http://127.0.0.1:3000", value_name = "URL")]
     broker: String,
-    /// Authorities in PEM that may issue the broker's certificate, in place of those that the machine trusts.
+    /// Certificate authorities in PEM for the broker's certificate, instead of those that this machine trusts.
     #[arg(long, global = true, env = "SINDRI_BROKER_CA_FILE", value_name = "FILE")]
     broker_ca_file: Option<PathBuf>,
-    /// The key to show.
+    /// Access key.
     #[arg(long, global = true, env = "SINDRI_KEY", hide_env_values = true, value_name = "KEY")]
     key: Option<String>,
-    /// A file that holds the key.
+    /// File with the access key.
     #[arg(long, global = true, env = "SINDRI_KEY_FILE", value_name = "FILE", conflicts_with = "key")]
     key_file: Option<PathBuf>,
     #[command(subcommand)]
@@ -40,43 +40,43 @@ struct Flags {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Agents: one for each cluster.
+    /// Manage agents, one per cluster.
     #[command(subcommand)]
     Agent(agent::Command),
-    /// Stacks: what is deployed together.
+    /// Manage stacks.
     #[command(subcommand)]
     Stack(stack::Command),
-    /// Submits a file as the newest revision of a stack.
+    /// Submit a file as the newest revision of a stack.
     Apply(apply::Arguments),
-    /// Sends a stack to an agent.
+    /// Assign a stack to an agent.
     Target(target::Arguments),
-    /// Takes a stack away from an agent, which then removes it.
+    /// Remove a stack from an agent, which then removes its objects.
     Untarget(target::Arguments),
-    /// Deletes a stack; every agent that received it removes it.
+    /// Delete a stack; every agent that received it removes its objects.
     Delete {
-        /// The stack's name or id.
+        /// Name or id of the stack.
         stack: String,
     },
-    /// Shows how each stack is on each agent.
+    /// Show the status of each stack on each agent.
     Status {
-        /// Only this stack, with its conditions on every cluster: its name or id.
+        /// Name or id of one stack, to show with its conditions on every cluster.
         stack: Option<String>,
     },
-    /// Shows what agents hold back until somebody decides.
+    /// Show plans that agents hold until they are approved or rejected.
     Approvals(approvals::Arguments),
-    /// Lets an agent carry out what it holds back.
+    /// Permit an agent to execute a held plan.
     Approve {
-        /// The id of the approval.
+        /// Id of the approval.
         id: String,
     },
-    /// Keeps an agent from carrying out what it holds back.
+    /// Forbid an agent to execute a held plan.
     Reject {
-        /// The id of the approval.
+        /// Id of the approval.
         id: String,
     },
-    /// Shows what agents reported.
+    /// Show the events that agents reported.
     Events {
-        /// An agent or a stack, by name or id.
+        /// Name or id of an agent or a stack.
         subject: String,
     },
 }
@@ -93,7 +93,7 @@ fn main() -> ExitCode {
 
 fn run(flags: Flags) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Elsewhere(format!("cannot start: {error}")))?;
+    let runtime = runtime.map_err(|error| Failure::Operation(format!("cannot start: {error}")))?;
     runtime.block_on(async {
         let client = client(&flags)?;
         execute(&client, flags.command).await
@@ -117,10 +117,10 @@ async fn execute(client: &Client, command: Command) -> Result<(), Failure> {
 }
 
 fn client(flags: &Flags) -> Result<Client, Failure> {
-    let mistake = |_| Failure::Mistake(format!("{:?} is not an address", flags.broker));
-    let base: http::Uri = flags.broker.parse().map_err(mistake)?;
+    let invalid = |_| Failure::Usage(format!("{:?} is not a URL", flags.broker));
+    let base: http::Uri = flags.broker.parse().map_err(invalid)?;
     let mut connector = HttpConnector::new();
-    // A bundle is longer than a packet: its end would otherwise wait until the broker confirms the beginning.
+    // Without it, the last packet of a bundle would wait for the acknowledgement of the previous ones.
     connector.set_nodelay(true);
     if base.scheme() != Some(&http::uri::Scheme::HTTPS) {
         return Ok(Client::new(connector, base, &key(flags)?)?);
@@ -129,23 +129,25 @@ fn client(flags: &Flags) -> Result<Client, Failure> {
     Ok(Client::new(with_tls(connector, &trust(flags)?), base, &key(flags)?)?)
 }
 
-/// Whose certificates are believed.
+/// Loads the trusted certificate authorities.
 fn trust(flags: &Flags) -> Result<Trust, Failure> {
     let trusted = match &flags.broker_ca_file {
         None => Trust::from_system(),
         Some(path) => {
-            let unreadable = |error| Failure::Mistake(format!("the authorities {}: {error}", path.display()));
+            let unreadable = |error| {
+                Failure::Usage(format!("the certificate authorities {} cannot be read: {error}", path.display()))
+            };
             Trust::from_pem(&std::fs::read(path).map_err(unreadable)?)
         }
     };
-    trusted.map_err(|error| Failure::Mistake(error.to_string()))
+    trusted.map_err(|error| Failure::Usage(error.to_string()))
 }
 
 fn key(flags: &Flags) -> Result<String, Failure> {
     match (&flags.key, &flags.key_file) {
         (Some(key), _) => Ok(key.clone()),
         (None, Some(path)) => std::fs::read_to_string(path)
-            .map_err(|error| Failure::Mistake(format!("the key file {} cannot be read: {error}", path.display()))),
-        (None, None) => Err(Failure::Mistake("a key is needed: --key, --key-file or SINDRI_KEY".to_owned())),
+            .map_err(|error| Failure::Usage(format!("the key file {} cannot be read: {error}", path.display()))),
+        (None, None) => Err(Failure::Usage("a key is needed: --key, --key-file or SINDRI_KEY".to_owned())),
     }
 }

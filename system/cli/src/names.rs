@@ -1,28 +1,28 @@
-//! Names or ids: both are accepted everywhere.
+//! Lookup of agents and stacks by name or id.
 
 use sindri_client::Client;
 use sindri_model::wire::{Agent, Stack};
 
 use crate::failure::Failure;
 
-/// The one agent that is meant.
-pub(crate) async fn agent(client: &Client, wanted: &str) -> Result<Agent, Failure> {
+/// Finds the agent with this name or id.
+pub(crate) async fn find_agent(client: &Client, name: &str) -> Result<Agent, Failure> {
     let agents = client.agents().await?;
-    the_one(agents, "agent", wanted, |agent| agent.name == wanted || agent.id.to_string() == wanted)
+    find_one(agents, "agent", name, |agent| agent.name == name || agent.id.to_string() == name)
 }
 
-/// The one stack that is meant.
-pub(crate) async fn stack(client: &Client, wanted: &str) -> Result<Stack, Failure> {
+/// Finds the stack with this name or id.
+pub(crate) async fn find_stack(client: &Client, name: &str) -> Result<Stack, Failure> {
     let stacks = client.stacks().await?;
-    the_one(stacks, "stack", wanted, |stack| stack.name == wanted || stack.id.to_string() == wanted)
+    find_one(stacks, "stack", name, |stack| stack.name == name || stack.id.to_string() == name)
 }
 
-fn the_one<T>(all: Vec<T>, noun: &str, wanted: &str, is_meant: impl Fn(&T) -> bool) -> Result<T, Failure> {
-    let mut meant = all.into_iter().filter(is_meant);
-    match (meant.next(), meant.next()) {
+fn find_one<T>(all: Vec<T>, noun: &str, name: &str, matches: impl Fn(&T) -> bool) -> Result<T, Failure> {
+    let mut found = all.into_iter().filter(matches);
+    match (found.next(), found.next()) {
         (Some(one), None) => Ok(one),
-        (Some(_), Some(_)) => Err(Failure::Mistake(format!("several are called {wanted}: say which {noun} by its id"))),
-        (None, _) => Err(Failure::Mistake(format!("there is no {noun} {wanted}"))),
+        (Some(_), Some(_)) => Err(Failure::Usage(format!("several {noun}s have the name {name}: use the id"))),
+        (None, _) => Err(Failure::Usage(format!("there is no {noun} {name}"))),
     }
 }
 
@@ -31,10 +31,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_must_mean_exactly_one() {
-        let pick = |wanted: &'static str| the_one(vec!["a", "b", "b"], "stack", wanted, move |name| *name == wanted);
+    fn a_name_must_match_exactly_one() {
+        let pick = |wanted: &'static str| find_one(vec!["a", "b", "b"], "stack", wanted, move |name| *name == wanted);
         assert_eq!(pick("a").unwrap(), "a");
-        assert_eq!(pick("b").unwrap_err().to_string(), "several are called b: say which stack by its id");
+        assert_eq!(pick("b").unwrap_err().to_string(), "several stacks have the name b: use the id");
         assert_eq!(pick("c").unwrap_err().to_string(), "there is no stack c");
     }
 }

@@ -24,5 +24,5 @@ fn write(text: &str) -> io::Result<()> {
 }
 
 fn failure(error: io::Error) -> Failure {
-    Failure::Elsewhere(format!("standard output: {error}"))
+    Failure::Operation(format!("standard output: {error}"))
 }

@@ -1,6 +1,6 @@
-//! Plain tables: columns as wide as their widest cell, two spaces apart, nothing at the end of a line.
+//! Plain tables: columns as wide as their widest cell, two spaces apart, no trailing spaces.
 
-/// The text of a table.
+/// Formats a table.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = head.map(|cell| cell.chars().count());
     for row in rows {
@@ -21,7 +21,7 @@ fn line(cells: &[&str], widths: &[usize]) -> String {
     format!("{}\n", padded.join("  ").trim_end())
 }
 
-/// A message may have several lines; a cell has one.
+/// Replaces line breaks and other control characters by spaces.
 fn one_line(cell: &str) -> String {
     cell.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
@@ -31,7 +31,7 @@ mod tests {
     use super::table;
 
     #[test]
-    fn columns_line_up_and_a_cell_has_one_line() {
+    fn columns_are_aligned_and_a_cell_has_one_line() {
         let rows = [["ä".to_owned(), "x\ny".to_owned()], ["long".to_owned(), String::new()]];
         assert_eq!(table(["A", "B"], &rows), "A     B\nä     x y\nlong\n");
     }

@@ -1,6 +1,6 @@
-//! The first five minutes with Sindri, typed: a real broker and the real command, as processes.
+//! The first five minutes with Sindri: the real broker and the real command as processes.
 //!
-//! The broker's binary is expected next to this crate's; `cargo build --release -p sindri-broker` makes it.
+//! The binary of the broker must be next to that of this crate; `cargo build --release -p sindri-broker` builds it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::{BufRead, BufReader};
@@ -62,16 +62,16 @@ impl Broker {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// With a reader that is gone, as `grep -q` is when it has seen enough.
-    fn unheard(&self, arguments: &[&str]) -> Output {
+    /// Runs a command whose output is a closed pipe, as with `grep -q`.
+    fn run_with_closed_pipe(&self, arguments: &[&str]) -> Output {
         let mut command = command(&self.address, &self.directory.path().join("key"), arguments);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(process.stdout.take());
         process.wait_with_output().unwrap()
     }
 
-    /// The one sentence of a mistake.
-    fn mistake(&self, arguments: &[&str]) -> String {
+    /// Returns the message of a command with wrong usage.
+    fn usage_error(&self, arguments: &[&str]) -> String {
         failure(&self.sindri(arguments), 2)
     }
 }
@@ -99,7 +99,7 @@ fn failure(output: &Output, code: i32) -> String {
     text.trim_end().to_owned()
 }
 
-/// The lines of a table, the cells of each.
+/// Returns the cells of each line of a table.
 fn cells(table: &str) -> Vec<Vec<&str>> {
     table
         .lines()
@@ -116,9 +116,9 @@ fn the_first_five_minutes() {
     assert_eq!(broker.ok(&["agent", "activate", "east"]), "agent east is active\n");
     assert_eq!(cells(&broker.ok(&["agent", "list"]))[0][..4], ["east", "prod", "active", "never"]);
     assert!(broker.ok(&["stack", "create", "web"]).contains("generator default"));
-    assert!(!broker.ok(&["stack", "create", "shop"]).contains("generator"), "the generator was made twice");
-    assert_eq!(broker.ok(&["target", "web", "east"]), "stack web goes to agent east\n");
-    assert_eq!(broker.ok(&["target", "web", "east"]), "stack web goes to agent east\n");
+    assert!(!broker.ok(&["stack", "create", "shop"]).contains("generator"), "the generator was created twice");
+    assert_eq!(broker.ok(&["target", "web", "east"]), "stack web is assigned to agent east\n");
+    assert_eq!(broker.ok(&["target", "web", "east"]), "stack web is assigned to agent east\n");
     assert_eq!(
         cells(&broker.ok(&["status"])),
         [["shop", "-", "-", "not targeted"], ["web", "-", "east", "no revision yet"]]
@@ -130,15 +130,15 @@ fn the_first_five_minutes() {
     assert_eq!(cells(&broker.ok(&["status", "web"])), [["web", sequence.0, "east", "pending"]]);
     assert_eq!(cells(&broker.ok(&["events", "east"])).len(), 0);
     assert_eq!(cells(&broker.ok(&["events", "web"])).len(), 0);
-    assert!(broker.ok(&["untarget", "web", "east"]).contains("no longer goes to agent east"));
+    assert!(broker.ok(&["untarget", "web", "east"]).contains("is no longer assigned to agent east"));
     assert_eq!(cells(&broker.ok(&["status", "web"])), [["web", sequence.0, "-", "not targeted"]]);
     assert!(broker.ok(&["delete", "web"]).starts_with("stack web is deleted"));
-    assert_eq!(broker.mistake(&["status", "web"]), "sindri: there is no stack web");
+    assert_eq!(broker.usage_error(&["status", "web"]), "sindri: there is no stack web");
     assert_eq!(broker.ok(&["agent", "deactivate", "east"]), "agent east is inactive\n");
 }
 
 #[test]
-fn status_follows_what_the_agent_is_told_and_what_it_says() {
+fn status_follows_the_target_state_and_the_events_of_the_agent() {
     let broker = Broker::start();
     let agent = Agent::with_a_stack(&broker);
     let status = || cells(&broker.ok(&["status", "web"]))[0][2..].join(" ");
@@ -164,14 +164,14 @@ fn status_follows_what_the_agent_is_told_and_what_it_says() {
     assert_eq!(outcomes, ["failed", "applied", "removed", "removed"]);
 }
 
-/// An agent that does nothing and says what it is told to say.
+/// An agent that changes nothing and reports as the test requires.
 struct Agent {
     runtime: Runtime,
     client: Client,
 }
 
 impl Agent {
-    /// An agent that is to have the stack `web`.
+    /// Creates an agent with the stack `web` in its target state.
     fn with_a_stack(broker: &Broker) -> Self {
         let made = broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
         broker.ok(&["stack", "create", "web"]);
@@ -187,8 +187,8 @@ impl Agent {
         Self { runtime, client }
     }
 
-    /// Polls, and holds back the one thing that it is told; the id of the approval that it waits for.
-    fn hold_back(&self, reason: &str, plan: &str) -> String {
+    /// Polls, requests an approval for its only stack, and returns the id of the approval.
+    fn request_approval(&self, reason: &str, plan: &str) -> String {
         self.runtime.block_on(async {
             let id = self.client.whoami().await.unwrap().agent.unwrap();
             let TargetStateResponse::Changed { objects, .. } = self.client.target_state(id, None).await.unwrap() else {
@@ -210,14 +210,14 @@ impl Agent {
         })
     }
 
-    /// Polls, and reports this outcome of the one thing that it is told.
+    /// Polls, and reports an outcome for its only stack.
     fn report(&self, status: EventStatus, message: Option<&str>) {
         self.runtime.block_on(async {
             let id = self.client.whoami().await.unwrap().agent.unwrap();
             let TargetStateResponse::Changed { objects, .. } = self.client.target_state(id, None).await.unwrap() else {
                 panic!("unchanged without a tag");
             };
-            let [object] = &objects[..] else { panic!("told {objects:?}") };
+            let [object] = &objects[..] else { panic!("{objects:?}") };
             let event = NewAgentEvent {
                 agent_id: id,
                 deployment_object_id: object.id,
@@ -231,12 +231,12 @@ impl Agent {
 }
 
 #[test]
-fn an_agent_is_deleted_and_one_of_the_same_name_is_another() {
+fn an_agent_with_the_name_of_a_deleted_one_has_a_new_id() {
     let broker = Broker::start();
     broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
     let before = broker.ok(&["agent", "list"]);
-    let told = broker.ok(&["agent", "delete", "east"]);
-    assert_eq!(told.trim(), "agent east of cluster prod is deleted; nothing in the cluster is");
+    let output = broker.ok(&["agent", "delete", "east"]);
+    assert_eq!(output.trim(), "agent east of cluster prod is deleted; the objects in its cluster stay");
     assert_eq!(cells(&broker.ok(&["agent", "list"])).len(), 0);
     assert!(!broker.sindri(&["agent", "delete", "east"]).status.success(), "there is none");
     broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
@@ -247,11 +247,11 @@ fn an_agent_is_deleted_and_one_of_the_same_name_is_another() {
 }
 
 #[test]
-fn conditions_and_approvals_are_shown_and_decided() {
+fn conditions_and_approvals_are_listed_and_decided() {
     let broker = Broker::start();
     let agent = Agent::with_a_stack(&broker);
     assert_eq!(cells(&broker.ok(&["approvals"])).len(), 0);
-    let approval = agent.hold_back("12 of 13 objects would go", "- delete ConfigMap b/a");
+    let approval = agent.request_approval("12 of 13 objects would go", "- delete ConfigMap b/a");
     let status = broker.ok(&["status", "web"]);
     assert!(status.contains("\nstack web is Blocked\nCLUSTER  AGENT  SEQUENCE  ACCEPTED"), "{status}");
     let row = status.lines().last().unwrap();
@@ -259,34 +259,41 @@ fn conditions_and_approvals_are_shown_and_decided() {
     let shows: [&[&str]; 5] =
         [&["status", "web"], &["approvals"], &["approvals", &approval], &["agent", "list"], &["events", "web"]];
     for command in shows {
-        let output = broker.unheard(command);
+        let output = broker.run_with_closed_pipe(command);
         assert!(output.status.success() && output.stderr.is_empty(), "{command:?}: {output:?}");
     }
-    let lost = failure(&broker.unheard(&["agent", "create", "west", "--cluster", "west"]), 1);
+    let lost = failure(&broker.run_with_closed_pipe(&["agent", "create", "west", "--cluster", "west"]), 1);
     assert!(lost.starts_with("sindri: standard output: "), "a key was lost: {lost}");
     let waiting = broker.ok(&["approvals"]);
     assert_eq!(cells(&waiting), [[&approval, "web", "east", "pending", "12 of 13 objects would go"]]);
     assert!(broker.ok(&["approvals", &approval]).ends_with("\n\n- delete ConfigMap b/a\n"));
     assert_eq!(broker.ok(&["approve", &approval]), format!("approval {approval} is approved\n"));
     assert_eq!(broker.ok(&["approve", &approval]), format!("approval {approval} is approved\n"));
-    let refused = broker.mistake(&["reject", &approval]);
-    assert!(refused.ends_with(&format!("the broker answered 409: approval {approval} is approved")), "{refused}");
+    let rejected = broker.usage_error(&["reject", &approval]);
+    assert!(
+        rejected.ends_with(&format!("the broker responded with 409: approval {approval} is approved")),
+        "{rejected}"
+    );
     assert_eq!(cells(&broker.ok(&["approvals"])).len(), 0);
     assert_eq!(cells(&broker.ok(&["approvals", "--all"])).len(), 1);
-    assert_eq!(broker.mistake(&["approve", "web"]), "sindri: web is not the id of an approval");
+    assert_eq!(broker.usage_error(&["approve", "web"]), "sindri: web is not the id of an approval");
 }
 
 #[test]
-fn mistakes_are_one_sentence_and_exit_with_2() {
+fn wrong_usage_is_one_sentence_and_exits_with_2() {
     let broker = Broker::start();
     broker.ok(&["stack", "create", "web"]);
-    assert_eq!(broker.mistake(&["target", "web", "nobody"]), "sindri: there is no agent nobody");
-    assert_eq!(broker.mistake(&["events", "nobody"]), "sindri: there is no agent and no stack nobody");
-    assert_eq!(broker.mistake(&["stack", "create", "x", "--generator", "g"]), "sindri: there is no generator g");
-    assert!(broker.mistake(&["stack", "create", "web"]).ends_with("the broker answered 409: stack web exists already"));
-    assert!(broker.mistake(&["apply", "web", "-f", "missing.yaml"]).contains("missing.yaml cannot be read"));
+    assert_eq!(broker.usage_error(&["target", "web", "missing"]), "sindri: there is no agent missing");
+    assert_eq!(broker.usage_error(&["events", "missing"]), "sindri: there is no agent and no stack missing");
+    assert_eq!(broker.usage_error(&["stack", "create", "x", "--generator", "g"]), "sindri: there is no generator g");
+    assert!(
+        broker
+            .usage_error(&["stack", "create", "web"])
+            .ends_with("the broker responded with 409: stack web exists already")
+    );
+    assert!(broker.usage_error(&["apply", "web", "-f", "missing.yaml"]).contains("missing.yaml cannot be read"));
     let broken = broker.file("broken.yaml", "kind: ConfigMap\n---\na: [\n");
-    let words = broker.mistake(&["apply", "web", "-f", broken.to_str().unwrap()]);
+    let words = broker.usage_error(&["apply", "web", "-f", broken.to_str().unwrap()]);
     assert!(words.contains("broken.yaml: document 2, line"), "{words}");
     let wrong = broker.file("wrong", "brokkr_BRabcdef_nothing\n");
     let words = failure(&sindri(&broker.address, &wrong, &["agent", "list"]), 2);
@@ -294,7 +301,7 @@ fn mistakes_are_one_sentence_and_exit_with_2() {
 }
 
 #[test]
-fn a_broker_that_is_away_is_named_and_exits_with_1() {
+fn an_unreachable_broker_is_named_and_exits_with_1() {
     let broker = Broker::start();
     let (address, key) = (broker.address.clone(), broker.file("copy", "brokkr_BRabcdef_nothing"));
     let kept = tempfile::NamedTempFile::new().unwrap();

@@ -1,4 +1,4 @@
-//! Agents and what is targeted at them.
+//! Agents and the stacks that are targeted at them.
 
 use http::{Method, StatusCode};
 use sindri_model::wire::{
@@ -13,31 +13,31 @@ use crate::percent_encode::percent_encode;
 use crate::target_state::own_status;
 
 impl Client {
-    /// Whose key this client shows.
+    /// Returns the owner of this client's key.
     pub async fn whoami(&self) -> Result<AuthResponse, ClientError> {
-        let call = Call::new(Method::POST, "/auth/pak".to_owned(), "find out whose key this is".to_owned());
+        let call = Call::new(Method::POST, "/auth/pak".to_owned(), "read the owner of the key".to_owned());
         self.fetch(call, StatusCode::OK).await
     }
 
-    /// Creates an agent. Its key is in the answer and nowhere else.
+    /// Creates an agent. Its key is in the response and cannot be read again.
     pub async fn create_agent(&self, request: &CreateAgentRequest) -> Result<CreateAgentResponse, ClientError> {
         let operation = format!("create agent {} of cluster {}", request.name, request.cluster_name);
         let call = Call::new(Method::POST, "/agents".to_owned(), operation).with_json(request);
         self.fetch(call, StatusCode::CREATED).await
     }
 
-    /// The agent of that name in that cluster.
+    /// Finds the agent with that name in that cluster.
     pub async fn find_agent(&self, name: &str, cluster_name: &str) -> Result<Agent, ClientError> {
         let path = format!("/agents/?name={}&cluster_name={}", percent_encode(name), percent_encode(cluster_name));
         self.fetch(Call::get(path, format!("find agent {name} of cluster {cluster_name}")), StatusCode::OK).await
     }
 
-    /// One agent.
+    /// Reads an agent.
     pub async fn agent(&self, agent: AgentId) -> Result<Agent, ClientError> {
         self.fetch(Call::get(format!("/agents/{agent}"), format!("read agent {agent}")), StatusCode::OK).await
     }
 
-    /// Every agent.
+    /// Lists all agents.
     pub async fn agents(&self) -> Result<Vec<Agent>, ClientError> {
         self.fetch(Call::get("/agents".to_owned(), "list the agents".to_owned()), StatusCode::OK).await
     }
@@ -48,12 +48,12 @@ impl Client {
         self.fetch(call.with_json(changes), StatusCode::OK).await
     }
 
-    /// Deletes an agent: its key opens nothing any more, and its cluster stays as it is.
+    /// Deletes an agent: its key becomes invalid. Objects in its cluster stay.
     pub async fn delete_agent(&self, agent: AgentId) -> Result<(), ClientError> {
         self.execute(Call::new(Method::DELETE, format!("/agents/{agent}"), format!("delete agent {agent}"))).await
     }
 
-    /// Says that the agent lives; returns its own status, if the broker says it.
+    /// Sends a heartbeat; returns the agent's status, if the response has it.
     pub async fn heartbeat(
         &self,
         agent: AgentId,
@@ -61,11 +61,11 @@ impl Client {
     ) -> Result<Option<AgentStatus>, ClientError> {
         let operation = format!("send the heartbeat of agent {agent}");
         let call = Call::new(Method::POST, format!("/agents/{agent}/heartbeat"), operation).with_json(report);
-        let answered = self.expect(&call, StatusCode::NO_CONTENT).await?;
-        Ok(own_status(&answered.headers))
+        let response = self.expect(&call, StatusCode::NO_CONTENT).await?;
+        Ok(own_status(&response.headers))
     }
 
-    /// The stacks that are targeted at an agent.
+    /// Lists the stacks that are targeted at an agent.
     pub async fn targets(&self, agent: AgentId) -> Result<Vec<AgentTarget>, ClientError> {
         let operation = format!("list the targets of agent {agent}");
         self.fetch(Call::get(format!("/agents/{agent}/targets"), operation), StatusCode::OK).await
@@ -79,9 +79,9 @@ impl Client {
         self.fetch(call, StatusCode::CREATED).await
     }
 
-    /// Takes a stack away from an agent, which is then told to remove it.
+    /// Removes a stack from an agent's targets. The agent then removes its objects.
     pub async fn remove_target(&self, agent: AgentId, stack: StackId) -> Result<(), ClientError> {
-        let operation = format!("take stack {stack} away from agent {agent}");
+        let operation = format!("remove stack {stack} from agent {agent}");
         self.execute(Call::new(Method::DELETE, format!("/agents/{agent}/targets/{stack}"), operation)).await
     }
 }

@@ -1,4 +1,4 @@
-//! What agents hold back, and what somebody decides about it.
+//! Plans that agents hold for approval, and the decisions about them.
 
 use http::{Method, StatusCode};
 use sindri_model::wire::{Approval, ApprovalRequest, ApprovalState};
@@ -7,42 +7,42 @@ use sindri_model::{AgentId, ApprovalId, StackId};
 use crate::client::{Call, Client};
 use crate::error::ClientError;
 
-/// As many as a broker gives at once.
+/// Page size; the maximum that the broker accepts.
 const LIMIT: usize = 1_000;
 
 impl Client {
-    /// Asks whether the agent may carry a plan out. Asking again says what was decided.
+    /// Requests the approval of a plan. Repeating the request returns the decision.
     pub async fn propose(
         &self,
         agent: AgentId,
         stack: StackId,
         request: &ApprovalRequest,
     ) -> Result<Approval, ClientError> {
-        let operation = format!("ask for an approval of stack {stack} for agent {agent}");
+        let operation = format!("request an approval of stack {stack} for agent {agent}");
         let call = Call::new(Method::PUT, format!("/agents/{agent}/stacks/{stack}/approval"), operation);
         self.fetch(call.with_json(request), StatusCode::OK).await
     }
 
-    /// What agents hold or held back and the key may see, oldest first; only those in a state, if one is given. The
-    /// first thousand.
+    /// Lists the approvals that the key may read, oldest first, optionally only those in one state. Returns the first
+    /// thousand.
     pub async fn approvals(&self, state: Option<ApprovalState>) -> Result<Vec<Approval>, ClientError> {
         let state = state.map_or_else(String::new, |state| format!("&state={state}"));
         let call = Call::get(format!("/approvals?limit={LIMIT}{state}"), "list the approvals".to_owned());
         self.fetch(call, StatusCode::OK).await
     }
 
-    /// One of them.
+    /// Reads an approval.
     pub async fn approval(&self, approval: ApprovalId) -> Result<Approval, ClientError> {
         let call = Call::get(format!("/approvals/{approval}"), format!("read approval {approval}"));
         self.fetch(call, StatusCode::OK).await
     }
 
-    /// Lets an agent carry out what it holds back.
+    /// Permits an agent to execute its held plan.
     pub async fn approve(&self, approval: ApprovalId) -> Result<Approval, ClientError> {
         self.decide(approval, "approve").await
     }
 
-    /// Keeps an agent from carrying out what it holds back.
+    /// Forbids an agent to execute its held plan.
     pub async fn reject(&self, approval: ApprovalId) -> Result<Approval, ClientError> {
         self.decide(approval, "reject").await
     }

@@ -1,6 +1,6 @@
-//! One request to the broker and its answer: address, key, deadline, size, and the shape of errors.
+//! One request to the broker and its response: URL, key, timeout, size limit and errors.
 //!
-//! Left out: the operations themselves, which are in a file per subject.
+//! The operations themselves are in one file per resource.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,27 +15,29 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use sindri_model::Problem;
 
+use crate::connector::Connector;
 use crate::error::{ClientError, ClientSetupError};
-use crate::transport::{Connector, Transport, pooled, root_cause};
+use crate::root_cause::root_cause;
+use crate::transport::{Transport, pooled};
 
 const API: &str = "/api/v1";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
-/// The longest error text that is passed on when it is not the broker's own.
+/// Maximum length of an error text that did not come from a broker.
 const FOREIGN_TEXT_CHARS_MAX: usize = 120;
 
-/// The bounds of one request.
+/// Limits of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// From the first byte sent to the last byte received.
+    /// Timeout from the first byte sent to the last byte received.
     pub deadline: Duration,
-    /// The largest answer that is read.
-    pub answer_bytes_max: usize,
+    /// Maximum size of a response.
+    pub response_bytes_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { deadline: Duration::from_secs(30), answer_bytes_max: 256 * 1024 * 1024 }
+        Self { deadline: Duration::from_secs(30), response_bytes_max: 256 * 1024 * 1024 }
     }
 }
 
@@ -54,21 +56,21 @@ impl fmt::Debug for Client {
     }
 }
 
-/// What one operation sends.
+/// Request of one operation.
 pub(crate) struct Call {
-    /// As it reads after "cannot": `fetch the target state of agent X`.
+    /// Description that follows "cannot" in errors: `fetch the target state of agent X`.
     pub operation: String,
     pub method: Method,
-    /// Below the API's base path, with the query.
+    /// Path below the API's base path, with the query.
     pub path: String,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Bytes,
-    /// How long the broker is asked to wait, on top of the usual deadline.
-    pub patience: Duration,
+    /// Time that the broker may hold the request (long polling), in addition to the usual timeout.
+    pub hold: Duration,
 }
 
-/// A complete answer with a status below 400.
-pub(crate) struct Answered {
+/// A complete response with a status below 400.
+pub(crate) struct CompleteResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
@@ -76,7 +78,7 @@ pub(crate) struct Answered {
 
 impl Call {
     pub(crate) fn new(method: Method, path: String, operation: String) -> Self {
-        Self { operation, method, path, headers: Vec::new(), body: Bytes::new(), patience: Duration::ZERO }
+        Self { operation, method, path, headers: Vec::new(), body: Bytes::new(), hold: Duration::ZERO }
     }
 
     pub(crate) fn get(path: String, operation: String) -> Self {
@@ -93,19 +95,19 @@ impl Call {
         self
     }
 
-    /// The answer to this call is not usable.
+    /// Creates the error for an unusable response.
     pub(crate) fn malformed(&self, reason: impl Into<String>) -> ClientError {
         ClientError::Malformed { operation: self.operation.clone(), reason: reason.into() }
     }
 
-    /// Reads the body of an answer as what the operation returns. The error tells where, and not what: the
-    /// text of a bundle may be a secret.
+    /// Deserializes the body of a response. The error contains the position but no content: a bundle may contain
+    /// secrets.
     pub(crate) fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
         serde_json::from_slice(body).map_err(|error| {
             let kind = match error.classify() {
                 Category::Io | Category::Syntax => "it is not JSON",
-                Category::Data => "it is not what this operation returns",
-                Category::Eof => "it ends too early",
+                Category::Data => "it does not have the type that this operation returns",
+                Category::Eof => "it is truncated",
             };
             self.malformed(format!("{kind} (line {}, column {})", error.line(), error.column()))
         })
@@ -113,7 +115,7 @@ impl Call {
 }
 
 impl Client {
-    /// A client of the broker at `base` (`http://HOST:PORT`, with or without a path) that shows `pak`.
+    /// Creates a client of the broker at `base` (`http://HOST:PORT`, with or without a path) with the key `pak`.
     pub fn new<C: Connector>(connector: C, base: Uri, pak: &str) -> Result<Self, ClientSetupError> {
         if base.scheme().is_none() || base.host().is_none() || base.query().is_some() {
             return Err(ClientSetupError::Address(base.to_string()));
@@ -125,49 +127,49 @@ impl Client {
         Ok(Self { transport: Arc::new(pooled(connector)), base, authorization, limits: Limits::default() })
     }
 
-    /// The same client with other bounds.
+    /// Returns the same client with other limits.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sends a call whose answer is JSON.
+    /// Sends a call whose response is JSON.
     pub(crate) async fn fetch<T: DeserializeOwned>(&self, call: Call, expected: StatusCode) -> Result<T, ClientError> {
-        let answered = self.expect(&call, expected).await?;
-        call.read(&answered.body)
+        let response = self.expect(&call, expected).await?;
+        call.read(&response.body)
     }
 
-    /// Sends a call whose answer has no content.
+    /// Sends a call whose response has no content.
     pub(crate) async fn execute(&self, call: Call) -> Result<(), ClientError> {
         self.expect(&call, StatusCode::NO_CONTENT).await.map(drop)
     }
 
-    /// Sends a call whose answer has this status.
-    pub(crate) async fn expect(&self, call: &Call, expected: StatusCode) -> Result<Answered, ClientError> {
-        let answered = self.send(call).await?;
-        if answered.status != expected {
-            return Err(call.malformed(format!("status {} instead of {expected}", answered.status)));
+    /// Sends a call and checks the status of the response.
+    pub(crate) async fn expect(&self, call: &Call, expected: StatusCode) -> Result<CompleteResponse, ClientError> {
+        let response = self.send(call).await?;
+        if response.status != expected {
+            return Err(call.malformed(format!("status {} instead of {expected}", response.status)));
         }
-        Ok(answered)
+        Ok(response)
     }
 
-    /// Sends a call and reads the whole answer; a status of 400 and above is a refusal.
-    pub(crate) async fn send(&self, call: &Call) -> Result<Answered, ClientError> {
-        let deadline = self.limits.deadline + call.patience;
+    /// Sends a call and reads the whole response; a status of 400 and above is an error.
+    pub(crate) async fn send(&self, call: &Call) -> Result<CompleteResponse, ClientError> {
+        let deadline = self.limits.deadline + call.hold;
         let exchange = tokio::time::timeout(deadline, self.exchange(call)).await;
-        let answered = exchange.unwrap_or_else(|_| {
-            Err(self.unreachable(call, format!("no answer within {} s", deadline.as_secs_f32())))
+        let response = exchange.unwrap_or_else(|_| {
+            Err(self.unreachable(call, format!("no response within {} s", deadline.as_secs_f32())))
         })?;
-        if answered.status.as_u16() < 400 { Ok(answered) } else { Err(refused(call, &answered)) }
+        if response.status.as_u16() < 400 { Ok(response) } else { Err(refused(call, &response)) }
     }
 
-    async fn exchange(&self, call: &Call) -> Result<Answered, ClientError> {
+    async fn exchange(&self, call: &Call) -> Result<CompleteResponse, ClientError> {
         let request = self.request(call)?;
         let response = self.transport.send(request).await;
         let (head, body) = response.map_err(|error| self.unreachable(call, root_cause(&error)))?.into_parts();
-        let collected = Limited::new(body, self.limits.answer_bytes_max).collect().await;
+        let collected = Limited::new(body, self.limits.response_bytes_max).collect().await;
         let body = collected.map_err(|error| self.broken_body(call, &*error))?.to_bytes();
-        Ok(Answered { status: head.status, headers: head.headers, body })
+        Ok(CompleteResponse { status: head.status, headers: head.headers, body })
     }
 
     fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>, ClientError> {
@@ -175,7 +177,7 @@ impl Client {
         *request.method_mut() = call.method.clone();
         *request.uri_mut() = format!("{}{API}{}", self.base, call.path)
             .parse()
-            .map_err(|error| call.malformed(format!("the address cannot be written: {error}")))?;
+            .map_err(|error| call.malformed(format!("the URL is invalid: {error}")))?;
         request.headers_mut().insert(AUTHORIZATION, self.authorization.clone());
         for (name, value) in &call.headers {
             request.headers_mut().insert(name, value.clone());
@@ -185,9 +187,9 @@ impl Client {
 
     fn broken_body(&self, call: &Call, error: &(dyn std::error::Error + Send + Sync + 'static)) -> ClientError {
         if error.is::<LengthLimitError>() {
-            return call.malformed(format!("it is larger than {} bytes", self.limits.answer_bytes_max));
+            return call.malformed(format!("it is larger than {} bytes", self.limits.response_bytes_max));
         }
-        self.unreachable(call, format!("the answer broke off: {}", root_cause(error)))
+        self.unreachable(call, format!("the response was truncated: {}", root_cause(error)))
     }
 
     fn unreachable(&self, call: &Call, reason: String) -> ClientError {
@@ -195,13 +197,13 @@ impl Client {
     }
 }
 
-fn refused(call: &Call, answered: &Answered) -> ClientError {
-    let problem = serde_json::from_slice(&answered.body).unwrap_or_else(|_| foreign(&answered.body));
-    ClientError::Refused { operation: call.operation.clone(), status: answered.status, problem }
+fn refused(call: &Call, response: &CompleteResponse) -> ClientError {
+    let problem = serde_json::from_slice(&response.body).unwrap_or_else(|_| foreign_problem(&response.body));
+    ClientError::Refused { operation: call.operation.clone(), status: response.status, problem }
 }
 
-/// An error that did not come from a broker, such as the page of a proxy.
-fn foreign(body: &[u8]) -> Problem {
+/// Converts an error that did not come from a broker, such as the page of a proxy.
+fn foreign_problem(body: &[u8]) -> Problem {
     let text = String::from_utf8_lossy(body);
     let line = text.lines().next().unwrap_or_default().trim();
     let message = match line.is_empty() || line.starts_with('<') {

@@ -1,45 +1,45 @@
-//! What can go wrong between a caller and the broker, and whether trying again can help.
+//! Errors of the client, and the decision to retry.
 
 use http::StatusCode;
 use sindri_model::Problem;
 use thiserror::Error;
 
-/// An operation on the broker failed. Each form reads as one sentence.
+/// A failed operation. Each message is one sentence.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ClientError {
-    /// No complete answer arrived. The broker may or may not have carried the operation out.
+    /// No complete response arrived. The broker may or may not have executed the operation.
     #[error("cannot {operation}: the broker at {broker} cannot be reached: {reason}")]
     Unreachable {
-        /// What was asked for, with the object named.
+        /// Operation, with its object.
         operation: String,
-        /// The broker's address.
+        /// URL of the broker.
         broker: String,
-        /// What went wrong on the way.
+        /// Cause.
         reason: String,
     },
-    /// The broker answered no.
-    #[error("cannot {operation}: {}", refusal(*.status, .problem))]
+    /// The broker rejected the request.
+    #[error("cannot {operation}: {}", rejection(*.status, .problem))]
     Refused {
-        /// What was asked for, with the object named.
+        /// Operation, with its object.
         operation: String,
-        /// The status of the answer.
+        /// Status of the response.
         status: StatusCode,
-        /// What the broker said.
+        /// Body of the response.
         problem: Problem,
     },
-    /// An answer arrived that is not what this operation returns. Nothing may be concluded from it.
-    #[error("cannot {operation}: the answer is not one of a broker: {reason}")]
+    /// The response is not one of this operation. Nothing may be concluded from it.
+    #[error("cannot {operation}: the response is not one of a broker: {reason}")]
     Malformed {
-        /// What was asked for, with the object named.
+        /// Operation, with its object.
         operation: String,
-        /// What is wrong with the answer.
+        /// Fault of the response.
         reason: String,
     },
 }
 
 impl ClientError {
-    /// Whether the same request may succeed later. A malformed answer counts: it comes from something
-    /// between us and the broker, which may go away.
+    /// Returns true if the same request may succeed later. That includes a malformed response, which may come from a
+    /// proxy in between.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Malformed { .. } => true,
@@ -51,7 +51,7 @@ impl ClientError {
         }
     }
 
-    /// The status of a refusal.
+    /// Returns the status with which the broker rejected the request.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Refused { status, .. } => Some(*status),
@@ -59,26 +59,26 @@ impl ClientError {
         }
     }
 
-    /// Whether the broker said that the thing does not exist.
+    /// Returns true if the broker responded that the resource does not exist.
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(StatusCode::NOT_FOUND)
     }
 }
 
-fn refusal(status: StatusCode, problem: &Problem) -> String {
+fn rejection(status: StatusCode, problem: &Problem) -> String {
     if status == StatusCode::UNAUTHORIZED {
         return format!("the broker does not accept the key: {}", problem.message);
     }
-    format!("the broker answered {}: {}", status.as_u16(), problem.message)
+    format!("the broker responded with {}: {}", status.as_u16(), problem.message)
 }
 
-/// A client cannot be made from what was given.
+/// Invalid parameters of a client.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ClientSetupError {
     /// The address has no scheme or no host.
     #[error("the broker's address must be like http://HOST:PORT, not {0:?}")]
     Address(String),
-    /// The key holds characters that no key has.
-    #[error("the key is not an access key: it holds characters that no key has")]
+    /// The key contains characters that no key has.
+    #[error("the key is not an access key: it contains characters that no key has")]
     Key,
 }

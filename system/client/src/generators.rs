@@ -10,18 +10,18 @@ use crate::client::{Call, Client};
 use crate::error::ClientError;
 
 impl Client {
-    /// Creates a generator. Its key is in the answer and nowhere else.
+    /// Creates a generator. Its key is in the response and cannot be read again.
     pub async fn create_generator(&self, request: &NewGenerator) -> Result<CreateGeneratorResponse, ClientError> {
         let call = Call::new(Method::POST, "/generators".to_owned(), format!("create generator {}", request.name));
         self.fetch(call.with_json(request), StatusCode::CREATED).await
     }
 
-    /// Every generator.
+    /// Lists all generators.
     pub async fn generators(&self) -> Result<Vec<Generator>, ClientError> {
         self.fetch(Call::get("/generators".to_owned(), "list the generators".to_owned()), StatusCode::OK).await
     }
 
-    /// Registers an agent with a generator, so that its stacks may be targeted at the agent. 409 if it is already.
+    /// Registers an agent with a generator, so that its stacks may be targeted at the agent. Fails with 409 if it is already.
     pub async fn register(
         &self,
         generator: GeneratorId,

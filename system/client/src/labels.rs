@@ -1,4 +1,4 @@
-//! Labels of agents and stacks, by which an agent gets a stack, and annotations, by which it is told how to treat it.
+//! Labels of agents and stacks, which assign stacks to agents, and annotations of stacks, which set policies.
 
 use http::{Method, StatusCode};
 use sindri_model::wire::{AgentLabel, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel, StackPolicy};
@@ -17,10 +17,10 @@ impl Client {
         self.fetch(call, StatusCode::CREATED).await
     }
 
-    /// Takes a label from an agent; stacks that it got by it are removed.
+    /// Removes a label from an agent. Stacks that it received by this label are removed.
     pub async fn unlabel_agent(&self, agent: AgentId, label: &str) -> Result<(), ClientError> {
         let path = format!("/agents/{agent}/labels/{}", percent_encode(label));
-        self.execute(Call::new(Method::DELETE, path, format!("take a label from agent {agent}"))).await
+        self.execute(Call::new(Method::DELETE, path, format!("remove a label from agent {agent}"))).await
     }
 
     /// Annotates a stack.
@@ -30,13 +30,14 @@ impl Client {
         self.fetch(call.with_json(&body), StatusCode::CREATED).await
     }
 
-    /// Takes an annotation from a stack.
+    /// Removes an annotation from a stack.
     pub async fn remove_stack_annotation(&self, stack: StackId, key: &str) -> Result<(), ClientError> {
         let path = format!("/stacks/{stack}/annotations/{}", percent_encode(key));
-        self.execute(Call::new(Method::DELETE, path, format!("take an annotation from stack {stack}"))).await
+        self.execute(Call::new(Method::DELETE, path, format!("remove an annotation from stack {stack}"))).await
     }
 
-    /// How an agent is to treat its stacks: their annotations that begin with `sindri.dev/`, of those that have any.
+    /// Lists the policies of an agent's stacks: their annotations that begin with `sindri.dev/`. Stacks without any are
+    /// left out.
     pub async fn policies(&self, agent: AgentId) -> Result<Vec<StackPolicy>, ClientError> {
         let operation = format!("list the policies of agent {agent}");
         self.fetch(Call::get(format!("/agents/{agent}/policies"), operation), StatusCode::OK).await

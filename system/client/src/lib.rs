@@ -1,16 +1,18 @@
 //! The typed client of the broker's API: one method per operation, one error type.
 //!
-//! The connector is handed in, so that the same client speaks over TCP, over TLS or inside a simulated
-//! network. It decides nothing: no retries, no caching; a caller asks [`ClientError::is_transient`].
+//! The connector is injected, so that the same client works over TCP, over TLS and inside a simulated network. The
+//! client neither retries nor caches; callers decide with [`ClientError::is_transient`].
 
 mod agents;
 mod approvals;
 mod client;
+mod connector;
 mod error;
 mod generators;
 mod labels;
 mod outcomes;
 mod percent_encode;
+mod root_cause;
 mod stacks;
 mod status;
 mod target_state;
@@ -18,8 +20,9 @@ mod tls;
 mod transport;
 
 pub use client::{Client, Limits};
+pub use connector::{Connector, ConnectorStream};
 pub use error::{ClientError, ClientSetupError};
 pub use percent_encode::percent_encode;
+pub use root_cause::root_cause;
 pub use target_state::TargetStateResponse;
 pub use tls::{Trust, TrustError, with_tls};
-pub use transport::{Connector, ConnectorStream, root_cause};

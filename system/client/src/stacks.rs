@@ -15,22 +15,22 @@ impl Client {
         self.fetch(call.with_json(request), StatusCode::CREATED).await
     }
 
-    /// The stacks that live and that the key may see.
+    /// Lists the stacks that exist and that the key may read.
     pub async fn stacks(&self) -> Result<Vec<Stack>, ClientError> {
         self.fetch(Call::get("/stacks".to_owned(), "list the stacks".to_owned()), StatusCode::OK).await
     }
 
-    /// One stack.
+    /// Reads a stack.
     pub async fn stack(&self, stack: StackId) -> Result<Stack, ClientError> {
         self.fetch(Call::get(format!("/stacks/{stack}"), format!("read stack {stack}")), StatusCode::OK).await
     }
 
-    /// Deletes a stack; every agent that received it is told to remove it.
+    /// Deletes a stack. Every agent that received it removes it.
     pub async fn delete_stack(&self, stack: StackId) -> Result<(), ClientError> {
         self.execute(Call::new(Method::DELETE, format!("/stacks/{stack}"), format!("delete stack {stack}"))).await
     }
 
-    /// Submits a new revision of a stack, exactly this text.
+    /// Submits a new revision of a stack with this bundle.
     pub async fn submit(&self, stack: StackId, yaml: &str) -> Result<DeploymentObject, ClientError> {
         let operation = format!("submit a revision of stack {stack}");
         let mut call = Call::new(Method::POST, format!("/stacks/{stack}/deployment-objects"), operation);
@@ -38,13 +38,13 @@ impl Client {
         self.fetch(call.with_header(CONTENT_TYPE, YAML), StatusCode::CREATED).await
     }
 
-    /// The revisions of a stack, ascending by sequence.
+    /// Lists the revisions of a stack, ascending by sequence.
     pub async fn revisions(&self, stack: StackId) -> Result<Vec<DeploymentObject>, ClientError> {
         let operation = format!("list the revisions of stack {stack}");
         self.fetch(Call::get(format!("/stacks/{stack}/deployment-objects"), operation), StatusCode::OK).await
     }
 
-    /// One revision.
+    /// Reads a revision.
     pub async fn revision(&self, revision: RevisionId) -> Result<DeploymentObject, ClientError> {
         let call = Call::get(format!("/deployment-objects/{revision}"), format!("read revision {revision}"));
         self.fetch(call, StatusCode::OK).await

@@ -1,7 +1,7 @@
-//! The target state of an agent, believed only when it is whole.
+//! The target state of an agent.
 //!
-//! An agent acts on this answer, so everything that can be checked is checked here: the epoch is there, the
-//! sequences ascend, no stack comes twice, and each text has its checksum.
+//! An agent acts on this response, so it is validated here: it has an epoch, sequences ascend, no stack occurs twice,
+//! and each bundle has its checksum.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,41 +11,41 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER};
 use sindri_model::{AgentId, Checksum, Epoch};
 
-use crate::client::{Answered, Call, Client};
+use crate::client::{Call, Client, CompleteResponse};
 use crate::error::ClientError;
 
-/// What the broker wants of an agent.
+/// Response to a poll of an agent's target state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetStateResponse {
-    /// The same as the answer that had the ETag.
+    /// Unchanged since the response with the ETag.
     Unchanged {
-        /// The agent's own status, if the broker said it.
+        /// Status of the agent, if the response has it.
         status: Option<AgentStatus>,
     },
-    /// The full desired set. What is missing in it means nothing: removals are explicit.
+    /// The complete target state. Removals are explicit: the absence of a stack means nothing.
     Changed {
-        /// One object per stack, ascending by sequence.
+        /// One revision per stack, ascending by sequence.
         objects: Vec<DeploymentObject>,
-        /// To be sent with the next poll.
+        /// ETag for the next poll.
         etag: Option<String>,
-        /// The life of the broker's database.
+        /// Epoch of the broker's database.
         epoch: Epoch,
-        /// The agent's own status, if the broker said it.
+        /// Status of the agent, if the response has it.
         status: Option<AgentStatus>,
     },
 }
 
-/// The longest that a broker is asked to wait: connections that are silent for longer are given up.
+/// Maximum time for which the broker holds a poll: connections that are silent for longer are closed.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 impl Client {
-    /// Fetches the target state of an agent; `etag` is that of the last answer.
+    /// Fetches the target state of an agent; `etag` is that of the last response.
     pub async fn target_state(&self, agent: AgentId, etag: Option<&str>) -> Result<TargetStateResponse, ClientError> {
         self.next_target_state(agent, etag, Duration::ZERO).await
     }
 
-    /// The same, where the broker may hold its answer back until there is a new one: for as long as `wait`, and for a
-    /// minute at most.
+    /// Fetches the target state; the broker may hold the request until the target state changes, for at most `wait` or
+    /// one minute.
     pub async fn next_target_state(
         &self,
         agent: AgentId,
@@ -55,7 +55,7 @@ impl Client {
         self.next_target_state_or_status(agent, etag, None, wait).await
     }
 
-    /// The same, where the broker does not hold its answer back while the agent has another status than `status`.
+    /// Like [`Self::next_target_state`], but the broker responds at once if the agent's status is not `status`.
     pub async fn next_target_state_or_status(
         &self,
         agent: AgentId,
@@ -69,39 +69,40 @@ impl Client {
             let wait = wait.min(WAIT_MAX);
             if wait.as_secs() > 0 {
                 call.path.push_str(&format!("?wait={}", wait.as_secs()));
-                call.patience = wait;
+                call.hold = wait;
             }
-            let value = HeaderValue::try_from(etag).map_err(|_| call.malformed("the ETag is not one of a broker"))?;
+            let value =
+                HeaderValue::try_from(etag).map_err(|_| call.malformed("the ETag is not a valid header value"))?;
             call = call.with_header(IF_NONE_MATCH, value);
         }
         if let Some(status) = status {
             let value = HeaderValue::from_static(status.as_str());
             call = call.with_header(HeaderName::from_static(AGENT_STATUS_HEADER), value);
         }
-        let answered = self.send(&call).await?;
-        match answered.status {
-            StatusCode::OK => changed(&call, &answered),
+        let response = self.send(&call).await?;
+        match response.status {
+            StatusCode::OK => changed(&call, &response),
             StatusCode::NOT_MODIFIED if etag.is_some() => {
-                Ok(TargetStateResponse::Unchanged { status: own_status(&answered.headers) })
+                Ok(TargetStateResponse::Unchanged { status: own_status(&response.headers) })
             }
-            status => Err(call.malformed(format!("status {status} is not one of a target state"))),
+            status => Err(call.malformed(format!("unexpected status {status}"))),
         }
     }
 }
 
-fn changed(call: &Call, answered: &Answered) -> Result<TargetStateResponse, ClientError> {
-    let epoch = epoch(&answered.headers).ok_or_else(|| call.malformed(format!("it has no {EPOCH_HEADER}")))?;
-    let objects: Vec<DeploymentObject> = call.read(&answered.body)?;
+fn changed(call: &Call, response: &CompleteResponse) -> Result<TargetStateResponse, ClientError> {
+    let epoch = epoch(&response.headers).ok_or_else(|| call.malformed(format!("it has no {EPOCH_HEADER}")))?;
+    let objects: Vec<DeploymentObject> = call.read(&response.body)?;
     check(&objects).map_err(|reason| call.malformed(reason))?;
-    let etag = answered.headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    Ok(TargetStateResponse::Changed { objects, etag, epoch, status: own_status(&answered.headers) })
+    let etag = response.headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    Ok(TargetStateResponse::Changed { objects, etag, epoch, status: own_status(&response.headers) })
 }
 
 fn epoch(headers: &HeaderMap) -> Option<Epoch> {
     headers.get(EPOCH_HEADER)?.to_str().ok()?.parse().ok().map(Epoch)
 }
 
-/// The status that a broker tells an agent that it has. Another broker may say nothing, or something else.
+/// Returns the agent's status from the headers, if the broker sent a known one.
 pub(crate) fn own_status(headers: &HeaderMap) -> Option<AgentStatus> {
     AgentStatus::named(headers.get(AGENT_STATUS_HEADER)?.to_str().ok()?)
 }
@@ -110,10 +111,10 @@ fn check(objects: &[DeploymentObject]) -> Result<(), String> {
     let mut stacks = BTreeSet::new();
     for object in objects {
         if !stacks.insert(object.stack_id) {
-            return Err(format!("stack {} comes twice", object.stack_id));
+            return Err(format!("stack {} occurs twice", object.stack_id));
         }
         if Checksum::compute(&object.yaml_content) != object.yaml_checksum {
-            return Err(format!("the text of revision {} does not have its checksum", object.id));
+            return Err(format!("the bundle of revision {} does not match its checksum", object.id));
         }
     }
     match objects.windows(2).find(|pair| pair[0].sequence_id >= pair[1].sequence_id) {

@@ -1,6 +1,6 @@
-//! TLS: whose certificates are believed, and what is said of one that is not.
+//! TLS: trusted authorities, and error messages about certificates.
 //!
-//! The provider of cryptography is named here and not taken from the process.
+//! The crypto provider is set here and not taken from the process default.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,40 +14,40 @@ use rustls::{CertificateError, ClientConfig, ConfigBuilder, RootCertStore, Wants
 use rustls_platform_verifier::BuilderVerifierExt;
 use thiserror::Error;
 
-use crate::transport::Connector;
+use crate::connector::Connector;
 
-/// Names of a certificate that are shown, at most.
+/// Maximum number of a certificate's names in a message.
 const NAMES_MAX: usize = 5;
 
-/// Nobody's certificate could be believed.
+/// The trusted authorities cannot be loaded.
 #[derive(Debug, Error)]
 pub enum TrustError {
-    /// The machine trusts nobody.
-    #[error("this machine has no certificates of authorities: {0}")]
+    /// The machine has no trusted authorities.
+    #[error("this machine has no trusted certificate authorities: {0}")]
     System(rustls::Error),
-    /// The text is broken.
+    /// The text is not PEM.
     #[error("the certificates cannot be read: {0}")]
     Broken(pem::Error),
-    /// There is none in it.
-    #[error("there is no certificate in it")]
+    /// The text contains no certificate.
+    #[error("it contains no certificate")]
     Empty,
-    /// One of them is no certificate of an authority.
+    /// A certificate is not one of an authority.
     #[error("a certificate cannot be used: {0}")]
     Unusable(rustls::Error),
 }
 
-/// Whose certificates are believed. Cheap to clone.
+/// Trusted certificate authorities. Cheap to clone.
 #[derive(Clone)]
 pub struct Trust(Arc<ClientConfig>);
 
 impl Trust {
-    /// Those of the authorities that this machine trusts.
+    /// Trusts the authorities that this machine trusts.
     pub fn from_system() -> Result<Self, TrustError> {
         let verified = versions().with_platform_verifier().map_err(TrustError::System)?;
         Ok(Self(Arc::new(verified.with_no_client_auth())))
     }
 
-    /// Those of these authorities, in PEM, and of nobody else.
+    /// Trusts only these authorities, in PEM.
     pub fn from_pem(certificates: &[u8]) -> Result<Self, TrustError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(certificates) {
@@ -68,16 +68,16 @@ impl fmt::Debug for Trust {
 
 fn versions() -> ConfigBuilder<ClientConfig, WantsVerifier> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    builder.with_safe_default_protocol_versions().expect("the provider knows the versions that are usual")
+    builder.with_safe_default_protocol_versions().expect("the provider supports the default versions")
 }
 
-/// Connections of `connector`, encrypted where the address says `https`.
+/// Adds TLS to `connector` for `https` URLs.
 pub fn with_tls<C: Connector>(connector: C, trust: &Trust) -> impl Connector {
     HttpsConnector::from((connector, trust.0.clone()))
 }
 
-/// What went wrong, as it reads after "cannot be reached".
-pub(crate) fn words(error: &rustls::Error) -> String {
+/// Describes a TLS error, to follow "cannot be reached".
+pub(crate) fn describe_tls_error(error: &rustls::Error) -> String {
     let rustls::Error::InvalidCertificate(fault) = error else {
         return match error {
             rustls::Error::InvalidMessage(_) => "it does not speak TLS".to_owned(),
@@ -91,20 +91,20 @@ pub(crate) fn words(error: &rustls::Error) -> String {
         CertificateError::NotValidYetContext { not_before, .. } => {
             format!("its certificate is not valid yet (it will be from {} on)", date(not_before))
         }
-        CertificateError::UnknownIssuer => "its certificate was issued by nobody who is trusted here".to_owned(),
-        CertificateError::BadSignature => {
-            "its certificate names an issuer that is trusted here, and was not signed by it".to_owned()
+        CertificateError::UnknownIssuer => {
+            "its certificate was issued by an authority that is not trusted here".to_owned()
         }
+        CertificateError::BadSignature => "its certificate names a trusted issuer but was not signed by it".to_owned(),
         CertificateError::NotValidForNameContext { expected, presented } => {
-            let names: Vec<&str> = presented.iter().take(NAMES_MAX).map(|name| bare(name)).collect();
-            format!("its certificate is for {}, and not for {}", names.join(", "), expected.to_str())
+            let names: Vec<&str> = presented.iter().take(NAMES_MAX).map(|name| bare_name(name)).collect();
+            format!("its certificate is for {}, not for {}", names.join(", "), expected.to_str())
         }
         other => format!("its certificate is not valid: {other}"),
     }
 }
 
-/// `DnsName("broker.example")` is how the library writes a name.
-fn bare(name: &str) -> &str {
+/// Returns the name in `DnsName("broker.example")`, the library's format.
+fn bare_name(name: &str) -> &str {
     name.split('"').nth(1).unwrap_or(name)
 }
 

@@ -1,4 +1,4 @@
-//! What the client makes of answers, good and bad: a real socket that says exactly what it is told to.
+//! The client against valid and invalid responses, which a real socket sends byte for byte.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::time::Duration;
@@ -17,21 +17,21 @@ fn client(base: &str) -> Client {
     Client::new(HttpConnector::new(), base.parse().unwrap(), "brokkr_BRabcdef_secret").unwrap()
 }
 
-/// Asks for a target state and answers with these bytes; nothing comes after them.
-async fn poll(answer: &str, etag: Option<&str>) -> (Result<TargetStateResponse, ClientError>, String) {
+/// Fetches a target state from a server that responds with these bytes and closes the connection.
+async fn poll(response: &str, etag: Option<&str>) -> (Result<TargetStateResponse, ClientError>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = client(&format!("http://{}/prefix/", listener.local_addr().unwrap()));
-    tokio::join!(client.target_state(agent(), etag), answer_once(&listener, answer))
+    tokio::join!(client.target_state(agent(), etag), respond_once(&listener, response))
 }
 
-/// Reads one request, which it returns, and answers with these bytes.
-async fn answer_once(listener: &TcpListener, answer: &str) -> String {
+/// Reads one request, responds with these bytes, and returns the request.
+async fn respond_once(listener: &TcpListener, response: &str) -> String {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         assert_ne!(stream.read_buf(&mut request).await.unwrap(), 0);
     }
-    stream.write_all(answer.as_bytes()).await.unwrap();
+    stream.write_all(response.as_bytes()).await.unwrap();
     stream.shutdown().await.unwrap();
     String::from_utf8(request).unwrap()
 }
@@ -56,7 +56,7 @@ fn good(stack: u8, sequence: i64) -> String {
 const EPOCH: &str = "x-sindri-epoch: 3\r\netag: \"t\"\r\n";
 
 #[tokio::test]
-async fn a_whole_target_state_is_believed() {
+async fn a_valid_target_state_is_accepted() {
     let body = format!("[{},{}]", good(1, 4), good(2, 7));
     let (state, request) = poll(&http("200 OK", EPOCH, &body), None).await;
     let TargetStateResponse::Changed { objects, etag, epoch, status: None } = state.unwrap() else {
@@ -69,7 +69,7 @@ async fn a_whole_target_state_is_believed() {
 }
 
 #[tokio::test]
-async fn unchanged_is_believed_only_when_it_was_asked_for() {
+async fn not_modified_is_accepted_only_for_a_conditional_request() {
     let (state, request) = poll(&http("304 Not Modified", "", ""), Some("\"t\"")).await;
     assert_eq!(state.unwrap(), TargetStateResponse::Unchanged { status: None });
     assert!(request.contains("if-none-match: \"t\"\r\n"));
@@ -78,7 +78,7 @@ async fn unchanged_is_believed_only_when_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn the_agents_own_status_is_read_where_the_broker_says_it() {
+async fn the_agent_status_is_read_from_the_response_header() {
     use sindri_model::wire::AgentStatus;
     for (word, status) in
         [("ACTIVE", Some(AgentStatus::Active)), ("INACTIVE", Some(AgentStatus::Inactive)), ("RESTING", None)]
@@ -95,7 +95,7 @@ async fn the_agents_own_status_is_read_where_the_broker_says_it() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_whole_is_an_error_and_never_an_empty_list() {
+async fn an_invalid_response_is_an_error_and_never_an_empty_list() {
     let secret = "password: hunter2";
     let cases = [
         ("html", http("200 OK", EPOCH, "<html>sign in</html>")),
@@ -104,7 +104,7 @@ async fn an_answer_that_is_not_whole_is_an_error_and_never_an_empty_list() {
         ("null", http("200 OK", EPOCH, "null")),
         ("cut inside", http("200 OK", EPOCH, "[")),
         ("no epoch", http("200 OK", "", "[]")),
-        ("an epoch that is none", http("200 OK", "x-sindri-epoch: new\r\n", "[]")),
+        ("an invalid epoch", http("200 OK", "x-sindri-epoch: new\r\n", "[]")),
         ("another status", http("204 No Content", EPOCH, "")),
         ("a redirect", http("302 Found", "location: /\r\n", "")),
         ("a wrong checksum", http("200 OK", EPOCH, &format!("[{}]", object(1, 4, secret, "00")))),
@@ -112,33 +112,38 @@ async fn an_answer_that_is_not_whole_is_an_error_and_never_an_empty_list() {
         ("descending", http("200 OK", EPOCH, &format!("[{},{}]", good(1, 7), good(2, 4)))),
         ("a stack twice", http("200 OK", EPOCH, &format!("[{},{}]", good(1, 4), good(1, 7)))),
     ];
-    for (name, answer) in cases {
-        let error = poll(&answer, None).await.0.unwrap_err();
+    for (name, response) in cases {
+        let error = poll(&response, None).await.0.unwrap_err();
         assert!(matches!(error, ClientError::Malformed { .. }), "{name}: {error}");
         assert!(error.is_transient(), "{name}");
-        assert!(!error.to_string().contains("hunter2"), "{name}: the error tells a secret");
+        assert!(!error.to_string().contains("hunter2"), "{name}: the error contains a secret");
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_ends_before_its_answer_is_the_brokers_absence() {
-    let promised_more = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\nx-sindri-epoch: 1\r\n\r\n[]";
-    for answer in ["", "HTTP/1.1 200", promised_more] {
-        let error = poll(answer, None).await.0.unwrap_err();
-        assert!(matches!(error, ClientError::Unreachable { .. }), "{answer:?}: {error}");
+async fn a_truncated_response_means_that_the_broker_is_unreachable() {
+    let truncated = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\nx-sindri-epoch: 1\r\n\r\n[]";
+    for response in ["", "HTTP/1.1 200", truncated] {
+        let error = poll(response, None).await.0.unwrap_err();
+        assert!(matches!(error, ClientError::Unreachable { .. }), "{response:?}: {error}");
         assert!(error.is_transient() && !error.to_string().contains('\n'));
     }
 }
 
 #[tokio::test]
-async fn a_refusal_keeps_what_the_broker_said_and_is_readable_without_it() {
-    let said = r#"{"code":"forbidden","message":"this key may not do that"}"#;
-    for (answer, code, transient, ending) in [
-        (http("403 Forbidden", "", said), "forbidden", false, "the broker answered 403: this key may not do that"),
+async fn a_rejection_keeps_the_message_of_the_broker() {
+    let body = r#"{"code":"forbidden","message":"this key may not do that"}"#;
+    for (response, code, transient, ending) in [
+        (
+            http("403 Forbidden", "", body),
+            "forbidden",
+            false,
+            "the broker responded with 403: this key may not do that",
+        ),
         (http("502 Bad Gateway", "", "<html>"), "unexplained", true, "502: no explanation was given"),
         (http("429 Too Many Requests", "", "slow down"), "unexplained", true, "429: slow down"),
     ] {
-        let error = poll(&answer, None).await.0.unwrap_err();
+        let error = poll(&response, None).await.0.unwrap_err();
         let ClientError::Refused { problem, .. } = &error else { panic!("{error}") };
         assert_eq!((problem.code.as_str(), error.is_transient()), (code, transient));
         assert!(error.to_string().ends_with(ending), "{error}");
@@ -146,29 +151,29 @@ async fn a_refusal_keeps_what_the_broker_said_and_is_readable_without_it() {
 }
 
 #[tokio::test]
-async fn no_answer_within_the_deadline_is_an_error() {
+async fn a_timeout_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let limits = Limits { deadline: Duration::from_millis(30), ..Limits::default() };
     let client = client(&format!("http://{}", listener.local_addr().unwrap())).with_limits(limits);
     let error = client.whoami().await.unwrap_err();
-    assert!(error.to_string().ends_with("cannot be reached: no answer within 0.03 s"), "{error}");
+    assert!(error.to_string().ends_with("cannot be reached: no response within 0.03 s"), "{error}");
 }
 
 #[tokio::test]
-async fn an_answer_above_the_limit_is_not_read() {
+async fn a_response_above_the_limit_is_not_read() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let limits = Limits { answer_bytes_max: 10, ..Limits::default() };
+    let limits = Limits { response_bytes_max: 10, ..Limits::default() };
     let client = client(&format!("http://{}", listener.local_addr().unwrap())).with_limits(limits);
-    let answer = http("200 OK", "", "[1,2,3,4,5,6,7,8]");
-    let (error, _) = tokio::join!(client.agents(), answer_once(&listener, &answer));
+    let response = http("200 OK", "", "[1,2,3,4,5,6,7,8]");
+    let (error, _) = tokio::join!(client.agents(), respond_once(&listener, &response));
     assert_eq!(
         error.unwrap_err().to_string(),
-        "cannot list the agents: the answer is not one of a broker: it is larger than 10 bytes"
+        "cannot list the agents: the response is not one of a broker: it is larger than 10 bytes"
     );
 }
 
 #[test]
-fn a_client_is_not_made_from_nonsense() {
+fn invalid_parameters_of_a_client_are_rejected() {
     let make = |base: &str, key: &str| Client::new(HttpConnector::new(), base.parse().unwrap(), key).map(drop);
     assert_eq!(make("http://a:1", " brokkr_a_b\n"), Ok(()));
     for base in ["/path", "host:1", "http://a/?query"] {

@@ -1,13 +1,14 @@
-//! One object: whose opinion counts, in this order: its deletion, the rule that it carries, what is known of its kind.
+//! Health of one object. In order of precedence: its deletion, its readiness rule, the rules for its kind.
 
 use serde_json::Value;
 
+use crate::conditions::Conditions;
 use crate::health::Health;
 use crate::kinds;
 use crate::object::Object;
 use crate::rule;
 
-/// How a live object is doing, as far as it shows itself.
+/// Determines the health of a live object from the object alone.
 pub fn assess(object: &Value) -> Health {
     let object = Object(object);
     if object.kind().is_empty() {
@@ -19,7 +20,7 @@ pub fn assess(object: &Value) -> Health {
     rule::assess(object).unwrap_or_else(|| kinds::assess(object))
 }
 
-/// It is on its way out; what it waits for is in its finalizers, and for a namespace in its conditions.
+/// Describes an object that is being deleted: its finalizers, and for a namespace its conditions.
 fn terminating(object: Object<'_>) -> Health {
     let finalizers: Vec<&str> = object
         .list(&["metadata", "finalizers"])
@@ -27,13 +28,13 @@ fn terminating(object: Object<'_>) -> Health {
         .chain(object.list(&["spec", "finalizers"]))
         .filter_map(Value::as_str)
         .collect();
-    let mut words = vec!["being deleted".to_owned()];
+    let mut parts = vec!["being deleted".to_owned()];
     if !finalizers.is_empty() {
-        words.push(format!("waits for {}", finalizers.join(", ")));
+        parts.push(format!("waits for {}", finalizers.join(", ")));
     }
     if object.kind() == "Namespace" {
-        let told = object.conditions().filter(|condition| condition.is_true() && !condition.message.is_empty());
-        words.extend(told.map(|condition| condition.message.to_owned()));
+        let reported = object.conditions().filter(|condition| condition.is_true() && !condition.message.is_empty());
+        parts.extend(reported.map(|condition| condition.message.to_owned()));
     }
-    Health::progressing("Terminating", words.join("; "))
+    Health::progressing("Terminating", parts.join("; "))
 }

@@ -1,24 +1,24 @@
-//! What is said about one object: a state, a word and a sentence, both of bounded length.
+//! Health of one object: a state, a reason and a message, both of bounded length.
 
 use std::fmt;
 
-/// The longest message.
+/// Maximum length of a message.
 pub const MESSAGE_CHARACTERS_MAX: usize = 1_000;
-/// The longest reason.
+/// Maximum length of a reason.
 pub const REASON_CHARACTERS_MAX: usize = 64;
-/// What stands at the end of a message that was cut.
+/// Last character of a truncated message.
 const CUT: char = '…';
 
-/// How an object is doing, from best to worst.
+/// State of an object, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HealthState {
-    /// It does what it was declared to do.
+    /// Works as declared.
     Ready,
-    /// Nothing can be said about it.
+    /// Cannot be assessed.
     Unknown,
-    /// On its way: it may become ready by itself.
+    /// Not ready, but may become ready by itself.
     Progressing,
-    /// It will not become ready without somebody's help.
+    /// Will not become ready without an operator's action.
     Failing,
 }
 
@@ -33,14 +33,14 @@ impl fmt::Display for HealthState {
     }
 }
 
-/// How an object is doing, and why.
+/// Health of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// How.
+    /// State.
     pub state: HealthState,
-    /// Why, in one word: `ProgressDeadlineExceeded`.
+    /// Reason in one word: `ProgressDeadlineExceeded`.
     pub reason: String,
-    /// Why, for people; may be empty. One line.
+    /// Explanation for people in one line; may be empty.
     pub message: String,
 }
 
@@ -62,20 +62,20 @@ impl Health {
     }
 
     pub(crate) fn new(state: HealthState, reason: &str, message: impl AsRef<str>) -> Self {
-        let reason = if is_word(reason) { reason.to_owned() } else { word_for(state).to_owned() };
+        let reason = if is_valid_reason(reason) { reason.to_owned() } else { default_reason(state).to_owned() };
         Self { state, reason, message: one_line(message.as_ref()) }
     }
 }
 
-/// Whether a reason that somebody wrote into a status can be used as ours.
-pub(crate) fn is_word(text: &str) -> bool {
+/// Returns true if a reason from a status is valid as the reason of a health.
+pub(crate) fn is_valid_reason(text: &str) -> bool {
     let is_short = text.len() <= REASON_CHARACTERS_MAX;
     let begins = text.starts_with(|first: char| first.is_ascii_alphabetic());
     is_short && begins && text.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
 }
 
-/// The reason where nobody gave one.
-fn word_for(state: HealthState) -> &'static str {
+/// Returns the default reason of a state.
+fn default_reason(state: HealthState) -> &'static str {
     match state {
         HealthState::Ready => "Ready",
         HealthState::Unknown => "Unknown",
@@ -84,13 +84,13 @@ fn word_for(state: HealthState) -> &'static str {
     }
 }
 
-/// The text as a message.
+/// Converts a text to a message.
 pub(crate) fn one_line(text: &str) -> String {
-    cut(text, MESSAGE_CHARACTERS_MAX)
+    truncate(text, MESSAGE_CHARACTERS_MAX)
 }
 
-/// The text without line breaks and other control characters, and not longer than so many characters.
-pub(crate) fn cut(text: &str, characters: usize) -> String {
+/// Replaces control characters by spaces and truncates to a number of characters.
+pub(crate) fn truncate(text: &str, characters: usize) -> String {
     let plain = |character: char| if character.is_control() { ' ' } else { character };
     let mut line: String = text.trim().chars().map(plain).take(characters).collect();
     if text.trim().chars().nth(characters).is_some() {

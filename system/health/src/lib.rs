@@ -1,8 +1,8 @@
-//! Whether an object of Kubernetes is ready, and if not, why: as `kubectl rollout status` and `kubectl wait` would say.
+//! Health of Kubernetes objects: readiness as `kubectl rollout status` and `kubectl wait` determine it, with a reason.
 //!
-//! Pure: a live object and its pods go in as JSON, a word and a sentence come out. [`assess`] looks at the object alone,
-//! [`explain`] adds what its pods say, [`summarise`] makes one answer of the many of a stack. Nothing here panics,
-//! whatever an object looks like, and no value of a Secret is ever part of a message.
+//! Pure: input are a live object and its pods as JSON. [`assess`] reads the object alone, [`explain`] adds the reason of
+//! its worst pod, [`summarise`] aggregates the objects of a stack. Fields of an unexpected type count as missing, so that
+//! no object causes a panic. Messages never contain values of a Secret.
 
 mod assess;
 mod conditions;

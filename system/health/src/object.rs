@@ -1,15 +1,13 @@
-//! A live object as one reads it: fields that may be missing or of the wrong type, which are then the same as missing.
+//! Lenient view of a live object: a field of an unexpected type counts as missing.
 
 use serde_json::Value;
-
-use crate::conditions::Condition;
 
 /// A view of a live object.
 #[derive(Clone, Copy)]
 pub(crate) struct Object<'a>(pub &'a Value);
 
 impl<'a> Object<'a> {
-    /// The value below these fields.
+    /// Returns the value at a path; `None` if it is missing or null.
     pub fn at(self, path: &[&str]) -> Option<&'a Value> {
         path.iter().try_fold(self.0, |value, field| value.get(field)).filter(|value| !value.is_null())
     }
@@ -26,12 +24,12 @@ impl<'a> Object<'a> {
         self.at(path)?.as_i64()
     }
 
-    /// A number that is left out when it is zero, as the counts of a status are.
+    /// Returns a number that defaults to zero, as the counts of a status do.
     pub fn count(self, path: &[&str]) -> i64 {
         self.number(path).unwrap_or(0)
     }
 
-    /// The elements of a list; none where there is no list.
+    /// Returns the elements of a list; empty if there is no list.
     pub fn list(self, path: &[&str]) -> &'a [Value] {
         self.at(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
@@ -40,7 +38,7 @@ impl<'a> Object<'a> {
         self.text(&["kind"]).unwrap_or_default()
     }
 
-    /// The group of its `apiVersion`; empty for the core group.
+    /// Returns the group of `apiVersion`; empty for the core group.
     pub fn group(self) -> &'a str {
         let version = self.text(&["apiVersion"]).unwrap_or_default();
         version.split_once('/').map_or("", |(group, _)| group)
@@ -62,17 +60,8 @@ impl<'a> Object<'a> {
         self.text(&["metadata", "annotations", name])
     }
 
-    /// Whether its controller has written anything.
+    /// Returns true if the status is not empty.
     pub fn has_status(self) -> bool {
         self.at(&["status"]).and_then(Value::as_object).is_some_and(|status| !status.is_empty())
-    }
-
-    /// The conditions of its status.
-    pub fn conditions(self) -> impl Iterator<Item = Condition<'a>> {
-        self.list(&["status", "conditions"]).iter().filter_map(Condition::read)
-    }
-
-    pub fn condition(self, name: &str) -> Option<Condition<'a>> {
-        self.conditions().find(|condition| condition.name == name)
     }
 }

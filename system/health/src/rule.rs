@@ -1,21 +1,20 @@
-//! A rule that an object carries: an expression in CEL that says when the object is ready.
+//! Readiness rule of an object: a CEL expression in an annotation that is true if the object is ready.
 //!
-//! Whoever may write an annotation writes the rule, so nothing that it says is trusted, and no value of the object is
-//! part of what is said about it.
+//! The rule is not trusted: its evaluation is bounded, and messages contain no value of the object.
 
-use sindri_cel::{Cel, Failure, Program, STEPS_MAX, Type};
+use sindri_cel::{Cel, EvaluationError, Program, STEPS_MAX, Type};
 
 use crate::health::Health;
 use crate::object::Object;
 
-/// The annotation that holds the rule.
+/// Annotation with the rule.
 pub const READY_ANNOTATION: &str = "sindri.dev/ready";
-/// The longest rule.
+/// Maximum length of a rule.
 pub const RULE_BYTES_MAX: usize = 4 * 1024;
-/// What the object is called in a rule.
+/// Names of the object in a rule.
 const NAMES: [&str; 2] = ["object", "self"];
 
-/// What the rule of an object says; `None` where it has none.
+/// Evaluates the rule of an object; `None` if it has none.
 pub(crate) fn assess(object: Object<'_>) -> Option<Health> {
     let rule = object.annotation(READY_ANNOTATION)?;
     if rule.len() > RULE_BYTES_MAX {
@@ -26,24 +25,26 @@ pub(crate) fn assess(object: Object<'_>) -> Option<Health> {
         Ok(program) => program,
         Err(issues) => {
             let place =
-                issues.first().map(|issue| format!("line {}, column {}: {}", issue.line, issue.column, issue.words));
+                issues.first().map(|issue| format!("line {}, column {}: {}", issue.line, issue.column, issue.message));
             let message = format!("{READY_ANNOTATION}, {}", place.unwrap_or_default());
             return Some(Health::failing("RuleInvalid", message));
         }
     };
-    let result = program.evaluate(&NAMES.map(|name| (name, Cel::of(object.0))));
+    let result = program.evaluate(&NAMES.map(|name| (name, Cel::from_json(object.0))));
     Some(match result {
         Ok(Cel::Bool(true)) => Health::ready("RuleHolds", ""),
         Ok(Cel::Bool(false)) => Health::progressing("RuleDoesNotHold", format!("not yet: {rule}")),
         Ok(other) => {
-            let message =
-                format!("{READY_ANNOTATION}: it gives a value of type {}, not true or false: {rule}", other.kind());
+            let message = format!(
+                "{READY_ANNOTATION}: it gives a value of type {}, not true or false: {rule}",
+                other.type_name()
+            );
             Health::failing("RuleNotBoolean", message)
         }
-        Err(failure @ Failure::Wrong { .. }) => {
-            Health::progressing("RuleNotEvaluated", format!("{}: {rule}", failure.discreet()))
+        Err(failure @ EvaluationError::Failed { .. }) => {
+            Health::progressing("RuleNotEvaluated", format!("{}: {rule}", failure.redacted()))
         }
-        Err(Failure::Exhausted) => {
+        Err(EvaluationError::BudgetExceeded) => {
             let message = format!("{READY_ANNOTATION}: it takes more than {STEPS_MAX} steps: {rule}");
             Health::failing("RuleTooCostly", message)
         }

@@ -1,36 +1,36 @@
-//! Which pods explain an object: the query that finds them.
+//! Label selectors of the pods that explain the health of an object.
 
 use serde_json::{Map, Value};
 
 use crate::object::Object;
 
-/// The pods that an object stands or falls with.
+/// Query for the pods of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodSelector {
-    /// Where they are.
+    /// Namespace of the pods.
     pub namespace: String,
-    /// Their labels, as the API's parameter `labelSelector` takes them; not yet escaped for a URL. Never empty.
+    /// Value of the parameter `labelSelector`, not percent-encoded. Never empty.
     pub labels: String,
 }
 
-/// Which pods explain an object; `None` for kinds without pods, and where nothing is selected.
+/// Returns the selector of an object's pods; `None` for kinds without pods and for an empty selector.
 pub fn pod_selector(object: &Value) -> Option<PodSelector> {
     let object = Object(object);
     let labels = match (object.group(), object.kind()) {
         ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job") => selector(object)?,
-        // It has labels only, without the level of `matchLabels`.
-        ("", "ReplicationController") => equal(object.at(&["spec", "selector"])?.as_object()?)?,
+        // Its selector is a plain map of labels, without `matchLabels`.
+        ("", "ReplicationController") => label_requirements(object.at(&["spec", "selector"])?.as_object()?)?,
         (_, _) => return None,
     };
     let namespace = object.namespace()?.to_owned();
-    // An empty selector would mean every pod of the namespace.
+    // An empty selector would select every pod of the namespace.
     (!labels.is_empty()).then(|| PodSelector { namespace, labels: labels.join(",") })
 }
 
-/// `None` where a part cannot be read: less would select more.
+/// Returns the parts of a selector; `None` if one is invalid: without it, the selector would match more pods.
 fn selector(object: Object<'_>) -> Option<Vec<String>> {
     let mut parts = match object.at(&["spec", "selector", "matchLabels"]) {
-        Some(labels) => equal(labels.as_object()?)?,
+        Some(labels) => label_requirements(labels.as_object()?)?,
         None => Vec::new(),
     };
     for expression in object.list(&["spec", "selector", "matchExpressions"]) {
@@ -39,8 +39,8 @@ fn selector(object: Object<'_>) -> Option<Vec<String>> {
     Some(parts)
 }
 
-/// Sorted, whatever the order of the map.
-fn equal(labels: &Map<String, Value>) -> Option<Vec<String>> {
+/// Returns the requirements for equal labels, sorted.
+fn label_requirements(labels: &Map<String, Value>) -> Option<Vec<String>> {
     let mut parts: Vec<String> = labels
         .iter()
         .map(|(name, value)| Some(format!("{}={}", plain(name)?, plain(value.as_str()?)?)))
@@ -63,7 +63,7 @@ fn requirement(expression: Object<'_>) -> Option<String> {
     }
 }
 
-/// A label's name or value as the API allows them; anything else would change the meaning of the query.
+/// Returns a valid label name or value; other characters would change the meaning of the query.
 fn plain(text: &str) -> Option<&str> {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./".contains(character);
     text.chars().all(is_plain).then_some(text)

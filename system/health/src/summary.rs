@@ -1,4 +1,4 @@
-//! The objects of a stack as one: how many are ready, the worst state, and the first reasons.
+//! Aggregated health of the objects of a stack.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,41 +10,42 @@ use crate::health::{Health, HealthState};
 use crate::object::Object;
 use crate::{assess, explain, pods};
 
-/// The most objects that are named in one summary; what is not ready comes first.
+/// Maximum number of objects in one summary; objects that are not ready come first.
 pub const RESOURCES_MAX: usize = 100;
-/// The most different reasons in one summary.
+/// Maximum number of different reasons in one summary.
 pub const CONDITIONS_MAX: usize = 20;
 
-/// One object, looked at together with its pods.
+/// Health of one object and its pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssessedObject {
-    /// Its kind.
+    /// Kind.
     pub kind: String,
-    /// Where it is; `None` for what belongs to the cluster.
+    /// Namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// How it is doing.
+    /// Health of the object.
     pub health: Health,
-    /// Its pods that have not ended and are not on their way out, and whether each is ready.
+    /// Pods that have neither ended nor are being deleted; true if the pod is ready.
     pub pods: BTreeMap<PodKey, bool>,
 }
 
-/// A pod, so that one that two objects select counts once.
+/// Identity of a pod. A pod that two objects select counts once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodKey {
-    /// Where it is.
+    /// Namespace.
     pub namespace: String,
-    /// Its name.
+    /// Name.
     pub name: String,
 }
 
 impl AssessedObject {
-    /// Looks at an object and at the pods that [`pod_selector`](crate::pod_selector) selects, as far as they are known.
+    /// Assesses an object together with its pods, as far as they are known. [`pod_selector`](crate::pod_selector) selects
+    /// them.
     pub fn new(object: &Value, pods: &[Value]) -> Self {
         let health = explain(assess(object), pods);
         let this = Object(object);
-        // A pod that was declared counts as its own.
+        // A declared pod counts as its own pod.
         let own = (this.group() == "" && this.kind() == "Pod").then_some(object);
         let pods = pods.iter().chain(own).map(Object).filter(|pod| !pods::has_ended(*pod) && !pod.is_being_deleted());
         Self {
@@ -52,27 +53,27 @@ impl AssessedObject {
             namespace: this.namespace().map(ToOwned::to_owned),
             name: this.name().to_owned(),
             health,
-            pods: pods.map(|pod| (PodKey::of(pod), pods::is_ready(pod))).collect(),
+            pods: pods.map(|pod| (PodKey::from_pod(pod), pods::is_ready(pod))).collect(),
         }
     }
 }
 
 impl PodKey {
-    fn of(pod: Object<'_>) -> Self {
+    fn from_pod(pod: Object<'_>) -> Self {
         Self { namespace: pod.namespace().unwrap_or_default().to_owned(), name: pod.name().to_owned() }
     }
 }
 
-/// How a stack is doing, in the broker's words, from best to worst.
+/// Health of a stack with the names of the broker's API, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OverallHealth {
     /// Every object is ready.
     Healthy,
-    /// Nothing can be said: about some object, or because there is none.
+    /// Some object cannot be assessed, or there are no objects.
     Unknown,
     /// Some object is not ready yet.
     Degraded,
-    /// Some object needs somebody's help.
+    /// Some object will not become ready without an operator's action.
     Failing,
 }
 
@@ -98,41 +99,41 @@ impl fmt::Display for OverallHealth {
     }
 }
 
-/// One object in a summary.
+/// Entry of a summary for one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceHealth {
-    /// Its kind.
+    /// Kind.
     pub kind: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where it is; `None` for what belongs to the cluster.
+    /// Namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// Whether it is ready.
+    /// True if the object is ready.
     pub ready: bool,
-    /// Why not.
+    /// Reason and message of an object that is not ready.
     pub message: Option<String>,
 }
 
-/// How the objects of a stack are doing.
+/// Aggregated health of the objects of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthSummary {
-    /// The worst of all.
+    /// Worst health of all objects.
     pub status: OverallHealth,
-    /// How many objects are ready.
+    /// Number of ready objects.
     pub ready: usize,
-    /// How many objects there are.
+    /// Number of objects.
     pub total: usize,
-    /// Why some are not ready, the worst first, each reason once.
+    /// Reasons of the objects that are not ready, the worst first, each once.
     pub conditions: Vec<String>,
-    /// How many pods are ready.
+    /// Number of ready pods.
     pub pods_ready: usize,
-    /// How many pods there are that have not ended.
+    /// Number of pods that have not ended.
     pub pods_total: usize,
-    /// The objects, the worst first, then by kind, namespace and name.
+    /// Objects, the worst first, then by kind, namespace and name.
     pub resources: Vec<ResourceHealth>,
 }
 
-/// Makes one answer of many. The order of the objects does not matter.
+/// Aggregates the health of objects, independent of their order.
 pub fn summarise(objects: &[AssessedObject]) -> HealthSummary {
     let mut worst_first: Vec<&AssessedObject> = objects.iter().collect();
     worst_first.sort_by_key(|object| {
@@ -147,7 +148,7 @@ pub fn summarise(objects: &[AssessedObject]) -> HealthSummary {
     });
     let mut pods: BTreeMap<&PodKey, bool> = BTreeMap::new();
     for (key, is_ready) in objects.iter().flat_map(|object| &object.pods) {
-        // Two looks at one pod may differ by a moment; the one that found it not ready counts.
+        // Two reads of one pod may differ; the one that is not ready counts.
         pods.entry(key).and_modify(|known| *known &= is_ready).or_insert(*is_ready);
     }
     HealthSummary {
@@ -157,11 +158,11 @@ pub fn summarise(objects: &[AssessedObject]) -> HealthSummary {
         conditions: reasons(&worst_first),
         pods_ready: pods.values().filter(|is_ready| **is_ready).count(),
         pods_total: pods.len(),
-        resources: worst_first.iter().take(RESOURCES_MAX).map(|object| ResourceHealth::of(object)).collect(),
+        resources: worst_first.iter().take(RESOURCES_MAX).map(|object| ResourceHealth::from_object(object)).collect(),
     }
 }
 
-/// Each reason once, in the order of the objects.
+/// Returns each reason once, in the order of the objects.
 fn reasons(objects: &[&AssessedObject]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let reasons =
@@ -170,7 +171,7 @@ fn reasons(objects: &[&AssessedObject]) -> Vec<String> {
 }
 
 impl ResourceHealth {
-    fn of(object: &AssessedObject) -> Self {
+    fn from_object(object: &AssessedObject) -> Self {
         let Health { state, reason, message } = &object.health;
         let ready = *state == HealthState::Ready;
         let words =
@@ -195,7 +196,7 @@ impl ResourceHealth {
 }
 
 impl HealthSummary {
-    /// As the broker keeps it: the field `summary` of a report on health. The status stands beside it.
+    /// Serializes to the field `summary` of a health report, without the status.
     pub fn to_json(&self) -> Value {
         let Self { status: _, ready: _, total: _, conditions, pods_ready, pods_total, resources } = self;
         let resources: Vec<Value> = resources.iter().map(ResourceHealth::to_json).collect();

@@ -1,24 +1,24 @@
-//! How much a document is when every alias in it is followed, counted without making any of it.
+//! Protection from YAML alias bombs: counts the memory that a document takes with all aliases expanded, without
+//! allocating it.
 //!
-//! Aliases make a short text stand for a long one. The YAML library bounds how often they are followed, and not how
-//! much is behind each of them.
+//! The YAML library limits the number of expansions, but not their size.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Visitor};
 use serde::de::{Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess};
 
-/// What a value costs beside its text.
+/// Memory of a value in addition to its text.
 const VALUE_BYTES: usize = 32;
 
-/// What may still be spent.
-pub(crate) struct Budget {
+/// Remaining memory for one document. Deserializing with it as a seed spends it.
+pub(crate) struct AliasBudget {
     left: usize,
-    /// Whether it was not enough.
+    /// True if the document needs more than the budget.
     pub is_exceeded: bool,
 }
 
-impl Budget {
+impl AliasBudget {
     pub(crate) fn new(bytes: usize) -> Self {
         Self { left: bytes, is_exceeded: false }
     }
@@ -31,13 +31,13 @@ impl Budget {
             }
             None => {
                 self.is_exceeded = true;
-                Err(E::custom("too much"))
+                Err(E::custom("budget exceeded"))
             }
         }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for &mut Budget {
+impl<'de> DeserializeSeed<'de> for &mut AliasBudget {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -45,11 +45,11 @@ impl<'de> DeserializeSeed<'de> for &mut Budget {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Budget {
+impl<'de> Visitor<'de> for &mut AliasBudget {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("anything")
+        f.write_str("any value")
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for &mut Budget {
         Ok(())
     }
 
-    /// A value with a tag.
+    /// Visits a tagged value.
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<(), A::Error> {
         let ((), value) = data.variant_seed(&mut *self)?;
         value.newtype_variant_seed(self)

@@ -1,7 +1,6 @@
-//! A bundle: the YAML text of one revision as the objects that it declares.
+//! A bundle: the YAML text of one revision, parsed into the objects that it declares.
 //!
-//! Parsing says everything that can be said without a cluster. Whether a kind exists, and whether it is
-//! namespaced, only the cluster knows; that is the agent's business.
+//! Parsing checks all that can be checked without a cluster. Agents check that kinds exist and are namespaced.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,21 +13,21 @@ use thiserror::Error;
 
 use crate::yaml::{self, Document};
 
-/// Which object, in whatever version it is served: group, kind, namespace and name.
+/// Identity of an object, independent of API versions: group, kind, namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ObjectKey {
-    /// Empty for the core group.
+    /// API group; empty for the core group.
     pub group: String,
-    /// As the manifest writes it.
+    /// Kind.
     pub kind: String,
-    /// `None` for cluster-scoped objects, and before the scope is known.
+    /// Namespace; `None` for cluster-scoped objects, and before the scope is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The object's name.
+    /// Name.
     pub name: String,
 }
 
-/// By name first: it is what tells most keys apart, and ordered maps of thousands of them are searched all the time.
+/// Compares names first: most keys differ in their name, which makes lookups in large maps faster.
 impl Ord for ObjectKey {
     fn cmp(&self, other: &Self) -> Ordering {
         let rest = || (&self.kind, &self.namespace, &self.group).cmp(&(&other.kind, &other.namespace, &other.group));
@@ -55,59 +54,59 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// One declared object.
+/// An object that a bundle declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredObject {
-    /// The document it came from, counted from 1.
+    /// Number of its document, counted from 1.
     pub document: usize,
-    /// Which object; whoever notes it shares it.
+    /// Identity of the object.
     pub key: Arc<ObjectKey>,
-    /// The version part of `apiVersion`.
+    /// Version part of `apiVersion`.
     pub version: String,
-    /// Its annotations, those that are text.
+    /// Annotations whose values are strings.
     pub annotations: BTreeMap<String, String>,
-    /// The whole manifest.
+    /// Complete manifest.
     pub manifest: Value,
 }
 
-/// The objects of one revision, in the order of the text, each key once.
+/// Objects of one revision in the order of the text, each key once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bundle {
     objects: Vec<DeclaredObject>,
 }
 
-/// Everything that is wrong with a bundle.
+/// All faults of a bundle.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{}", list(.faults))]
 pub struct BundleError {
-    /// At least one.
+    /// At least one fault.
     pub faults: Vec<BundleFault>,
 }
 
-/// One thing that is wrong, and where.
+/// One fault of a bundle.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BundleFault {
-    /// The document is not YAML.
+    /// The document is not valid YAML.
     #[error("{0}")]
     Yaml(#[from] yaml::YamlError),
-    /// The document is YAML but no Kubernetes object.
+    /// The document is not a Kubernetes object.
     #[error("document {document}, line {line}: {reason}")]
     Manifest {
-        /// Counted from 1.
+        /// Number of the document, counted from 1.
         document: usize,
-        /// Where the document starts.
+        /// Line on which the document starts.
         line: usize,
-        /// What is missing or wrong.
+        /// Description of the fault.
         reason: String,
     },
     /// Two documents declare the same object.
     #[error("{key} is declared twice, in documents {first} and {second}")]
-    Twice {
-        /// The object.
+    Duplicate {
+        /// Identity of the object.
         key: Arc<ObjectKey>,
-        /// The earlier document.
+        /// Number of the first document.
         first: usize,
-        /// The later one.
+        /// Number of the second document.
         second: usize,
     },
 }
@@ -119,22 +118,22 @@ impl Bundle {
             .map_err(|errors| BundleError { faults: errors.into_iter().map(BundleFault::Yaml).collect() })?;
         let mut objects: Vec<DeclaredObject> = Vec::with_capacity(documents.len());
         let mut faults = Vec::new();
-        for declared in documents.into_iter().flat_map(declared) {
+        for declared in documents.into_iter().flat_map(declared_objects) {
             match declared {
                 Ok(object) => objects.push(object),
                 Err(fault) => faults.push(fault),
             }
         }
-        faults.extend(twice(&objects));
+        faults.extend(find_duplicates(&objects));
         if faults.is_empty() { Ok(Self { objects }) } else { Err(BundleError { faults }) }
     }
 
-    /// The objects in the order of the text.
+    /// Returns the objects in the order of the text.
     pub fn objects(&self) -> &[DeclaredObject] {
         &self.objects
     }
 
-    /// The objects, owned.
+    /// Returns the objects in the order of the text.
     pub fn into_objects(self) -> Vec<DeclaredObject> {
         self.objects
     }
@@ -145,7 +144,7 @@ fn list(faults: &[BundleFault]) -> String {
 }
 
 /// Returns the objects that a document declares. A `List` stands for its items.
-fn declared(document: Document) -> Vec<Result<DeclaredObject, BundleFault>> {
+fn declared_objects(document: Document) -> Vec<Result<DeclaredObject, BundleFault>> {
     let Document { index, line, mut content } = document;
     let read = |manifest| {
         declared_object(manifest, index).map_err(|reason| BundleFault::Manifest { document: index, line, reason })
@@ -188,12 +187,12 @@ fn non_empty(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-fn twice(objects: &[DeclaredObject]) -> Vec<BundleFault> {
+fn find_duplicates(objects: &[DeclaredObject]) -> Vec<BundleFault> {
     let mut first_seen = BTreeMap::new();
     let mut faults = Vec::new();
     for object in objects {
         if let Some(first) = first_seen.insert(&object.key, object.document) {
-            faults.push(BundleFault::Twice { key: object.key.clone(), first, second: object.document });
+            faults.push(BundleFault::Duplicate { key: object.key.clone(), first, second: object.document });
         }
     }
     faults
@@ -214,13 +213,13 @@ mod tests {
     }
 
     #[test]
-    fn an_object_declared_twice_is_an_error_with_both_places() {
+    fn a_duplicate_object_is_reported_with_both_documents() {
         let error = Bundle::parse(&format!("{CONFIG}---\n{CONFIG}")).unwrap_err();
         assert_eq!(error.to_string(), "ConfigMap shop/a is declared twice, in documents 1 and 2");
     }
 
     #[test]
-    fn every_incomplete_document_is_named() {
+    fn every_incomplete_document_is_reported() {
         let error = Bundle::parse(
             "kind: A\n---\napiVersion: v1\n---\napiVersion: v1\nkind: Pod\nmetadata: {generateName: x-}\n---\n- 1\n",
         )

@@ -1,23 +1,23 @@
-//! The checksum of a bundle: the hex SHA-256 of its exact text.
+//! Checksum of a bundle: the hex SHA-256 of its exact text.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Identifies content; equal text has an equal checksum.
+/// Hex SHA-256 of the text of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Checksum(String);
 
 impl Checksum {
-    /// The checksum of `text`, byte for byte.
+    /// Computes the checksum of `text`.
     pub fn compute(text: &str) -> Self {
         Self(sha256(text))
     }
 
-    /// The hex digits.
+    /// Returns the hex digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -29,7 +29,7 @@ impl fmt::Display for Checksum {
     }
 }
 
-/// The hex SHA-256 of `text`.
+/// Returns the hex SHA-256 of `text`.
 pub(crate) fn sha256(text: &str) -> String {
     hex::encode(Sha256::digest(text))
 }

@@ -1,9 +1,9 @@
-//! Ids as newtypes over UUIDs, so that a stack is never taken for an agent.
+//! Ids as newtypes over UUIDs, so that the id of a stack cannot be used as that of an agent.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::Entropy;
+use crate::entropy::Entropy;
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -14,13 +14,13 @@ macro_rules! ids {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A fresh random id.
+            /// Creates a random id.
             pub fn mint(entropy: &Entropy) -> Self {
                 Self(uuid::Builder::from_random_bytes(entropy.bytes()).into_uuid())
             }
 
-            /// A fresh id that begins with the time. What is made after another comes after it in an index, where random
-            /// ones would each touch a page of their own.
+            /// Creates an id that begins with the time, so that new rows are appended to an index instead of being spread
+            /// over its pages.
             pub fn mint_at(at: jiff::Timestamp, entropy: &Entropy) -> Self {
                 let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
                 Self(uuid::Builder::from_unix_timestamp_millis(millis, &entropy.bytes()).into_uuid())
@@ -44,29 +44,29 @@ macro_rules! ids {
 }
 
 ids! {
-    /// One agent, and so one cluster.
+    /// Id of an agent, and so of a cluster.
     AgentId;
-    /// One plan that an agent holds back until somebody decides.
+    /// Id of an approval: a plan that an agent holds until a decision.
     ApprovalId;
-    /// One entry of the audit log.
+    /// Id of an entry of the audit log.
     AuditId;
-    /// One message to one subscriber.
+    /// Id of a delivery: one event for one webhook subscription.
     DeliveryId;
-    /// One recorded event.
+    /// Id of an event.
     EventId;
-    /// One generator: who submits stacks.
+    /// Id of a generator: a client that submits stacks.
     GeneratorId;
-    /// What one agent last said about the health of one revision.
+    /// Id of one agent's health report about one revision.
     HealthId;
-    /// A row that only links or labels: a target, a label, an annotation, a registration.
+    /// Id of a target, a label, an annotation or a registration.
     LinkId;
-    /// One access key; says nothing about its secret.
+    /// Id of an access key; reveals nothing about its secret.
     PakId;
-    /// One deployment object: an immutable revision of a stack.
+    /// Id of a revision, which the wire type calls deployment object.
     RevisionId;
-    /// One stack.
+    /// Id of a stack.
     StackId;
-    /// One subscription to events.
+    /// Id of a webhook subscription.
     WebhookId;
 }
 
@@ -75,14 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_later_things_come_after_those_of_earlier_ones_also_as_texts() {
+    fn ids_are_ordered_by_time_also_as_texts() {
         let entropy = Entropy::new(|bytes| bytes.fill(0xff));
         let low = Entropy::new(|bytes| bytes.fill(0));
         let at = |millis| jiff::Timestamp::from_millisecond(millis).unwrap();
         let (first, second) = (RevisionId::mint_at(at(1_000), &entropy), RevisionId::mint_at(at(1_001), &low));
         assert!(first < second);
         assert!(first.to_string() < second.to_string());
-        assert_ne!(RevisionId::mint_at(at(1_000), &low), first, "what is made at the same time differs");
+        assert_ne!(RevisionId::mint_at(at(1_000), &low), first, "ids of the same time differ");
         assert_eq!(first.to_string().parse(), Ok(first));
     }
 }

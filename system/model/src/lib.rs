@@ -1,12 +1,13 @@
-//! What every part of Sindri agrees on: ids, sequences, checksums, keys, bundles and the types on the wire.
+//! Types that every part of Sindri shares: ids, sequences, checksums, access keys, bundles and wire types.
 //!
-//! Pure: nothing here reads a clock, draws entropy or touches a network. What differs between
-//! production and simulation is handed in as [`Clock`] and [`Entropy`].
+//! Pure: nothing here reads a clock, draws entropy or uses the network. Production and simulation inject a
+//! [`Clock`] and an [`Entropy`].
 
 mod alias_budget;
 mod bundle;
 mod checksum;
-mod handed;
+mod clock;
+mod entropy;
 mod ids;
 mod pak;
 mod problem;
@@ -17,7 +18,8 @@ pub mod yaml;
 
 pub use bundle::{Bundle, BundleError, BundleFault, DeclaredObject, ObjectKey};
 pub use checksum::Checksum;
-pub use handed::{Clock, Entropy};
+pub use clock::Clock;
+pub use entropy::Entropy;
 pub use ids::{
     AgentId, ApprovalId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId, StackId,
     WebhookId,

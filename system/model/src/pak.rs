@@ -1,32 +1,32 @@
-//! Pre-shared access keys: `brokkr_<short>_<long>`. The short token finds the key, the long one proves it.
+//! Prefixed API keys (PAK): `brokkr_<short>_<long>`. The short token identifies the key, the long one authenticates it.
 //!
-//! Only the digest of the long token is ever stored; the key itself is shown once, when it is made.
+//! Only the digest of the long token is stored; the key itself is returned once, on creation.
 
 use std::fmt;
 
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
-use crate::Entropy;
 use crate::checksum::sha256;
+use crate::entropy::Entropy;
 
 const PREFIX: &str = "brokkr";
 const SHORT_PREFIX: &str = "BR";
 const SHORT_RANDOM_CHARS: usize = 6;
 const LONG_BYTES: usize = 24;
-/// The longest text that is looked at as a key.
+/// Maximum length of a text that is parsed as a key.
 const KEY_CHARS_MAX: usize = 128;
-/// Base58: letters and digits that are not mistaken for each other, and no `_`, which separates the parts.
+/// Base58: no characters that look alike, and no `_`, which separates the parts.
 const ALPHABET: &[u8] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
-/// A whole key. Its `Debug` shows only the short token, so that a log line cannot leak it.
+/// A complete key. Its `Debug` output contains only the short token, so that logs do not leak the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pak {
     short: String,
     long: String,
 }
 
-/// What a store keeps of a key: the hex SHA-256 of its long token.
+/// Stored part of a key: the hex SHA-256 of its long token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PakDigest(pub String);
 
@@ -36,7 +36,7 @@ pub struct PakDigest(pub String);
 pub struct PakFormatError;
 
 impl Pak {
-    /// Makes a new key.
+    /// Creates a new key.
     pub fn mint(entropy: &Entropy) -> Self {
         let random: [u8; SHORT_RANDOM_CHARS] = entropy.bytes();
         let tail: String = random.iter().map(|byte| ALPHABET[usize::from(*byte) % ALPHABET.len()] as char).collect();
@@ -44,7 +44,7 @@ impl Pak {
         Self { short: format!("{SHORT_PREFIX}{tail}"), long: bs58::encode(secret).into_string() }
     }
 
-    /// Reads a key from its text.
+    /// Parses a key.
     pub fn parse(text: &str) -> Result<Self, PakFormatError> {
         if text.len() > KEY_CHARS_MAX {
             return Err(PakFormatError);
@@ -60,22 +60,22 @@ impl Pak {
         Ok(Self { short: short.to_owned(), long: long.to_owned() })
     }
 
-    /// The token for lookup and display; no secret.
+    /// Returns the token for lookup and display, which is not secret.
     pub fn short(&self) -> &str {
         &self.short
     }
 
-    /// What to store.
+    /// Returns the digest to store.
     pub fn digest(&self) -> PakDigest {
         PakDigest(sha256(&self.long))
     }
 
-    /// Whether this key has the stored digest. Takes the same time for every wrong key.
+    /// Returns true if this key has the stored digest. The comparison takes constant time.
     pub fn matches(&self, stored: &PakDigest) -> bool {
         self.digest().0.as_bytes().ct_eq(stored.0.as_bytes()).into()
     }
 
-    /// The whole key. Show it once, to the one who asked for it.
+    /// Returns the complete key, secret included. Return it once, in response to the request that created it.
     pub fn reveal(&self) -> String {
         format!("{PREFIX}_{}_{}", self.short, self.long)
     }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_survives_its_text_and_matches_its_digest_only() {
+    fn a_parsed_key_matches_its_own_digest_only() {
         let key = Pak::mint(&counting_entropy());
         let again = Pak::parse(&key.reveal()).unwrap();
         assert_eq!(key.short().len(), 8);
@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn the_debug_form_hides_the_secret() {
+    fn debug_output_hides_the_secret() {
         let key = Pak::mint(&counting_entropy());
         let secret = key.reveal().rsplit('_').next().unwrap().to_owned();
         assert!(!format!("{key:?}").contains(&secret));
     }
 
     #[test]
-    fn text_that_is_no_key_is_refused() {
+    fn a_text_that_is_not_a_key_is_rejected() {
         for text in ["", "brokkr", "brokkr__", "brokkr_a_", "other_a_b", "brokkr_a_b_c", &"x".repeat(500)] {
             assert_eq!(Pak::parse(text).unwrap_err(), PakFormatError, "{text}");
         }

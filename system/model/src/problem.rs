@@ -1,17 +1,17 @@
-//! The one shape of every error on the wire.
+//! Body of every error response.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An error answer: a stable code for programs, a message for people.
+/// An error: a stable code for programs and a message for people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
-    /// Stable, in snake case.
+    /// Stable code in snake case.
     pub code: String,
-    /// One sentence that says what was wrong and with what.
+    /// One sentence that names the object and the problem.
     pub message: String,
-    /// More, where there is more to say.
+    /// Further details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }

@@ -1,5 +1,5 @@
-//! A document as JSON, read straight from the text: a key that stands twice is an error, where JSON's own value would take
-//! the last.
+//! Deserializes a JSON or YAML document into a JSON value and rejects duplicate keys, of which `serde_json::Value` would
+//! keep the last.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use serde::de::{
 };
 use serde_json::{Map, Number, Value};
 
-/// Reads JSON in which no key has a special meaning and none stands twice.
+/// Parses JSON strictly: duplicate keys are an error, and no key has a special meaning.
 ///
-/// With its `raw_value` feature, serde_json's own `Value` interprets a mapping with a certain private key, which any
-/// author of a manifest could write.
+/// With the `raw_value` feature, deserializing a `serde_json::Value` interprets a certain private key, which a manifest
+/// may contain.
 pub fn parse_json(text: &[u8]) -> Result<Value, serde_json::Error> {
     serde_json::from_slice(text).map(|Strict(value)| value)
 }
 
-/// A value without keys that stand twice.
+/// A value without duplicate keys.
 pub(crate) struct Strict(pub Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -46,7 +46,7 @@ impl<'de> Visitor<'de> for Values {
         Ok(Value::Null)
     }
 
-    /// There is no document at all.
+    /// Visits an empty text.
     fn visit_none<E>(self) -> Result<Value, E> {
         Ok(Value::Null)
     }
@@ -63,7 +63,7 @@ impl<'de> Visitor<'de> for Values {
         Ok(Value::from(value))
     }
 
-    /// JSON has no word for what is no number, or has no end.
+    /// NaN and infinity become null: JSON cannot express them.
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         Ok(Value::from(value))
     }
@@ -95,17 +95,17 @@ impl<'de> Visitor<'de> for Values {
         Ok(Value::Object(map))
     }
 
-    /// A value with a tag.
+    /// Visits a tagged value.
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Value, A::Error> {
         let (tag, value) = data.variant_seed(Key)?;
         let value = value.newtype_variant_seed(Values)?;
-        // As the library writes it, which takes an exclamation mark alone for the name of the tag.
+        // The same form as the library's own value has; a lone exclamation mark counts as the tag's name.
         let name = tag.strip_prefix('!').filter(|name| !name.is_empty()).unwrap_or(&tag);
         Ok(Value::Object(Map::from_iter([(format!("!{name}"), value)])))
     }
 }
 
-/// What stands before a colon, as text: JSON has no other keys.
+/// A key, converted to text: JSON has no other keys.
 struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {
@@ -120,7 +120,7 @@ impl Visitor<'_> for Key {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key that is text")
+        f.write_str("a scalar key")
     }
 
     fn visit_str<E>(self, text: &str) -> Result<String, E> {
@@ -144,7 +144,7 @@ impl Visitor<'_> for Key {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<String, E> {
-        let number = Number::from_f64(value).ok_or_else(|| E::custom("a key that is no number is no key"))?;
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("NaN and infinity cannot be keys"))?;
         Ok(number.to_string())
     }
 }
@@ -154,18 +154,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// By way of the library's own value, which refuses keys that stand twice too.
-    fn the_long_way(text: &str) -> Option<Value> {
+    /// Converts the library's own value, which rejects duplicate keys too.
+    fn by_the_library(text: &str) -> Option<Value> {
         let value: serde_yaml::Value = serde_yaml::from_str(text).ok()?;
         serde_json::to_value(value).ok()
     }
 
-    fn straight(text: &str) -> Option<Value> {
+    fn strict(text: &str) -> Option<Value> {
         serde_yaml::from_str(text).ok().map(|Strict(value)| value)
     }
 
     #[test]
-    fn every_kind_of_value_is_what_the_library_makes_of_it() {
+    fn values_equal_those_of_the_library() {
         for text in [
             "a: 1\nb: [x, 2.5, null, ~, true, -7, 0x1f, 1e3]\n",
             "1: a\n-2: b\ntrue: c\n1.5: d\nnull: e\n",
@@ -188,23 +188,23 @@ mod tests {
             "just text",
             "a: 2026-01-01\nb: 0o17\nc: 017\nd: yes\n",
         ] {
-            assert_eq!(straight(text), the_long_way(text), "{text}");
+            assert_eq!(strict(text), by_the_library(text), "{text}");
         }
     }
 
     #[test]
-    fn keys_that_are_the_same_text_in_json_are_the_same_key() {
-        assert_eq!(straight("1: a\n'1': b\n"), None, "the one would take the place of the other");
+    fn keys_that_are_equal_as_json_are_duplicates() {
+        assert_eq!(strict("1: a\n'1': b\n"), None, "one would replace the other");
     }
 
     #[test]
-    fn a_private_key_of_the_json_library_is_a_key_like_others() {
+    fn a_private_key_of_serde_json_has_no_special_meaning() {
         let text = r#"{"data":{"$serde_json::private::RawValue":"{\"a\":1}"}}"#;
         assert_eq!(parse_json(text.as_bytes()).unwrap().to_string(), text);
     }
 
     #[test]
-    fn numbers_are_read_exactly() {
+    fn floats_are_parsed_exactly() {
         for number in [0.1 + 0.2, f64::MAX, f64::MIN_POSITIVE, 1e23, 9_007_199_254_740_993.0] {
             assert_eq!(parse_json(Value::from(number).to_string().as_bytes()).unwrap(), Value::from(number));
         }
@@ -212,11 +212,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_written_is_read_as_the_library_reads_it(text in "([a-c1-2]: ?[\\[{]?[a-b*&!0-9. ,:-]{0,6}[\\]}]?\n){0,5}") {
-            let (straight, long) = (straight(&text), the_long_way(&text));
-            // Only keys that JSON cannot tell apart are refused here and not there.
-            if straight.is_some() || long.is_none() {
-                prop_assert_eq!(straight, long);
+        fn generated_documents_are_read_as_the_library_reads_them(text in "([a-c1-2]: ?[\\[{]?[a-b*&!0-9. ,:-]{0,6}[\\]}]?\n){0,5}") {
+            let (strict, expected) = (strict(&text), by_the_library(&text));
+            // Only keys that are equal as JSON are rejected here and accepted by the library.
+            if strict.is_some() || expected.is_none() {
+                prop_assert_eq!(strict, expected);
             }
         }
     }

@@ -1,30 +1,28 @@
-//! The only place that gives texts to the YAML library, with limits on what it is given.
+//! YAML parsing with limits. No other file passes text to the YAML library.
 //!
-//! Documents are split before they are parsed (a line that starts with `---` is a separator wherever it
-//! stands), so that each error can name its document and its line in the whole text, and one broken
-//! document does not hide another.
+//! A text is split into documents before it is parsed (each line that starts with `---` is a separator), so that each
+//! error names its document and its line in the whole text, and one invalid document does not hide another.
 
 use std::iter;
 
-use memchr::{memchr_iter, memchr2_iter, memmem};
 use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::alias_budget::Budget;
+use crate::alias_budget::AliasBudget;
 use crate::strict::Strict;
 
-/// The largest text that is parsed.
+/// Maximum size of a text.
 pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// The most documents in one text.
+/// Maximum number of documents in one text.
 pub const DOCUMENTS_MAX: usize = 10_000;
-/// The most levels of one document: twice what the deepest definitions have.
+/// Maximum nesting of one document: twice that of the deepest CRDs.
 pub const DEPTH_MAX: usize = 64;
-/// The most brackets that may be open at once. The library takes time with the square of their number.
+/// Maximum number of unclosed brackets. The library takes quadratic time in their number.
 pub const UNCLOSED_MAX: usize = 2_000;
-/// The most memory that the aliases of one document may alias_budget to, as far as it can be told beforehand.
-pub const UNFOLDED_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How the library begins its words when its own limits are exceeded: on depth, and on what aliases alias_budget to.
+/// Maximum memory of one document with all aliases expanded, as estimated before parsing.
+pub const EXPANDED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Prefixes of the errors for the limits of the library itself: on depth and on alias expansions.
 const LIBRARY_LIMITS: [&str; 2] = ["recursion limit exceeded", "repetition limit exceeded"];
 
 /// One document of a text.
@@ -32,27 +30,27 @@ const LIBRARY_LIMITS: [&str; 2] = ["recursion limit exceeded", "repetition limit
 pub struct Document {
     /// Counted from 1, empty documents included.
     pub index: usize,
-    /// The line of the text on which it starts, counted from 1.
+    /// Line of the text on which the document starts, counted from 1.
     pub line: usize,
-    /// What it holds.
+    /// Content of the document.
     pub content: Value,
 }
 
-/// One document that is not YAML, or not YAML that JSON can express.
+/// A document that is not valid YAML, or that JSON cannot express.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("document {document}, line {line}: {reason}")]
 pub struct YamlError {
     /// Counted from 1.
     pub document: usize,
-    /// Of the whole text, counted from 1.
+    /// Line in the whole text, counted from 1.
     pub line: usize,
-    /// What the parser said.
+    /// Message of the parser.
     pub reason: String,
-    /// Whether it is beyond a limit, and not wrong in itself.
+    /// True if the document exceeds a limit.
     pub is_limit: bool,
 }
 
-/// Parses every document, skipping empty ones. Fails with every broken document, not only the first.
+/// Parses every document and skips empty ones. Fails with the errors of all invalid documents.
 pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
     if text.len() > TEXT_BYTES_MAX {
         let reason = format!("{} bytes are more than the limit of {TEXT_BYTES_MAX}", text.len());
@@ -79,24 +77,24 @@ pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
     if errors.is_empty() { Ok(documents) } else { Err(errors) }
 }
 
-/// Returns true if a text holds at least one document.
+/// Returns true if a text contains at least one document.
 ///
-/// Fails only for a text beyond a limit. Any other fault counts as a document: the agents report it.
-pub fn holds_a_document(text: &str) -> Result<bool, YamlError> {
+/// Fails only if the text exceeds a limit. An invalid document counts as a document: agents report its faults.
+pub fn has_document(text: &str) -> Result<bool, YamlError> {
     match parse_documents(text) {
         Ok(documents) => Ok(!documents.is_empty()),
         Err(errors) => errors.into_iter().find(|error| error.is_limit).map_or(Ok(true), Err),
     }
 }
 
-/// Reads one document into a type of ours, for configuration and scenario files. A variant of an enum is
-/// written as a mapping with one key.
+/// Deserializes one document into a type, for configuration and scenario files. An enum variant is a mapping with one
+/// key.
 pub fn parse_into<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let deserializer = serde_yaml::Deserializer::from_str(text);
     serde_yaml::with::singleton_map_recursive::deserialize(deserializer).map_err(|error| located(&error, 1, 1))
 }
 
-/// Writes a value as YAML.
+/// Serializes a value as YAML.
 pub fn to_text(value: &Value) -> String {
     serde_yaml::to_string(value).expect("every JSON value can be written as YAML")
 }
@@ -111,13 +109,13 @@ fn split(text: &str) -> Vec<Chunk<'_>> {
     let mut chunks = Vec::new();
     let (mut start, mut start_line) = (0, 1);
     for separator in separators(text) {
-        // What stands on the separator's own line belongs to the document that it opens.
+        // Text on the separator's own line belongs to the document after it.
         let chunk = &text[start..separator];
         chunks.push(Chunk { index: 0, line: start_line, text: chunk });
-        (start, start_line) = (separator + 3, start_line + memchr_iter(b'\n', chunk.as_bytes()).count());
+        (start, start_line) = (separator + 3, start_line + chunk.matches('\n').count());
     }
     chunks.push(Chunk { index: 0, line: start_line, text: &text[start..] });
-    // A leading separator opens the first document; nothing stands before it.
+    // A leading separator starts the first document.
     if chunks.len() > 1 && is_blank(chunks[0].text) {
         chunks.remove(0);
     }
@@ -125,9 +123,9 @@ fn split(text: &str) -> Vec<Chunk<'_>> {
     chunks
 }
 
-/// Where the lines begin that separate documents.
+/// Returns the offsets of the lines that separate documents.
 fn separators(text: &str) -> impl Iterator<Item = usize> {
-    let later = memmem::find_iter(text.as_bytes(), "\n---").map(|end| end + 1);
+    let later = text.match_indices("\n---").map(|(end, _)| end + 1);
     iter::once(0).chain(later).filter(|begin| is_separator(&text[*begin..]))
 }
 
@@ -139,14 +137,14 @@ fn is_blank(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
 }
 
-/// What a document holds, if it holds anything.
+/// Parses one document; `None` if it is empty.
 fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<Value>, YamlError> {
     if is_blank(chunk.text) {
         return Ok(None);
     }
     let failed = |reason: String, is_limit| YamlError { document: chunk.index, line: chunk.line, reason, is_limit };
-    if unfolds_too_far(chunk.text) {
-        return Err(failed(format!("its aliases alias_budget to more than {UNFOLDED_BYTES_MAX} bytes"), true));
+    if expands_too_far(chunk.text) {
+        return Err(failed(format!("its aliases expand to more than {EXPANDED_BYTES_MAX} bytes"), true));
     }
     let Strict(value) = serde_yaml::from_str(chunk.text).map_err(|error| located(&error, chunk.index, chunk.line))?;
     if depth(&value) > DEPTH_MAX {
@@ -155,14 +153,9 @@ fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<Value>, YamlError> {
     Ok((!value.is_null()).then_some(value))
 }
 
-/// A bound on how many brackets and braces are open at once; what is beyond the limit is counted. A rough count, which takes those in quotes and comments for others:
-/// it stops what is deep by accident or without effort, before the library gets to see it.
+/// Returns an upper bound of the number of unclosed brackets and braces. It counts those in quotes and comments too:
+/// the check only protects the library from deep nesting.
 fn unclosed(text: &str) -> usize {
-    // Nearly always there are so few that it does not matter whether they are closed, and counting alone is much faster.
-    let opening = memchr2_iter(b'[', b'{', text.as_bytes()).take(UNCLOSED_MAX + 1).count();
-    if opening <= UNCLOSED_MAX {
-        return opening;
-    }
     let (mut open, mut most) = (0_usize, 0);
     for byte in text.bytes() {
         match byte {
@@ -177,16 +170,16 @@ fn unclosed(text: &str) -> usize {
     most
 }
 
-/// Only a text with an anchor and an alias can. What else is wrong with it is found when it is read.
-fn unfolds_too_far(text: &str) -> bool {
-    let mut budget = Budget::new(UNFOLDED_BYTES_MAX);
+/// Returns true if the aliases of a document expand to too much memory. Other faults are left to the parser.
+fn expands_too_far(text: &str) -> bool {
+    let mut budget = AliasBudget::new(EXPANDED_BYTES_MAX);
     if text.contains('&') && text.contains('*') {
         let _ = (&mut budget).deserialize(serde_yaml::Deserializer::from_str(text));
     }
     budget.is_exceeded
 }
 
-/// How many collections stand in one another. The library has bounded it already.
+/// Returns the nesting of collections, which the library's own limit bounds.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
@@ -198,7 +191,7 @@ fn depth(value: &Value) -> usize {
 fn located(error: &serde_yaml::Error, document: usize, first_line: usize) -> YamlError {
     let line = error.location().map_or(first_line, |location| first_line + location.line() - 1);
     let whole = error.to_string();
-    // The library repeats its own position, which is wrong for every document but the first.
+    // The library appends its own position, which is wrong for every document except the first.
     let reason = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
     let is_limit = LIBRARY_LIMITS.iter().any(|words| reason.starts_with(words));
     YamlError { document, line, reason, is_limit }
@@ -210,7 +203,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn documents_with_comments_crlf_bom_and_empty_ones_are_read() {
+    fn comments_crlf_bom_and_empty_documents_are_accepted() {
         let text = "\u{feff}# first\r\n---\r\na: 1\r\n---\r\n# nothing\r\n---\r\n--- {b: 2}\r\n";
         let documents = parse_documents(text).unwrap();
         let values: Vec<_> = documents.into_iter().map(|document| document.content).collect();
@@ -218,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn every_broken_document_is_named_with_its_line() {
+    fn every_invalid_document_is_reported_with_its_line() {
         let text = "a: 1\n---\nb: [1,\n---\nc: 3\n---\nd: {x: 1\n";
         let errors = parse_documents(text).unwrap_err();
         assert_eq!(errors.iter().map(|error| error.document).collect::<Vec<_>>(), [2, 4]);
@@ -226,24 +219,24 @@ mod tests {
     }
 
     #[test]
-    fn a_text_with_a_fault_holds_a_document_and_one_beyond_a_limit_is_an_error() {
+    fn an_invalid_text_has_a_document_and_one_beyond_a_limit_is_an_error() {
         for nothing in ["", "# a: b\n", "null", "---\n---\n"] {
-            assert_eq!(holds_a_document(nothing), Ok(false), "{nothing:?}");
+            assert_eq!(has_document(nothing), Ok(false), "{nothing:?}");
         }
         for document in ["a: 1", "a: [1", "a: 1\na: 2\n", "\ta: b", "a: &x 1\nb: *x\n"] {
-            assert_eq!(holds_a_document(document), Ok(true), "{document:?}");
+            assert_eq!(has_document(document), Ok(true), "{document:?}");
         }
         let deep = format!("a: [1\n---\n{}{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
-        assert!(holds_a_document(&deep).unwrap_err().is_limit);
+        assert!(has_document(&deep).unwrap_err().is_limit);
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_an_error() {
+    fn a_duplicate_key_is_an_error() {
         assert!(parse_documents("a: 1\na: 2\n").unwrap_err()[0].reason.contains("duplicate"));
     }
 
     #[test]
-    fn aliases_that_explode_are_refused() {
+    fn an_alias_bomb_is_rejected() {
         let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for level in 1..12 {
             let before = format!("*a{}", level - 1);
@@ -253,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn one_alias_to_much_is_refused_and_many_to_little_are_not() {
+    fn aliases_are_limited_by_their_expanded_size() {
         let wide = format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(100_000), "*a,".repeat(100));
         assert!(parse_documents(&wide).unwrap_err()[0].is_limit);
         let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1_000_000), "*a,".repeat(100));
@@ -263,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_beyond_a_limit() {
+    fn deep_nesting_exceeds_a_limit() {
         let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(parse_documents(&nested(DEPTH_MAX)).is_ok());
         for levels in [DEPTH_MAX + 1, 100, 127, 128, 129, 10_000] {
@@ -272,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn more_documents_than_allowed_are_beyond_a_limit() {
+    fn the_number_of_documents_is_limited() {
         assert_eq!(parse_documents(&"--- 1\n".repeat(DOCUMENTS_MAX)).unwrap().len(), DOCUMENTS_MAX);
         assert!(parse_documents(&"--- 1\n".repeat(DOCUMENTS_MAX + 1)).unwrap_err()[0].is_limit);
         assert!(!parse_documents("a: [1").unwrap_err()[0].is_limit);

@@ -40,7 +40,7 @@ pub(crate) fn enforce_policies(
 /// Returns the message of the first validation that is false, or that fails if the failure policy is not `Ignore`.
 fn failed_validation(policy: &Value, live: Option<&Value>, object: &Value) -> Option<String> {
     let nothing = Value::Null;
-    let variables = [("object", Cel::of(object)), ("oldObject", Cel::of(live.unwrap_or(&nothing)))];
+    let variables = [("object", Cel::from_json(object)), ("oldObject", Cel::from_json(live.unwrap_or(&nothing)))];
     let names = ["object", "oldObject"].map(|name| (name, Type::Dyn));
     let is_lenient = text(policy, "/spec/failurePolicy") == "Ignore";
     list(policy, "/spec/validations").iter().find_map(|validation| {

@@ -52,7 +52,7 @@ fn visit(schema: &Value, is_root: bool, within: Option<&str>, path: &str, found:
     if rules.is_empty() || found.format.len() > before {
         return;
     }
-    let Some(declared) = Shape::of(schema, is_root).declared() else {
+    let Some(declared) = Type::from_shape(&Shape::from_schema(schema, is_root)) else {
         let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
         let field = format!("{path}.x-kubernetes-validations");
         found.compilation.push(FieldError {

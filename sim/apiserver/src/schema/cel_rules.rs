@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
-use sindri_cel::{Cel, Failure, Program, Shape, Type};
+use sindri_cel::{Cel, EvaluationError, Program, Shape, Type};
 
 use crate::object::field_error::FieldError;
 
@@ -62,8 +62,8 @@ impl ValidationRules {
     /// Compiles the rules of a schema; `None` if it has none. Rules that do not compile are skipped: a CRD with such rules is
     /// rejected.
     pub(crate) fn from_schema(schema: &Value, is_root: bool) -> Option<Self> {
-        let shape = Shape::of(schema, is_root);
-        let declared = shape.declared();
+        let shape = Shape::from_schema(schema, is_root);
+        let declared = Type::from_shape(&shape);
         let own: Vec<ValidationRule> = declared_rules(schema)
             .iter()
             .filter_map(|rule| ValidationRule::compile(rule, schema, declared.clone()?))
@@ -231,14 +231,14 @@ impl ValidationRule {
     }
 
     /// Returns the error detail of a rule whose evaluation failed.
-    fn failure_detail(&self, failure: &Failure) -> String {
+    fn failure_detail(&self, failure: &EvaluationError) -> String {
         match failure {
-            Failure::Wrong { said, .. } if said.starts_with("no such overload") => format!(
-                "'{said}': call arguments did not match a supported operator, function or macro signature for rule: {}",
+            EvaluationError::Failed { message, .. } if message.starts_with("no such overload") => format!(
+                "'{message}': call arguments did not match a supported operator, function or macro signature for rule: {}",
                 self.name()
             ),
-            Failure::Wrong { said, .. } => format!("{said} evaluating rule: {}", self.name()),
-            Failure::Exhausted => format!(
+            EvaluationError::Failed { message, .. } => format!("{message} evaluating rule: {}", self.name()),
+            EvaluationError::BudgetExceeded => format!(
                 "'{failure}': no further validation rules will be run due to call cost exceeds limit for rule: {}",
                 self.name()
             ),
@@ -284,8 +284,8 @@ fn variables<'a>(
     change: ValueChange<'a>,
     is_optional: bool,
 ) -> Vec<(&'static str, Cel<'a>)> {
-    let before = change.before.map(|before| Cel::shaped(before, &rules.shape));
-    let mut variables = vec![("self", Cel::shaped(change.value, &rules.shape))];
+    let before = change.before.map(|before| Cel::with_shape(before, &rules.shape));
+    let mut variables = vec![("self", Cel::with_shape(change.value, &rules.shape))];
     if is_optional {
         variables.push(("oldSelf", before.map_or(Cel::Optional(None), Cel::some)));
     } else {

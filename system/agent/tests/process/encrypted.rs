@@ -73,8 +73,8 @@ async fn an_untrusted_certificate_gives_one_line_with_the_reason() {
     for (served, trusted, expected) in [
         (&expired, &expired, "its certificate has expired (it was valid until 2020-12-31T00:00:00Z)"),
         (&unknown, &us, "its certificate was issued by "),
-        (&impostor, &us, "its certificate names an issuer that is trusted here, and was not signed by it"),
-        (&elsewhere, &elsewhere, "its certificate is for broker.example, and not for 127.0.0.1"),
+        (&impostor, &us, "its certificate names a trusted issuer but was not signed by it"),
+        (&elsewhere, &elsewhere, "its certificate is for broker.example, not for 127.0.0.1"),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let (listener, address) = listener().await;
@@ -101,7 +101,7 @@ async fn unreadable_authorities_give_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let (_listener, address) = in_time(listener()).await;
     let run = |authorities: &str| error_line(&agent_with_ca(directory.path(), address, authorities).output().unwrap());
-    assert!(run("nonsense").contains("ca.pem: there is no certificate in it"));
+    assert!(run("nonsense").contains("ca.pem: it contains no certificate"));
     let broken = "-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n";
     assert!(run(broken).contains("ca.pem: the certificates cannot be read"), "{}", run(broken));
     let mut command = agent_with_ca(directory.path(), address, "");

@@ -1,21 +1,21 @@
-//! `format`: a text with places for values.
+//! `format`: strings with placeholders.
 
 use super::convert::text_of;
-use super::{Outcome, Table, Tools};
-use crate::failure::Failure;
+use super::{EvaluationContext, EvaluationResult, Table};
+use crate::evaluation_error::EvaluationError;
 use crate::value::Cel;
 
-/// How many digits follow the point where nobody says how many.
+/// Default number of fraction digits.
 const DIGITS: usize = 6;
-/// The most digits that anybody may ask for.
+/// Maximum number of fraction digits.
 const DIGITS_MAX: usize = 100;
-/// The deepest values that are written.
+/// Maximum nesting of a formatted value.
 const DEPTH_MAX: usize = 32;
 
 pub(super) const TABLE: Table = &[("format", format_text)];
 
-fn format_text<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
-    let [Cel::Text(text), Cel::List(values)] = arguments else { return Err(Failure::no_such_overload()) };
+fn format_text<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
+    let [Cel::Text(text), Cel::List(values)] = arguments else { return Err(EvaluationError::no_such_overload()) };
     let mut values = values.iter().enumerate();
     let mut written = String::new();
     let mut rest: &str = text;
@@ -27,31 +27,32 @@ fn format_text<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
             continue;
         }
         let Some((_, value)) = values.next() else {
-            return Err(Failure::wrong("index out of range"));
+            return Err(EvaluationError::new("index out of range"));
         };
         let (digits, clause, after) = clause(after)?;
-        let part = clause_text(clause, digits, &value, tools).map_err(formatting)?;
-        tools.steps.take(part.len())?;
+        let part = clause_text(clause, digits, &value, context).map_err(formatting)?;
+        context.steps.take(part.len())?;
         written.push_str(&part);
         rest = after;
     }
-    tools.steps.take(text.len())?;
+    context.steps.take(text.len())?;
     written.push_str(rest);
     Ok(Cel::text(written))
 }
 
-fn formatting(failure: Failure) -> Failure {
+fn formatting(failure: EvaluationError) -> EvaluationError {
     match failure {
-        Failure::Wrong { said, discreet } => {
-            Failure::about(format!("error during formatting: {said}"), format!("error during formatting: {discreet}"))
-        }
-        Failure::Exhausted => Failure::Exhausted,
+        EvaluationError::Failed { message, redacted } => EvaluationError::with_redacted(
+            format!("error during formatting: {message}"),
+            format!("error during formatting: {redacted}"),
+        ),
+        EvaluationError::BudgetExceeded => EvaluationError::BudgetExceeded,
     }
 }
 
-/// How many digits are asked for, the letter, and what follows.
-fn clause(text: &str) -> Result<(usize, char, &str), Failure> {
-    let wrong = |why: &str| Failure::wrong(format!("could not parse formatting clause: {why}"));
+/// Splits a placeholder into its precision, its letter and the rest of the text.
+fn clause(text: &str) -> Result<(usize, char, &str), EvaluationError> {
+    let wrong = |why: &str| EvaluationError::new(format!("could not parse formatting clause: {why}"));
     let (digits, rest) = match text.strip_prefix('.') {
         None => (DIGITS, text),
         Some(rest) => {
@@ -61,16 +62,21 @@ fn clause(text: &str) -> Result<(usize, char, &str), Failure> {
             (digits.ok_or_else(|| wrong("error while converting precision to integer"))?, &rest[end..])
         }
     };
-    let letter = rest.chars().next().ok_or_else(|| Failure::wrong("unexpected end of string"))?;
+    let letter = rest.chars().next().ok_or_else(|| EvaluationError::new("unexpected end of string"))?;
     if !"sdfebxXo".contains(letter) {
         return Err(wrong(&format!("unrecognized formatting clause \"{letter}\"")));
     }
     Ok((digits, letter, &rest[letter.len_utf8()..]))
 }
 
-fn clause_text(clause: char, digits: usize, value: &Cel<'_>, tools: &mut Tools) -> Result<String, Failure> {
+fn clause_text(
+    clause: char,
+    digits: usize,
+    value: &Cel<'_>,
+    context: &mut EvaluationContext,
+) -> Result<String, EvaluationError> {
     let text = match (clause, value) {
-        ('s', value) => return plain(value, 0, tools),
+        ('s', value) => return plain(value, 0, context),
         ('d', Cel::Int(value)) => value.to_string(),
         ('d', Cel::Uint(value)) => value.to_string(),
         ('f', Cel::Double(value)) => format!("{value:.digits$}"),
@@ -93,9 +99,9 @@ fn clause_text(clause: char, digits: usize, value: &Cel<'_>, tools: &mut Tools) 
     Ok(text)
 }
 
-fn unfit(clause: char, value: &Cel<'_>) -> Failure {
-    let kind = value.kind();
-    Failure::wrong(match clause {
+fn unfit(clause: char, value: &Cel<'_>) -> EvaluationError {
+    let kind = value.type_name();
+    EvaluationError::new(match clause {
         'd' => format!("decimal clause can only be used on integers, was given {kind}"),
         'f' => format!("fixed-point clause can only be used on doubles, was given {kind}"),
         'e' => format!("scientific clause can only be used on doubles, was given {kind}"),
@@ -113,7 +119,7 @@ fn signed(value: i64, written: fn(u64) -> String) -> String {
     if value < 0 { format!("-{size}") } else { size }
 }
 
-/// With the exponent as a power of ten.
+/// Formats a double in scientific notation.
 fn exponent(value: f64, digits: usize) -> String {
     let raised = |character: char| match character {
         '-' => '⁻',
@@ -126,22 +132,22 @@ fn exponent(value: f64, digits: usize) -> String {
     format!("{digits}×10{power}")
 }
 
-/// As `%s` writes it.
-fn plain(value: &Cel<'_>, depth: usize, tools: &mut Tools) -> Result<String, Failure> {
-    tools.steps.take(1)?;
+/// Formats a value for `%s`.
+fn plain(value: &Cel<'_>, depth: usize, context: &mut EvaluationContext) -> Result<String, EvaluationError> {
+    context.steps.take(1)?;
     if depth > DEPTH_MAX {
-        return Err(Failure::wrong("the value is too deep to be formatted"));
+        return Err(EvaluationError::new("the value is too deep to be formatted"));
     }
     match value {
         Cel::Null => Ok("null".to_owned()),
         Cel::Bytes(bytes) => {
-            tools.steps.take(bytes.len())?;
+            context.steps.take(bytes.len())?;
             Ok(String::from_utf8_lossy(bytes).into_owned())
         }
         Cel::List(list) => {
             let mut parts = Vec::new();
             for element in list.iter() {
-                parts.push(inner(&element, depth + 1, tools)?);
+                parts.push(inner(&element, depth + 1, context)?);
             }
             Ok(format!("[{}]", parts.join(", ")))
         }
@@ -149,7 +155,7 @@ fn plain(value: &Cel<'_>, depth: usize, tools: &mut Tools) -> Result<String, Fai
             let mut parts = Vec::new();
             for key in entries.keys() {
                 let value = entries.get(&key).unwrap_or(Cel::Null);
-                parts.push(format!("{}:{}", inner(&key, depth + 1, tools)?, inner(&value, depth + 1, tools)?));
+                parts.push(format!("{}:{}", inner(&key, depth + 1, context)?, inner(&value, depth + 1, context)?));
             }
             parts.sort_unstable();
             Ok(format!("{{{}}}", parts.join(", ")))
@@ -157,15 +163,15 @@ fn plain(value: &Cel<'_>, depth: usize, tools: &mut Tools) -> Result<String, Fai
         Cel::Ip(_) | Cel::Cidr(_) => Err(unfit('s', value)),
         other => {
             let text = text_of(other).ok_or_else(|| unfit('s', other))?;
-            tools.steps.take(text.len())?;
+            context.steps.take(text.len())?;
             Ok(text)
         }
     }
 }
 
-/// As it is written within a list or a map: so that it could stand in a rule.
-fn inner(value: &Cel<'_>, depth: usize, tools: &mut Tools) -> Result<String, Failure> {
-    let text = plain(value, depth, tools)?;
+/// Formats an element of a list or a map, as a literal of a rule.
+fn inner(value: &Cel<'_>, depth: usize, context: &mut EvaluationContext) -> Result<String, EvaluationError> {
+    let text = plain(value, depth, context)?;
     Ok(match value {
         Cel::Text(_) => format!("{text:?}"),
         Cel::Bytes(_) => format!("b{text:?}"),

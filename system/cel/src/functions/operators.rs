@@ -5,15 +5,15 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::{Outcome, Table, Tools, count};
+use super::{EvaluationContext, EvaluationResult, Table, length_value};
 use crate::budget::Steps;
-use crate::failure::Failure;
-use crate::number::double_to_whole;
+use crate::evaluation_error::EvaluationError;
+use crate::number::compare_double_with_integer;
 use crate::shape::ListKind;
 use crate::time;
 use crate::value::{Cel, Entries, List};
 
-/// The deepest values that are compared.
+/// Maximum nesting of compared values.
 const DEPTH_MAX: usize = 128;
 
 pub(super) const TABLE: Table = &[
@@ -24,13 +24,17 @@ pub(super) const TABLE: Table = &[
     ("_*_", multiply),
     ("_/_", divide),
     ("_%_", remainder),
-    ("_==_", |arguments, tools| both(arguments, tools, |left, right, steps| equal(left, right, 0, steps))),
-    ("_!=_", |arguments, tools| both(arguments, tools, |left, right, steps| Ok(!equal(left, right, 0, steps)?))),
-    ("_<_", |arguments, tools| both(arguments, tools, |left, right, steps| Ok(order(left, right, steps)?.is_lt()))),
-    ("_<=_", |arguments, tools| both(arguments, tools, |left, right, steps| Ok(order(left, right, steps)?.is_le()))),
-    ("_>_", |arguments, tools| both(arguments, tools, |left, right, steps| Ok(order(left, right, steps)?.is_gt()))),
-    ("_>=_", |arguments, tools| both(arguments, tools, |left, right, steps| Ok(order(left, right, steps)?.is_ge()))),
-    ("@in", |arguments, tools| both(arguments, tools, contained)),
+    ("_==_", |arguments, context| both(arguments, context, |left, right, steps| equal(left, right, 0, steps))),
+    ("_!=_", |arguments, context| both(arguments, context, |left, right, steps| Ok(!equal(left, right, 0, steps)?))),
+    ("_<_", |arguments, context| both(arguments, context, |left, right, steps| Ok(order(left, right, steps)?.is_lt()))),
+    ("_<=_", |arguments, context| {
+        both(arguments, context, |left, right, steps| Ok(order(left, right, steps)?.is_le()))
+    }),
+    ("_>_", |arguments, context| both(arguments, context, |left, right, steps| Ok(order(left, right, steps)?.is_gt()))),
+    ("_>=_", |arguments, context| {
+        both(arguments, context, |left, right, steps| Ok(order(left, right, steps)?.is_ge()))
+    }),
+    ("@in", |arguments, context| both(arguments, context, contained)),
     ("_[_]", index),
     ("_[?_]", optional_index),
     ("size", size),
@@ -38,65 +42,65 @@ pub(super) const TABLE: Table = &[
 
 fn both<'a>(
     arguments: &[Cel<'a>],
-    tools: &mut Tools,
-    holds: fn(&Cel<'a>, &Cel<'a>, &mut Steps) -> Result<bool, Failure>,
-) -> Outcome<'a> {
+    context: &mut EvaluationContext,
+    holds: fn(&Cel<'a>, &Cel<'a>, &mut Steps) -> Result<bool, EvaluationError>,
+) -> EvaluationResult<'a> {
     match arguments {
-        [left, right] => holds(left, right, &mut tools.steps).map(Cel::Bool),
-        _ => Err(Failure::no_such_overload()),
+        [left, right] => holds(left, right, &mut context.steps).map(Cel::Bool),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn not<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
+fn not<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
         [Cel::Bool(value)] => Ok(Cel::Bool(!value)),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn int_overflow() -> Failure {
-    Failure::wrong("integer overflow")
+fn int_overflow() -> EvaluationError {
+    EvaluationError::new("integer overflow")
 }
 
-fn uint_overflow() -> Failure {
-    Failure::wrong("unsigned integer overflow")
+fn uint_overflow() -> EvaluationError {
+    EvaluationError::new("unsigned integer overflow")
 }
 
-fn duration_overflow() -> Failure {
-    Failure::wrong("duration overflow")
+fn duration_overflow() -> EvaluationError {
+    EvaluationError::new("duration overflow")
 }
 
-fn timestamp_overflow() -> Failure {
-    Failure::wrong("timestamp overflow")
+fn timestamp_overflow() -> EvaluationError {
+    EvaluationError::new("timestamp overflow")
 }
 
-fn negate<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
+fn negate<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
         [Cel::Int(value)] => value.checked_neg().map(Cel::Int).ok_or_else(int_overflow),
         [Cel::Double(value)] => Ok(Cel::Double(-value)),
         [Cel::Duration(value)] => value.checked_neg().map(Cel::Duration).ok_or_else(duration_overflow),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn add<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
+fn add<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
         [Cel::Text(left), Cel::Text(right)] => {
-            tools.steps.take(left.len() + right.len())?;
+            context.steps.take(left.len() + right.len())?;
             Ok(Cel::text(format!("{}{}", &**left, &**right)))
         }
         [Cel::Bytes(left), Cel::Bytes(right)] => {
-            tools.steps.take(left.len() + right.len())?;
+            context.steps.take(left.len() + right.len())?;
             Ok(Cel::Bytes(Rc::from([&**left, &**right].concat())))
         }
-        [Cel::List(left), Cel::List(right)] => joined(left, right, &mut tools.steps),
+        [Cel::List(left), Cel::List(right)] => joined(left, right, &mut context.steps),
         [left, right] => sum(left, right),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-/// The sum of numbers and times.
-pub(super) fn sum<'a>(left: &Cel<'a>, right: &Cel<'a>) -> Outcome<'a> {
+/// Adds numbers, timestamps and durations.
+pub(super) fn sum<'a>(left: &Cel<'a>, right: &Cel<'a>) -> EvaluationResult<'a> {
     match (left, right) {
         (Cel::Int(left), Cel::Int(right)) => left.checked_add(*right).map(Cel::Int).ok_or_else(int_overflow),
         (Cel::Uint(left), Cel::Uint(right)) => left.checked_add(*right).map(Cel::Uint).ok_or_else(uint_overflow),
@@ -107,12 +111,12 @@ pub(super) fn sum<'a>(left: &Cel<'a>, right: &Cel<'a>) -> Outcome<'a> {
         (Cel::Timestamp(start), Cel::Duration(nanos)) | (Cel::Duration(nanos), Cel::Timestamp(start)) => {
             time::plus(*start, *nanos).map(Cel::Timestamp).ok_or_else(timestamp_overflow)
         }
-        (_, _) => Err(Failure::no_such_overload()),
+        (_, _) => Err(EvaluationError::no_such_overload()),
     }
 }
 
-/// Two lists as one: a set takes only what it does not have, and a list by keys replaces what it has.
-fn joined<'a>(left: &List<'a>, right: &List<'a>, steps: &mut Steps) -> Outcome<'a> {
+/// Concatenates two lists. A set adds only new elements; a list with map keys replaces elements with the same keys.
+fn joined<'a>(left: &List<'a>, right: &List<'a>, steps: &mut Steps) -> EvaluationResult<'a> {
     steps.take(left.len() + right.len())?;
     let mut elements: Vec<Cel<'a>> = left.iter().collect();
     for element in right.iter() {
@@ -126,16 +130,16 @@ fn joined<'a>(left: &List<'a>, right: &List<'a>, steps: &mut Steps) -> Outcome<'
             (None, _) => elements.push(element),
         }
     }
-    Ok(Cel::List(List::Made(elements.into(), left.kind())))
+    Ok(Cel::List(List::Owned(elements.into(), left.kind())))
 }
 
-/// Where the same element is, by what tells elements apart.
+/// Returns the index of the element with the same identity.
 fn position<'a>(
     elements: &[Cel<'a>],
     sought: &Cel<'a>,
     kind: &ListKind,
     steps: &mut Steps,
-) -> Result<Option<usize>, Failure> {
+) -> Result<Option<usize>, EvaluationError> {
     for (at, element) in elements.iter().enumerate() {
         let is_same = match kind {
             ListKind::Atomic | ListKind::Set => equal(element, sought, 0, steps)?,
@@ -148,7 +152,7 @@ fn position<'a>(
     Ok(None)
 }
 
-fn same_keys(left: &Cel<'_>, right: &Cel<'_>, keys: &[String], steps: &mut Steps) -> Result<bool, Failure> {
+fn same_keys(left: &Cel<'_>, right: &Cel<'_>, keys: &[String], steps: &mut Steps) -> Result<bool, EvaluationError> {
     let (Cel::Map(left), Cel::Map(right)) = (left, right) else { return Ok(false) };
     for key in keys {
         let name = crate::shape::escape(key).unwrap_or_else(|| key.clone());
@@ -164,7 +168,7 @@ fn same_keys(left: &Cel<'_>, right: &Cel<'_>, keys: &[String], steps: &mut Steps
     Ok(true)
 }
 
-fn subtract<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
+fn subtract<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
         [Cel::Int(left), Cel::Int(right)] => left.checked_sub(*right).map(Cel::Int).ok_or_else(int_overflow),
         [Cel::Uint(left), Cel::Uint(right)] => left.checked_sub(*right).map(Cel::Uint).ok_or_else(uint_overflow),
@@ -180,43 +184,43 @@ fn subtract<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
             let nanos = left.as_nanosecond() - right.as_nanosecond();
             i64::try_from(nanos).map(Cel::Duration).map_err(|_| duration_overflow())
         }
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn multiply<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
+fn multiply<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
         [Cel::Int(left), Cel::Int(right)] => left.checked_mul(*right).map(Cel::Int).ok_or_else(int_overflow),
         [Cel::Uint(left), Cel::Uint(right)] => left.checked_mul(*right).map(Cel::Uint).ok_or_else(uint_overflow),
         [Cel::Double(left), Cel::Double(right)] => Ok(Cel::Double(left * right)),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn divide<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
+fn divide<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
-        [Cel::Int(_), Cel::Int(0)] | [Cel::Uint(_), Cel::Uint(0)] => Err(Failure::wrong("division by zero")),
+        [Cel::Int(_), Cel::Int(0)] | [Cel::Uint(_), Cel::Uint(0)] => Err(EvaluationError::new("division by zero")),
         [Cel::Int(left), Cel::Int(right)] => left.checked_div(*right).map(Cel::Int).ok_or_else(int_overflow),
         [Cel::Uint(left), Cel::Uint(right)] => left.checked_div(*right).map(Cel::Uint).ok_or_else(uint_overflow),
         [Cel::Double(left), Cel::Double(right)] => Ok(Cel::Double(left / right)),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn remainder<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
+fn remainder<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
-        [Cel::Int(_), Cel::Int(0)] | [Cel::Uint(_), Cel::Uint(0)] => Err(Failure::wrong("modulus by zero")),
+        [Cel::Int(_), Cel::Int(0)] | [Cel::Uint(_), Cel::Uint(0)] => Err(EvaluationError::new("modulus by zero")),
         [Cel::Int(left), Cel::Int(right)] => left.checked_rem(*right).map(Cel::Int).ok_or_else(int_overflow),
         [Cel::Uint(left), Cel::Uint(right)] => left.checked_rem(*right).map(Cel::Uint).ok_or_else(uint_overflow),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-/// Numbers of different kinds are compared by their value; other things of different kinds are not equal.
-pub(super) fn equal(left: &Cel<'_>, right: &Cel<'_>, depth: usize, steps: &mut Steps) -> Result<bool, Failure> {
+/// Compares for equality. Numbers of different types are compared by value; other values of different types are unequal.
+pub(super) fn equal(left: &Cel<'_>, right: &Cel<'_>, depth: usize, steps: &mut Steps) -> Result<bool, EvaluationError> {
     steps.take(1)?;
     if depth > DEPTH_MAX {
-        return Err(Failure::wrong("the values are too deep to be compared"));
+        return Err(EvaluationError::new("the values are too deep to be compared"));
     }
     match (left, right) {
         (Cel::Null, Cel::Null) => Ok(true),
@@ -240,17 +244,17 @@ pub(super) fn equal(left: &Cel<'_>, right: &Cel<'_>, depth: usize, steps: &mut S
         (Cel::Ip(left), Cel::Ip(right)) => Ok(left == right),
         (Cel::Cidr(left), Cel::Cidr(right)) => Ok(left == right),
         (Cel::Url(left), Cel::Url(right)) => Ok(left == right),
-        (Cel::Kept(left), Cel::Kept(right)) => kept(left, right, steps),
+        (Cel::Hidden(left), Cel::Hidden(right)) => kept(left, right, steps),
         (_, _) => Ok(numbers(left, right) == Some(Some(Ordering::Equal))),
     }
 }
 
-/// Whether two parts of objects are the same, whatever they are.
-fn kept(left: &Value, right: &Value, steps: &mut Steps) -> Result<bool, Failure> {
-    equal(&Cel::of(left), &Cel::of(right), 0, steps)
+/// Compares two JSON values for equality.
+fn kept(left: &Value, right: &Value, steps: &mut Steps) -> Result<bool, EvaluationError> {
+    equal(&Cel::from_json(left), &Cel::from_json(right), 0, steps)
 }
 
-fn equal_lists(left: &List<'_>, right: &List<'_>, depth: usize, steps: &mut Steps) -> Result<bool, Failure> {
+fn equal_lists(left: &List<'_>, right: &List<'_>, depth: usize, steps: &mut Steps) -> Result<bool, EvaluationError> {
     if left.len() != right.len() {
         return Ok(false);
     }
@@ -271,7 +275,7 @@ fn equal_in_any_order(
     kind: &ListKind,
     depth: usize,
     steps: &mut Steps,
-) -> Result<bool, Failure> {
+) -> Result<bool, EvaluationError> {
     let elements: Vec<Cel<'_>> = left.iter().collect();
     for element in right.iter() {
         let Some(at) = position(&elements, &element, kind, steps)? else { return Ok(false) };
@@ -282,13 +286,18 @@ fn equal_in_any_order(
     Ok(true)
 }
 
-fn equal_maps(left: &Entries<'_>, right: &Entries<'_>, depth: usize, steps: &mut Steps) -> Result<bool, Failure> {
+fn equal_maps(
+    left: &Entries<'_>,
+    right: &Entries<'_>,
+    depth: usize,
+    steps: &mut Steps,
+) -> Result<bool, EvaluationError> {
     if left.len() != right.len() {
         return Ok(false);
     }
     steps.take(left.len())?;
     if let (Entries::Object(one, shape), Entries::Object(other, _)) = (left, right) {
-        // What rules cannot name counts too.
+        // Fields that rules cannot name count too.
         for (name, value) in one.iter().filter(|(name, _)| !shape.fields.values().any(|(own, _)| own == *name)) {
             if other.get(name).is_some_and(|other| !kept(value, other, steps).unwrap_or(false)) {
                 return Ok(false);
@@ -308,12 +317,12 @@ fn equal_maps(left: &Entries<'_>, right: &Entries<'_>, depth: usize, steps: &mut
     Ok(true)
 }
 
-/// The order of two numbers, of whatever kinds: `None` if one is no number, `Some(None)` if one is not a number, as NaN is.
+/// Compares two numbers of any type: `None` if one is not numeric, `Some(None)` if one is NaN.
 fn numbers(left: &Cel<'_>, right: &Cel<'_>) -> Option<Option<Ordering>> {
     match (left, right) {
         (Cel::Double(left), Cel::Double(right)) => Some(left.partial_cmp(right)),
-        (Cel::Double(left), right) => Some(double_to_whole(*left, whole(right)?)),
-        (left, Cel::Double(right)) => Some(double_to_whole(*right, whole(left)?).map(Ordering::reverse)),
+        (Cel::Double(left), right) => Some(compare_double_with_integer(*left, whole(right)?)),
+        (left, Cel::Double(right)) => Some(compare_double_with_integer(*right, whole(left)?).map(Ordering::reverse)),
         (left, right) => Some(Some(whole(left)?.cmp(&whole(right)?))),
     }
 }
@@ -326,8 +335,8 @@ fn whole(value: &Cel<'_>) -> Option<i128> {
     }
 }
 
-/// The order of two values that have one.
-pub(super) fn order(left: &Cel<'_>, right: &Cel<'_>, steps: &mut Steps) -> Result<Ordering, Failure> {
+/// Compares two values of an ordered type.
+pub(super) fn order(left: &Cel<'_>, right: &Cel<'_>, steps: &mut Steps) -> Result<Ordering, EvaluationError> {
     match (left, right) {
         (Cel::Bool(left), Cel::Bool(right)) => Ok(left.cmp(right)),
         (Cel::Text(left), Cel::Text(right)) => {
@@ -342,14 +351,14 @@ pub(super) fn order(left: &Cel<'_>, right: &Cel<'_>, steps: &mut Steps) -> Resul
         (Cel::Duration(left), Cel::Duration(right)) => Ok(left.cmp(right)),
         (_, _) => match numbers(left, right) {
             Some(Some(ordering)) => Ok(ordering),
-            Some(None) => Err(Failure::wrong("NaN values cannot be ordered")),
-            None => Err(Failure::no_such_overload()),
+            Some(None) => Err(EvaluationError::new("NaN values cannot be ordered")),
+            None => Err(EvaluationError::no_such_overload()),
         },
     }
 }
 
-/// Whether something is an element of a list or a key of a map.
-pub(super) fn contained<'a>(value: &Cel<'a>, of: &Cel<'a>, steps: &mut Steps) -> Result<bool, Failure> {
+/// Implements `in`: membership in a list or a key of a map.
+pub(super) fn contained<'a>(value: &Cel<'a>, of: &Cel<'a>, steps: &mut Steps) -> Result<bool, EvaluationError> {
     match of {
         Cel::List(list) => {
             for element in list.iter() {
@@ -360,12 +369,12 @@ pub(super) fn contained<'a>(value: &Cel<'a>, of: &Cel<'a>, steps: &mut Steps) ->
             Ok(false)
         }
         Cel::Map(entries) => Ok(entries.get(value).is_some()),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn index<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
-    let [of, index] = arguments else { return Err(Failure::no_such_overload()) };
+fn index<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
+    let [of, index] = arguments else { return Err(EvaluationError::no_such_overload()) };
     if let Cel::Optional(inner) = of {
         return match inner {
             None => Ok(Cel::Optional(None)),
@@ -378,49 +387,50 @@ fn index<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
     }
 }
 
-fn optional_index<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
+fn optional_index<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
         [Cel::Optional(None), _] => Ok(Cel::Optional(None)),
         [Cel::Optional(Some(inner)), index] => Ok(Cel::Optional(element(inner, index)?.map(Rc::new))),
         [of, index] => Ok(Cel::Optional(element(of, index)?.map(Rc::new))),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn element<'a>(of: &Cel<'a>, index: &Cel<'a>) -> Result<Option<Cel<'a>>, Failure> {
+fn element<'a>(of: &Cel<'a>, index: &Cel<'a>) -> Result<Option<Cel<'a>>, EvaluationError> {
     match (of, index) {
         (Cel::List(list), Cel::Double(double)) if double.fract() == 0.0 => {
             Ok((*double >= 0.0).then(|| list.get(*double as usize)).flatten())
         }
         (Cel::List(list), index) => {
-            let position = whole(index)
-                .ok_or_else(|| Failure::wrong(format!("unsupported index type '{}' in list", index.kind())))?;
+            let position = whole(index).ok_or_else(|| {
+                EvaluationError::new(format!("unsupported index type '{}' in list", index.type_name()))
+            })?;
             Ok(usize::try_from(position).ok().and_then(|position| list.get(position)))
         }
         (Cel::Map(entries), key) => Ok(entries.get(key)),
-        (_, _) => Err(Failure::no_such_overload()),
+        (_, _) => Err(EvaluationError::no_such_overload()),
     }
 }
 
-/// What is said of an element that is not there.
-fn missing(of: &Cel<'_>, index: &Cel<'_>) -> Failure {
+/// Returns the error for a missing element.
+fn missing(of: &Cel<'_>, index: &Cel<'_>) -> EvaluationError {
     let shown = super::convert::shown(index);
     match of {
-        Cel::List(_) => Failure::about(format!("index out of bounds: {shown}"), "index out of bounds"),
-        _ => Failure::about(format!("no such key: {shown}"), "no such key"),
+        Cel::List(_) => EvaluationError::with_redacted(format!("index out of bounds: {shown}"), "index out of bounds"),
+        _ => EvaluationError::with_redacted(format!("no such key: {shown}"), "no such key"),
     }
 }
 
-/// Of a text its characters.
-fn size<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
+/// Implements `size`; strings count characters.
+fn size<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
         [Cel::Text(text)] => {
-            tools.steps.read(text.len())?;
-            Ok(count(text.chars().count()))
+            context.steps.read(text.len())?;
+            Ok(length_value(text.chars().count()))
         }
-        [Cel::Bytes(bytes)] => Ok(count(bytes.len())),
-        [Cel::List(list)] => Ok(count(list.len())),
-        [Cel::Map(entries)] => Ok(count(entries.len())),
-        _ => Err(Failure::no_such_overload()),
+        [Cel::Bytes(bytes)] => Ok(length_value(bytes.len())),
+        [Cel::List(list)] => Ok(length_value(list.len())),
+        [Cel::Map(entries)] => Ok(length_value(entries.len())),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }

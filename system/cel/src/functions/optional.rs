@@ -1,7 +1,7 @@
-//! Values that may not be there.
+//! Optional values.
 
-use super::{Outcome, Table, Tools};
-use crate::failure::Failure;
+use super::{EvaluationContext, EvaluationResult, Table};
+use crate::evaluation_error::EvaluationError;
 use crate::value::Cel;
 
 pub(super) const TABLE: Table = &[
@@ -18,14 +18,14 @@ pub(super) const TABLE: Table = &[
     ("orValue", or_value),
 ];
 
-fn one<'l, 'a>(arguments: &'l [Cel<'a>]) -> Result<&'l Cel<'a>, Failure> {
+fn one<'l, 'a>(arguments: &'l [Cel<'a>]) -> Result<&'l Cel<'a>, EvaluationError> {
     match arguments {
         [value] => Ok(value),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-/// What a value is when nobody said anything.
+/// Returns true if a value is the zero value of its type.
 fn is_zero(value: &Cel<'_>) -> bool {
     match value {
         Cel::Null | Cel::Optional(None) => true,
@@ -41,9 +41,9 @@ fn is_zero(value: &Cel<'_>) -> bool {
     }
 }
 
-fn unwrap<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
-    let Cel::List(list) = one(arguments)? else { return Err(Failure::no_such_overload()) };
-    tools.steps.take(list.len())?;
+fn unwrap<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
+    let Cel::List(list) = one(arguments)? else { return Err(EvaluationError::no_such_overload()) };
+    context.steps.take(list.len())?;
     let inner = list.iter().filter_map(|element| match element {
         Cel::Optional(inner) => inner.map(|inner| (*inner).clone()),
         other => Some(other),
@@ -51,33 +51,33 @@ fn unwrap<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
     Ok(Cel::list(inner.collect()))
 }
 
-fn value<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
+fn value<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match one(arguments)? {
         Cel::Optional(Some(inner)) => Ok((**inner).clone()),
-        Cel::Optional(None) => Err(Failure::wrong("optional.none() dereference")),
-        _ => Err(Failure::no_such_overload()),
+        Cel::Optional(None) => Err(EvaluationError::new("optional.none() dereference")),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn has_value<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
+fn has_value<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match one(arguments)? {
         Cel::Optional(inner) => Ok(Cel::Bool(inner.is_some())),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn or<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
+fn or<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
         [first @ Cel::Optional(Some(_)), Cel::Optional(_)] => Ok(first.clone()),
         [Cel::Optional(None), second @ Cel::Optional(_)] => Ok(second.clone()),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn or_value<'a>(arguments: &[Cel<'a>], _tools: &mut Tools) -> Outcome<'a> {
+fn or_value<'a>(arguments: &[Cel<'a>], _context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
         [Cel::Optional(Some(inner)), _] => Ok((**inner).clone()),
         [Cel::Optional(None), other] => Ok(other.clone()),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }

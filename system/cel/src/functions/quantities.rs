@@ -1,18 +1,18 @@
-//! Amounts of resources.
+//! Functions on quantities.
 
-use super::{Outcome, Table};
-use crate::failure::Failure;
+use super::{EvaluationResult, Table};
+use crate::evaluation_error::EvaluationError;
 use crate::quantity::{MALFORMED, Quantity};
 use crate::value::Cel;
 
 pub(super) const TABLE: Table = &[
     ("quantity", |arguments, _| match arguments {
-        [Cel::Text(text)] => Quantity::parse(text).map(Cel::Quantity).ok_or_else(|| Failure::wrong(MALFORMED)),
-        _ => Err(Failure::no_such_overload()),
+        [Cel::Text(text)] => Quantity::parse(text).map(Cel::Quantity).ok_or_else(|| EvaluationError::new(MALFORMED)),
+        _ => Err(EvaluationError::no_such_overload()),
     }),
     ("isQuantity", |arguments, _| match arguments {
         [Cel::Text(text)] => Ok(Cel::Bool(Quantity::parse(text).is_some())),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }),
     ("sign", |arguments, _| one(arguments, |amount| Ok(Cel::Int(amount.signum())))),
     ("isGreaterThan", |arguments, _| two(arguments, |left, right| Cel::Bool(left > right))),
@@ -21,7 +21,7 @@ pub(super) const TABLE: Table = &[
     ("asApproximateFloat", |arguments, _| one(arguments, |amount| Ok(Cel::Double(amount.approximate())))),
     ("asInteger", |arguments, _| {
         one(arguments, |amount| {
-            amount.whole().map(Cel::Int).ok_or_else(|| Failure::wrong("cannot convert value to integer"))
+            amount.whole().map(Cel::Int).ok_or_else(|| EvaluationError::new("cannot convert value to integer"))
         })
     }),
     ("isInteger", |arguments, _| one(arguments, |amount| Ok(Cel::Bool(amount.whole().is_some())))),
@@ -29,17 +29,17 @@ pub(super) const TABLE: Table = &[
     ("sub", |arguments, _| two(arguments, |left, right| Cel::Quantity(left.minus(right)))),
 ];
 
-fn one<'a>(arguments: &[Cel<'a>], of: fn(Quantity) -> Outcome<'static>) -> Outcome<'a> {
+fn one<'a>(arguments: &[Cel<'a>], of: fn(Quantity) -> EvaluationResult<'static>) -> EvaluationResult<'a> {
     match arguments {
         [Cel::Quantity(amount)] => of(*amount),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn two<'a>(arguments: &[Cel<'a>], of: fn(Quantity, Quantity) -> Cel<'static>) -> Outcome<'a> {
+fn two<'a>(arguments: &[Cel<'a>], of: fn(Quantity, Quantity) -> Cel<'static>) -> EvaluationResult<'a> {
     match arguments {
         [Cel::Quantity(left), Cel::Quantity(right)] => Ok(of(*left, *right)),
         [Cel::Quantity(left), Cel::Int(right)] => Ok(of(*left, Quantity::of(*right))),
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }

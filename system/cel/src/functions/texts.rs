@@ -1,30 +1,30 @@
-//! Texts: looking into them, cutting and joining them, and looking for patterns.
+//! String functions and regular expressions.
 
-use super::{Outcome, Table, Tools, count};
-use crate::failure::Failure;
+use super::{EvaluationContext, EvaluationResult, Table, length_value};
+use crate::evaluation_error::EvaluationError;
 use crate::value::{Cel, List, Text};
 
 pub(super) const TABLE: Table = &[
-    ("contains", |arguments, tools| holds(arguments, tools, |text, part| text.contains(part))),
-    ("startsWith", |arguments, tools| holds(arguments, tools, |text, part| text.starts_with(part))),
-    ("endsWith", |arguments, tools| holds(arguments, tools, |text, part| text.ends_with(part))),
+    ("contains", |arguments, context| holds(arguments, context, |text, part| text.contains(part))),
+    ("startsWith", |arguments, context| holds(arguments, context, |text, part| text.starts_with(part))),
+    ("endsWith", |arguments, context| holds(arguments, context, |text, part| text.ends_with(part))),
     ("matches", matches),
     ("find", find),
     ("findAll", find_all),
     ("charAt", character),
-    ("indexOf", |arguments, tools| position(arguments, tools, false)),
-    ("lastIndexOf", |arguments, tools| position(arguments, tools, true)),
-    ("lowerAscii", |arguments, tools| changed(arguments, tools, |text| text.to_ascii_lowercase())),
-    ("upperAscii", |arguments, tools| changed(arguments, tools, |text| text.to_ascii_uppercase())),
-    ("trim", |arguments, tools| changed(arguments, tools, |text| text.trim().to_owned())),
-    ("strings.quote", |arguments, tools| changed(arguments, tools, quoted)),
+    ("indexOf", |arguments, context| position(arguments, context, false)),
+    ("lastIndexOf", |arguments, context| position(arguments, context, true)),
+    ("lowerAscii", |arguments, context| changed(arguments, context, |text| text.to_ascii_lowercase())),
+    ("upperAscii", |arguments, context| changed(arguments, context, |text| text.to_ascii_uppercase())),
+    ("trim", |arguments, context| changed(arguments, context, |text| text.trim().to_owned())),
+    ("strings.quote", |arguments, context| changed(arguments, context, quoted)),
     ("replace", replace),
     ("split", split),
     ("substring", substring),
     ("join", join),
 ];
 
-/// A text with what cannot be read written as escapes.
+/// Quotes a string, with escapes for unprintable characters.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
@@ -45,52 +45,60 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-fn holds<'a>(arguments: &[Cel<'a>], tools: &mut Tools, test: fn(&str, &str) -> bool) -> Outcome<'a> {
-    let [Cel::Text(text), Cel::Text(part)] = arguments else { return Err(Failure::no_such_overload()) };
-    tools.steps.read(text.len() + part.len())?;
+fn holds<'a>(
+    arguments: &[Cel<'a>],
+    context: &mut EvaluationContext,
+    test: fn(&str, &str) -> bool,
+) -> EvaluationResult<'a> {
+    let [Cel::Text(text), Cel::Text(part)] = arguments else { return Err(EvaluationError::no_such_overload()) };
+    context.steps.read(text.len() + part.len())?;
     Ok(Cel::Bool(test(text, part)))
 }
 
-fn changed<'a>(arguments: &[Cel<'a>], tools: &mut Tools, change: fn(&str) -> String) -> Outcome<'a> {
-    let [Cel::Text(text)] = arguments else { return Err(Failure::no_such_overload()) };
-    tools.steps.take(text.len())?;
+fn changed<'a>(
+    arguments: &[Cel<'a>],
+    context: &mut EvaluationContext,
+    change: fn(&str) -> String,
+) -> EvaluationResult<'a> {
+    let [Cel::Text(text)] = arguments else { return Err(EvaluationError::no_such_overload()) };
+    context.steps.take(text.len())?;
     Ok(Cel::text(change(text)))
 }
 
-fn matches<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
-    let [Cel::Text(text), Cel::Text(pattern)] = arguments else { return Err(Failure::no_such_overload()) };
-    let pattern = tools.pattern(pattern)?;
-    tools.steps.take(text.len())?;
+fn matches<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
+    let [Cel::Text(text), Cel::Text(pattern)] = arguments else { return Err(EvaluationError::no_such_overload()) };
+    let pattern = context.pattern(pattern)?;
+    context.steps.take(text.len())?;
     Ok(Cel::Bool(pattern.is_in(text)))
 }
 
-fn find<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
-    let [Cel::Text(text), Cel::Text(pattern)] = arguments else { return Err(Failure::no_such_overload()) };
-    let pattern = tools.pattern(pattern)?;
-    tools.steps.take(text.len())?;
+fn find<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
+    let [Cel::Text(text), Cel::Text(pattern)] = arguments else { return Err(EvaluationError::no_such_overload()) };
+    let pattern = context.pattern(pattern)?;
+    context.steps.take(text.len())?;
     Ok(Cel::text(pattern.find(text).unwrap_or_default()))
 }
 
-fn find_all<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
+fn find_all<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
     let (text, pattern, most) = match arguments {
         [Cel::Text(text), Cel::Text(pattern)] => (text, pattern, usize::MAX),
         [Cel::Text(text), Cel::Text(pattern), Cel::Int(most)] => {
             (text, pattern, usize::try_from(*most).unwrap_or(usize::MAX))
         }
-        _ => return Err(Failure::no_such_overload()),
+        _ => return Err(EvaluationError::no_such_overload()),
     };
-    let pattern = tools.pattern(pattern)?;
-    tools.steps.take(text.len() * 2)?;
+    let pattern = context.pattern(pattern)?;
+    context.steps.take(text.len() * 2)?;
     Ok(Cel::list(pattern.find_all(text, most).into_iter().map(Cel::text).collect()))
 }
 
-fn out_of_range(index: i64) -> Failure {
-    Failure::about(format!("index out of range: {index}"), "index out of range")
+fn out_of_range(index: i64) -> EvaluationError {
+    EvaluationError::with_redacted(format!("index out of range: {index}"), "index out of range")
 }
 
-fn character<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
-    let [Cel::Text(text), Cel::Int(index)] = arguments else { return Err(Failure::no_such_overload()) };
-    tools.steps.read(text.len())?;
+fn character<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
+    let [Cel::Text(text), Cel::Int(index)] = arguments else { return Err(EvaluationError::no_such_overload()) };
+    context.steps.read(text.len())?;
     let at = usize::try_from(*index).map_err(|_| out_of_range(*index))?;
     match text.chars().nth(at) {
         Some(character) => Ok(Cel::text(character.to_string())),
@@ -99,22 +107,28 @@ fn character<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
     }
 }
 
-/// Where something is, in a text or in a list.
-fn position<'a>(arguments: &[Cel<'a>], tools: &mut Tools, from_end: bool) -> Outcome<'a> {
+/// Implements `indexOf` for strings and lists.
+fn position<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext, from_end: bool) -> EvaluationResult<'a> {
     match arguments {
-        [Cel::List(list), value] => super::lists::position(list, value, tools, from_end),
-        [Cel::Text(text), Cel::Text(part)] => text_position(text, part, None, tools, from_end),
+        [Cel::List(list), value] => super::lists::position(list, value, context, from_end),
+        [Cel::Text(text), Cel::Text(part)] => text_position(text, part, None, context, from_end),
         [Cel::Text(text), Cel::Text(part), Cel::Int(offset)] => {
-            text_position(text, part, Some(*offset), tools, from_end)
+            text_position(text, part, Some(*offset), context, from_end)
         }
-        _ => Err(Failure::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn text_position<'a>(text: &str, part: &str, offset: Option<i64>, tools: &mut Tools, from_end: bool) -> Outcome<'a> {
+fn text_position<'a>(
+    text: &str,
+    part: &str,
+    offset: Option<i64>,
+    context: &mut EvaluationContext,
+    from_end: bool,
+) -> EvaluationResult<'a> {
     let text: Vec<char> = text.chars().collect();
     let part: Vec<char> = part.chars().collect();
-    tools.steps.take(text.len() + text.len() * part.len() / 8)?;
+    context.steps.take(text.len() + text.len() * part.len() / 8)?;
     let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
     if part.is_empty() {
         return Ok(Cel::Int(offset.unwrap_or(if from_end { length } else { 0 })));
@@ -132,31 +146,31 @@ fn text_position<'a>(text: &str, part: &str, offset: Option<i64>, tools: &mut To
     let last = text.len() - part.len();
     let is_at = |at: &usize| text[*at..*at + part.len()] == part[..];
     let found = if from_end { (0..=start.min(last)).rev().find(is_at) } else { (start..=last).find(is_at) };
-    Ok(found.map_or(Cel::Int(-1), count))
+    Ok(found.map_or(Cel::Int(-1), length_value))
 }
 
-fn replace<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
+fn replace<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
     let (text, old, new, most) = match arguments {
         [Cel::Text(text), Cel::Text(old), Cel::Text(new)] => (text, old, new, -1),
         [Cel::Text(text), Cel::Text(old), Cel::Text(new), Cel::Int(most)] => (text, old, new, *most),
-        _ => return Err(Failure::no_such_overload()),
+        _ => return Err(EvaluationError::no_such_overload()),
     };
-    // As long as what may come out of it.
+    // Takes steps for the maximum length of the result.
     let places = if old.is_empty() { text.len() + 1 } else { text.matches(&**old).count() };
-    tools.steps.take(text.len() + places.saturating_mul(new.len()))?;
+    context.steps.take(text.len() + places.saturating_mul(new.len()))?;
     Ok(Cel::text(match usize::try_from(most) {
         Ok(most) => text.replacen(&**old, new, most),
         Err(_) => text.replace(&**old, new),
     }))
 }
 
-fn split<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
+fn split<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
     let (text, separator, most) = match arguments {
         [Cel::Text(text), Cel::Text(separator)] => (text, separator, -1),
         [Cel::Text(text), Cel::Text(separator), Cel::Int(most)] => (text, separator, *most),
-        _ => return Err(Failure::no_such_overload()),
+        _ => return Err(EvaluationError::no_such_overload()),
     };
-    tools.steps.take(text.len() * 2 + 1)?;
+    context.steps.take(text.len() * 2 + 1)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     if most == 0 {
         return Ok(Cel::list(Vec::new()));
@@ -169,7 +183,7 @@ fn split<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
     Ok(Cel::list(parts))
 }
 
-/// Each character by itself, and the rest in one once there are as many as there may be.
+/// Splits into characters, with the rest in the last part if the number of parts is limited.
 fn characters<'a>(text: &str, most: usize) -> Vec<Cel<'a>> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -185,16 +199,16 @@ fn characters<'a>(text: &str, most: usize) -> Vec<Cel<'a>> {
     parts
 }
 
-fn substring<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
+fn substring<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
     let (text, start, end) = match arguments {
         [Cel::Text(text), Cel::Int(start)] => (text, *start, None),
         [Cel::Text(text), Cel::Int(start), Cel::Int(end)] => (text, *start, Some(*end)),
-        _ => return Err(Failure::no_such_overload()),
+        _ => return Err(EvaluationError::no_such_overload()),
     };
-    tools.steps.take(text.len())?;
+    context.steps.take(text.len())?;
     if let Some(end) = end.filter(|end| start > *end) {
         let said = format!("invalid substring range. start: {start}, end: {end}");
-        return Err(Failure::about(said, "invalid substring range"));
+        return Err(EvaluationError::with_redacted(said, "invalid substring range"));
     }
     let characters: Vec<char> = text.chars().collect();
     let within = |index: i64| {
@@ -205,20 +219,20 @@ fn substring<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
     Ok(Cel::text(characters[from..to].iter().collect::<String>()))
 }
 
-fn join<'a>(arguments: &[Cel<'a>], tools: &mut Tools) -> Outcome<'a> {
+fn join<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
     let (list, separator) = match arguments {
-        [Cel::List(list)] => (list, Text::Lent("")),
+        [Cel::List(list)] => (list, Text::Borrowed("")),
         [Cel::List(list), Cel::Text(separator)] => (list, separator.clone()),
-        _ => return Err(Failure::no_such_overload()),
+        _ => return Err(EvaluationError::no_such_overload()),
     };
-    joined(list, &separator, tools)
+    joined(list, &separator, context)
 }
 
-fn joined<'a>(list: &List<'a>, separator: &str, tools: &mut Tools) -> Outcome<'a> {
+fn joined<'a>(list: &List<'a>, separator: &str, context: &mut EvaluationContext) -> EvaluationResult<'a> {
     let mut text = String::new();
     for (index, element) in list.iter().enumerate() {
-        let Cel::Text(part) = &element else { return Err(Failure::wrong("join: invalid input")) };
-        tools.steps.take(1 + part.len() + separator.len())?;
+        let Cel::Text(part) = &element else { return Err(EvaluationError::new("join: invalid input")) };
+        context.steps.take(1 + part.len() + separator.len())?;
         if index > 0 {
             text.push_str(separator);
         }

@@ -1,10 +1,10 @@
-//! Parts of points and stretches of time.
+//! Accessors of timestamps and durations.
 
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
-use super::{Outcome, Table};
-use crate::failure::Failure;
+use super::{EvaluationResult, Table};
+use crate::evaluation_error::EvaluationError;
 use crate::time;
 use crate::value::Cel;
 
@@ -23,19 +23,19 @@ pub(super) const TABLE: Table = &[
     ("getMilliseconds", |arguments, _| part(arguments, |point| point.millisecond().into(), Some(1_000_000))),
 ];
 
-/// A part of a point in time, or how often a unit is in a stretch of time.
-fn part<'a>(arguments: &[Cel<'a>], of: fn(DateTime) -> i64, unit: Option<i64>) -> Outcome<'a> {
+/// Returns a field of a timestamp, or a duration in a unit.
+fn part<'a>(arguments: &[Cel<'a>], of: fn(DateTime) -> i64, unit: Option<i64>) -> EvaluationResult<'a> {
     match (arguments, unit) {
         ([Cel::Timestamp(point)], _) => Ok(Cel::Int(of(Offset::UTC.to_datetime(*point)))),
         ([Cel::Timestamp(point), Cel::Text(zone)], _) => Ok(Cel::Int(of(offset(zone)?.to_datetime(*point)))),
         ([Cel::Duration(nanos)], Some(unit)) => Ok(Cel::Int(nanos / unit)),
-        (_, _) => Err(Failure::no_such_overload()),
+        (_, _) => Err(EvaluationError::no_such_overload()),
     }
 }
 
-/// Zones by their offset; those with names and rules of their own are not known here.
-fn offset(zone: &str) -> Result<Offset, Failure> {
+/// Parses a zone given as an offset; named zones are not supported.
+fn offset(zone: &str) -> Result<Offset, EvaluationError> {
     let signed = if zone.starts_with(['+', '-']) { zone.to_owned() } else { format!("+{zone}") };
     let known = if matches!(zone, "" | "UTC" | "Z") { Some(Offset::UTC) } else { time::offset(&signed) };
-    known.ok_or_else(|| Failure::about(format!("unknown time zone {zone}"), "unknown time zone"))
+    known.ok_or_else(|| EvaluationError::with_redacted(format!("unknown time zone {zone}"), "unknown time zone"))
 }

@@ -1,9 +1,9 @@
-//! Rules that cannot mean anything are refused before there is a value.
+//! Compile errors.
 
 use serde_json::json;
 use sindri_cel::{Program, Shape, Type};
 
-use crate::said;
+use crate::evaluate;
 
 fn typed() -> Type {
     let schema = json!({"type": "object", "properties": {
@@ -12,7 +12,7 @@ fn typed() -> Type {
         "options": {"type": "object", "additionalProperties": {"type": "integer"}}, "a-b": {"type": "string"},
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
     }});
-    Shape::of(&schema, true).declared().expect("an object has a type")
+    Type::from_shape(&Shape::from_schema(&schema, true)).expect("an object has a type")
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn rules_are_checked_against_the_schema() {
         ("self.color == null", "found no matching overload for '_==_' applied to '(string, null)'"),
     ] {
         let issues = Program::compile(rule, &[("self", typed())]).expect_err(rule);
-        assert_eq!(issues.first().map(|issue| issue.words.as_str()), Some(words), "{rule}");
+        assert_eq!(issues.first().map(|issue| issue.message.as_str()), Some(words), "{rule}");
     }
     for rule in [
         "self.size > 1.5",
@@ -51,7 +51,7 @@ fn rules_are_checked_against_the_schema() {
 }
 
 #[test]
-fn what_is_wrong_is_shown_with_its_place() {
+fn an_error_is_shown_with_its_position() {
     let issues = Program::compile("self.size > 1 &&\n  self.missing == 2", &[("self", typed())]).expect_err("a field");
     let expected = "ERROR: <input>:2:7: undefined field 'missing'\n |   self.missing == 2\n | ......^";
     assert_eq!(issues.to_string(), expected);
@@ -60,11 +60,11 @@ fn what_is_wrong_is_shown_with_its_place() {
 }
 
 #[test]
-fn what_is_no_rule_is_refused() {
+fn an_invalid_rule_is_rejected() {
     for rule in ["", "self.", "(", "1 +", "'", "self.x = 1", "a b", "has(self)", "[1].all(1, true)", "@in", "in"] {
-        assert!(said(rule).starts_with("refused: "), "{rule}: {}", said(rule));
+        assert!(evaluate(rule).starts_with("refused: "), "{rule}: {}", evaluate(rule));
     }
     let deep = format!("{}1{}", "(".repeat(400), ")".repeat(400));
-    assert_eq!(said(&deep), "refused: nested more than 24 deep");
-    assert!(said(&"1+".repeat(2_000)).contains("words and signs are more than the limit"));
+    assert_eq!(evaluate(&deep), "refused: nested more than 24 deep");
+    assert!(evaluate(&"1+".repeat(2_000)).contains("words and signs are more than the limit"));
 }

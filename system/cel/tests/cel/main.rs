@@ -1,4 +1,4 @@
-//! What rules give, what they fail with, what they are refused for, and that nothing harms.
+//! Values of rules, evaluation errors, compile errors, and robustness.
 
 mod checking;
 mod random;
@@ -6,9 +6,9 @@ mod schemas;
 mod values;
 
 use serde_json::{Value, json};
-use sindri_cel::{Cel, Failure, Program, Type};
+use sindri_cel::{Cel, EvaluationError, Program, Type};
 
-/// What the rules of these tests look at.
+/// The object of the rules in these tests.
 fn object() -> Value {
     json!({
         "text": "größe", "size": 3, "share": 0.5, "on": true, "nothing": null, "huge": u64::MAX,
@@ -16,22 +16,22 @@ fn object() -> Value {
     })
 }
 
-/// The value of a rule in a few words, or what is said of it.
-fn said(rule: &str) -> String {
+/// Returns the value of a rule as text, or its error.
+fn evaluate(rule: &str) -> String {
     let object = object();
     let program = match Program::compile(rule, &[("self", Type::Dyn)]) {
         Ok(program) => program,
         Err(issues) => {
-            return format!("refused: {}", issues.first().map(|issue| issue.words.clone()).unwrap_or_default());
+            return format!("refused: {}", issues.first().map(|issue| issue.message.clone()).unwrap_or_default());
         }
     };
-    match program.evaluate(&[("self", Cel::of(&object))]) {
+    match program.evaluate(&[("self", Cel::from_json(&object))]) {
         Ok(Cel::Bool(value)) => value.to_string(),
         Ok(Cel::Int(value)) => value.to_string(),
         Ok(Cel::Uint(value)) => format!("{value}u"),
         Ok(Cel::Double(value)) => format!("{value:?}"),
-        Ok(other) => other.as_text().map_or_else(|| other.kind().to_owned(), str::to_owned),
-        Err(failure @ Failure::Wrong { .. }) => format!("fails: {failure}"),
-        Err(Failure::Exhausted) => "takes too long".to_owned(),
+        Ok(other) => other.as_text().map_or_else(|| other.type_name().to_owned(), str::to_owned),
+        Err(failure @ EvaluationError::Failed { .. }) => format!("fails: {failure}"),
+        Err(EvaluationError::BudgetExceeded) => "takes too long".to_owned(),
     }
 }

@@ -1,13 +1,13 @@
-//! Values come with what their schema says about them.
+//! Values with shapes from a schema.
 
 use serde_json::{Value, json};
-use sindri_cel::{Cel, Program, Shape, escape};
+use sindri_cel::{Cel, Program, Shape, Type, escape};
 
 fn holds(schema: &Value, object: &Value, rule: &str) -> bool {
-    let shape = Shape::of(schema, false);
-    let declared = shape.declared().expect("an object has a type");
+    let shape = Shape::from_schema(schema, false);
+    let declared = Type::from_shape(&shape).expect("an object has a type");
     let program = Program::compile(rule, &[("self", declared)]).expect(rule);
-    matches!(program.evaluate(&[("self", Cel::shaped(object, &shape))]), Ok(Cel::Bool(true)))
+    matches!(program.evaluate(&[("self", Cel::with_shape(object, &shape))]), Ok(Cel::Bool(true)))
 }
 
 #[test]

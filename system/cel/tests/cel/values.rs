@@ -1,6 +1,6 @@
 //! Tables of rules with their values.
 
-use crate::said;
+use crate::evaluate;
 
 #[test]
 fn rules_have_values() {
@@ -55,7 +55,7 @@ fn rules_have_values() {
         ("[?optional.none(), ?optional.of(1)].size()", "1"),
         ("// a comment\nself.size == 3 // another", "true"),
     ] {
-        assert_eq!(said(rule), expected, "{rule}");
+        assert_eq!(evaluate(rule), expected, "{rule}");
     }
 }
 
@@ -80,12 +80,12 @@ fn errors_are_those_of_the_real_server() {
         ("self.parts.all(p, p.count == 1)", "no such key: count"),
         ("self.size.all(x, true)", "got 'int', expected iterable type"),
     ] {
-        assert_eq!(said(rule), format!("fails: {expected}"), "{rule}");
+        assert_eq!(evaluate(rule), format!("fails: {expected}"), "{rule}");
     }
 }
 
 #[test]
-fn what_takes_too_long_is_stopped() {
+fn an_evaluation_that_exceeds_the_budget_is_stopped() {
     let loops =
         (0..12).fold("false".to_owned(), |inner, level| format!("[0,1,2,3,4,5,6,7,8,9].exists(x{level},{inner})"));
     let growing = format!("['x']{}[0] == ''", ".map(x,x+x)".repeat(40));
@@ -93,6 +93,6 @@ fn what_takes_too_long_is_stopped() {
     let sliced = "lists.range(100000000).size() == 1";
     let replaced = format!("'{}'{}.size() == 1", "a".repeat(50), ".replace('a', 'aaaaaaaaaa')".repeat(10));
     for rule in [loops.as_str(), growing.as_str(), joined, sliced, replaced.as_str()] {
-        assert_eq!(said(rule), "takes too long", "{rule}");
+        assert_eq!(evaluate(rule), "takes too long", "{rule}");
     }
 }

@@ -1,4 +1,4 @@
-//! `sindri agent`: create, switch on and off, delete, list.
+//! `sindri agent`: create, activate, deactivate, delete and list agents.
 
 use clap::Subcommand;
 use sindri_client::Client;
@@ -11,61 +11,64 @@ use crate::table::table;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Creates an agent and prints its key, this once.
+    /// Create an agent and print its key, which cannot be printed again.
     Create {
-        /// Its name.
+        /// Name of the agent.
         name: String,
-        /// The cluster it runs in.
+        /// Name of its cluster.
         #[arg(long)]
         cluster: String,
     },
-    /// Lets an agent act.
+    /// Let an agent apply its target state.
     Activate {
-        /// Its name or id.
+        /// Name or id of the agent.
         agent: String,
     },
-    /// Keeps an agent from acting; it goes on living.
+    /// Stop an agent from changing its cluster; it still sends heartbeats.
     Deactivate {
-        /// Its name or id.
+        /// Name or id of the agent.
         agent: String,
     },
-    /// Deletes an agent: its key opens nothing any more. Its cluster stays as it is; the next agent of the same name
-    /// and cluster takes over what it left there.
+    /// Delete an agent. Its key becomes invalid and the objects in its cluster stay; a new agent with the same name and
+    /// cluster takes them over.
     Delete {
-        /// Its name or id.
+        /// Name or id of the agent.
         agent: String,
     },
-    /// Lists the agents.
+    /// List the agents.
     List,
 }
 
 pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
         Command::Create { name, cluster } => create(client, name, cluster).await,
-        Command::Activate { agent } => switch(client, &agent, AgentStatus::Active).await,
-        Command::Deactivate { agent } => switch(client, &agent, AgentStatus::Inactive).await,
+        Command::Activate { agent } => set_status(client, &agent, AgentStatus::Active).await,
+        Command::Deactivate { agent } => set_status(client, &agent, AgentStatus::Inactive).await,
         Command::Delete { agent } => delete(client, &agent).await,
         Command::List => list(client).await,
     }
 }
 
 async fn create(client: &Client, name: String, cluster_name: String) -> Result<(), Failure> {
-    let made = client.create_agent(&CreateAgentRequest { name, cluster_name, generator_ids: None }).await?;
-    let (agent, key) = (made.agent, made.initial_pak);
+    let created = client.create_agent(&CreateAgentRequest { name, cluster_name, generator_ids: None }).await?;
+    let (agent, key) = (created.agent, created.initial_pak);
     print_or_fail(&format!("agent {} ({})\nkey, shown this once: {key}\n", agent.name, agent.id))
 }
 
-async fn switch(client: &Client, agent: &str, status: AgentStatus) -> Result<(), Failure> {
-    let agent = names::agent(client, agent).await?;
+async fn set_status(client: &Client, agent: &str, status: AgentStatus) -> Result<(), Failure> {
+    let agent = names::find_agent(client, agent).await?;
     let changes = UpdateAgentRequest { status: Some(status), ..UpdateAgentRequest::default() };
     let agent = client.update_agent(agent.id, &changes).await?;
-    print(&format!("agent {} is {}\n", agent.name, word(agent.status)))
+    print(&format!("agent {} is {}\n", agent.name, status_name(agent.status)))
 }
 
 async fn delete(client: &Client, agent: &str) -> Result<(), Failure> {
-    let agent = names::agent(client, agent).await?;
+    let agent = names::find_agent(client, agent).await?;
     client.delete_agent(agent.id).await?;
-    print(&format!("agent {} of cluster {} is deleted; nothing in the cluster is\n", agent.name, agent.cluster_name))
+    print(&format!(
+        "agent {} of cluster {} is deleted; the objects in its cluster stay\n",
+        agent.name, agent.cluster_name
+    ))
 }
 
 async fn list(client: &Client) -> Result<(), Failure> {
@@ -76,10 +79,10 @@ async fn list(client: &Client) -> Result<(), Failure> {
 fn row(agent: &Agent) -> [String; 5] {
     let heartbeat = agent.last_heartbeat.map_or_else(|| "never".to_owned(), |at| at.to_string());
     let (name, cluster) = (agent.name.clone(), agent.cluster_name.clone());
-    [name, cluster, word(agent.status).to_owned(), heartbeat, agent.id.to_string()]
+    [name, cluster, status_name(agent.status).to_owned(), heartbeat, agent.id.to_string()]
 }
 
-fn word(status: AgentStatus) -> &'static str {
+fn status_name(status: AgentStatus) -> &'static str {
     match status {
         AgentStatus::Active => "active",
         AgentStatus::Inactive => "inactive",

@@ -1,4 +1,4 @@
-//! `sindri apply`: a file becomes the newest revision of a stack, once it reads well here.
+//! `sindri apply`: validates a file and submits it as the newest revision of a stack.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ use crate::output::print;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The stack's name or id.
+    /// Name or id of the stack.
     stack: String,
-    /// The YAML to submit.
+    /// YAML file to submit.
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
 }
@@ -22,23 +22,23 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
     let text = std::fs::read_to_string(&arguments.file).map_err(|error| unreadable(&arguments.file, &error))?;
     let objects = check(&arguments.file, &text)?;
-    let stack = names::stack(client, &arguments.stack).await?;
+    let stack = names::find_stack(client, &arguments.stack).await?;
     let revision = client.submit(stack.id, &text).await?;
     print(&format!("stack {} is at sequence {} with {objects} objects\n", stack.name, revision.sequence_id))
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::Mistake(format!("{} cannot be read: {error}", file.display()))
+    Failure::Usage(format!("{} cannot be read: {error}", file.display()))
 }
 
-/// How many objects the text declares. An empty bundle is refused: to remove a stack, delete it.
+/// Validates a bundle and returns its number of objects. An empty bundle is rejected: to remove a stack, delete it.
 fn check(file: &Path, text: &str) -> Result<usize, Failure> {
     let bundle = Bundle::parse(text).map_err(|error| {
         let faults: Vec<String> = error.faults.iter().map(|fault| format!("{}: {fault}", file.display())).collect();
-        Failure::Mistake(faults.join("\n"))
+        Failure::Usage(faults.join("\n"))
     })?;
     match bundle.objects().len() {
-        0 => Err(Failure::Mistake(format!("{} declares no object", file.display()))),
+        0 => Err(Failure::Usage(format!("{} declares no object", file.display()))),
         count => Ok(count),
     }
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_is_shown_with_its_file() {
+    fn every_fault_is_reported_with_its_file() {
         let text = "apiVersion: v1\nkind: ConfigMap\n---\nkind: Secret\n";
         let words = check(Path::new("a.yaml"), text).unwrap_err().to_string();
         let lines: Vec<&str> = words.lines().collect();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_objects_is_refused() {
+    fn a_file_without_objects_is_rejected() {
         let words = check(Path::new("a.yaml"), "# nothing\n").unwrap_err().to_string();
         assert_eq!(words, "a.yaml declares no object");
     }

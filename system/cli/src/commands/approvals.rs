@@ -1,4 +1,4 @@
-//! `sindri approvals`, `sindri approve` and `sindri reject`: what agents hold back, and what is decided about it.
+//! `sindri approvals`, `sindri approve` and `sindri reject`: plans that agents hold, and decisions about them.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::table::table;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Only one of them, with its whole plan.
+    /// Id of one approval, to show with its whole plan.
     id: Option<String>,
-    /// Also those that were decided or that nobody wants any more.
+    /// Include decided and superseded approvals.
     #[arg(long)]
     all: bool,
 }
 
 pub(crate) async fn list(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
     if let Some(id) = &arguments.id {
-        return print(&shown(&client.approval(parsed(id)?).await?));
+        return print(&describe(&client.approval(parse_id(id)?).await?));
     }
     let approvals = client.approvals((!arguments.all).then_some(ApprovalState::Pending)).await?;
     let agents: BTreeMap<_, _> = client.agents().await?.into_iter().map(|agent| (agent.id, agent.name)).collect();
@@ -36,7 +36,7 @@ pub(crate) async fn list(client: &Client, arguments: &Arguments) -> Result<(), F
     print(&table(["ID", "STACK", "AGENT", "STATE", "WHY"], &rows))
 }
 
-fn shown(approval: &Approval) -> String {
+fn describe(approval: &Approval) -> String {
     let decider = approval.decided_by.iter().map(|decider| format!("decided by {decider}\n"));
     let reasons = approval.reasons.iter().map(|reason| format!("- {reason}\n"));
     let rest: String = decider.chain(reasons).collect();
@@ -44,17 +44,17 @@ fn shown(approval: &Approval) -> String {
 }
 
 pub(crate) async fn approve(client: &Client, id: &str) -> Result<(), Failure> {
-    decided(client.approve(parsed(id)?).await?)
+    print_decision(client.approve(parse_id(id)?).await?)
 }
 
 pub(crate) async fn reject(client: &Client, id: &str) -> Result<(), Failure> {
-    decided(client.reject(parsed(id)?).await?)
+    print_decision(client.reject(parse_id(id)?).await?)
 }
 
-fn decided(approval: Approval) -> Result<(), Failure> {
+fn print_decision(approval: Approval) -> Result<(), Failure> {
     print(&format!("approval {} is {}\n", approval.id, approval.state))
 }
 
-fn parsed(id: &str) -> Result<ApprovalId, Failure> {
-    id.parse().map_err(|_| Failure::Mistake(format!("{id} is not the id of an approval")))
+fn parse_id(id: &str) -> Result<ApprovalId, Failure> {
+    id.parse().map_err(|_| Failure::Usage(format!("{id} is not the id of an approval")))
 }

@@ -1,4 +1,4 @@
-//! The second part of `sindri status STACK`: each cluster, and what its agent says about the stack.
+//! Second part of `sindri status STACK`: the stack's conditions on each cluster.
 
 use sindri_client::Client;
 use sindri_model::StackId;
@@ -7,8 +7,8 @@ use sindri_model::wire::{AgentStackStatus, Condition, ConditionStatus, condition
 use crate::failure::Failure;
 use crate::table::table;
 
-/// The columns, in the order in which a stack goes through them.
-const SHOWN: [&str; 6] = [
+/// Condition types with a column, in the usual order of a stack's life.
+const COLUMNS: [&str; 6] = [
     condition::ACCEPTED,
     condition::APPLIED,
     condition::READY,
@@ -17,8 +17,8 @@ const SHOWN: [&str; 6] = [
     condition::DELETING,
 ];
 
-/// What can be shown of a stack; nothing if no agent has said anything.
-pub(crate) async fn of_stack(client: &Client, name: &str, stack: StackId) -> Result<Option<String>, Failure> {
+/// Formats the conditions of a stack; `None` if no agent has reported any.
+pub(crate) async fn describe(client: &Client, name: &str, stack: StackId) -> Result<Option<String>, Failure> {
     let status = client.stack_status(stack).await?;
     if status.agents.iter().all(|agent| agent.conditions.is_empty()) {
         return Ok(None);
@@ -31,28 +31,28 @@ pub(crate) async fn of_stack(client: &Client, name: &str, stack: StackId) -> Res
 
 fn row(agent: &AgentStackStatus) -> [String; 10] {
     let sequence = agent.sequence_id.map_or_else(|| "-".to_owned(), |sequence| sequence.to_string());
-    let word = |kind: &str| {
+    let status = |kind: &str| {
         let known = agent.conditions.iter().find(|condition| condition.kind == kind);
         known.map_or_else(|| "-".to_owned(), |condition| condition.status.to_string())
     };
-    let [accepted, applied, ready, drifted, blocked, deleting] = SHOWN.map(word);
-    let (cluster, name, why) = (agent.cluster_name.clone(), agent.name.clone(), why(&agent.conditions));
+    let [accepted, applied, ready, drifted, blocked, deleting] = COLUMNS.map(status);
+    let (cluster, name, why) = (agent.cluster_name.clone(), agent.name.clone(), explain(&agent.conditions));
     [cluster, name, sequence, accepted, applied, ready, drifted, blocked, deleting, why]
 }
 
-/// What people should read: the words of each condition that is not as it should be, and of those without a column.
-fn why(conditions: &[Condition]) -> String {
-    let said = conditions.iter().filter(|condition| is_news(condition)).map(|condition| {
-        let words = [condition.reason.as_str(), condition.message.as_str()];
-        let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
-        format!("{}={} {}", condition.kind, condition.status, words.join(": ")).trim_end().to_owned()
+/// Returns reason and message of each condition that needs attention, and of those without a column.
+fn explain(conditions: &[Condition]) -> String {
+    let explanations = conditions.iter().filter(|condition| needs_attention(condition)).map(|condition| {
+        let texts = [condition.reason.as_str(), condition.message.as_str()];
+        let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+        format!("{}={} {}", condition.kind, condition.status, texts.join(": ")).trim_end().to_owned()
     });
-    said.collect::<Vec<_>>().join("; ")
+    explanations.collect::<Vec<_>>().join("; ")
 }
 
-fn is_news(condition: &Condition) -> bool {
+fn needs_attention(condition: &Condition) -> bool {
     match condition.kind.as_str() {
-        // Applied, and not in place all the same.
+        // Applied, but the cluster has other values.
         condition::APPLIED if condition.reason == condition::REWRITTEN => true,
         condition::ACCEPTED | condition::APPLIED | condition::READY => condition.status != ConditionStatus::True,
         condition::DRIFTED | condition::BLOCKED | condition::DELETING => condition.status != ConditionStatus::False,
@@ -72,19 +72,19 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_not_as_it_should_be_is_explained() {
+    fn only_conditions_that_need_attention_are_explained() {
         let conditions = [
             condition("Applied", ConditionStatus::True, "Applied", "all 3 objects"),
             condition("Drifted", ConditionStatus::False, "InSync", ""),
             condition("Paused", ConditionStatus::False, "", ""),
             condition("Ready", ConditionStatus::Unknown, "NotReady", "0 of 2 pods"),
         ];
-        assert_eq!(why(&conditions), "Paused=False; Ready=Unknown NotReady: 0 of 2 pods");
+        assert_eq!(explain(&conditions), "Paused=False; Ready=Unknown NotReady: 0 of 2 pods");
     }
 
     #[test]
-    fn what_the_cluster_rewrites_is_explained_although_it_was_applied() {
+    fn rewritten_fields_are_explained_although_they_were_applied() {
         let rewritten = condition("Applied", ConditionStatus::True, "Rewritten", "ConfigMap default/note: data.a");
-        assert_eq!(why(&[rewritten]), "Applied=True Rewritten: ConfigMap default/note: data.a");
+        assert_eq!(explain(&[rewritten]), "Applied=True Rewritten: ConfigMap default/note: data.a");
     }
 }

@@ -1,4 +1,4 @@
-//! `sindri events`: what an agent reported, or what all agents reported about a stack.
+//! `sindri events`: events of one agent, or of all agents about one stack.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) async fn run(client: &Client, subject: &str) -> Result<(), Failure> {
     let reporters = match (named.is_empty(), stack) {
         (false, _) => named,
         (true, Some(_)) => agents.iter().collect(),
-        (true, None) => return Err(Failure::Mistake(format!("there is no agent and no stack {subject}"))),
+        (true, None) => return Err(Failure::Usage(format!("there is no agent and no stack {subject}"))),
     };
     let only = if reporters.iter().any(is_agent) { None } else { stack };
     print(&list(client, &reporters, only, &stacks).await?)

@@ -1,7 +1,8 @@
-//! `sindri status`: each stack on each agent, from what was submitted, targeted and reported. Of one stack also its
-//! conditions, as far as agents report any.
+//! `sindri status`: status of each stack on each agent, derived from revisions, targets and events. For one stack also
+//! its conditions.
 //!
-//! It needs the administrator's key: it looks at what every agent is told, which makes no agent receive it.
+//! It needs the administrator's key to read the target state of every agent. Reading it does not count as a poll by the
+//! agent.
 
 use std::collections::BTreeMap;
 
@@ -19,19 +20,19 @@ type Row = [String; 4];
 
 pub(crate) async fn run(client: &Client, only: Option<&str>) -> Result<(), Failure> {
     let stacks = match only {
-        Some(wanted) => vec![names::stack(client, wanted).await?],
+        Some(wanted) => vec![names::find_stack(client, wanted).await?],
         None => client.stacks().await?,
     };
-    let mut reports = Vec::new();
+    let mut agents = Vec::new();
     for agent in client.agents().await? {
-        reports.push(Report::read(client, agent).await?);
+        agents.push(AgentState::read(client, agent).await?);
     }
     let mut rows = Vec::new();
     for stack in &stacks {
         let newest = client.revisions(stack.id).await?.pop();
         let mut of_stack = Vec::new();
-        for report in &reports {
-            of_stack.extend(report.row(stack.id, &stack.name, newest.as_ref()));
+        for agent in &agents {
+            of_stack.extend(agent.row(stack.id, &stack.name, newest.as_ref()));
         }
         if of_stack.is_empty() {
             of_stack.push([stack.name.clone(), sequence(newest.as_ref()), "-".to_owned(), "not targeted".to_owned()]);
@@ -40,12 +41,12 @@ pub(crate) async fn run(client: &Client, only: Option<&str>) -> Result<(), Failu
     }
     if only.is_none() {
         let living: Vec<StackId> = stacks.iter().map(|stack| stack.id).collect();
-        rows.extend(reports.iter().flat_map(|report| report.rows_of_deleted(&living)));
+        rows.extend(agents.iter().flat_map(|agent| agent.rows_of_deleted(&living)));
     }
     let mut text = table(["STACK", "SEQUENCE", "AGENT", "STATUS"], &rows);
     if only.is_some() {
         for stack in &stacks {
-            let conditions = conditions::of_stack(client, &stack.name, stack.id).await?;
+            let conditions = conditions::describe(client, &stack.name, stack.id).await?;
             text.extend(conditions.iter().map(|conditions| format!("\n{conditions}")));
         }
     }
@@ -56,41 +57,41 @@ fn sequence(revision: Option<&DeploymentObject>) -> String {
     revision.map_or_else(|| "-".to_owned(), |revision| revision.sequence_id.to_string())
 }
 
-/// What one agent is told, and what it last said about each revision.
-struct Report {
+/// Target state of one agent, and its last event per revision.
+struct AgentState {
     agent: Agent,
-    told: BTreeMap<StackId, DeploymentObject>,
+    target_state: BTreeMap<StackId, DeploymentObject>,
     targeted: Vec<StackId>,
-    said: BTreeMap<RevisionId, AgentEvent>,
+    last_events: BTreeMap<RevisionId, AgentEvent>,
 }
 
-impl Report {
+impl AgentState {
     async fn read(client: &Client, agent: Agent) -> Result<Self, Failure> {
-        let told = match client.target_state(agent.id, None).await? {
+        let objects = match client.target_state(agent.id, None).await? {
             TargetStateResponse::Changed { objects, .. } => objects,
             TargetStateResponse::Unchanged { .. } => Vec::new(),
         };
-        let told = told.into_iter().map(|object| (object.stack_id, object)).collect();
+        let target_state = objects.into_iter().map(|object| (object.stack_id, object)).collect();
         let targeted = client.targets(agent.id).await?.into_iter().map(|target| target.stack_id).collect();
-        // Oldest first: the last one stays.
+        // Events are sorted by time, so the last one per revision stays.
         let events = client.events(agent.id).await?;
-        let said = events.into_iter().map(|event| (event.deployment_object_id, event)).collect();
-        Ok(Self { agent, told, targeted, said })
+        let last_events = events.into_iter().map(|event| (event.deployment_object_id, event)).collect();
+        Ok(Self { agent, target_state, targeted, last_events })
     }
 
-    /// How a stack is on this agent, if it has anything to do with it.
+    /// Returns the row of a stack that this agent has in its target state or targets.
     fn row(&self, stack: StackId, name: &str, newest: Option<&DeploymentObject>) -> Option<Row> {
-        let status = match self.told.get(&stack) {
+        let status = match self.target_state.get(&stack) {
             Some(object) => self.outcome(object),
-            None if self.targeted.contains(&stack) => self.untold(newest),
+            None if self.targeted.contains(&stack) => self.status_without_instruction(newest),
             None => return None,
         };
         Some([name.to_owned(), sequence(newest), self.agent.name.clone(), status])
     }
 
-    /// Removals of stacks that are deleted, whose names are free again.
+    /// Returns the rows of deleted stacks, by id: their names may be in use again.
     fn rows_of_deleted(&self, living: &[StackId]) -> Vec<Row> {
-        let deleted = self.told.values().filter(|object| !living.contains(&object.stack_id));
+        let deleted = self.target_state.values().filter(|object| !living.contains(&object.stack_id));
         let row = |object: &DeploymentObject| {
             let name = format!("(deleted {})", object.stack_id);
             [name, object.sequence_id.to_string(), self.agent.name.clone(), self.outcome(object)]
@@ -99,8 +100,8 @@ impl Report {
     }
 
     fn outcome(&self, object: &DeploymentObject) -> String {
-        let said = self.said.get(&object.id).map(|event| (&event.status, event.message.as_deref()));
-        match (said, object.is_deletion_marker) {
+        let reported = self.last_events.get(&object.id).map(|event| (&event.status, event.message.as_deref()));
+        match (reported, object.is_deletion_marker) {
             (Some((EventStatus::Failure, message)), _) => format!("failed: {}", message.unwrap_or("no reason given")),
             (_, true) => "removing".to_owned(),
             (Some((EventStatus::Success, _)), false) => "applied".to_owned(),
@@ -108,8 +109,8 @@ impl Report {
         }
     }
 
-    /// Targeted, and nothing to do: there is no revision yet, or the marker was carried out.
-    fn untold(&self, newest: Option<&DeploymentObject>) -> String {
+    /// Returns the status of a target without an entry in the target state: no revision yet, or a confirmed removal.
+    fn status_without_instruction(&self, newest: Option<&DeploymentObject>) -> String {
         match newest {
             Some(_) => "removed".to_owned(),
             None => "no revision yet".to_owned(),

@@ -1,4 +1,4 @@
-//! `sindri target` and `sindri untarget`: which agent gets which stack.
+//! `sindri target` and `sindri untarget`: assign stacks to agents.
 
 use clap::Args;
 use http::StatusCode;
@@ -10,43 +10,43 @@ use crate::output::print;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The stack's name or id.
+    /// Name or id of the stack.
     stack: String,
-    /// The agent's name or id.
+    /// Name or id of the agent.
     agent: String,
 }
 
-/// Registers the agent with the stack's generator if it is not, and is content when all is as asked.
+/// Registers the agent with the stack's generator if necessary. Succeeds if the target exists already.
 pub(crate) async fn add(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
-    let stack = names::stack(client, &arguments.stack).await?;
-    let agent = names::agent(client, &arguments.agent).await?;
+    let stack = names::find_stack(client, &arguments.stack).await?;
+    let agent = names::find_agent(client, &arguments.agent).await?;
     match client.add_target(agent.id, stack.id).await {
         Err(error) if is_unregistered(&error) => {
-            already_is_fine(client.register(stack.generator_id, agent.id).await)?;
-            already_is_fine(client.add_target(agent.id, stack.id).await)?;
+            ignore_conflict(client.register(stack.generator_id, agent.id).await)?;
+            ignore_conflict(client.add_target(agent.id, stack.id).await)?;
         }
-        other => already_is_fine(other)?,
+        other => ignore_conflict(other)?,
     }
-    print(&format!("stack {} goes to agent {}\n", stack.name, agent.name))
+    print(&format!("stack {} is assigned to agent {}\n", stack.name, agent.name))
 }
 
 pub(crate) async fn remove(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
-    let stack = names::stack(client, &arguments.stack).await?;
-    let agent = names::agent(client, &arguments.agent).await?;
+    let stack = names::find_stack(client, &arguments.stack).await?;
+    let agent = names::find_agent(client, &arguments.agent).await?;
     match client.remove_target(agent.id, stack.id).await {
         Err(error) if error.is_not_found() => {
-            return Err(Failure::Mistake(format!("stack {} does not go to agent {}", stack.name, agent.name)));
+            return Err(Failure::Usage(format!("stack {} is not assigned to agent {}", stack.name, agent.name)));
         }
         other => other?,
     }
-    print(&format!("stack {} no longer goes to agent {}, which removes it\n", stack.name, agent.name))
+    print(&format!("stack {} is no longer assigned to agent {}, which removes its objects\n", stack.name, agent.name))
 }
 
 fn is_unregistered(error: &ClientError) -> bool {
     matches!(error, ClientError::Refused { problem, .. } if problem.code == "agent_not_registered")
 }
 
-fn already_is_fine<T>(result: Result<T, ClientError>) -> Result<(), Failure> {
+fn ignore_conflict<T>(result: Result<T, ClientError>) -> Result<(), Failure> {
     match result {
         Err(error) if error.status() == Some(StatusCode::CONFLICT) => Ok(()),
         other => Ok(other.map(drop)?),

@@ -1,12 +1,13 @@
-//! Jobs, which are ready when they are done, and what starts them.
+//! Jobs, which are ready when they are complete, and CronJobs.
 
+use crate::conditions::Conditions;
 use crate::health::{Health, HealthState};
 use crate::object::Object;
 
 pub(super) fn job(object: Object<'_>) -> Health {
     let holds = |name| object.condition(name).filter(|condition| condition.is_true());
     if let Some(condition) = holds("Failed").or_else(|| holds("FailureTarget")) {
-        return condition.health(HealthState::Failing, "Failed");
+        return condition.to_health(HealthState::Failing, "Failed");
     }
     let succeeded = object.count(&["status", "succeeded"]);
     if holds("Complete").is_some() {
@@ -19,13 +20,13 @@ pub(super) fn job(object: Object<'_>) -> Health {
         return Health::progressing("NotStarted", "its controller has not started it yet");
     }
     let (active, failed) = (object.count(&["status", "active"]), object.count(&["status", "failed"]));
-    // Without a number of completions one that succeeds is enough.
+    // Without `completions`, one successful pod is enough.
     let want = object.number(&["spec", "completions"]).unwrap_or(1);
     let message = format!("{succeeded} of {want} pods succeeded, {active} run, {failed} failed");
     Health::progressing("Running", message)
 }
 
-/// It does its work by being there; its jobs are assessed by themselves.
+/// A CronJob is ready as soon as it exists; its Jobs are assessed on their own.
 pub(super) fn cron_job(object: Object<'_>) -> Health {
     if object.flag(&["spec", "suspend"]) {
         return Health::ready("Suspended", "suspended: it starts no jobs");

@@ -1,4 +1,4 @@
-//! What ready means, kind by kind. A kind is told by its group too: others have a `Service` of their own.
+//! Health per kind. Kinds are matched with their group: other groups have a `Service` of their own.
 
 mod cluster;
 mod jobs;
@@ -12,7 +12,7 @@ mod workloads;
 use crate::health::Health;
 use crate::object::Object;
 
-/// By what is known of its kind.
+/// Determines the health of an object by the rules for its kind.
 pub(crate) fn assess(object: Object<'_>) -> Health {
     match (object.group(), object.kind()) {
         ("apps", "Deployment") => workloads::deployment(object),
@@ -27,17 +27,18 @@ pub(crate) fn assess(object: Object<'_>) -> Health {
         ("", "Service") => network::service(object),
         ("networking.k8s.io", "Ingress") => network::ingress(object),
         ("", "Namespace") => cluster::namespace(object),
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => cluster::definition(object),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => cluster::custom_resource_definition(object),
         ("apiregistration.k8s.io", "APIService") => cluster::api_service(object),
         ("autoscaling", "HorizontalPodAutoscaler") => scaling::autoscaler(object),
         ("policy", "PodDisruptionBudget") => scaling::disruption_budget(object),
-        // Nothing of a Secret is ever looked at.
+        // The content of a Secret is never read.
         ("", "Secret") => Health::ready("Exists", ""),
         (_, _) => other::other(object),
     }
 }
 
-/// Whether the controller has not yet seen the newest spec. `None` if it has, or keeps no account of it.
+/// Returns a health if the controller has not yet observed the newest generation. `None` if it has, or if it does not
+/// record the observed generation.
 fn not_observed(object: Object<'_>) -> Option<Health> {
     let generation = object.number(&["metadata", "generation"])?;
     let observed = object.number(&["status", "observedGeneration"])?;
@@ -45,10 +46,10 @@ fn not_observed(object: Object<'_>) -> Option<Health> {
     (observed < generation).then(|| Health::progressing("GenerationNotObserved", message))
 }
 
-/// The same for kinds whose controllers always keep account: nothing is nothing yet.
+/// Like [`not_observed`], for kinds whose controllers always record the observed generation.
 fn not_yet_observed(object: Object<'_>) -> Option<Health> {
     if object.count(&["status", "observedGeneration"]) == 0 {
-        return Some(Health::progressing("NotObserved", "its controller has not looked at it yet"));
+        return Some(Health::progressing("NotObserved", "its controller has not observed it yet"));
     }
     not_observed(object)
 }

@@ -7,7 +7,7 @@ fn has_address(object: Object<'_>) -> bool {
     !object.list(&["status", "loadBalancer", "ingress"]).is_empty()
 }
 
-/// Only a load balancer is made by somebody; every other service works as soon as it is there.
+/// Only a load balancer needs a controller; every other Service works as soon as it exists.
 pub(super) fn service(object: Object<'_>) -> Health {
     match object.text(&["spec", "type"]) {
         Some("LoadBalancer") if has_address(object) => Health::ready("LoadBalancerReady", ""),
@@ -16,7 +16,7 @@ pub(super) fn service(object: Object<'_>) -> Health {
     }
 }
 
-/// An address is not waited for: many controllers never write one.
+/// Ready without an address: many controllers never write one.
 pub(super) fn ingress(object: Object<'_>) -> Health {
     let message = if has_address(object) { "" } else { "no controller has given it an address" };
     Health::ready("Exists", message)

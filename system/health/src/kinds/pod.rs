@@ -1,4 +1,4 @@
-//! A pod.
+//! Pods.
 
 use crate::health::Health;
 use crate::object::Object;
@@ -6,10 +6,10 @@ use crate::pods;
 
 pub(super) fn pod(object: Object<'_>) -> Health {
     match object.text(&["status", "phase"]) {
-        Some("Succeeded") => Health::ready("Completed", "every container ended well"),
+        Some("Succeeded") => Health::ready("Completed", "every container succeeded"),
         Some("Running") if pods::is_ready(object) => Health::ready("Ready", ""),
-        Some("Failed" | "Running" | "Pending") => pods::trouble(object).health(),
-        Some("Unknown") => Health::unknown("NodeLost", "nobody hears from its node"),
-        Some(_) | None => Health::progressing("NoPhase", "the cluster has not looked at it yet"),
+        Some("Failed" | "Running" | "Pending") => pods::problem(object).into_health(),
+        Some("Unknown") => Health::unknown("NodeLost", "its node does not report"),
+        Some(_) | None => Health::progressing("NoPhase", "it has no phase yet"),
     }
 }

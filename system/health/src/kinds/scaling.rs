@@ -1,15 +1,15 @@
-//! What watches over the pods of others: autoscalers and disruption budgets.
+//! HorizontalPodAutoscalers and PodDisruptionBudgets.
 
 use serde_json::Value;
 
 use super::{not_observed, not_yet_observed};
-use crate::conditions::{Condition, Truth};
+use crate::conditions::{Condition, ConditionTruth, Conditions};
 use crate::health::{Health, HealthState};
 use crate::object::Object;
 
-/// Where version 1 of the kind, which has no conditions, keeps them.
+/// Annotation with the conditions in autoscaling/v1, whose status has none.
 const CONDITIONS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/conditions";
-/// The longest annotation that is read: three conditions take less than a tenth of it.
+/// Maximum length of that annotation: three conditions take less than a tenth of it.
 const ANNOTATION_BYTES_MAX: usize = 16 * 1024;
 
 pub(super) fn autoscaler(object: Object<'_>) -> Health {
@@ -21,17 +21,19 @@ pub(super) fn autoscaler(object: Object<'_>) -> Health {
     let conditions: Vec<Condition<'_>> = object.conditions().chain(kept.iter().filter_map(Condition::read)).collect();
     let named = |name: &str| conditions.iter().copied().find(|condition| condition.name == name);
     let Some(able) = named("AbleToScale") else {
-        return Health::progressing("NotObserved", "its controller has not looked at it yet");
+        return Health::progressing("NotObserved", "its controller has not observed it yet");
     };
     match (able.truth, named("ScalingActive")) {
-        (Truth::False | Truth::Unknown, _) => able.health(HealthState::Progressing, "NotAbleToScale"),
-        // Somebody scaled the target to zero, and it is left alone.
-        (Truth::True, Some(active)) if active.reason == "ScalingDisabled" => {
+        (ConditionTruth::False | ConditionTruth::Unknown, _) => {
+            able.to_health(HealthState::Progressing, "NotAbleToScale")
+        }
+        // The target is scaled to zero, which disables autoscaling.
+        (ConditionTruth::True, Some(active)) if active.reason == "ScalingDisabled" => {
             Health::ready("ScalingDisabled", active.message)
         }
-        (Truth::True, Some(active)) if active.is_true() => scaled(object),
-        (Truth::True, Some(active)) => active.health(HealthState::Progressing, "ScalingNotActive"),
-        (Truth::True, None) => Health::progressing("NotObserved", "it has not measured anything yet"),
+        (ConditionTruth::True, Some(active)) if active.is_true() => scaled(object),
+        (ConditionTruth::True, Some(active)) => active.to_health(HealthState::Progressing, "ScalingNotActive"),
+        (ConditionTruth::True, None) => Health::progressing("NotObserved", "it has not measured anything yet"),
     }
 }
 
@@ -40,14 +42,14 @@ fn scaled(object: Object<'_>) -> Health {
     Health::ready("ScalingActive", format!("{have} replicas, {want} desired"))
 }
 
-/// It does its work as soon as it has counted: how many pods are healthy is the concern of those who own them.
+/// Ready as soon as its controller has counted the pods; the pods' health belongs to their owners.
 pub(super) fn disruption_budget(object: Object<'_>) -> Health {
     if let Some(health) = not_yet_observed(object) {
         return health;
     }
     let failed = object.condition("DisruptionAllowed").filter(|condition| condition.reason == "SyncFailed");
     if let Some(condition) = failed {
-        return condition.health(HealthState::Progressing, "SyncFailed");
+        return condition.to_health(HealthState::Progressing, "SyncFailed");
     }
     let (healthy, want) = (object.count(&["status", "currentHealthy"]), object.count(&["status", "desiredHealthy"]));
     let allowed = object.count(&["status", "disruptionsAllowed"]);

@@ -1,15 +1,15 @@
-//! Claims and volumes.
+//! PersistentVolumeClaims and PersistentVolumes.
 
 use crate::health::Health;
 use crate::object::Object;
 
-/// A claim that waits for its first consumer is pending like any other: nothing in it tells the two apart.
+/// A claim that waits for its first consumer is pending like any other: its status does not distinguish the two.
 pub(super) fn claim(object: Object<'_>) -> Health {
     match object.text(&["status", "phase"]) {
         Some("Bound") => Health::ready("Bound", ""),
         Some("Lost") => Health::failing("Lost", "the volume that it was bound to is gone"),
         Some("Pending") => Health::progressing("Pending", "no volume is bound to it yet"),
-        Some(_) | None => Health::progressing("NoPhase", "its controller has not looked at it yet"),
+        Some(_) | None => Health::progressing("NoPhase", "it has no phase yet"),
     }
 }
 

@@ -1,21 +1,22 @@
-//! Deployments, DaemonSets, StatefulSets and ReplicaSets, in the order in which `kubectl rollout status` looks at them.
+//! Deployments, DaemonSets, StatefulSets and ReplicaSets, with the checks of `kubectl rollout status` in its order.
 
 use super::not_yet_observed;
+use crate::conditions::Conditions;
 use crate::health::{Health, HealthState};
 use crate::object::Object;
 
-/// How many are wanted; one where nobody said.
-fn wanted(object: Object<'_>) -> i64 {
+/// Returns the desired number of replicas; the default is 1.
+fn desired_replicas(object: Object<'_>) -> i64 {
     object.number(&["spec", "replicas"]).unwrap_or(1)
 }
 
-/// What the controller says about pods that it is not allowed to create.
-fn refused(object: Object<'_>) -> Option<Health> {
+/// Returns the controller's message about pods that it cannot create.
+fn replica_failure(object: Object<'_>) -> Option<Health> {
     let condition = object.condition("ReplicaFailure").filter(|condition| condition.is_true())?;
-    Some(condition.health(HealthState::Progressing, "ReplicaFailure"))
+    Some(condition.to_health(HealthState::Progressing, "ReplicaFailure"))
 }
 
-fn waits(what: &str, have: i64, want: i64) -> Health {
+fn rolling_out(what: &str, have: i64, want: i64) -> Health {
     Health::progressing("RollingOut", format!("{have} of {want} replicas are {what}"))
 }
 
@@ -25,25 +26,25 @@ pub(super) fn deployment(object: Object<'_>) -> Health {
     }
     let exceeded = object.condition("Progressing").filter(|condition| condition.reason == "ProgressDeadlineExceeded");
     if let Some(condition) = exceeded {
-        return condition.health(HealthState::Failing, "ProgressDeadlineExceeded");
+        return condition.to_health(HealthState::Failing, "ProgressDeadlineExceeded");
     }
-    let want = wanted(object);
+    let want = desired_replicas(object);
     let updated = object.count(&["status", "updatedReplicas"]);
     let available = object.count(&["status", "availableReplicas"]);
     let old = object.count(&["status", "replicas"]).saturating_sub(updated);
     let missing = if updated < want {
-        waits("updated", updated, want)
+        rolling_out("updated", updated, want)
     } else if old > 0 {
         Health::progressing("RollingOut", format!("old replicas that are not gone yet: {old}"))
     } else if available < updated {
-        waits("available", available, updated)
+        rolling_out("available", available, updated)
     } else {
         return Health::ready("Available", format!("{available} of {want} replicas are available"));
     };
     if object.flag(&["spec", "paused"]) && updated < want {
         return Health::progressing("Paused", format!("paused; {}", missing.message));
     }
-    refused(object).unwrap_or(missing)
+    replica_failure(object).unwrap_or(missing)
 }
 
 pub(super) fn daemon_set(object: Object<'_>) -> Health {
@@ -53,7 +54,7 @@ pub(super) fn daemon_set(object: Object<'_>) -> Health {
     let want = object.count(&["status", "desiredNumberScheduled"]);
     let updated = object.count(&["status", "updatedNumberScheduled"]);
     let available = object.count(&["status", "numberAvailable"]);
-    // Pods that are replaced only when somebody deletes them are as they should be.
+    // With `OnDelete`, old pods stay until they are deleted.
     let rolls = object.text(&["spec", "updateStrategy", "type"]) != Some("OnDelete");
     if rolls && updated < want {
         return Health::progressing("RollingOut", format!("{updated} of {want} pods are updated"));
@@ -68,19 +69,19 @@ pub(super) fn stateful_set(object: Object<'_>) -> Health {
     if let Some(health) = not_yet_observed(object) {
         return health;
     }
-    let want = wanted(object);
+    let want = desired_replicas(object);
     let ready = object.count(&["status", "readyReplicas"]);
     if ready < want {
-        return waits("ready", ready, want);
+        return rolling_out("ready", ready, want);
     }
     let there = object.count(&["status", "replicas"]);
     if there > want {
-        return Health::progressing("ScalingDown", format!("{there} replicas are there, {want} are wanted"));
+        return Health::progressing("ScalingDown", format!("{there} replicas exist, {want} are desired"));
     }
-    // An older API server does not count them.
+    // Older API servers do not report this count.
     let available = object.number(&["status", "availableReplicas"]).unwrap_or(ready);
     if available < want {
-        return waits("available", available, want);
+        return rolling_out("available", available, want);
     }
     if let Some(health) = not_rolled_out(object, want) {
         return health;
@@ -88,7 +89,7 @@ pub(super) fn stateful_set(object: Object<'_>) -> Health {
     Health::ready("Available", format!("{ready} of {want} replicas are ready"))
 }
 
-/// A StatefulSet whose pods are not all of the revision that they should be of.
+/// Returns a health if some pods of a StatefulSet are not of the update revision.
 fn not_rolled_out(object: Object<'_>, want: i64) -> Option<Health> {
     if object.text(&["spec", "updateStrategy", "type"]) == Some("OnDelete") {
         return None;
@@ -99,25 +100,25 @@ fn not_rolled_out(object: Object<'_>, want: i64) -> Option<Health> {
     let revision = |field| object.text(&["status", field]).unwrap_or_default();
     let is_one = revision("currentRevision") == revision("updateRevision");
     if updated < share && !(is_one && partition.is_none()) {
-        return Some(waits("updated", updated, share));
+        return Some(rolling_out("updated", updated, share));
     }
     let message = format!("{} is not the current revision yet", revision("updateRevision"));
     (partition.is_none() && !is_one).then(|| Health::progressing("RollingOut", message))
 }
 
-/// A ReplicationController too.
+/// Applies to ReplicationControllers too.
 pub(super) fn replica_set(object: Object<'_>) -> Health {
     if let Some(health) = not_yet_observed(object) {
         return health;
     }
-    let want = wanted(object);
+    let want = desired_replicas(object);
     let there = object.count(&["status", "replicas"]);
     let available = object.count(&["status", "availableReplicas"]);
     if available < want {
-        return refused(object).unwrap_or_else(|| waits("available", available, want));
+        return replica_failure(object).unwrap_or_else(|| rolling_out("available", available, want));
     }
     if there > want {
-        return Health::progressing("ScalingDown", format!("{there} replicas are there, {want} are wanted"));
+        return Health::progressing("ScalingDown", format!("{there} replicas exist, {want} are desired"));
     }
     Health::ready("Available", format!("{available} of {want} replicas are available"))
 }

@@ -1,21 +1,21 @@
-//! Rules that were written to do harm: they end soon, on a small stack, without a panic.
+//! Malicious rules: they terminate soon, on a small stack, without a panic.
 
 use serde_json::json;
 use sindri_health::{Health, HealthState, RULE_BYTES_MAX, assess};
 
 use crate::with_rule;
 
-/// A quarter of what a thread has: what is around the call needs its share too.
+/// A quarter of a thread's stack, to leave room for the callers.
 const STACK_BYTES: usize = 512 * 1024;
 
-/// On a stack of its own, so that one that is too small is noticed here and not where it matters.
+/// Assesses a rule on a thread with a small stack, so that an overflow is noticed here.
 fn on_a_small_stack(rule: String) -> Health {
     let look = move || assess(&with_rule(&rule, json!({ "list": vec![1; 1_000], "text": "x".repeat(100_000) })));
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(look).expect("a thread can be started");
     thread.join().expect("nothing panics")
 }
 
-fn assert_refused(rule: String, reason: &str, words: &str) {
+fn assert_rejected(rule: String, reason: &str, words: &str) {
     let begin: String = rule.chars().take(60).collect();
     let health = on_a_small_stack(rule);
     assert_eq!((health.state, health.reason.as_str()), (HealthState::Failing, reason), "{begin}: {}", health.message);
@@ -23,10 +23,10 @@ fn assert_refused(rule: String, reason: &str, words: &str) {
 }
 
 #[test]
-fn a_rule_that_is_too_long_is_not_looked_at() {
-    assert_refused("a".repeat(RULE_BYTES_MAX + 1), "RuleTooLong", "4097 bytes");
-    assert_refused("(".repeat(RULE_BYTES_MAX), "RuleInvalid", "4096 words and signs");
-    assert_refused("a ".repeat(RULE_BYTES_MAX / 2), "RuleInvalid", "2048 words and signs");
+fn a_rule_that_is_too_long_is_not_compiled() {
+    assert_rejected("a".repeat(RULE_BYTES_MAX + 1), "RuleTooLong", "4097 bytes");
+    assert_rejected("(".repeat(RULE_BYTES_MAX), "RuleInvalid", "4096 tokens");
+    assert_rejected("a ".repeat(RULE_BYTES_MAX / 2), "RuleInvalid", "2048 tokens");
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_rule_that_is_too_deep_is_not_evaluated() {
         format!("{}1", "true?1:".repeat(240)),
         format!("{}1{}", "int(".repeat(240), ")".repeat(240)),
     ] {
-        assert_refused(rule, "RuleInvalid", "nested more than 24 deep");
+        assert_rejected(rule, "RuleInvalid", "nested more than 24 deep");
     }
     for rule in [
         vec!["1"; 490].join("+"),
@@ -71,12 +71,12 @@ fn a_rule_that_takes_too_long_is_stopped() {
         "object.status.list.all(a, size(object.status.text) == 100000)".to_owned(),
         "object.status.list.map(a, object.status.text + 'x') == []".to_owned(),
     ] {
-        assert_refused(rule, "RuleTooCostly", "more than 100000 steps");
+        assert_rejected(rule, "RuleTooCostly", "more than 100000 steps");
     }
 }
 
 #[test]
-fn what_is_no_rule_at_all_is_refused() {
+fn an_invalid_rule_is_rejected() {
     for rule in [
         "'",
         "\"",

@@ -1,10 +1,10 @@
-//! Every kind: just created, on its way, done, failed. The objects are in `tests/objects`, a file for each area.
+//! Every kind: just created, progressing, done, failed. The objects are in `tests/objects`, one file per area.
 
 use serde_json::Value;
 use sindri_health::{assess, explain};
 
-/// A line for each object of a file: what it is, and what is said about it.
-fn said(text: &str) -> String {
+/// Returns the case and the health of each object of a file.
+fn describe(text: &str) -> String {
     let documents = sindri_model::yaml::parse_documents(text).expect("the objects are YAML");
     let lines = documents.iter().map(|document| {
         let content = &document.content;
@@ -23,7 +23,7 @@ macro_rules! files {
     ($($test:ident $file:literal)*) => { $(
         #[test]
         fn $test() {
-            insta::assert_snapshot!($file, said(include_str!(concat!("../objects/", $file, ".yaml"))));
+            insta::assert_snapshot!($file, describe(include_str!(concat!("../objects/", $file, ".yaml"))));
         }
     )* };
 }

@@ -1,4 +1,4 @@
-//! What is said about objects, pods, rules and stacks.
+//! Health of objects, pods, rules and stacks.
 
 mod hostile_rules;
 mod kinds;
@@ -10,7 +10,7 @@ mod summaries;
 
 use serde_json::{Value, json};
 
-/// An object that carries a rule.
+/// An object with a readiness rule.
 fn with_rule(rule: &str, status: Value) -> Value {
     json!({
         "apiVersion": "example.com/v1",

@@ -1,4 +1,4 @@
-//! Which pods explain an object, and what they say.
+//! Selectors of an object's pods, and the explanations that pods give.
 
 use serde_json::{Value, json};
 use sindri_health::{HealthState, assess, explain, pod_selector};
@@ -43,7 +43,7 @@ fn labels_and_expressions_become_one_query() {
 }
 
 #[test]
-fn a_selector_that_cannot_be_read_selects_nothing_rather_than_more() {
+fn an_invalid_selector_selects_nothing() {
     for bad in [
         json!({}),
         json!(null),
@@ -66,7 +66,7 @@ fn only_kinds_with_pods_have_a_selector() {
 }
 
 #[test]
-fn the_worst_pod_speaks_and_of_equals_the_first_by_name() {
+fn the_worst_pod_explains_and_of_equals_the_first_by_name() {
     let object = deployment(json!({ "matchLabels": { "app": "web" } }));
     let pods = [
         waiting("web-d", "ContainerCreating"),
@@ -84,7 +84,7 @@ fn the_worst_pod_speaks_and_of_equals_the_first_by_name() {
 }
 
 #[test]
-fn pods_that_start_or_leave_or_are_done_explain_nothing() {
+fn starting_terminating_and_succeeded_pods_explain_nothing() {
     let object = deployment(json!({ "matchLabels": { "app": "web" } }));
     let mut leaving = waiting("web-b", "CrashLoopBackOff");
     leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -94,7 +94,7 @@ fn pods_that_start_or_leave_or_are_done_explain_nothing() {
 }
 
 #[test]
-fn a_pod_that_was_evicted_long_ago_does_not_hide_what_is_wrong_now() {
+fn an_evicted_pod_does_not_hide_a_current_problem() {
     let evicted = json!({ "metadata": { "name": "web-a" }, "status": { "phase": "Failed", "reason": "Evicted", "message": "low on memory" } });
     let object = deployment(json!({ "matchLabels": { "app": "web" } }));
     let health = explain(assess(&object), &[evicted.clone(), waiting("web-b", "ImagePullBackOff")]);
@@ -103,7 +103,7 @@ fn a_pod_that_was_evicted_long_ago_does_not_hide_what_is_wrong_now() {
 }
 
 #[test]
-fn pods_do_not_explain_what_is_ready() {
+fn pods_do_not_explain_a_ready_object() {
     let mut object = deployment(json!({ "matchLabels": { "app": "web" } }));
     object["status"]["availableReplicas"] = json!(3);
     let health = explain(assess(&object), &[waiting("web-a", "CrashLoopBackOff")]);

@@ -1,4 +1,4 @@
-//! Whatever comes in: nothing panics, the same always gets the same answer, and what is said is bounded.
+//! Random objects: no panic, deterministic results, bounded messages.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use sindri_health::{
 
 use crate::with_rule;
 
-/// Kinds with their versions; each is one that is looked at in a way of its own.
+/// Kinds with rules of their own, with their versions.
 const KINDS: [(&str, &str); 19] = [
     ("apps/v1", "Deployment"),
     ("apps/v1", "StatefulSet"),
@@ -31,7 +31,7 @@ const KINDS: [(&str, &str); 19] = [
     ("example.com/v1", "Thing"),
 ];
 
-/// Names that are looked for, so that random objects reach further than their first field.
+/// Names of fields that are read, so that random objects reach deep code.
 const NAMES: [&str; 48] = [
     "metadata",
     "spec",
@@ -182,7 +182,7 @@ fn document() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object of some kind with random content, whose parts are at least where they are looked for.
+/// An object of some kind with random content at the usual places.
 fn object() -> impl Strategy<Value = Value> {
     (prop::sample::select(&KINDS[..]), document(), document(), document()).prop_map(|((version, kind), metadata, spec, status)| {
         json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec, "status": status })
@@ -199,7 +199,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
 
     #[test]
-    fn any_json_gets_an_answer_and_always_the_same(value in prop_oneof![object(), document()], pods in prop::collection::vec(document(), 0..3)) {
+    fn any_object_is_assessed_deterministically(value in prop_oneof![object(), document()], pods in prop::collection::vec(document(), 0..3)) {
         let health = explain(assess(&value), &pods);
         assert_bounded(&health);
         prop_assert_eq!(&health, &explain(assess(&value.clone()), &pods));
@@ -218,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn any_rule_gets_an_answer_and_always_the_same(parts in prop::collection::vec(prop::sample::select(&PARTS[..]), 0..40), value in document()) {
+    fn any_rule_is_evaluated_deterministically(parts in prop::collection::vec(prop::sample::select(&PARTS[..]), 0..40), value in document()) {
         let object = with_rule(&parts.concat(), json!({ "list": [1, "a", value] }));
         let health = assess(&object);
         assert_bounded(&health);
@@ -226,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_as_a_rule_gets_an_answer(rule in any::<String>()) {
+    fn any_text_as_a_rule_is_handled(rule in any::<String>()) {
         assert_bounded(&assess(&with_rule(&rule, json!({}))));
     }
 }

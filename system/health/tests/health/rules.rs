@@ -1,4 +1,4 @@
-//! Rules in CEL: what they can say.
+//! Readiness rules in CEL.
 
 use serde_json::{Value, json};
 use sindri_health::{Health, HealthState, assess};
@@ -22,12 +22,12 @@ fn status() -> Value {
     })
 }
 
-fn said(rule: &str) -> Health {
+fn health(rule: &str) -> Health {
     assess(&with_rule(rule, status()))
 }
 
 #[test]
-fn rules_that_hold() {
+fn valid_rules_are_true() {
     for rule in [
         r#"object.status.phase == "Bound""#,
         "self.status.phase == 'Bound' && object.kind == 'Thing'",
@@ -61,7 +61,7 @@ fn rules_that_hold() {
         "object.status.?missing.orValue(1) == 1 && quantity('1Gi').isGreaterThan(quantity('1G'))",
         "// a comment\nobject.status.ready == 2 // another",
     ] {
-        let health = said(rule);
+        let health = health(rule);
         assert_eq!(
             (health.state, health.reason.as_str()),
             (HealthState::Ready, "RuleHolds"),
@@ -72,7 +72,7 @@ fn rules_that_hold() {
 }
 
 #[test]
-fn an_error_is_no_readiness_yet_and_says_what_is_missing() {
+fn an_evaluation_error_means_progressing_and_names_the_missing_field() {
     for (rule, words) in [
         ("object.status.missing.deep == 1", "no such key: missing"),
         ("has(object.status.phase.deep)", "no such overload"),
@@ -98,14 +98,14 @@ fn an_error_is_no_readiness_yet_and_says_what_is_missing() {
         ("object.status.conditions.all(c, c.count == 3)", "no such key: count"),
         ("object.status.conditions.exists_one(c, c.count == 3)", "no such key: count"),
     ] {
-        let health = said(rule);
+        let health = health(rule);
         assert_eq!((health.state, health.reason.as_str()), (HealthState::Progressing, "RuleNotEvaluated"), "{rule}");
         assert_eq!(health.message, format!("{words}: {rule}"));
     }
 }
 
 #[test]
-fn a_rule_that_cannot_be_read_fails_with_its_place() {
+fn an_invalid_rule_fails_with_line_and_column() {
     for (rule, place) in [
         ("object.status.phase = 'Bound'", "line 1, column 21: "),
         ("true &&\n  status.phase == 'Bound'", "line 2, column 3: undeclared reference to 'status'"),
@@ -121,7 +121,7 @@ fn a_rule_that_cannot_be_read_fails_with_its_place() {
         ("object.status.list.contains(1)", "line 1, column 28: found no matching overload for 'contains'"),
         ("", "line 1, column 1: "),
     ] {
-        let health = said(rule);
+        let health = health(rule);
         assert_eq!((health.state, health.reason.as_str()), (HealthState::Failing, "RuleInvalid"), "{rule}");
         let expected = format!("sindri.dev/ready, {place}");
         assert!(health.message.starts_with(&expected), "{rule}: {}", health.message);
@@ -129,7 +129,7 @@ fn a_rule_that_cannot_be_read_fails_with_its_place() {
 }
 
 #[test]
-fn no_message_about_a_rule_holds_what_a_secret_holds() {
+fn no_message_about_a_rule_contains_a_value_of_a_secret() {
     for rule in [
         "object.data.password == 1 / 0",
         "int(object.data.password) == 1",

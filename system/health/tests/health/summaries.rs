@@ -1,4 +1,4 @@
-//! Several objects of a stack as one.
+//! Aggregated health of several objects.
 
 use serde_json::{Value, json};
 use sindri_health::{AssessedObject, CONDITIONS_MAX, OverallHealth, RESOURCES_MAX, summarise};
@@ -38,7 +38,7 @@ fn the_worst_object_decides_and_comes_first() {
 }
 
 #[test]
-fn the_status_is_one_of_the_brokers() {
+fn the_status_is_one_of_the_broker_api() {
     let nothing = AssessedObject::new(&json!({}), &[]);
     for (objects, status) in [
         (vec![], "unknown"),

@@ -1,4 +1,4 @@
-//! What an agent holds back because it would remove too much, and what somebody decides about it.
+//! Plans that agents hold for approval because they would delete too many objects, and the decisions about them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,28 +9,28 @@ use thiserror::Error;
 
 use crate::{AgentId, ApprovalId, RevisionId, StackId};
 
-/// What became of a plan that was held back.
+/// State of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ApprovalState {
-    /// Nobody has decided yet.
+    /// No decision yet.
     Pending,
-    /// The agent may carry it out.
+    /// The agent may execute the plan.
     Approved,
-    /// It may not.
+    /// The agent must not execute the plan.
     Rejected,
-    /// The agent wants something else by now.
+    /// The agent's plan has changed since.
     Superseded,
 }
 
-/// The text is no state of an approval.
+/// The text is not the state of an approval.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("{0:?} is no state of an approval: pending, approved, rejected or superseded")]
+#[error("{0:?} is not the state of an approval: pending, approved, rejected or superseded")]
 pub struct ApprovalStateError(String);
 
 impl ApprovalState {
-    /// As it travels.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -57,47 +57,47 @@ impl FromStr for ApprovalState {
     }
 }
 
-/// Asks whether a plan may be carried out. The same digest of the same revision means the same plan.
+/// Request to approve a plan. The same digest for the same revision means the same plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRequest {
-    /// The revision that it would carry out, or the removal.
+    /// Id of the revision or deletion marker that the plan would apply.
     pub deployment_object_id: RevisionId,
-    /// Of the plan: 64 hexadecimal digits in lower case.
+    /// Digest of the plan: 64 hexadecimal digits in lower case.
     pub digest: String,
-    /// Why it is held back; at most 32, of at most 1,024 characters each.
+    /// Reasons of the hold; at most 32, of at most 1,024 characters each.
     pub reasons: Vec<String>,
-    /// The plan, for people; at most 64 KiB.
+    /// Plan as text for people; at most 64 KiB.
     pub plan: String,
 }
 
-/// A plan that an agent holds back, and what was decided about it.
+/// A plan that an agent holds, and the decision about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Approval {
-    /// Its id.
+    /// Id of the approval.
     pub id: ApprovalId,
-    /// Who holds it back.
+    /// Id of the agent that holds the plan.
     pub agent_id: AgentId,
-    /// Of which stack.
+    /// Id of the stack.
     pub stack_id: StackId,
-    /// Of which revision of it.
+    /// Id of the revision or deletion marker that the plan would apply.
     pub deployment_object_id: RevisionId,
-    /// Of the plan.
+    /// Digest of the plan.
     pub digest: String,
-    /// What became of it.
+    /// State of the approval.
     pub state: ApprovalState,
-    /// Why it is held back.
+    /// Reasons of the hold.
     pub reasons: Vec<String>,
-    /// The plan.
+    /// Plan as text for people.
     pub plan: String,
     /// `admin`, or `generator` and its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
-    /// When.
+    /// Time of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
-    /// When the agent first asked.
+    /// Time of the agent's first request.
     pub created_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Who did what, and whose keys there are.
+//! The audit log, and the keys that its filters can name.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,61 +6,61 @@ use serde_json::Value;
 
 use crate::{AuditId, PakId};
 
-/// One thing that somebody did.
+/// Entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditLog {
-    /// Its id.
+    /// Id of the entry.
     pub id: AuditId,
-    /// When it was done.
+    /// Time of the action.
     pub timestamp: Timestamp,
     /// `admin`, `agent`, `generator` or `system`.
     pub actor_type: String,
-    /// Which agent or generator.
+    /// Id of the agent or generator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor_id: Option<String>,
-    /// What was done, such as `stack.deleted`.
+    /// Action, such as `stack.deleted`.
     pub action: String,
-    /// To what kind of thing.
+    /// Type of the resource.
     pub resource_type: String,
-    /// To which one.
+    /// Id of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_id: Option<String>,
-    /// What else there is to say; never a secret.
+    /// Further details; never a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// Where the request came from.
+    /// Peer address of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip_address: Option<String>,
-    /// With what.
+    /// `User-Agent` of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
-    /// When it was recorded: in the same transaction.
+    /// Time at which the entry was written, in the transaction of the action.
     pub created_at: Timestamp,
 }
 
-/// A part of the audit log, newest first.
+/// Page of the audit log, newest entries first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditLogListResponse {
-    /// The entries.
+    /// Entries.
     pub logs: Vec<AuditLog>,
-    /// How many match in all.
+    /// Number of all matching entries.
     pub total: i64,
-    /// How many are here.
+    /// Number of entries in this page.
     pub count: usize,
-    /// How many were asked for.
+    /// Maximum number of entries, as requested.
     pub limit: i64,
-    /// How many were left out before the first.
+    /// Number of skipped entries, as requested.
     pub offset: i64,
 }
 
-/// A key, without anything secret.
+/// A key without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PakSummary {
-    /// Its id, for filters.
+    /// Id of the key, for filters.
     pub id: PakId,
-    /// Whose it is.
+    /// Name of the key's owner.
     pub name: String,
 }

@@ -1,64 +1,64 @@
-//! How every agent is doing, on one page.
+//! State of every agent, for an overview of the fleet.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::AgentEvent;
+use super::events::AgentEvent;
 use crate::AgentId;
 
-/// How one agent is doing.
+/// State of one agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetAgentRecord {
-    /// The agent.
+    /// Id of the agent.
     pub agent_id: AgentId,
-    /// Its name.
+    /// Name of the agent.
     pub name: String,
-    /// Its cluster.
+    /// Name of the agent's cluster.
     pub cluster_name: String,
-    /// `ACTIVE`, `INACTIVE`, or `DELETED`: an agent that is gone and still owes the removal of something.
+    /// `ACTIVE`, `INACTIVE`, or `DELETED`: a deleted agent that has not confirmed all removals.
     pub status: String,
-    /// When it last sent a heartbeat.
+    /// Time of the last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_heartbeat: Option<Timestamp>,
-    /// How long ago that was.
+    /// Seconds since the last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_age_seconds: Option<i64>,
-    /// When it last reported something.
+    /// Time of the last event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_at: Option<Timestamp>,
-    /// How long ago that was.
+    /// Seconds since the last event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_since_last_event: Option<i64>,
-    /// What is wanted of it and not confirmed as done.
+    /// Number of revisions in the target state without a reported success.
     pub pending_object_count: i64,
-    /// Revisions that it calls degraded.
+    /// Number of revisions reported as degraded.
     pub health_degraded: i64,
-    /// Revisions that it calls failing.
+    /// Number of revisions reported as failing.
     pub health_failing: i64,
-    /// Whether it reached its API server, as it last said.
+    /// True if the agent reached its Kubernetes API server, according to its last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k8s_reachable: Option<bool>,
-    /// How long its API server took to answer, as it last said.
+    /// Response time of the agent's Kubernetes API server, according to its last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k8s_api_latency_ms: Option<i64>,
-    /// Work orders that wait for it.
+    /// Number of pending work orders.
     pub pending_work_orders: i64,
-    /// Work orders that it has taken.
+    /// Number of claimed work orders.
     pub claimed_work_orders: i64,
-    /// Whether it holds a connection open.
+    /// True if the agent has an open connection.
     pub ws_connected: bool,
-    /// Since when.
+    /// Time at which the connection was opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected_since: Option<Timestamp>,
 }
 
-/// How one agent is doing, and what it reported last.
+/// State of one agent and its recent events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentFleetStatusResponse {
-    /// How it is doing.
+    /// State of the agent.
     pub record: FleetAgentRecord,
-    /// Newest first.
+    /// Events, newest first.
     pub recent_events: Vec<AgentEvent>,
 }

@@ -1,4 +1,4 @@
-//! What agents say about the health of what they applied.
+//! Health of applied revisions, as reported by agents.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,28 +10,28 @@ use thiserror::Error;
 
 use crate::{AgentId, HealthId, RevisionId, StackId};
 
-/// How something is doing, from best to worst.
+/// Health, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
-    /// All is well.
+    /// All objects are ready.
     Healthy,
-    /// Nobody has said.
+    /// No report, or the health cannot be determined.
     Unknown,
-    /// It works in part.
+    /// Some objects are not ready.
     Degraded,
-    /// It does not work.
+    /// Some objects have failed.
     Failing,
 }
 
-/// The text is no health status.
+/// The text is not a health status.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("{0:?} is no health status: healthy, degraded, failing or unknown")]
+#[error("{0:?} is not a health status: healthy, degraded, failing or unknown")]
 pub struct HealthStatusError(String);
 
 impl HealthStatus {
-    /// The worst of several; unknown of none.
+    /// Returns the worst of several; unknown for none.
     pub fn worst(all: impl IntoIterator<Item = Self>) -> Self {
         all.into_iter().max().unwrap_or(Self::Unknown)
     }
@@ -62,74 +62,74 @@ impl FromStr for HealthStatus {
     }
 }
 
-/// What an agent says about several revisions at once.
+/// Health report of an agent for several revisions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HealthStatusUpdate {
-    /// One per revision.
+    /// One entry per revision.
     pub deployment_objects: Vec<DeploymentObjectHealthUpdate>,
 }
 
-/// What an agent says about one revision.
+/// Health report of an agent for one revision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DeploymentObjectHealthUpdate {
-    /// The revision.
+    /// Id of the revision.
     pub id: RevisionId,
-    /// How it is doing.
+    /// Health of the revision's objects.
     pub status: HealthStatus,
-    /// Pods and conditions, in the agent's own shape.
+    /// Counts of pods and conditions, in the agent's own format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Value>,
-    /// When it looked.
+    /// Time of the check.
     pub checked_at: Timestamp,
 }
 
-/// What an agent last said about a revision.
+/// Last health report of one agent for one revision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeploymentHealth {
-    /// Its id.
+    /// Id of the report.
     pub id: HealthId,
-    /// Who said it.
+    /// Id of the reporting agent.
     pub agent_id: AgentId,
-    /// About which revision.
+    /// Id of the revision.
     pub deployment_object_id: RevisionId,
-    /// How it is doing.
+    /// Health of the revision's objects.
     pub status: HealthStatus,
-    /// Pods and conditions, in the agent's own shape.
+    /// Counts of pods and conditions, in the agent's own format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Value>,
-    /// When it looked.
+    /// Time of the check.
     pub checked_at: Timestamp,
-    /// When it first said something about it.
+    /// Time of the first report.
     pub created_at: Timestamp,
-    /// When it last did.
+    /// Time of the last report.
     pub updated_at: Timestamp,
 }
 
-/// The health of one revision on every cluster.
+/// Health of one revision on every cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeploymentHealthResponse {
-    /// The revision.
+    /// Id of the revision.
     pub deployment_object_id: RevisionId,
-    /// The worst of all.
+    /// Worst of all statuses.
     pub overall_status: HealthStatus,
-    /// One per agent.
+    /// One entry per agent.
     pub health_records: Vec<DeploymentHealth>,
 }
 
-/// The health of a stack on every cluster.
+/// Health of a stack on every cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackHealthResponse {
-    /// The stack.
+    /// Id of the stack.
     pub stack_id: StackId,
-    /// The worst of all.
+    /// Worst of all statuses.
     pub overall_status: HealthStatus,
-    /// One per revision that somebody said something about.
+    /// One entry per revision that has a report.
     pub deployment_objects: Vec<DeploymentHealthResponse>,
 }

@@ -1,94 +1,94 @@
-//! Labels and annotations of agents and stacks: an agent gets a stack when the two share one.
+//! Labels and annotations of agents and stacks. An agent receives every stack with which it shares one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, LinkId, StackId};
 
-/// A label of an agent.
+/// Label of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentLabel {
-    /// Its id.
+    /// Id of the label.
     pub id: LinkId,
-    /// The agent.
+    /// Id of the agent.
     pub agent_id: AgentId,
-    /// The label.
+    /// Label.
     pub label: String,
 }
 
-/// Labels an agent.
+/// Request to label an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewAgentLabel {
-    /// The agent; must be the one of the path.
+    /// Id of the agent; must equal the id in the path.
     pub agent_id: AgentId,
-    /// The label; at most 63 characters.
+    /// Label; at most 63 characters.
     pub label: String,
 }
 
-/// An annotation of an agent.
+/// Annotation of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentAnnotation {
-    /// Its id.
+    /// Id of the annotation.
     pub id: LinkId,
-    /// The agent.
+    /// Id of the agent.
     pub agent_id: AgentId,
-    /// Unique for the agent.
+    /// Key, unique for the agent.
     pub key: String,
-    /// The value.
+    /// Value.
     pub value: String,
 }
 
-/// Annotates an agent.
+/// Request to annotate an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewAgentAnnotation {
-    /// The agent; must be the one of the path.
+    /// Id of the agent; must equal the id in the path.
     pub agent_id: AgentId,
-    /// Unique for the agent.
+    /// Key, unique for the agent.
     pub key: String,
-    /// The value.
+    /// Value.
     pub value: String,
 }
 
-/// A label of a stack.
+/// Label of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackLabel {
-    /// Its id.
+    /// Id of the label.
     pub id: LinkId,
-    /// The stack.
+    /// Id of the stack.
     pub stack_id: StackId,
-    /// The label.
+    /// Label.
     pub label: String,
 }
 
-/// An annotation of a stack.
+/// Annotation of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackAnnotation {
-    /// Its id.
+    /// Id of the annotation.
     pub id: LinkId,
-    /// The stack.
+    /// Id of the stack.
     pub stack_id: StackId,
-    /// Unique for the stack.
+    /// Key, unique for the stack.
     pub key: String,
-    /// The value.
+    /// Value.
     pub value: String,
 }
 
-/// Annotates a stack.
+/// Request to annotate a stack.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewStackAnnotation {
-    /// The stack; must be the one of the path.
+    /// Id of the stack; must equal the id in the path.
     pub stack_id: StackId,
-    /// Unique for the stack.
+    /// Key, unique for the stack.
     pub key: String,
-    /// The value.
+    /// Value.
     pub value: String,
 }

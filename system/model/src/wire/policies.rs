@@ -1,4 +1,4 @@
-//! What a stack's annotations tell agents about how to treat it.
+//! Annotations of stacks that control how agents treat them.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::StackId;
 
-/// What the keys of annotations begin with that are meant for agents.
+/// Prefix of the annotations that agents read.
 pub const POLICY_PREFIX: &str = "sindri.dev/";
 
-/// The annotations of one stack that are meant for agents.
+/// The annotations of one stack that agents read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackPolicy {
-    /// The stack.
+    /// Id of the stack.
     pub stack_id: StackId,
-    /// By key; each begins with `sindri.dev/`.
+    /// Annotations by key; each key begins with `sindri.dev/`.
     pub annotations: BTreeMap<String, String>,
 }

@@ -1,5 +1,4 @@
-//! How a stack is on each cluster: conditions, which are levels. Whoever reads the last report of each knows all there
-//! is to know; what was missed in between does not matter.
+//! Conditions of a stack on each cluster. A report replaces the previous one, so a lost report does no harm.
 
 use std::fmt;
 
@@ -8,33 +7,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, RevisionId, Sequence, StackId};
 
-/// The types of conditions that agents report. A broker keeps others too.
+/// Condition types that agents report. The broker stores others too.
 pub mod condition {
-    /// The bundle is one that can be carried out.
+    /// The bundle is valid.
     pub const ACCEPTED: &str = "Accepted";
-    /// Everything that is declared was written.
+    /// All declared objects are applied.
     pub const APPLIED: &str = "Applied";
-    /// The reason of `Applied` when something in the cluster keeps other values than were applied.
+    /// Reason of `Applied` if another client or a controller replaces applied values.
     pub const REWRITTEN: &str = "Rewritten";
-    /// What was written works. Not the same as applied.
+    /// All applied objects are ready.
     pub const READY: &str = "Ready";
-    /// Somebody else changed what was written.
+    /// Another client changed applied objects.
     pub const DRIFTED: &str = "Drifted";
-    /// It is held back until somebody approves.
+    /// The plan is held until it is approved.
     pub const BLOCKED: &str = "Blocked";
-    /// It is being removed.
+    /// The stack is being removed.
     pub const DELETING: &str = "Deleting";
 }
 
-/// Whether something holds.
+/// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ConditionStatus {
-    /// It does.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// The agent cannot tell.
+    /// The agent cannot determine it.
     Unknown,
 }
 
@@ -48,68 +47,68 @@ impl fmt::Display for ConditionStatus {
     }
 }
 
-/// A condition as an agent reports it.
+/// Condition as an agent reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReportedCondition {
-    /// What it is about; at most 64 characters, and once in a report.
+    /// Type; at most 64 characters, unique within a report.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it holds.
+    /// Status.
     pub status: ConditionStatus,
-    /// Why, in one word for programs; at most 256 characters.
+    /// Machine-readable reason in one word; at most 256 characters.
     #[serde(default)]
     pub reason: String,
-    /// Why, for people; at most 4,096 characters.
+    /// Explanation for people; at most 4,096 characters.
     #[serde(default)]
     pub message: String,
 }
 
-/// How a stack is on the cluster of the agent that says so. Replaces what it said before.
+/// Report of an agent about a stack on its cluster. Replaces the previous report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StackStatusReport {
-    /// The revision that it is about, or the removal.
+    /// Id of the revision or deletion marker that the report is about.
     pub deployment_object_id: RevisionId,
-    /// At most 16.
+    /// At most 16 conditions.
     pub conditions: Vec<ReportedCondition>,
 }
 
-/// A condition as the broker knows it.
+/// Condition as the broker stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Condition {
-    /// What it is about.
+    /// Type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it holds.
+    /// Status.
     pub status: ConditionStatus,
-    /// Why, in one word for programs.
+    /// Machine-readable reason in one word.
     pub reason: String,
-    /// Why, for people.
+    /// Explanation for people.
     pub message: String,
-    /// Since when it has this status. Another reason or message does not move it.
+    /// Time of the last change of `status`. A new reason or message does not change it.
     #[serde(rename = "lastTransitionTime")]
     pub last_transition_time: Timestamp,
 }
 
-/// How a stack is, everywhere together. Of several the first in this order.
+/// State of a stack over all clusters. If several apply, the first in this order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StackState {
-    /// It is to be removed, and some agent has not confirmed that it did.
+    /// The stack is to be removed, and some agent has not confirmed the removal.
     Deleting,
     /// Some agent waits for an approval.
     Blocked,
-    /// Some agent cannot carry out what is wanted of it.
+    /// Some agent cannot apply its target state.
     Failed,
-    /// Some agent has not applied what is wanted of it.
+    /// Some agent has not yet applied its target state.
     Progressing,
-    /// All have, and on some cluster it is not ready.
+    /// All agents have applied it, and it is not ready on some cluster.
     Applied,
-    /// It is ready wherever it is wanted.
+    /// Ready on every targeted cluster.
     Ready,
 }
 
@@ -126,40 +125,40 @@ impl fmt::Display for StackState {
     }
 }
 
-/// How a stack is on one cluster, as its agent last said.
+/// Last report of one agent about a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentStackStatus {
-    /// The agent.
+    /// Id of the agent.
     pub agent_id: AgentId,
-    /// Its name.
+    /// Name of the agent.
     pub name: String,
-    /// Its cluster.
+    /// Name of the agent's cluster.
     pub cluster_name: String,
-    /// The revision that it speaks of, if it has said anything.
+    /// Id of the reported revision; absent without a report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment_object_id: Option<RevisionId>,
-    /// Its sequence.
+    /// Sequence of the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_id: Option<Sequence>,
-    /// By type; none if it has said nothing.
+    /// Conditions by type; empty without a report.
     pub conditions: Vec<Condition>,
 }
 
-/// How a stack is on every cluster.
+/// Status of a stack on every cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StackStatus {
-    /// The stack.
+    /// Id of the stack.
     pub stack_id: StackId,
-    /// Its newest revision, if it has one.
+    /// Id of the newest revision, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment_object_id: Option<RevisionId>,
-    /// Its sequence.
+    /// Sequence of the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_id: Option<Sequence>,
-    /// How it is, everywhere together.
+    /// State over all clusters.
     pub state: StackState,
-    /// Those that it is wanted of, and those that still have to remove it, by name.
+    /// Agents that are targeted or still have to remove the stack, by name.
     pub agents: Vec<AgentStackStatus>,
 }

@@ -1,4 +1,4 @@
-//! Subscriptions to events, and the messages that follow from them. URLs and headers never come back out.
+//! Webhook subscriptions and deliveries. URLs, headers and secrets are never returned to clients.
 
 use std::fmt;
 
@@ -8,85 +8,85 @@ use serde_json::Value;
 
 use crate::{AgentId, DeliveryId, EventId, StackId, WebhookId};
 
-/// Narrows a subscription.
+/// Restriction of a subscription to some events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WebhookFilters {
-    /// Only what concerns this agent.
+    /// Only events about this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// Only what concerns this stack.
+    /// Only events about this stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_id: Option<StackId>,
 }
 
-/// Asks for a subscription.
+/// Request to create a subscription.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateWebhookRequest {
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// Where to send.
+    /// URL to which messages are sent.
     pub url: String,
-    /// Sent as `Authorization`.
+    /// Value of the `Authorization` header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_header: Option<String>,
-    /// Which events; wildcards such as `deployment.*` match.
+    /// Types of events; wildcards such as `deployment.*` match several.
     pub event_types: Vec<String>,
-    /// Narrows it.
+    /// Restriction to one agent or one stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<WebhookFilters>,
-    /// Agents with one of these labels send, instead of the broker.
+    /// Agents with one of these labels send the messages, instead of the broker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_labels: Option<Vec<String>>,
-    /// How often a failed message is sent again.
+    /// Maximum number of retries of a failed delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<i64>,
-    /// How long one attempt may take.
+    /// Timeout of one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
-    /// Signs messages; made and shown once if it is left out.
+    /// Secret that signs the messages; if absent, one is generated and returned once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signing_secret: Option<String>,
 }
 
-/// Changes any part of a subscription.
+/// Request to change a subscription. Absent fields stay unchanged.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateWebhookRequest {
-    /// For people.
+    /// Name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Where to send.
+    /// URL to which messages are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Sent as `Authorization`; an empty text takes it away.
+    /// Value of the `Authorization` header; an empty text removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_header: Option<String>,
-    /// Which events.
+    /// Types of events; wildcards such as `deployment.*` match several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_types: Option<Vec<String>>,
-    /// Narrows it.
+    /// Restriction to one agent or one stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<WebhookFilters>,
-    /// Agents with one of these labels send.
+    /// Agents with one of these labels send the messages, instead of the broker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_labels: Option<Vec<String>>,
-    /// Whether anything is sent.
+    /// True if messages are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// How often a failed message is sent again.
+    /// Maximum number of retries of a failed delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<i64>,
-    /// How long one attempt may take.
+    /// Timeout of one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
 }
 
-/// What may be seen of a request: not the address, not the header, not the secret.
+/// Shows the name only: URL, header and secret stay out of logs.
 impl fmt::Debug for CreateWebhookRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CreateWebhookRequest").field("name", &self.name).finish_non_exhaustive()
@@ -99,131 +99,131 @@ impl fmt::Debug for UpdateWebhookRequest {
     }
 }
 
-/// A subscription, without its secrets.
+/// A subscription without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookResponse {
-    /// Its id.
+    /// Id of the subscription.
     pub id: WebhookId,
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// Whether there is an address.
+    /// True if a URL is set.
     pub has_url: bool,
-    /// Whether there is an `Authorization` header.
+    /// True if an `Authorization` header is set.
     pub has_auth_header: bool,
-    /// Which events.
+    /// Types of events; wildcards such as `deployment.*` match several.
     pub event_types: Vec<String>,
-    /// What narrows it.
+    /// Restriction to one agent or one stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<WebhookFilters>,
-    /// Agents with one of these labels send.
+    /// Agents with one of these labels send the messages, instead of the broker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_labels: Option<Vec<String>>,
-    /// Whether anything is sent.
+    /// True if messages are sent.
     pub enabled: bool,
-    /// How often a failed message is sent again.
+    /// Maximum number of retries of a failed delivery.
     pub max_retries: i64,
-    /// How long one attempt may take.
+    /// Timeout of one attempt.
     pub timeout_seconds: i64,
-    /// Who made it.
+    /// Creator of the subscription.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
-    /// When.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// One message to one subscriber, and how it went.
+/// Delivery of one event to one subscriber.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookDelivery {
-    /// Its id.
+    /// Id of the delivery.
     pub id: DeliveryId,
-    /// The subscription.
+    /// Id of the subscription.
     pub subscription_id: WebhookId,
-    /// What happened.
+    /// Type of the event.
     pub event_type: String,
-    /// The same for every subscriber of one event.
+    /// Id of the event, equal for all its subscribers.
     pub event_id: EventId,
-    /// The message.
+    /// Message.
     pub payload: Value,
-    /// Agents with one of these labels send.
+    /// Agents with one of these labels send the messages, instead of the broker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_labels: Option<Vec<String>>,
-    /// `pending`, `acquired`, `success`, `failed` (will be sent again) or `dead`.
+    /// `pending`, `acquired`, `success`, `failed` (will be retried) or `dead`.
     pub status: String,
-    /// Who is sending it.
+    /// Sender that has acquired the delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acquired_by: Option<String>,
-    /// Until when nobody else will.
+    /// Time until which no other sender may acquire the delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acquired_until: Option<Timestamp>,
-    /// How often it was sent.
+    /// Number of attempts so far.
     pub attempts: i64,
-    /// When it was last sent.
+    /// Time of the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempt_at: Option<Timestamp>,
-    /// When it will be sent again.
+    /// Time of the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_retry_at: Option<Timestamp>,
-    /// Why it failed.
+    /// Error of the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// When it happened.
+    /// Time of the event.
     pub created_at: Timestamp,
-    /// When it ended, well or not.
+    /// Time of the success, or of the last failure after which no retry follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
 }
 
-/// A message was queued, to see whether it arrives.
+/// A queued test message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TestWebhookResponse {
-    /// The message; how it went is in the list of the subscription's messages.
+    /// Id of the delivery; the subscription's deliveries show its result.
     pub delivery_id: DeliveryId,
 }
 
-/// A message that an agent is to send.
+/// Delivery that an agent has to send.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PendingWebhookDelivery {
-    /// Its id.
+    /// Id of the delivery.
     pub id: DeliveryId,
-    /// The subscription.
+    /// Id of the subscription.
     pub subscription_id: WebhookId,
-    /// What happened.
+    /// Type of the event.
     pub event_type: String,
-    /// The message.
+    /// Message.
     pub payload: String,
-    /// Where to send it.
+    /// URL to which the message is sent.
     pub url: String,
-    /// Sent as `Authorization`.
+    /// Value of the `Authorization` header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_header: Option<String>,
-    /// How long the attempt may take.
+    /// Timeout of one attempt.
     pub timeout_seconds: i64,
-    /// How often a failed message is sent again.
+    /// Maximum number of retries of a failed delivery.
     pub max_retries: i64,
-    /// How often it was sent before.
+    /// Number of previous attempts.
     pub attempts: i64,
 }
 
-/// How an agent's attempt went.
+/// Result of an agent's attempt to deliver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryResultRequest {
-    /// Whether it was taken.
+    /// True if the receiver accepted the message.
     pub success: bool,
-    /// What was answered.
+    /// HTTP status of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_code: Option<i64>,
-    /// What went wrong.
+    /// Error of the attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long it took.
+    /// Duration of the attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,
 }

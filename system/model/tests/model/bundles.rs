@@ -1,4 +1,4 @@
-//! Whatever text a bundle has, it is read or refused: in bounded time and memory, and each time alike.
+//! Any text is parsed or rejected in bounded time and memory, with the same result each time.
 
 use std::time::{Duration, Instant};
 
@@ -8,9 +8,9 @@ use serde_json::Value;
 use sindri_model::yaml::{DEPTH_MAX, parse_documents, to_text};
 use sindri_model::{Bundle, BundleError};
 
-/// Far more than any text of these sizes takes, even on a busy machine.
+/// Far longer than parsing takes, even on a busy machine.
 const TIME_MAX: Duration = Duration::from_secs(5);
-/// How much a text may grow when it is read, in values for each byte: aliases may repeat what they name.
+/// Maximum number of values per byte of text: aliases expand to copies.
 const VALUES_PER_BYTE_MAX: usize = 200;
 
 const BUNDLES: [&str; 5] = [
@@ -22,7 +22,7 @@ const BUNDLES: [&str; 5] = [
 ];
 
 fn read(text: &str) -> Result<Bundle, BundleError> {
-    #[expect(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
+    #[expect(clippy::disallowed_methods, reason = "the test measures the duration")]
     let began = Instant::now();
     let bundle = Bundle::parse(text);
     assert!(began.elapsed() < TIME_MAX, "{:?} for {} bytes", began.elapsed(), text.len());
@@ -37,10 +37,10 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// What holds for every text.
+/// Checks the properties of every text.
 fn check(text: &str) -> Result<(), TestCaseError> {
     let bundle = read(text);
-    prop_assert_eq!(&bundle, &read(text), "the same text is read alike");
+    prop_assert_eq!(&bundle, &read(text), "the same text has the same result");
     if let Err(error) = &bundle {
         prop_assert!(!error.faults.is_empty() && !error.to_string().is_empty());
     }
@@ -49,7 +49,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
         prop_assert!(count <= 1 + VALUES_PER_BYTE_MAX * text.len(), "{} values of {} bytes", count, text.len());
     }
     let Ok(bundle) = bundle else { return Ok(()) };
-    // What was accepted means the same when it is written down and read again.
+    // Serializing and parsing an accepted bundle does not change it.
     let written: String = bundle.objects().iter().map(|object| format!("---\n{}", to_text(&object.manifest))).collect();
     let again = read(&written);
     let again = again.map_err(|error| TestCaseError::fail(format!("{error}\n{written}")))?;
@@ -58,7 +58,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// One change of a text.
+/// A mutation of a text.
 #[derive(Clone, Debug)]
 enum Change {
     Insert(prop::sample::Index, String),
@@ -119,22 +119,22 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+    fn any_text_is_parsed_or_rejected(text in "\\PC{0,200}") {
         check(&text)?;
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         check(&String::from_utf8_lossy(&bytes))?;
     }
 
     #[test]
-    fn text_of_what_yaml_is_made_of_is_read_or_refused(text in "[-a1\\[\\]{}:,&*!|>'\"%#?~ \\n\\t]{0,200}") {
+    fn text_of_yaml_characters_is_parsed_or_rejected(text in "[-a1\\[\\]{}:,&*!|>'\"%#?~ \\n\\t]{0,200}") {
         check(&text)?;
     }
 
     #[test]
-    fn a_bundle_with_changes_is_read_or_refused(
+    fn a_mutated_bundle_is_parsed_or_rejected(
         which in 0..BUNDLES.len(),
         changes in prop::collection::vec(change(), 0..6),
     ) {
@@ -144,14 +144,14 @@ proptest! {
 }
 
 #[test]
-fn what_the_changes_start_from_is_yaml() {
+fn the_unmutated_bundles_are_valid_yaml() {
     for text in BUNDLES {
         assert!(!parse_documents(text).unwrap().is_empty(), "{text}");
     }
 }
 
 #[test]
-fn what_is_made_to_be_too_much_is_refused_in_time() {
+fn oversized_texts_are_rejected_in_time() {
     let wide =
         |items: usize, aliases: usize| format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(items), "*a,".repeat(aliases));
     let nested = format!("{}{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));

@@ -1,3 +1,3 @@
-//! Properties of what everybody agrees on.
+//! Property tests of the model.
 
 mod bundles;

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::json;
 use sindri_model::wire::{CreateDeploymentObjectRequest, DeploymentObject};
-use sindri_model::yaml::holds_a_document;
+use sindri_model::yaml::has_document;
 use sindri_model::{RevisionId, StackId};
 
 use super::stack_access::load_owned_stack;
@@ -93,7 +93,7 @@ fn check(request: &CreateDeploymentObjectRequest) -> Result<(), ErrorResponse> {
     if request.yaml_content.contains('\0') {
         return Err(ErrorResponse::bad_request(INVALID, "the YAML contains a NUL character"));
     }
-    match holds_a_document(&request.yaml_content) {
+    match has_document(&request.yaml_content) {
         Ok(false) if !request.is_deletion_marker => {
             Err(ErrorResponse::bad_request(INVALID, "the YAML contains no document"))
         }

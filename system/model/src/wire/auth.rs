@@ -1,0 +1,21 @@
+//! Identity of a key's owner.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentId, GeneratorId};
+
+/// Owner of the key that a request carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AuthResponse {
+    /// True for the administrator's key.
+    pub admin: bool,
+    /// Id of the agent that owns the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// Id of the generator that owns the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<GeneratorId>,
+    /// True if the key only permits reading.
+    pub readonly: bool,
+}
