@@ -1,6 +1,8 @@
 //! Exploration: faults that a seed adds to a scenario. Their kind, time and victim follow from the seed alone.
 //!
 //! Each fault is recorded in the trace. They end with the steps of the scenario; then everything must converge.
+//!
+//! The names of the random streams are part of the meaning of a seed: a new name would give every seed other faults.
 
 use std::time::Duration;
 
@@ -55,7 +57,7 @@ pub struct RequestFault {
 impl RequestFaults {
     /// Creates the faults of the API server of a cluster.
     pub fn new(kinds: &[FaultKind], seed: u64, cluster: &str) -> Self {
-        Self { kinds: kinds.to_vec(), rng: SeededRng::new(seed, &format!("faults of {cluster}")), kills: 0 }
+        Self { kinds: kinds.to_vec(), rng: SeededRng::new(seed, &format!("chaos {cluster}")), kills: 0 }
     }
 
     /// Chooses the faults of the next request.
@@ -101,7 +103,7 @@ pub struct ResponseFaults {
 impl ResponseFaults {
     /// Creates the faults of a fleet.
     pub fn new(kinds: &[FaultKind], seed: u64) -> Self {
-        Self { kinds: kinds.to_vec(), rng: SeededRng::new(seed, "faults of brokers"), kills: 0 }
+        Self { kinds: kinds.to_vec(), rng: SeededRng::new(seed, "chaos broker"), kills: 0 }
     }
 
     /// Chooses the fault of the next response.
@@ -147,7 +149,7 @@ impl HostFaults {
         let kinds = kinds.iter().copied().filter(|kind| matches!(kind, FaultKind::KillBroker | FaultKind::Partition));
         let mut faults = Self {
             kinds: kinds.collect(),
-            rng: SeededRng::new(seed, "faults of hosts"),
+            rng: SeededRng::new(seed, "chaos hosts"),
             next: Duration::ZERO,
             agents: agents.to_vec(),
         };

@@ -70,7 +70,10 @@ fn an_invalid_file_is_rejected_with_its_name_and_line() {
             "  - advance: 1s\n  - repeat: {times: 2, as: n, steps: [{kill: 'x-{n}'}]}\n",
             "scenario.yaml:6: the fleet has no host",
         ),
-        ("  - repeat: {times: 0, as: n, steps: [{advance: '{n}s'}]}\n", "scenario.yaml:5: repeat: times is at least 1"),
+        (
+            "  - repeat: {times: 0, as: n, steps: [{advance: '{n}s'}]}\n",
+            "scenario.yaml:5: steps[0]: repeat: times is at least 1",
+        ),
         ("  - check: {written: {cluster: east, writes: [remove ConfigMap a]}}\n", "scenario.yaml:5: "),
     ];
     for (steps, expected) in cases {

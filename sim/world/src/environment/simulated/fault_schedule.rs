@@ -29,7 +29,7 @@ pub struct FaultSchedule {
 impl FaultSchedule {
     /// Creates a schedule without faults.
     pub fn new(seed: u64) -> Self {
-        let downtimes = SeededRng::new(seed, "downtimes");
+        let downtimes = SeededRng::new(seed, "relief");
         Self { hosts: None, responses: None, recoveries: BTreeSet::new(), downtimes }
     }
 
