@@ -48,7 +48,8 @@ impl RequestIds {
     /// Returns the id that the client sent if it is valid, otherwise a new one.
     pub(crate) fn get_or_mint(&self, headers: &HeaderMap) -> HeaderValue {
         let sent = headers.get(REQUEST_ID).filter(|value| is_valid(value.as_bytes()));
-        sent.cloned().unwrap_or_else(|| self.mint())
+        // Copied, because a header keeps the whole buffer of its connection alive.
+        sent.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok()).unwrap_or_else(|| self.mint())
     }
 
     fn mint(&self) -> HeaderValue {

@@ -3,12 +3,10 @@
 //! `http` is what every route shares, `resources` has one file per noun. Not implemented: templates, work orders,
 //! diagnostics.
 
-mod from_memory;
 pub(crate) mod http;
 mod resources;
 mod router;
 mod routes;
 
-pub(crate) use from_memory::{Remembered, from_memory};
 pub use router::router;
 pub use routes::openapi_document;

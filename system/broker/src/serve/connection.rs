@@ -1,15 +1,12 @@
 //! One connection, from the TLS handshake to its last response.
 
 use std::convert::Infallible;
-use std::future::ready;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use futures_util::future::Either;
-use http::request::Parts;
 use http::{Request, Response};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
@@ -25,8 +22,6 @@ use super::body::{ResponseBody, TimedBody};
 use super::deadlines::{Deadlines, TimeLimit, TimedStream};
 use super::limits::Limits;
 use crate::api::http::connection_info::{BodyTimeoutFlag, PeerAddress};
-use crate::api::{Remembered, from_memory};
-use crate::broker::Broker;
 use crate::metrics::{CloseReason, Metrics};
 
 /// Limit on the head of a request.
@@ -36,7 +31,6 @@ const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
 /// The parts of a server that every connection needs.
 pub(super) struct ServerContext {
-    pub broker: Broker,
     pub router: Router,
     pub limits: Limits,
     pub metrics: Arc<Metrics>,
@@ -122,28 +116,12 @@ fn respond(
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
     let guard = deadlines.begin_request();
-    let (head, incoming) = request.into_parts();
-    let finish = move |response: Response<Body>| Ok(response.map(|body| ResponseBody::new(body, guard)));
-    match from_memory(&context.broker, &head) {
-        Remembered::Answer(response) => Either::Left(ready(finish(response))),
-        Remembered::Nothing => {
-            let answering = context.router.clone().call(into_request(context, peer, head, incoming));
-            Either::Right(Either::Left(async move { finish(answering.await?) }))
-        }
-        Remembered::Waits(poll) => {
-            // The router is only taken along: what waits must be small.
-            let mut router = context.router.clone();
-            Either::Right(Either::Right(async move {
-                match poll.wait().await {
-                    Ok(response) => finish(response),
-                    Err(again) => finish(router.call(again).await?),
-                }
-            }))
-        }
-    }
+    let responding = context.router.clone().call(into_request(context, peer, request));
+    async move { Ok(responding.await?.map(|body| ResponseBody::new(body, guard))) }
 }
 
-fn into_request(context: &ServerContext, peer: Option<IpAddr>, mut head: Parts, incoming: Incoming) -> Request<Body> {
+fn into_request(context: &ServerContext, peer: Option<IpAddr>, request: Request<Incoming>) -> Request<Body> {
+    let (mut head, incoming) = request.into_parts();
     head.extensions.insert(PeerAddress(peer));
     let body = if incoming.is_end_stream() {
         Body::empty()

@@ -72,7 +72,6 @@ where
     let limits = options.limits;
     let metrics = broker.metrics.clone();
     let context = Arc::new(ServerContext {
-        broker: broker.clone(),
         router: router(broker.clone()),
         limits,
         metrics: metrics.clone(),

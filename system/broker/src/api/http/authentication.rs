@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use sindri_model::{AgentId, GeneratorId, Pak};
 use tokio::time::Instant;
 
@@ -30,8 +30,7 @@ pub(crate) struct ActorLabel(pub String);
 
 /// Authenticates a request before its handler runs.
 pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Request, next: Next) -> Response {
-    // No peer address (simulation): throttling is skipped.
-    let source = request.extensions().get::<PeerAddress>().and_then(|peer| peer.0).map(ThrottleSource::from_address);
+    let source = throttle_source(request.extensions());
     let (actor, label) = match identify(&broker, request.headers(), source).await {
         Ok(identified) => identified,
         Err(error) => return error.into_response(),
@@ -43,7 +42,7 @@ pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Requ
 }
 
 /// A request that is not authenticated.
-enum AuthenticationError {
+pub(crate) enum AuthenticationError {
     Rejected(ErrorResponse),
     TooManyFailures { wait: Duration },
 }
@@ -73,12 +72,36 @@ async fn identify(
     source: Option<ThrottleSource>,
 ) -> Result<(Actor, ActorLabel), AuthenticationError> {
     let header = headers.get(AUTHORIZATION).ok_or_else(|| ErrorResponse::unauthorized("a key is required"))?;
-    let Some(pak) = parse_key(header) else { return Err(reject_key(broker, source)) };
-    let holder = match broker.memory.keys.holder(&pak) {
-        Some(holder) => holder,
-        None => look_up_key(broker, &pak, source).await?,
-    };
-    Ok((Actor(holder), ActorLabel(pak.short().to_owned())))
+    let Some(credentials) = Credentials::parse(header, source) else { return Err(reject_key(broker, source)) };
+    let holder = credentials.authenticate(broker).await?;
+    Ok((Actor(holder), ActorLabel(credentials.pak.short().to_owned())))
+}
+
+/// Returns the source of a request; `None` without a peer address (simulation), where throttling is skipped.
+pub(crate) fn throttle_source(extensions: &Extensions) -> Option<ThrottleSource> {
+    extensions.get::<PeerAddress>().and_then(|peer| peer.0).map(ThrottleSource::from_address)
+}
+
+/// Key and source of a request.
+pub(crate) struct Credentials {
+    pak: Pak,
+    source: Option<ThrottleSource>,
+}
+
+impl Credentials {
+    /// Parses the key in an `Authorization` header.
+    pub(crate) fn parse(header: &HeaderValue, source: Option<ThrottleSource>) -> Option<Self> {
+        let pak = Pak::parse(without_scheme(header.to_str().ok()?)).ok()?;
+        Some(Self { pak, source })
+    }
+
+    /// Returns the holder of the key, from the cache if it is there. A wrong key counts against the source.
+    pub(crate) async fn authenticate(&self, broker: &Broker) -> Result<KeyHolder, AuthenticationError> {
+        match broker.memory.keys.holder(&self.pak) {
+            Some(holder) => Ok(holder),
+            None => look_up_key(broker, &self.pak, self.source).await,
+        }
+    }
 }
 
 /// Looks a key up that is not cached.
@@ -99,11 +122,6 @@ async fn look_up_key(
         broker.throttle.record_success(pak.short());
     }
     Ok(holder)
-}
-
-/// Returns the key in an `Authorization` header.
-pub(crate) fn parse_key(header: &HeaderValue) -> Option<Pak> {
-    Pak::parse(without_scheme(header.to_str().ok()?)).ok()
 }
 
 /// Removes the scheme `Bearer`, if there is one, in any case.

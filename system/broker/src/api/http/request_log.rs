@@ -41,7 +41,7 @@ async fn respond(metrics: &Metrics, request: Request, next: Next) -> Response {
 }
 
 /// Writes the log line of a response.
-pub(crate) fn write_line(method: &Method, route: &str, response: &Response) {
+fn write_line(method: &Method, route: &str, response: &Response) {
     let status = response.status();
     let actor = response.extensions().get::<ActorLabel>().map_or("-", |label| &label.0);
     if is_logged_at_info(method, status) {

@@ -1,33 +1,30 @@
-//! The target state of an agent, which it polls. A poll without a change reads no table.
+//! The target state of an agent: the parameters, headers and description of the operation that agents poll.
 
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::HeaderValue;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::json;
 use sindri_model::AgentId;
 use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
-use crate::api::http::authentication::Actor;
+use super::poll::{Poll, Wait, respond_to_poll, to_json};
+use crate::api::http::authentication::{Actor, Credentials, throttle_source};
 use crate::api::http::describe::{
     DescribeRequest, DescribeResponse, Operation, agent_status_schema, json_content, parameter,
 };
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{PathParams, QueryParams};
 use crate::broker::Broker;
-use crate::memory::{CachedTargetState, matches_if_none_match};
-use crate::store::{KeyHolder, TargetState};
-
-/// Estimated size of a deployment object without its bundle.
-const ENVELOPE_BYTES: usize = 512;
+use crate::store::KeyHolder;
+use crate::throttle::ThrottleSource;
 
 /// Query parameters of a poll.
 #[derive(Deserialize, JsonSchema)]
@@ -52,18 +49,40 @@ pub(crate) enum Mode {
     Incremental,
 }
 
-/// The target state and status that the agent already has, by its request headers.
+/// Request headers of a poll: the target state and the status that the agent has, and its key.
 pub(crate) struct AgentHeaders {
-    if_none_match: Vec<u8>,
+    if_none_match: Option<HeaderValue>,
     status: Option<AgentStatus>,
+    authorization: Option<HeaderValue>,
+    source: Option<ThrottleSource>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for AgentHeaders {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ErrorResponse> {
-        let etag = parts.headers.get(IF_NONE_MATCH).map(|value| value.as_bytes().to_vec());
-        Ok(Self { if_none_match: etag.unwrap_or_default(), status: reported_status(&parts.headers) })
+        let status = parts.headers.get(AGENT_STATUS_HEADER).and_then(|value| AgentStatus::named(value.to_str().ok()?));
+        let source = throttle_source(&parts.extensions);
+        let (if_none_match, authorization) = (parts.headers.remove(IF_NONE_MATCH), parts.headers.remove(AUTHORIZATION));
+        Ok(Self { if_none_match, status, authorization, source })
+    }
+}
+
+impl AgentHeaders {
+    /// Returns the poll. One that waits gets copies of the headers, because a header keeps the whole buffer of its
+    /// connection alive.
+    fn into_poll(self, agent: AgentId, wait: Duration) -> Poll {
+        let credentials = if wait.is_zero() { None } else { self.credentials() };
+        let Some(credentials) = credentials else {
+            return Poll { agent, if_none_match: self.if_none_match, status: self.status, wait: None };
+        };
+        let if_none_match = self.if_none_match.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok());
+        let wait = Some(Wait { until: Instant::now() + wait, credentials });
+        Poll { agent, if_none_match, status: self.status, wait }
+    }
+
+    fn credentials(&self) -> Option<Credentials> {
+        Credentials::parse(self.authorization.as_ref()?, self.source)
     }
 }
 
@@ -75,11 +94,6 @@ impl DescribeRequest for AgentHeaders {
             "Status that the agent assumes to have; if its status is another one, the broker responds without waiting.";
         operation.parameters.push(parameter("header", AGENT_STATUS_HEADER, description, agent_status_schema()));
     }
-}
-
-/// Returns the status that an agent assumes to have.
-pub(crate) fn reported_status(headers: &HeaderMap) -> Option<AgentStatus> {
-    AgentStatus::named(headers.get(AGENT_STATUS_HEADER)?.to_str().ok()?)
 }
 
 /// The response to a poll.
@@ -120,97 +134,8 @@ pub(crate) async fn read(
     if actor.0 == KeyHolder::Admin || params.mode == Mode::Incremental {
         return uncached_response(&broker, actor, agent, params.mode).await.map(PollResponse);
     }
-    let until = Instant::now() + Duration::from_secs(params.wait).min(broker.bounds.wait_max);
-    let AgentHeaders { if_none_match, status: mut status_before } = headers;
-    loop {
-        // Subscribed before the cache is read, so that no change in between is missed.
-        let change = (params.wait > 0).then(|| broker.memory.target_states.change_notification(agent)).flatten();
-        let mut changed = change.as_ref().map(|change| Box::pin(change.notified()));
-        if let Some(changed) = &mut changed {
-            changed.as_mut().enable();
-        }
-        let answer = current(&broker, agent, &if_none_match).await?;
-        if !matches_if_none_match(&answer.etag, &if_none_match) {
-            return full_response(&broker, agent, answer).await.map(PollResponse);
-        }
-        // A change of the status ends the wait, although the target state is the same.
-        if *status_before.get_or_insert(answer.status) != answer.status {
-            return Ok(PollResponse(not_modified(&answer)));
-        }
-        let Some(changed) = changed else { return Ok(PollResponse(not_modified(&answer))) };
-        if timeout_at(until, changed).await.is_err() {
-            return Ok(PollResponse(not_modified(&answer)));
-        }
-    }
-}
-
-/// Returns the agent's target state, from the cache if it is there.
-async fn current(broker: &Broker, agent: AgentId, if_none_match: &[u8]) -> Result<CachedTargetState, ErrorResponse> {
-    match broker.memory.target_states.get(agent) {
-        Some(answer) => Ok(answer),
-        None => load(broker, agent, if_none_match).await,
-    }
-}
-
-/// Reads the agent's target state from the store and caches it.
-async fn load(broker: &Broker, agent: AgentId, if_none_match: &[u8]) -> Result<CachedTargetState, ErrorResponse> {
-    let generation = broker.memory.target_states.generation(agent);
-    let mut target_state = broker.store.deliver_target_state(agent).await?;
-    if broker.detect_restore(agent, &target_state, if_none_match).await? {
-        target_state = broker.store.deliver_target_state(agent).await?;
-    }
-    let state = CachedTargetState {
-        etag: broker.etag_key.etag(agent, &target_state),
-        epoch: HeaderValue::from(target_state.epoch.0),
-        status: target_state.status,
-        body: Some(to_json(&target_state, Mode::Full)),
-    };
-    broker.memory.target_states.insert(agent, state.clone(), generation);
-    Ok(state)
-}
-
-fn to_json(state: &TargetState, mode: Mode) -> Bytes {
-    let targets = state.revisions.iter().filter(|target| mode == Mode::Full || !target.is_applied);
-    let objects: Vec<_> = targets.map(|target| &target.revision).collect();
-    // Reserved at once, because a growing buffer is copied repeatedly. Line ends become two characters in JSON.
-    let capacity = objects.iter().map(|object| ENVELOPE_BYTES + object.yaml_content.len() * 9 / 8).sum();
-    let mut text = Vec::with_capacity(capacity);
-    serde_json::to_writer(&mut text, &objects).expect("deployment objects have text keys and no failing parts");
-    text.into()
-}
-
-pub(crate) fn not_modified(state: &CachedTargetState) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NOT_MODIFIED;
-    add_headers(response, state)
-}
-
-async fn full_response(broker: &Broker, agent: AgentId, state: CachedTargetState) -> Result<Response, ErrorResponse> {
-    // A body that was dropped from the cache is read again; if it has changed, so has its ETag.
-    let state = if state.body.is_some() { state } else { load(broker, agent, &[]).await? };
-    Ok(ok(&state, state.body.clone().unwrap_or_default()))
-}
-
-/// Returns the response to a poll if the cache has all of it.
-pub(crate) fn cached_response(state: &CachedTargetState, if_none_match: &[u8]) -> Option<Response> {
-    if matches_if_none_match(&state.etag, if_none_match) {
-        return Some(not_modified(state));
-    }
-    state.body.clone().map(|body| ok(state, body))
-}
-
-fn ok(state: &CachedTargetState, body: Bytes) -> Response {
-    let mut response = Response::new(Body::from(body));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    add_headers(response, state)
-}
-
-fn add_headers(mut response: Response, state: &CachedTargetState) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(ETAG, state.etag.clone());
-    headers.insert(EPOCH_HEADER, state.epoch.clone());
-    headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(state.status.as_str()));
-    response
+    let poll = headers.into_poll(agent, Duration::from_secs(params.wait).min(broker.bounds.wait_max));
+    respond_to_poll(&broker, poll).await.map(PollResponse)
 }
 
 /// Returns a response that is not cached: to the administrator, or an incremental one.
@@ -224,7 +149,8 @@ async fn uncached_response(
         KeyHolder::Agent(_) => broker.store.deliver_target_state(agent).await?,
         KeyHolder::Admin | KeyHolder::Generator(_) => broker.store.get_target_state(agent).await?,
     };
-    let mut response = Response::new(Body::from(to_json(&target_state, mode)));
+    let revisions = target_state.revisions.iter().filter(|target| mode == Mode::Full || !target.is_applied);
+    let mut response = Response::new(Body::from(to_json(revisions.map(|target| &target.revision))));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(EPOCH_HEADER, HeaderValue::from(target_state.epoch.0));

@@ -1,4 +1,4 @@
-//! Polls that are answered from memory are answered as the router answers them.
+//! Polls without a wait.
 
 use serde_json::{Value, json};
 use sindri_broker::Limits;
@@ -6,29 +6,28 @@ use sindri_broker::Limits;
 use crate::served::{Served, get, header, post};
 use crate::support::text;
 
-/// What must be equal; the date and the name of the request differ.
-fn told(head: &str) -> Vec<Option<&str>> {
+/// Returns the parts of a response head that must be equal; the date and the request id differ.
+fn compared_parts(head: &str) -> Vec<Option<&str>> {
     let names = ["etag", "x-sindri-epoch", "sindri-agent-status", "content-type", "content-length"];
     let status = head.lines().next();
     std::iter::once(status).chain(names.into_iter().map(|name| header(head, name))).collect()
 }
 
 #[tokio::test]
-async fn a_poll_is_answered_alike_from_memory_and_by_the_router() {
+async fn a_poll_has_the_same_response_from_the_store_and_from_memory() {
     let served = Served::new(Limits::default()).await;
     let body = json!({"name": "east", "cluster_name": "c"}).to_string();
     let made = served.ask(&format!("{}{body}", post("/api/v1/agents", &served.admin, body.len()))).await;
     let made: Value = serde_json::from_str(&made.1).unwrap();
     let (agent, key) = (text(&made["agent"]["id"]), text(&made["initial_pak"]));
     let plain = format!("/api/v1/agents/{agent}/target-state");
-    // With a query it always goes to the router.
-    let routed = format!("{plain}?mode=full");
-    let first = served.ask(&get(&routed, &key)).await;
+    let with_mode = format!("{plain}?mode=full");
+    let first = served.ask(&get(&with_mode, &key)).await;
     assert_eq!(first, (200, "[]".to_owned()));
     let with_tag =
         |path: &str, etag: &str| get(path, &key).replace("\r\n\r\n", &format!("\r\nif-none-match: {etag}\r\n\r\n"));
     let mut heads = Vec::new();
-    for path in [&routed, &plain] {
+    for path in [&with_mode, &plain] {
         let mut peer = served.peer().await;
         peer.send(&get(path, &key)).await;
         let whole = peer.head().await;
@@ -41,8 +40,8 @@ async fn a_poll_is_answered_alike_from_memory_and_by_the_router() {
         assert!(unchanged.starts_with("HTTP/1.1 304"), "{unchanged}");
         heads.push((whole, unchanged));
     }
-    assert_eq!(told(&heads[0].0), told(&heads[1].0));
-    assert_eq!(told(&heads[0].1), told(&heads[1].1));
+    assert_eq!(compared_parts(&heads[0].0), compared_parts(&heads[1].0));
+    assert_eq!(compared_parts(&heads[0].1), compared_parts(&heads[1].1));
     assert_eq!(served.ask(&get(&plain, &format!("{key}x"))).await.0, 401);
     assert_eq!(served.ask(&get(&plain.replace("target", "targets"), &key)).await.0, 404);
 }

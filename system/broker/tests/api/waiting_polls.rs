@@ -47,7 +47,7 @@ impl Waiter {
     }
 }
 
-/// The first is answered from memory, the second by the router.
+/// The same wait with and without a mode.
 const QUERIES: [&str; 2] = ["?wait=60", "?mode=full&wait=60"];
 
 #[tokio::test]
@@ -147,5 +147,29 @@ async fn the_end_of_the_broker_answers_whoever_waits() {
         served.stop();
         assert!(in_time(waiting.head()).await.starts_with("HTTP/1.1 304"), "{query}");
         served.ended().await;
+    }
+}
+
+#[tokio::test]
+async fn a_poll_whose_key_is_revoked_while_it_waits_is_throttled_by_its_peer() {
+    for query in QUERIES {
+        let served = Served::new(Limits::default()).await;
+        let generator = text(&made(&served, "/generators", &json!({"name": "shop"})).await["generator"]["id"]);
+        let east = Waiter::new(&served, "east", &generator).await;
+        let mut waiting = Vec::new();
+        for _ in 0..11 {
+            waiting.push(east.wait(&served, query).await);
+        }
+        // Responded to after the polls above have begun to wait.
+        served.ask("GET /healthz HTTP/1.1\r\nhost: b\r\n\r\n").await;
+        let path = format!("/agents/{}", east.agent);
+        assert_eq!(asked(&served, "POST", &format!("{path}/rotate-pak"), &served.admin, &json!({})).await.0, 200);
+        assert_eq!(asked(&served, "PUT", &path, &served.admin, &json!({"status": "ACTIVE"})).await.0, 200);
+        let mut statuses = Vec::new();
+        for poll in &mut waiting {
+            statuses.push(poll.answer().await.0);
+        }
+        statuses.sort_unstable();
+        assert_eq!((&statuses[..10], statuses[10]), (&[401; 10][..], 429), "{query}");
     }
 }

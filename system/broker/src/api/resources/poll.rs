@@ -1,0 +1,156 @@
+//! Polls: responds to an agent with its target state, or with 304 if the agent has it already, at once or after a wait.
+//!
+//! A poll without a change is served from memory and reads no table.
+
+use std::pin::pin;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, ETAG};
+use http::{HeaderValue, StatusCode};
+use sindri_model::AgentId;
+use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER};
+use tokio::time::{Instant, timeout_at};
+
+use crate::api::http::authentication::Credentials;
+use crate::api::http::error_response::ErrorResponse;
+use crate::broker::Broker;
+use crate::memory::{CachedTargetState, matches_if_none_match};
+use crate::metrics::Metrics;
+
+/// Estimated size of a deployment object without its bundle.
+const ENVELOPE_BYTES: usize = 512;
+
+/// A poll of an agent for its whole target state.
+pub(super) struct Poll {
+    pub agent: AgentId,
+    /// ETags of the target states that the agent has.
+    pub if_none_match: Option<HeaderValue>,
+    /// Status that the agent assumes to have, if it says.
+    pub status: Option<AgentStatus>,
+    /// The wait for a change, if the agent asks for one.
+    pub wait: Option<Wait>,
+}
+
+/// The wait of a poll.
+pub(super) struct Wait {
+    pub until: Instant,
+    /// Checked again after the wait, because the key may have been revoked meanwhile.
+    pub credentials: Credentials,
+}
+
+impl Poll {
+    fn if_none_match(&self) -> &[u8] {
+        self.if_none_match.as_ref().map(HeaderValue::as_bytes).unwrap_or_default()
+    }
+
+    /// Returns true if the agent has this target state.
+    fn has(&self, state: &CachedTargetState) -> bool {
+        matches_if_none_match(&state.etag, self.if_none_match())
+    }
+}
+
+/// Responds to a poll.
+pub(super) async fn respond_to_poll(broker: &Broker, mut poll: Poll) -> Result<Response, ErrorResponse> {
+    loop {
+        let change = poll.wait.as_ref().and_then(|_| broker.memory.target_states.change_notification(poll.agent));
+        let Some((wait, change)) = poll.wait.as_ref().zip(change) else {
+            let state = current(broker, &poll).await?;
+            return respond_now(broker, &poll, state).await;
+        };
+        // Subscribed before the cache is read, so that no change in between is missed.
+        let mut changed = pin!(change.notified());
+        changed.as_mut().enable();
+        let state = current(broker, &poll).await?;
+        // A change of the status ends the wait, although the target state is the same.
+        let has_status_changed = *poll.status.get_or_insert(state.status) != state.status;
+        if has_status_changed || !poll.has(&state) {
+            return respond_now(broker, &poll, state).await;
+        }
+        let waiting = WaitingPoll::new(&broker.metrics);
+        if timeout_at(wait.until, changed).await.is_err() {
+            return Ok(not_modified(&state));
+        }
+        drop(waiting);
+        if let Err(error) = wait.credentials.authenticate(broker).await {
+            return Ok(error.into_response());
+        }
+    }
+}
+
+async fn respond_now(broker: &Broker, poll: &Poll, state: CachedTargetState) -> Result<Response, ErrorResponse> {
+    if poll.has(&state) {
+        return Ok(not_modified(&state));
+    }
+    // A body that was dropped from the cache is read again; if it has changed, so has its ETag.
+    let state = if state.body.is_some() { state } else { load(broker, poll.agent, &[]).await? };
+    let mut response = Response::new(Body::from(state.body.clone().unwrap_or_default()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(add_headers(response, &state))
+}
+
+/// Returns the agent's target state, from the cache if it is there.
+async fn current(broker: &Broker, poll: &Poll) -> Result<CachedTargetState, ErrorResponse> {
+    match broker.memory.target_states.get(poll.agent) {
+        Some(state) => Ok(state),
+        None => load(broker, poll.agent, poll.if_none_match()).await,
+    }
+}
+
+/// Reads the agent's target state from the store and caches it.
+async fn load(broker: &Broker, agent: AgentId, if_none_match: &[u8]) -> Result<CachedTargetState, ErrorResponse> {
+    let generation = broker.memory.target_states.generation(agent);
+    let mut target_state = broker.store.deliver_target_state(agent).await?;
+    if broker.detect_restore(agent, &target_state, if_none_match).await? {
+        target_state = broker.store.deliver_target_state(agent).await?;
+    }
+    let state = CachedTargetState {
+        etag: broker.etag_key.etag(agent, &target_state),
+        epoch: HeaderValue::from(target_state.epoch.0),
+        status: target_state.status,
+        body: Some(to_json(target_state.revisions.iter().map(|target| &target.revision))),
+    };
+    broker.memory.target_states.insert(agent, state.clone(), generation);
+    Ok(state)
+}
+
+/// Serializes revisions.
+pub(super) fn to_json<'a>(revisions: impl Iterator<Item = &'a DeploymentObject>) -> Bytes {
+    let revisions: Vec<_> = revisions.collect();
+    // Reserved at once, because a growing buffer is copied repeatedly. Line ends become two characters in JSON.
+    let capacity = revisions.iter().map(|revision| ENVELOPE_BYTES + revision.yaml_content.len() * 9 / 8).sum();
+    let mut text = Vec::with_capacity(capacity);
+    serde_json::to_writer(&mut text, &revisions).expect("deployment objects have text keys and no failing parts");
+    text.into()
+}
+
+fn not_modified(state: &CachedTargetState) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    add_headers(response, state)
+}
+
+fn add_headers(mut response: Response, state: &CachedTargetState) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(ETAG, state.etag.clone());
+    headers.insert(EPOCH_HEADER, state.epoch.clone());
+    headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(state.status.as_str()));
+    response
+}
+
+/// A poll that is counted as waiting until it is dropped.
+struct WaitingPoll<'a>(&'a Metrics);
+
+impl<'a> WaitingPoll<'a> {
+    fn new(metrics: &'a Metrics) -> Self {
+        metrics.poll_wait_started();
+        Self(metrics)
+    }
+}
+
+impl Drop for WaitingPoll<'_> {
+    fn drop(&mut self) {
+        self.0.poll_wait_ended();
+    }
+}
