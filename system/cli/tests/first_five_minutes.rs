@@ -297,7 +297,7 @@ fn wrong_usage_is_one_sentence_and_exits_with_2() {
     assert!(words.contains("broken.yaml: document 2, line"), "{words}");
     let wrong = broker.file("wrong", "brokkr_BRabcdef_nothing\n");
     let words = failure(&sindri(&broker.address, &wrong, &["agent", "list"]), 2);
-    assert_eq!(words, "sindri: cannot list the agents: the broker does not accept the key: the key is not known");
+    assert_eq!(words, "sindri: cannot list the agents: the broker does not accept the key: the key is unknown");
 }
 
 #[test]

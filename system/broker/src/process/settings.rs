@@ -2,7 +2,7 @@
 
 use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType};
 
-/// CustomType of a database URL, which may contain a password.
+/// Type of a database URL, which may contain a password.
 const DATABASE: CustomType = CustomType {
     placeholder: "URL",
     is_valid: is_database_url,

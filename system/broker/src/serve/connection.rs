@@ -13,9 +13,9 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use super::body::{ResponseBody, TimedBody};
@@ -41,12 +41,12 @@ pub(super) async fn serve_plain<S>(
     stream: S,
     peer: Option<IpAddr>,
     context: Arc<ServerContext>,
-    stopped: watch::Receiver<()>,
+    shutdown: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let _open = context.metrics.open_connection();
-    serve_http(stream, peer, &context, stopped).await;
+    serve_http(stream, peer, &context, shutdown).await;
 }
 
 /// Serves a connection with TLS.
@@ -55,7 +55,7 @@ pub(super) async fn serve_encrypted<S>(
     tls: TlsAcceptor,
     peer: Option<IpAddr>,
     context: Arc<ServerContext>,
-    mut stopped: watch::Receiver<()>,
+    shutdown: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -63,17 +63,17 @@ pub(super) async fn serve_encrypted<S>(
     let handshake = timeout(context.limits.handshake_time_max, tls.accept(stream));
     let stream = tokio::select! {
         biased; // Shutdown first: there is no request yet.
-        _ = stopped.changed() => return,
+        () = shutdown.cancelled() => return,
         stream = handshake => stream,
     };
     match stream {
-        Ok(Ok(stream)) => serve_http(stream, peer, &context, stopped).await,
+        Ok(Ok(stream)) => serve_http(stream, peer, &context, shutdown).await,
         Ok(Err(_)) | Err(_) => context.metrics.record_closed_connection(CloseReason::Handshake),
     }
 }
 
 /// Serves HTTP until either side closes the connection.
-async fn serve_http<S>(stream: S, peer: Option<IpAddr>, context: &ServerContext, mut stopped: watch::Receiver<()>)
+async fn serve_http<S>(stream: S, peer: Option<IpAddr>, context: &ServerContext, shutdown: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -89,7 +89,7 @@ where
     loop {
         tokio::select! {
             biased; // Shutdown first, so that no further request begins. Deadlines after the reads and writes that move them.
-            _ = stopped.changed(), if !is_stopping => {
+            () = shutdown.cancelled(), if !is_stopping => {
                 is_stopping = true;
                 connection.as_mut().graceful_shutdown();
             }

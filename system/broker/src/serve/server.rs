@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::Listener;
-use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
 
 use super::connection::{ServerContext, serve_encrypted, serve_plain};
 use super::limits::Limits;
@@ -71,12 +71,8 @@ where
 {
     let limits = options.limits;
     let metrics = broker.metrics.clone();
-    let context = Arc::new(ServerContext {
-        router: router(broker.clone()),
-        limits,
-        metrics: metrics.clone(),
-    });
-    let (stop, stopped) = watch::channel(());
+    let context = Arc::new(ServerContext { router: router(broker.clone()), limits, metrics: metrics.clone() });
+    let stopping = CancellationToken::new();
     let mut background = JoinSet::new();
     background.spawn({
         let broker = broker.clone();
@@ -91,10 +87,10 @@ where
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => log_panic(ended),
             (stream, peer) = listener.accept(), if has_room => {
-                let (context, stopped) = (context.clone(), stopped.clone());
+                let (context, stopping) = (context.clone(), stopping.clone());
                 match options.tls.as_ref().map(Tls::acceptor) {
-                    None => connections.spawn(serve_plain(stream, peer.ip(), context, stopped)),
-                    Some(tls) => connections.spawn(serve_encrypted(stream, tls, peer.ip(), context, stopped)),
+                    None => connections.spawn(serve_plain(stream, peer.ip(), context, stopping)),
+                    Some(tls) => connections.spawn(serve_encrypted(stream, tls, peer.ip(), context, stopping)),
                 };
                 if connections.len() == limits.connections_max {
                     report_full(&metrics);
@@ -103,7 +99,7 @@ where
         }
     }
     drop(listener);
-    stop.send_replace(());
+    stopping.cancel();
     // Ends the wait of polls.
     broker.memory.target_states.close();
     drain(connections, limits.shutdown_time_max).await;

@@ -1,4 +1,4 @@
-//! Every route with every kind of key: allowed, or refused in the right way.
+//! Every route with every role: allowed, or rejected with the right status.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use sindri_broker::openapi_document;
 
 use crate::support::{Api, Fleet, event, text};
 
-/// The answer of a route that is allowed, and to whom: A the administrator, `a` the agent that it is about, `x`
-/// another agent, `g` the generator that it is about, `y` another generator.
+/// The status of an allowed request, and the roles that are allowed: `A` the administrator, `a` the agent in the path, `x`
+/// another agent, `g` the generator in the path, `y` another generator.
 struct Route(Method, &'static str, &'static str, u16);
 
 const fn route(method: Method, path: &'static str, allowed: &'static str, success: u16) -> Route {
@@ -93,13 +93,13 @@ const ROUTES: &[Route] = &[
     route(Method::POST, "/webhooks/{id}/test", "A", 200),
 ];
 
-/// What needs no key.
+/// Routes that need no key.
 const OPEN: [&str; 4] = ["/docs/openapi.json", "/healthz", "/metrics", "/readyz"];
 
 #[test]
 fn the_table_has_every_route_that_is_served() {
     let document = openapi_document();
-    let served: BTreeSet<(String, String)> = document["paths"]
+    let server: BTreeSet<(String, String)> = document["paths"]
         .as_object()
         .unwrap()
         .iter()
@@ -109,15 +109,15 @@ fn the_table_has_every_route_that_is_served() {
         .collect();
     let open = OPEN.iter().map(|path| ((*path).to_owned(), "get".to_owned()));
     let keyed = ROUTES.iter().map(|Route(method, path, ..)| (format!("/api/v1{path}"), method.as_str().to_lowercase()));
-    assert_eq!(served, open.chain(keyed).collect());
+    assert_eq!(server, open.chain(keyed).collect());
 }
 
 #[tokio::test]
-async fn each_route_takes_the_keys_that_it_should_and_no_others() {
+async fn each_route_accepts_exactly_its_roles() {
     for route in ROUTES {
         for role in "Aaxgy".chars() {
             let (status, body) = ask(route, role).await;
-            // What another agent or generator holds is not there for this one.
+            // Objects of another agent or generator are reported as not found.
             let is_hidden = (role == 'x' && route.1.starts_with("/webhook-deliveries"))
                 || (role == 'y' && route.1.starts_with("/approvals/"));
             let refused = if is_hidden { 404 } else { 403 };
@@ -128,13 +128,13 @@ async fn each_route_takes_the_keys_that_it_should_and_no_others() {
 }
 
 #[tokio::test]
-async fn each_route_refuses_a_request_without_a_key_and_with_a_wrong_one() {
+async fn each_route_rejects_a_missing_and_a_wrong_key() {
     let fleet = Fleet::new().await;
     let wrong = format!("{}x", fleet.api.admin);
     for Route(method, path, ..) in ROUTES {
         for key in ["", "nonsense", "Bearer brokkr_BRabcdef_abc", &wrong] {
             let answer = fleet.api.call(key, method.clone(), &path.replace(['{', '}'], ""), Some(&json!({}))).await;
-            assert_eq!(answer.refusal(401), "unauthorized", "{method} {path} with {key:?}");
+            assert_eq!(answer.error_code(401), "unauthorized", "{method} {path} with {key:?}");
         }
     }
     for path in OPEN {
@@ -143,7 +143,7 @@ async fn each_route_refuses_a_request_without_a_key_and_with_a_wrong_one() {
 }
 
 #[tokio::test]
-async fn a_key_is_accepted_with_and_without_the_word_bearer() {
+async fn a_key_is_accepted_with_and_without_the_scheme_bearer() {
     let api = Api::new().await;
     for scheme in ["Bearer ", "bearer ", ""] {
         api.get(&format!("{scheme}{}", api.admin), "/agents").await.with(200);
@@ -152,7 +152,7 @@ async fn a_key_is_accepted_with_and_without_the_word_bearer() {
 }
 
 #[tokio::test]
-async fn the_key_of_a_deleted_agent_is_worth_nothing() {
+async fn the_key_of_a_deleted_agent_is_rejected() {
     let fleet = Fleet::new().await;
     fleet.api.get(&fleet.agent.1, &format!("/agents/{}", fleet.agent.0)).await.with(200);
     fleet.api.delete(&format!("/agents/{}", fleet.agent.0)).await.with(204);
@@ -160,7 +160,7 @@ async fn the_key_of_a_deleted_agent_is_worth_nothing() {
 }
 
 #[tokio::test]
-async fn a_new_key_takes_the_place_of_the_old_one() {
+async fn a_new_key_replaces_the_old_one() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
     let rotated = api.post(&fleet.agent.1, &format!("/agents/{}/rotate-pak", fleet.agent.0), &json!({})).await;
@@ -176,7 +176,7 @@ async fn a_new_key_takes_the_place_of_the_old_one() {
 }
 
 #[tokio::test]
-async fn a_generator_sees_its_own_stacks_only_whatever_it_asks_for() {
+async fn a_generator_lists_only_its_own_stacks_with_any_filter() {
     let fleet = Fleet::new().await;
     let (api, other) = (&fleet.api, fleet.api.generator("other").await);
     let paks = api.get(&api.admin, "/paks").await.with(200).json();
@@ -187,11 +187,11 @@ async fn a_generator_sees_its_own_stacks_only_whatever_it_asks_for() {
     assert_eq!(count(&other.1, "/stacks").await, 0);
     assert_eq!(count(&other.1, &filtered).await, 0);
     assert_eq!(count(&api.admin, &filtered).await, 1);
-    let nobody = format!("/stacks?pak_id={}", fleet.stack);
-    assert_eq!(count(&api.admin, &nobody).await, 0);
+    let unknown = format!("/stacks?pak_id={}", fleet.stack);
+    assert_eq!(count(&api.admin, &unknown).await, 0);
 }
 
-/// What the routes are about.
+/// The objects in the paths of the routes.
 struct World {
     fleet: Fleet,
     another: (String, String),
@@ -242,7 +242,7 @@ impl World {
         }
     }
 
-    /// The template with something that exists in each place.
+    /// Returns the path with an existing object in each place.
     fn path(&self, method: &Method, template: &str) -> String {
         let fleet = &self.fleet;
         let id = match template.split('/').nth(1).unwrap() {
@@ -299,7 +299,7 @@ fn approval(revision: &str, digit: &str) -> Value {
     json!({"deployment_object_id": revision, "digest": digit.repeat(64), "reasons": [], "plan": ""})
 }
 
-/// Asks in a world of its own, so that no request sees what another did.
+/// Sends a request to a new broker, so that no request sees the effects of another.
 async fn ask(Route(method, template, ..): &Route, role: char) -> (u16, String) {
     let world = World::new().await;
     let (path, body) = (world.path(method, template), world.body(method, template));

@@ -1,12 +1,12 @@
-//! What agents hold back, as the API shows it.
+//! Approvals of plans that agents hold.
 
 use axum::body::Body;
 use http::Request;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Fleet, text};
+use crate::support::{Fleet, TestResponse, text};
 
-/// An agent that has received a revision.
+/// Returns a fleet whose agent has received a revision.
 async fn received() -> (Fleet, Value) {
     let fleet = Fleet::new().await;
     let revision = fleet.api.submit(&fleet.stack, false).await;
@@ -18,15 +18,15 @@ fn request(revision: &Value, digit: &str) -> Value {
     json!({"deployment_object_id": revision["id"], "digest": digit.repeat(64), "reasons": ["r"], "plan": "- delete x"})
 }
 
-async fn ask(fleet: &Fleet, body: &Value) -> Answer {
+async fn ask(fleet: &Fleet, body: &Value) -> TestResponse {
     fleet.api.put(&fleet.agent.1, &format!("/agents/{}/stacks/{}/approval", fleet.agent.0, fleet.stack), body).await
 }
 
-async fn decide(fleet: &Fleet, key: &str, approval: &Value, decision: &str) -> Answer {
+async fn decide(fleet: &Fleet, key: &str, approval: &Value, decision: &str) -> TestResponse {
     fleet.api.post(key, &format!("/approvals/{}/{decision}", text(&approval["id"])), &json!({})).await
 }
 
-async fn poll(fleet: &Fleet, etag: &str) -> Answer {
+async fn poll(fleet: &Fleet, etag: &str) -> TestResponse {
     let request = Request::get(format!("/api/v1/agents/{}/target-state", fleet.agent.0))
         .header("authorization", &fleet.agent.1)
         .header("if-none-match", etag);
@@ -34,7 +34,7 @@ async fn poll(fleet: &Fleet, etag: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_plan_waits_is_approved_and_the_agent_is_told_to_look() {
+async fn a_pending_plan_is_approved_and_the_etag_changes() {
     let (fleet, revision) = received().await;
     let etag = poll(&fleet, "").await.with(200).header("etag").to_owned();
     let asked = ask(&fleet, &request(&revision, "a")).await.with(200).json();
@@ -48,17 +48,17 @@ async fn a_plan_waits_is_approved_and_the_agent_is_told_to_look() {
     assert_eq!(approved["state"], "approved");
     assert_eq!(text(&approved["decided_by"]), format!("generator {}", fleet.generator.0));
     let again = poll(&fleet, &etag).await.with(200);
-    assert_eq!(again.json()[0]["id"], revision["id"], "what is wanted is the same");
+    assert_eq!(again.json()[0]["id"], revision["id"], "the target state is the same");
     poll(&fleet, again.header("etag")).await.with(304);
     assert_eq!(ask(&fleet, &request(&revision, "a")).await.with(200).json(), approved);
     let before = fleet.api.changes().await;
     assert_eq!(decide(&fleet, &fleet.api.admin, &asked, "approve").await.with(200).json(), approved);
-    assert_eq!(decide(&fleet, &fleet.api.admin, &asked, "reject").await.refusal(409), "approval_decided");
+    assert_eq!(decide(&fleet, &fleet.api.admin, &asked, "reject").await.error_code(409), "approval_decided");
     assert_eq!(fleet.api.changes().await, before);
 }
 
 #[tokio::test]
-async fn approvals_are_listed_by_state_and_to_their_owner_only() {
+async fn approvals_are_listed_by_state_and_only_to_their_owner() {
     let (fleet, revision) = received().await;
     let (api, other) = (&fleet.api, fleet.api.generator("other").await);
     let first = ask(&fleet, &request(&revision, "a")).await.with(200).json();
@@ -77,15 +77,15 @@ async fn approvals_are_listed_by_state_and_to_their_owner_only() {
         assert_eq!(ids(key, "/approvals?state=superseded").await, [text(&first["id"])]);
     }
     assert_eq!(ids(&other.1, "/approvals").await, Vec::<String>::new());
-    assert_eq!(api.get(&api.admin, "/approvals?state=lost").await.refusal(400), "invalid_query");
-    assert_eq!(decide(&fleet, &other.1, &second, "approve").await.refusal(404), "approval_not_found");
-    assert_eq!(decide(&fleet, &api.admin, &first, "approve").await.refusal(409), "approval_decided");
+    assert_eq!(api.get(&api.admin, "/approvals?state=lost").await.error_code(400), "invalid_query");
+    assert_eq!(decide(&fleet, &other.1, &second, "approve").await.error_code(404), "approval_not_found");
+    assert_eq!(decide(&fleet, &api.admin, &first, "approve").await.error_code(409), "approval_decided");
     let path = format!("/approvals/{}", text(&second["id"]));
     assert_eq!(api.get(&fleet.generator.1, &path).await.with(200).json(), second);
 }
 
 #[tokio::test]
-async fn a_request_beyond_its_bounds_is_refused() {
+async fn a_request_beyond_its_limits_is_rejected() {
     let (fleet, revision) = received().await;
     let good = request(&revision, "a");
     let before = fleet.api.changes().await;
@@ -99,7 +99,7 @@ async fn a_request_beyond_its_bounds_is_refused() {
     ] {
         let mut body = good.clone();
         body[field] = value;
-        assert_eq!(ask(&fleet, &body).await.refusal(400), "invalid_approval", "{field}");
+        assert_eq!(ask(&fleet, &body).await.error_code(400), "invalid_approval", "{field}");
     }
     assert_eq!(fleet.api.changes().await, before);
     let mut most = good;

@@ -1,17 +1,17 @@
-//! What must not be accepted: each mistake has its status and its code, and leaves nothing behind.
+//! Invalid input: each error has its status and its code, and nothing is stored.
 
 use axum::body::Body;
 use http::{Method, Request};
 use serde_json::{Value, json};
 use sindri_broker::BODY_BYTES_MAX;
 
-use crate::support::{Answer, BUNDLE, Fleet};
+use crate::support::{BUNDLE, Fleet, TestResponse};
 
-const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+const UNKNOWN_ID: &str = "00000000-0000-4000-8000-000000000000";
 const YAML: &str = "application/yaml";
 const JSON: &str = "application/json";
 
-/// A broker that must stay as it is.
+/// A broker whose state must not change.
 struct Still {
     fleet: Fleet,
     before: Value,
@@ -24,7 +24,7 @@ impl Still {
         Self { fleet, before }
     }
 
-    async fn send(&self, method: Method, path: &str, content_type: &str, body: impl Into<Body>) -> Answer {
+    async fn send(&self, method: Method, path: &str, content_type: &str, body: impl Into<Body>) -> TestResponse {
         let mut request = Request::new(body.into());
         *request.method_mut() = method;
         *request.uri_mut() = format!("/api/v1{path}").parse().unwrap();
@@ -35,12 +35,12 @@ impl Still {
         self.fleet.api.send(request).await
     }
 
-    async fn submit(&self, content_type: &str, body: impl Into<Body>) -> Answer {
+    async fn submit(&self, content_type: &str, body: impl Into<Body>) -> TestResponse {
         let path = format!("/stacks/{}/deployment-objects", self.fleet.stack);
         self.send(Method::POST, &path, content_type, body).await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Answer {
+    async fn post(&self, path: &str, body: &Value) -> TestResponse {
         self.send(Method::POST, path, JSON, body.to_string()).await
     }
 
@@ -49,7 +49,7 @@ impl Still {
     }
 }
 
-/// Everything that a request could have left behind.
+/// Returns everything that a request could have stored.
 async fn stored(fleet: &Fleet) -> Value {
     let mut all = Vec::new();
     for path in [
@@ -81,8 +81,8 @@ fn alias_bomb() -> String {
 }
 
 #[tokio::test]
-async fn a_bundle_that_is_beyond_the_limits_or_holds_nothing_is_refused() {
-    let still = Still::new().await;
+async fn a_bundle_beyond_the_limits_or_without_a_document_is_rejected() {
+    let broker = Still::new().await;
     for (name, yaml) in [
         ("no document", "---\n# nothing\n".to_owned()),
         ("documents", "---\na: 1\n".repeat(10_001)),
@@ -91,68 +91,72 @@ async fn a_bundle_that_is_beyond_the_limits_or_holds_nothing_is_refused() {
         ("wide alias bomb", format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(100_000), "*a,".repeat(100))),
         ("NUL", format!("{BUNDLE}# \0\n")),
     ] {
-        assert_eq!(still.submit(YAML, yaml).await.refusal(400), "invalid_deployment_object", "{name}");
+        assert_eq!(broker.submit(YAML, yaml).await.error_code(400), "invalid_deployment_object", "{name}");
     }
-    assert_eq!(still.submit(YAML, &b"a: \xff"[..]).await.refusal(400), "invalid_deployment_object");
+    assert_eq!(broker.submit(YAML, &b"a: \xff"[..]).await.error_code(400), "invalid_deployment_object");
     for (yaml, code) in [("a: [\0]", "invalid_json"), ("", "invalid_deployment_object")] {
-        let answer = still.submit(JSON, json!({"yaml_content": yaml}).to_string()).await;
-        assert_eq!(answer.refusal(400), code, "{yaml:?}");
+        let answer = broker.submit(JSON, json!({"yaml_content": yaml}).to_string()).await;
+        assert_eq!(answer.error_code(400), code, "{yaml:?}");
     }
-    still.is_unchanged().await;
+    broker.is_unchanged().await;
 }
 
 #[tokio::test]
 async fn a_bundle_at_the_limits_is_accepted() {
-    let still = Still::new().await;
+    let broker = Still::new().await;
     for yaml in [
         "---\na: 1\n".repeat(10_000),
         format!("{}{}", "[".repeat(64), "]".repeat(64)),
         "a: &a 1\nb: *a\n".to_owned(),
-        // Not YAML: that is for the agents to say.
+        // Not valid YAML, which agents report.
         "a: [broken".to_owned(),
-        // No NUL, but the letters of one.
+        // No NUL, but an escaped backslash before the same characters.
         "a: \"\\\\u0000\"".to_owned(),
     ] {
-        still.submit(YAML, yaml.clone()).await.with(201);
-        still.submit(JSON, json!({"yaml_content": yaml}).to_string()).await.with(201);
+        broker.submit(YAML, yaml.clone()).await.with(201);
+        broker.submit(JSON, json!({"yaml_content": yaml}).to_string()).await.with(201);
     }
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused_everywhere() {
-    let still = Still::new().await;
+async fn a_body_that_is_too_large_is_rejected_by_every_route() {
+    let broker = Still::new().await;
     let large = "x".repeat(BODY_BYTES_MAX + 1);
-    assert_eq!(still.submit(YAML, format!("# {large}")).await.refusal(413), "body_too_large");
+    assert_eq!(broker.submit(YAML, format!("# {large}")).await.error_code(413), "body_too_large");
     let body = json!({"name": large}).to_string();
-    assert_eq!(still.send(Method::POST, "/generators", JSON, body).await.refusal(413), "body_too_large");
-    still.is_unchanged().await;
+    assert_eq!(broker.send(Method::POST, "/generators", JSON, body).await.error_code(413), "body_too_large");
+    broker.is_unchanged().await;
 }
 
 #[tokio::test]
-async fn a_body_in_another_form_is_refused() {
-    let still = Still::new().await;
+async fn an_unsupported_content_type_is_rejected() {
+    let broker = Still::new().await;
     let body = json!({"name": "n"}).to_string();
     for content_type in
         ["text/plain", "application/yaml", "application/x-www-form-urlencoded", "json", "application/jsonp"]
     {
-        let answer = still.send(Method::POST, "/generators", content_type, body.clone()).await;
-        assert_eq!(answer.refusal(415), "unsupported_media_type", "{content_type}");
+        let answer = broker.send(Method::POST, "/generators", content_type, body.clone()).await;
+        assert_eq!(answer.error_code(415), "unsupported_media_type", "{content_type}");
     }
     for content_type in ["text/html", "multipart/form-data", "application/octet-stream"] {
-        assert_eq!(still.submit(content_type, BUNDLE).await.refusal(415), "unsupported_media_type", "{content_type}");
+        assert_eq!(
+            broker.submit(content_type, BUNDLE).await.error_code(415),
+            "unsupported_media_type",
+            "{content_type}"
+        );
     }
-    still.is_unchanged().await;
+    broker.is_unchanged().await;
     for (name, content_type) in
         [("a", ""), ("b", "application/json; charset=utf-8"), ("c", "application/merge-patch+json")]
     {
         let body = json!({"name": name}).to_string();
-        still.send(Method::POST, "/generators", content_type, body).await.with(201);
+        broker.send(Method::POST, "/generators", content_type, body).await.with(201);
     }
 }
 
 #[tokio::test]
-async fn json_that_is_cut_wrong_unknown_or_not_text_is_refused() {
-    let still = Still::new().await;
+async fn invalid_json_is_rejected() {
+    let broker = Still::new().await;
     let whole = json!({"name": "north", "cluster_name": "c"}).to_string();
     let cut = (1..whole.len()).map(|at| whole.as_bytes()[..at].to_vec());
     let wrong = [
@@ -166,16 +170,16 @@ async fn json_that_is_cut_wrong_unknown_or_not_text_is_refused() {
     ];
     for body in cut.chain(wrong) {
         let shown = String::from_utf8_lossy(&body).chars().take(80).collect::<String>();
-        let answer = still.send(Method::POST, "/agents", JSON, body).await;
-        assert_eq!(answer.refusal(400), "invalid_json", "{shown}");
+        let answer = broker.send(Method::POST, "/agents", JSON, body).await;
+        assert_eq!(answer.error_code(400), "invalid_json", "{shown}");
     }
-    still.is_unchanged().await;
+    broker.is_unchanged().await;
 }
 
 #[tokio::test]
-async fn names_labels_annotations_and_messages_have_bounds_and_no_nul() {
-    let still = Still::new().await;
-    let (agent, stack) = (&still.fleet.agent.0, &still.fleet.stack);
+async fn names_labels_annotations_and_messages_have_limits_and_no_nul() {
+    let broker = Still::new().await;
+    let (agent, stack) = (&broker.fleet.agent.0, &broker.fleet.stack);
     let labels = |label: &str| (format!("/agents/{agent}/labels"), json!({"agent_id": agent, "label": label}));
     let annotation = |key: &str, value: &str| {
         (format!("/agents/{agent}/annotations"), json!({"agent_id": agent, "key": key, "value": value}))
@@ -184,7 +188,7 @@ async fn names_labels_annotations_and_messages_have_bounds_and_no_nul() {
         (format!("/stacks/{stack}/annotations"), json!({"stack_id": stack, "key": key, "value": value}))
     };
     let event = json!({
-        "agent_id": agent, "deployment_object_id": NOBODY, "event_type": "DEPLOY", "status": "FAILURE",
+        "agent_id": agent, "deployment_object_id": UNKNOWN_ID, "event_type": "DEPLOY", "status": "FAILURE",
         "message": "a\0b",
     });
     for ((path, body), code) in [
@@ -206,28 +210,28 @@ async fn names_labels_annotations_and_messages_have_bounds_and_no_nul() {
         (("/agents".to_owned(), json!({"name": "a\0", "cluster_name": "c"})), "invalid_json"),
         (("/generators".to_owned(), json!({"name": "x".repeat(256)})), "invalid_name"),
         (("/generators".to_owned(), json!({"name": "n", "description": "\0"})), "invalid_json"),
-        ((format!("/agents/{agent}/labels"), json!({"agent_id": NOBODY, "label": "a"})), "agent_id_mismatch"),
+        ((format!("/agents/{agent}/labels"), json!({"agent_id": UNKNOWN_ID, "label": "a"})), "agent_id_mismatch"),
         (
-            (format!("/stacks/{stack}/annotations"), json!({"stack_id": NOBODY, "key": "k", "value": "v"})),
+            (format!("/stacks/{stack}/annotations"), json!({"stack_id": UNKNOWN_ID, "key": "k", "value": "v"})),
             "stack_id_mismatch",
         ),
     ] {
-        assert_eq!(still.post(&path, &body).await.refusal(400), code, "{path} {body}");
+        assert_eq!(broker.post(&path, &body).await.error_code(400), code, "{path} {body}");
     }
-    still.is_unchanged().await;
-    still.post(&labels(&"ü".repeat(63)).0, &labels(&"ü".repeat(63)).1).await.with(201);
+    broker.is_unchanged().await;
+    broker.post(&labels(&"ü".repeat(63)).0, &labels(&"ü".repeat(63)).1).await.with(201);
 }
 
 #[tokio::test]
-async fn addresses_that_are_wrong_are_refused() {
-    let still = Still::new().await;
-    let (agent, stack) = (&still.fleet.agent.0, &still.fleet.stack);
+async fn invalid_paths_and_queries_are_rejected() {
+    let broker = Still::new().await;
+    let (agent, stack) = (&broker.fleet.agent.0, &broker.fleet.stack);
     for (method, path, status, code) in [
         (Method::GET, "/agents?limit=-1".to_owned(), 400, "invalid_query"),
         (Method::GET, "/agents?limit=0".to_owned(), 400, "invalid_query"),
         (Method::GET, "/agents?limit=many".to_owned(), 400, "invalid_query"),
         (Method::GET, "/agents?limit=99999999999999999999".to_owned(), 400, "invalid_query"),
-        (Method::GET, "/agents?after=nobody".to_owned(), 400, "invalid_query"),
+        (Method::GET, "/agents?after=unknown".to_owned(), 400, "invalid_query"),
         (Method::GET, "/agents/?name=%00&cluster_name=c".to_owned(), 400, "invalid_query"),
         (Method::GET, "/stacks?pak_id=x".to_owned(), 400, "invalid_query"),
         (Method::GET, "/admin/audit-logs?limit=-5".to_owned(), 400, "invalid_query"),
@@ -239,67 +243,67 @@ async fn addresses_that_are_wrong_are_refused() {
         (Method::DELETE, format!("/agents/{agent}/labels/%FF"), 400, "invalid_id"),
         (Method::DELETE, format!("/agents/{agent}/labels/absent"), 404, "label_not_found"),
         (Method::DELETE, format!("/stacks/{stack}/annotations/absent"), 404, "annotation_not_found"),
-        (Method::GET, format!("/agents/{NOBODY}"), 404, "agent_not_found"),
-        (Method::GET, format!("/agents/{NOBODY}/fleet-status"), 404, "agent_not_found"),
-        (Method::GET, format!("/agents/{NOBODY}/labels"), 404, "agent_not_found"),
-        (Method::GET, format!("/agents/{NOBODY}/webhooks/pending"), 404, "agent_not_found"),
-        (Method::POST, format!("/agents/{NOBODY}/rotate-pak"), 404, "agent_not_found"),
-        (Method::POST, format!("/generators/{NOBODY}/rotate-pak"), 404, "generator_not_found"),
-        (Method::DELETE, format!("/generators/{NOBODY}"), 404, "generator_not_found"),
-        (Method::GET, format!("/stacks/{NOBODY}/labels"), 404, "stack_not_found"),
-        (Method::GET, format!("/stacks/{NOBODY}/health"), 404, "stack_not_found"),
-        (Method::GET, format!("/deployment-objects/{NOBODY}/health"), 404, "deployment_object_not_found"),
-        (Method::GET, format!("/stacks/{NOBODY}/status"), 404, "stack_not_found"),
-        (Method::GET, format!("/approvals/{NOBODY}"), 404, "approval_not_found"),
-        (Method::POST, format!("/approvals/{NOBODY}/approve"), 404, "approval_not_found"),
-        (Method::GET, format!("/webhooks/{NOBODY}"), 404, "webhook_not_found"),
-        (Method::GET, format!("/webhooks/{NOBODY}/deliveries"), 404, "webhook_not_found"),
-        (Method::POST, format!("/webhooks/{NOBODY}/test"), 404, "webhook_not_found"),
+        (Method::GET, format!("/agents/{UNKNOWN_ID}"), 404, "agent_not_found"),
+        (Method::GET, format!("/agents/{UNKNOWN_ID}/fleet-status"), 404, "agent_not_found"),
+        (Method::GET, format!("/agents/{UNKNOWN_ID}/labels"), 404, "agent_not_found"),
+        (Method::GET, format!("/agents/{UNKNOWN_ID}/webhooks/pending"), 404, "agent_not_found"),
+        (Method::POST, format!("/agents/{UNKNOWN_ID}/rotate-pak"), 404, "agent_not_found"),
+        (Method::POST, format!("/generators/{UNKNOWN_ID}/rotate-pak"), 404, "generator_not_found"),
+        (Method::DELETE, format!("/generators/{UNKNOWN_ID}"), 404, "generator_not_found"),
+        (Method::GET, format!("/stacks/{UNKNOWN_ID}/labels"), 404, "stack_not_found"),
+        (Method::GET, format!("/stacks/{UNKNOWN_ID}/health"), 404, "stack_not_found"),
+        (Method::GET, format!("/deployment-objects/{UNKNOWN_ID}/health"), 404, "deployment_object_not_found"),
+        (Method::GET, format!("/stacks/{UNKNOWN_ID}/status"), 404, "stack_not_found"),
+        (Method::GET, format!("/approvals/{UNKNOWN_ID}"), 404, "approval_not_found"),
+        (Method::POST, format!("/approvals/{UNKNOWN_ID}/approve"), 404, "approval_not_found"),
+        (Method::GET, format!("/webhooks/{UNKNOWN_ID}"), 404, "webhook_not_found"),
+        (Method::GET, format!("/webhooks/{UNKNOWN_ID}/deliveries"), 404, "webhook_not_found"),
+        (Method::POST, format!("/webhooks/{UNKNOWN_ID}/test"), 404, "webhook_not_found"),
         (Method::GET, "/nowhere".to_owned(), 404, "route_not_found"),
         (Method::GET, format!("/agents/{agent}/nowhere"), 404, "route_not_found"),
         (Method::PATCH, "/agents".to_owned(), 405, "method_not_allowed"),
         (Method::DELETE, format!("/agents/{agent}/target-state"), 405, "method_not_allowed"),
     ] {
-        let answer = still.send(method.clone(), &path, "", Body::empty()).await;
-        assert_eq!(answer.refusal(status), code, "{method} {path}");
+        let answer = broker.send(method.clone(), &path, "", Body::empty()).await;
+        assert_eq!(answer.error_code(status), code, "{method} {path}");
     }
-    still.is_unchanged().await;
+    broker.is_unchanged().await;
 }
 
 #[tokio::test]
-async fn what_belongs_to_another_is_neither_read_nor_changed() {
-    let still = Still::new().await;
-    let (api, stack) = (&still.fleet.api, &still.fleet.stack);
+async fn objects_of_other_owners_are_neither_read_nor_changed() {
+    let broker = Still::new().await;
+    let (api, stack) = (&broker.fleet.api, &broker.fleet.stack);
     let (generator, agent) = (api.generator("other").await, api.agent("other", &[]).await);
-    let before = stored(&still.fleet).await;
+    let before = stored(&broker.fleet).await;
     for (key, method, path, body) in [
         (&generator.1, Method::GET, format!("/stacks/{stack}"), Value::Null),
         (&generator.1, Method::PUT, format!("/stacks/{stack}"), json!({"name": "mine"})),
         (&generator.1, Method::DELETE, format!("/stacks/{stack}"), Value::Null),
         (&generator.1, Method::POST, format!("/stacks/{stack}/labels"), json!("mine")),
         (&generator.1, Method::POST, format!("/stacks/{stack}/deployment-objects"), json!({"yaml_content": "a: 1"})),
-        (&generator.1, Method::DELETE, format!("/generators/{}", still.fleet.generator.0), Value::Null),
-        (&generator.1, Method::POST, format!("/generators/{}/rotate-pak", still.fleet.generator.0), Value::Null),
+        (&generator.1, Method::DELETE, format!("/generators/{}", broker.fleet.generator.0), Value::Null),
+        (&generator.1, Method::POST, format!("/generators/{}/rotate-pak", broker.fleet.generator.0), Value::Null),
         (&agent.1, Method::GET, format!("/stacks/{stack}/labels"), Value::Null),
-        (&agent.1, Method::GET, format!("/agents/{}/target-state", still.fleet.agent.0), Value::Null),
-        (&agent.1, Method::POST, format!("/agents/{}/rotate-pak", still.fleet.agent.0), Value::Null),
-        (&agent.1, Method::GET, format!("/agents/{}/webhooks/pending", still.fleet.agent.0), Value::Null),
+        (&agent.1, Method::GET, format!("/agents/{}/target-state", broker.fleet.agent.0), Value::Null),
+        (&agent.1, Method::POST, format!("/agents/{}/rotate-pak", broker.fleet.agent.0), Value::Null),
+        (&agent.1, Method::GET, format!("/agents/{}/webhooks/pending", broker.fleet.agent.0), Value::Null),
     ] {
         let body = Some(&body).filter(|body| !body.is_null());
-        assert_eq!(api.call(key, method.clone(), &path, body).await.refusal(403), "forbidden", "{method} {path}");
+        assert_eq!(api.call(key, method.clone(), &path, body).await.error_code(403), "forbidden", "{method} {path}");
     }
-    assert_eq!(stored(&still.fleet).await, before);
+    assert_eq!(stored(&broker.fleet).await, before);
 }
 
 #[tokio::test]
-async fn what_exists_already_is_refused() {
-    let still = Still::new().await;
+async fn existing_objects_are_a_conflict() {
+    let broker = Still::new().await;
     for (path, body, code) in [
         ("/agents", json!({"name": "east", "cluster_name": "c"}), "agent_exists"),
         ("/generators", json!({"name": "shop"}), "generator_exists"),
-        ("/stacks", json!({"name": "web", "generator_id": still.fleet.generator.0}), "stack_exists"),
+        ("/stacks", json!({"name": "web", "generator_id": broker.fleet.generator.0}), "stack_exists"),
     ] {
-        assert_eq!(still.post(path, &body).await.refusal(409), code);
+        assert_eq!(broker.post(path, &body).await.error_code(409), code);
     }
-    still.is_unchanged().await;
+    broker.is_unchanged().await;
 }

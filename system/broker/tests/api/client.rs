@@ -1,4 +1,4 @@
-//! The broker on a real socket, asked by the real client.
+//! The broker on a real socket with the real client.
 
 use http::StatusCode;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -26,24 +26,24 @@ async fn the_client_and_the_broker_agree_on_every_operation() {
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = serve(listener, broker, async move { stopped.await.unwrap() });
     let asking = async {
-        converse(&base, &pak).await;
+        call_every_operation(&base, &pak).await;
         stop.send(()).unwrap();
     };
-    let (served, ()) = tokio::join!(serving, asking);
-    served.unwrap();
+    let (server, ()) = tokio::join!(serving, asking);
+    server.unwrap();
 }
 
 fn client(base: &str, key: &str) -> Client {
     Client::new(HttpConnector::new(), base.parse().unwrap(), key).unwrap()
 }
 
-async fn converse(base: &str, pak: &Pak) {
+async fn call_every_operation(base: &str, pak: &Pak) {
     let admin = client(base, &pak.reveal());
     assert!(admin.whoami().await.unwrap().admin);
     let wrong = client(base, "brokkr_BRabcdef_nothing").whoami().await.unwrap_err();
     assert_eq!(
         wrong.to_string(),
-        "cannot find out whose key this is: the broker does not accept the key: the key is not known"
+        "cannot find out whose key this is: the broker does not accept the key: the key is unknown"
     );
     assert!(!wrong.is_transient());
 
@@ -80,7 +80,7 @@ async fn converse(base: &str, pak: &Pak) {
     assert_eq!(status, Some(AgentStatus::Active));
     assert_eq!(agent.target_state(id, etag.as_deref()).await.unwrap(), TargetStateResponse::Unchanged { status });
     assert_eq!(agent.heartbeat(id, &HeartbeatReport::default()).await.unwrap(), status);
-    judge(&admin, &agent, id, &revision).await;
+    report_and_decide(&admin, &agent, id, &revision).await;
     let event = NewAgentEvent {
         agent_id: id,
         deployment_object_id: revision.id,
@@ -101,8 +101,8 @@ async fn converse(base: &str, pak: &Pak) {
     assert!(objects.len() == 1 && objects[0].is_deletion_marker);
 }
 
-/// What an agent says beside its outcomes, and what is decided about it.
-async fn judge(admin: &Client, agent: &Client, id: AgentId, revision: &DeploymentObject) {
+/// Reports a status and requests an approval as the agent, and decides as the administrator.
+async fn report_and_decide(admin: &Client, agent: &Client, id: AgentId, revision: &DeploymentObject) {
     let conditions = vec![ReportedCondition {
         kind: condition::APPLIED.to_owned(),
         status: ConditionStatus::True,

@@ -1,12 +1,12 @@
-//! What the process does about its database before it serves: a restore that is declared, secrets under a key.
+//! Checks of the database at the start of the process: a recorded restore, and the encryption key of secrets.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::process::{PROGRAM, mistake, ready, start_with, stop};
+use crate::process::{PROGRAM, error_line, ready, start_with, stop};
 
-/// Asks on a connection of its own.
+/// Sends a request on a new connection and returns the response.
 pub fn ask(address: &str, method: &str, path: &str, key: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let head =
@@ -18,13 +18,13 @@ pub fn ask(address: &str, method: &str, path: &str, key: &str, body: &str) -> St
 }
 
 #[test]
-fn a_database_that_was_restored_gets_a_new_epoch_when_an_operator_says_so() {
+fn an_operator_begins_a_new_epoch_after_a_restore() {
     let directory = tempfile::tempdir().unwrap();
     let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
     let restored = || Command::new(PROGRAM).args(["restore-epoch", "--database-url", &database]).output().unwrap();
     let (process, mut lines) = start_with(directory.path(), &[]);
     let address = ready(&mut lines, "http");
-    assert!(mistake(&restored()).contains("in use by another process"));
+    assert!(error_line(&restored()).contains("in use by another process"));
     let admin = std::fs::read_to_string(directory.path().join("key")).unwrap();
     let made = ask(&address, "POST", "/agents", &admin, r#"{"name": "east", "cluster_name": "c"}"#);
     let agent = made.split(r#""id":""#).nth(1).and_then(|rest| rest.split('"').next()).unwrap().to_owned();
@@ -43,7 +43,7 @@ fn a_database_that_was_restored_gets_a_new_epoch_when_an_operator_says_so() {
 }
 
 #[test]
-fn what_was_sealed_under_a_key_is_not_served_without_it() {
+fn the_broker_does_not_start_without_the_key_of_its_secrets() {
     let directory = tempfile::tempdir().unwrap();
     let (right, wrong) = (directory.path().join("right"), directory.path().join("wrong"));
     std::fs::write(&right, "ab".repeat(32)).unwrap();
@@ -59,14 +59,14 @@ fn what_was_sealed_under_a_key_is_not_served_without_it() {
     let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
     let run = |more: &[&str]| Command::new(PROGRAM).args(["--database-url", &database]).args(more).output().unwrap();
     for refused in [run(&[]), run(&[flag, wrong.to_str().unwrap()])] {
-        let line = mistake(&refused);
+        let line = error_line(&refused);
         assert!(line.contains("cannot be decrypted") && line.contains("webhooks.encryption_key_file"), "{line}");
     }
-    assert!(mistake(&run(&[flag, "no/such/file"])).contains("no/such/file"));
+    assert!(error_line(&run(&[flag, "no/such/file"])).contains("no/such/file"));
     let mut stored = std::fs::read(directory.path().join("sindri.db")).unwrap();
     stored.extend(std::fs::read(directory.path().join("sindri.db-wal")).unwrap_or_default());
     let holds = |text: &[u8]| stored.windows(text.len()).any(|bytes| bytes == text);
-    assert!(holds(b"hook") && !holds(b"hidden"), "the name is there, and the address is sealed");
+    assert!(holds(b"hook") && !holds(b"hidden"), "the name is stored in plain text and the URL is encrypted");
     let (process, mut lines) = start_with(directory.path(), &[flag, right.to_str().unwrap()]);
     ready(&mut lines, "http");
     stop(process);

@@ -1,4 +1,4 @@
-//! What survives a restart, and which files are refused.
+//! Restarts of the broker, and database files that are rejected.
 
 use rusqlite::Connection;
 use sindri_broker::{SqliteError, SqliteStore};
@@ -6,7 +6,7 @@ use sindri_broker::{SqliteError, SqliteStore};
 use crate::support::{Api, counting_entropy};
 
 #[tokio::test]
-async fn a_restart_keeps_everything_and_sequences_go_on() {
+async fn a_restart_keeps_the_state_and_sequences_continue() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sindri.db").display().to_string();
     let entropy = counting_entropy();
@@ -23,7 +23,7 @@ async fn a_restart_keeps_everything_and_sequences_go_on() {
         marker = api.poll(&agent).await;
     }
     let api = Api::open(&path, entropy).await;
-    assert_eq!(api.poll(&agent).await, marker, "the removal was forgotten");
+    assert_eq!(api.poll(&agent).await, marker, "the removal is lost");
     let again = api.submit(&stack, false).await;
     assert_eq!(again["yaml_checksum"], first["yaml_checksum"]);
     assert!(again["sequence_id"].as_i64() > marker[0]["sequence_id"].as_i64());
@@ -46,7 +46,7 @@ async fn the_administrators_key_is_set_once() {
 }
 
 #[test]
-fn a_file_of_a_newer_broker_or_of_something_else_is_refused() {
+fn a_file_of_a_newer_broker_or_another_program_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     drop(SqliteStore::open(&path("newer"), None).unwrap());
@@ -61,7 +61,7 @@ fn a_file_of_a_newer_broker_or_of_something_else_is_refused() {
 }
 
 #[test]
-fn a_file_that_a_broker_has_open_is_refused_to_a_second_one() {
+fn a_second_broker_cannot_open_the_same_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sindri.db").display().to_string();
     let first = SqliteStore::open(&path, None).unwrap();
@@ -80,6 +80,6 @@ async fn secrets_of_keys_are_not_in_the_file() {
         secret = api.agent("east", &[]).await.1.rsplit('_').next().unwrap().to_owned();
     }
     let bytes = std::fs::read(&path).unwrap();
-    assert!(bytes.windows(4).any(|window| window == b"east"), "the file does not hold the agent");
+    assert!(bytes.windows(4).any(|window| window == b"east"), "the file does not contain the agent");
     assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()));
 }

@@ -1,12 +1,12 @@
-//! What agents report, once each.
+//! Events and heartbeats of agents.
 
 use axum::body::Body;
 use http::Request;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Fleet, event, text};
+use crate::support::{Fleet, TestResponse, event, text};
 
-async fn with_key(fleet: &Fleet, key: &str, body: &Value) -> Answer {
+async fn with_key(fleet: &Fleet, key: &str, body: &Value) -> TestResponse {
     let request = Request::post(format!("/api/v1/agents/{}/events", fleet.agent.0))
         .header("authorization", &fleet.agent.1)
         .header("idempotency-key", key)
@@ -45,28 +45,28 @@ async fn without_an_idempotency_key_the_same_outcome_is_recorded_again() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_not_about_something_known_is_refused() {
+async fn an_event_about_an_unknown_revision_or_agent_is_rejected() {
     let fleet = Fleet::new().await;
     let (east, api) = (&fleet.agent, &fleet.api);
     let revision = text(&api.submit(&fleet.stack, false).await["id"]);
     let path = format!("/agents/{}/events", east.0);
-    let nobody = "00000000-0000-4000-8000-000000000000";
-    let unknown = api.post(&east.1, &path, &event(&east.0, nobody, "SUCCESS")).await;
-    assert_eq!(unknown.refusal(422), "deployment_object_not_found");
-    let mismatch = api.post(&east.1, &path, &event(nobody, &revision, "SUCCESS")).await;
-    assert_eq!(mismatch.refusal(400), "agent_id_mismatch");
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    let response = api.post(&east.1, &path, &event(&east.0, unknown, "SUCCESS")).await;
+    assert_eq!(response.error_code(422), "deployment_object_not_found");
+    let mismatch = api.post(&east.1, &path, &event(unknown, &revision, "SUCCESS")).await;
+    assert_eq!(mismatch.error_code(400), "agent_id_mismatch");
     let mut long = event(&east.0, &revision, "SUCCESS");
     long["event_type"] = json!("x".repeat(51));
-    assert_eq!(api.post(&east.1, &path, &long).await.refusal(400), "invalid_event");
+    assert_eq!(api.post(&east.1, &path, &long).await.error_code(400), "invalid_event");
     long["event_type"] = json!("DEPLOY");
     for key in ["", &"k".repeat(256)] {
-        assert_eq!(with_key(&fleet, key, &long).await.refusal(400), "invalid_idempotency_key");
+        assert_eq!(with_key(&fleet, key, &long).await.error_code(400), "invalid_idempotency_key");
     }
     assert_eq!(events(&fleet).await.len(), 0);
 }
 
 #[tokio::test]
-async fn a_heartbeat_is_noted_and_says_nothing_that_was_not_said() {
+async fn a_heartbeat_keeps_fields_that_it_does_not_report() {
     let fleet = Fleet::new().await;
     let (path, read) = (format!("/agents/{}/heartbeat", fleet.agent.0), format!("/agents/{}", fleet.agent.0));
     let before = fleet.api.get(&fleet.agent.1, &read).await.json();

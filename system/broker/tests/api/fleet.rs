@@ -1,11 +1,11 @@
-//! How agents and what they applied are doing.
+//! Health of revisions and status of agents.
 
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::{Api, Fleet, text};
 
-async fn say(fleet: &Fleet, revision: &Value, status: &str) -> crate::support::Answer {
+async fn say(fleet: &Fleet, revision: &Value, status: &str) -> crate::support::TestResponse {
     let said =
         json!({"id": revision["id"], "status": status, "checked_at": "2026-01-01T00:00:00Z", "summary": {"p": 1}});
     let body = json!({"deployment_objects": [said]});
@@ -18,7 +18,7 @@ async fn read(api: &Api, path: String) -> Value {
 }
 
 #[tokio::test]
-async fn the_health_of_a_stack_is_the_worst_that_agents_say_about_their_newest_revision() {
+async fn the_health_of_a_stack_is_the_worst_of_the_newest_revisions() {
     let fleet = Fleet::new().await;
     let (api, stack) = (&fleet.api, &fleet.stack);
     let first = api.submit(stack, false).await;
@@ -37,23 +37,23 @@ async fn the_health_of_a_stack_is_the_worst_that_agents_say_about_their_newest_r
 }
 
 #[tokio::test]
-async fn health_of_what_is_not_the_agents_or_of_too_much_is_refused() {
+async fn a_health_report_about_another_agents_revision_or_too_many_is_rejected() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
     let other = api.stack("other", &fleet.generator.0).await;
     let foreign = api.submit(&other, false).await;
-    assert_eq!(say(&fleet, &foreign, "healthy").await.refusal(422), "deployment_object_not_found");
-    assert_eq!(say(&fleet, &foreign, "splendid").await.refusal(400), "invalid_json");
+    assert_eq!(say(&fleet, &foreign, "healthy").await.error_code(422), "deployment_object_not_found");
+    assert_eq!(say(&fleet, &foreign, "splendid").await.error_code(400), "invalid_json");
     let said = json!({"id": foreign["id"], "status": "healthy", "checked_at": "2026-01-01T00:00:00Z"});
     let body = json!({"deployment_objects": vec![said; 1001]});
     let path = format!("/agents/{}/health-status", fleet.agent.0);
     let answer = api.call(&fleet.agent.1, Method::PATCH, &path, Some(&body)).await;
-    assert_eq!(answer.refusal(400), "invalid_health_status");
+    assert_eq!(answer.error_code(400), "invalid_health_status");
     assert_eq!(read(api, format!("/stacks/{other}/health")).await["deployment_objects"], json!([]));
 }
 
 #[tokio::test]
-async fn the_fleet_shows_what_is_pending_and_a_deleted_agent_that_owes_something() {
+async fn the_fleet_has_pending_counts_and_deleted_agents_with_pending_removals() {
     let fleet = Fleet::new().await;
     let (api, agent) = (&fleet.api, &fleet.agent.0);
     let revision = api.submit(&fleet.stack, false).await;

@@ -1,7 +1,7 @@
-//! Requests that nobody would write: whatever comes, the broker answers, in its own words, and never fails.
+//! Random requests: the broker responds to each with a valid status and error, and never fails.
 //!
-//! The requests follow from a seed. They are made of the routes of the document and of bodies that are nearly right, so
-//! that most of them reach a handler.
+//! The requests are derived from a seed, the routes of the OpenAPI document, and bodies that are nearly valid, so that most
+//! of them reach a handler.
 
 use axum::body::Body;
 use http::{HeaderName, HeaderValue, Method, Request};
@@ -12,10 +12,10 @@ use crate::support::{Api, BUNDLE, text, webhooks};
 
 const SEEDS: u64 = 8;
 const REQUESTS_PER_SEED: usize = 3_000;
-/// No answer here has any reason to be longer.
+/// Limit on the size of a response.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The same numbers for the same seed.
+/// Pseudo-random numbers of a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -39,7 +39,7 @@ impl Dice {
     }
 }
 
-/// Texts that have broken something somewhere.
+/// Texts that often cause bugs.
 const NASTY: [&str; 22] = [
     "",
     "a",
@@ -81,7 +81,7 @@ impl World {
         api.target(&east.0, &stack).await;
         let revision = text(&api.submit(&stack, false).await["id"]);
         let webhook = api.webhook("hook", &["edge"]).await;
-        let nobody = "00000000-0000-4000-8000-000000000000".to_owned();
+        let unknown = "00000000-0000-4000-8000-000000000000".to_owned();
         let mut keys = vec![api.admin.clone(); 6];
         keys.extend([east.1, west.1, shop.1, other.1]);
         let ids = vec![
@@ -92,7 +92,7 @@ impl World {
             ("stacks", stack),
             ("deployment-objects", revision),
             ("webhooks", webhook),
-            ("nobody", nobody),
+            ("unknown", unknown),
         ];
         Self { api, keys, ids, routes: routes() }
     }
@@ -127,7 +127,7 @@ impl World {
         object
     }
 
-    /// A body that is right for the route, or nearly.
+    /// Returns a body that is valid for the route, or nearly.
     fn body(&self, dice: &mut Dice, template: &str) -> Vec<u8> {
         let kind = BODIES.iter().find(|(end, _)| template.ends_with(end)).map(|(_, kind)| *kind);
         let kind = kind.filter(|_| !dice.one_in(6)).unwrap_or_else(|| dice.below(18));
@@ -174,7 +174,7 @@ impl World {
         bytes
     }
 
-    /// Of something of this kind that exists, as a rule.
+    /// Returns the id of an object of this kind, usually an existing one.
     fn id(&self, dice: &mut Dice, kind: &str) -> String {
         let right: Vec<_> = self.ids.iter().filter(|(of, _)| *of == kind).collect();
         if right.is_empty() || dice.one_in(8) { dice.pick(&self.ids).1.clone() } else { dice.pick(&right).1.clone() }
@@ -215,8 +215,8 @@ impl World {
 
     fn request(&self, dice: &mut Dice) -> Request<Body> {
         let (mut method, mut template) = dice.pick(&self.routes).clone();
-        // Without its keys the world would soon have nobody left to ask.
-        if ends_somebody(&method, &template) && !dice.one_in(40) {
+        // Requests that would invalidate the keys of the test are skipped.
+        if deletes_an_actor(&method, &template) && !dice.one_in(40) {
             (method, template) = (Method::GET, "/api/v1/stacks".to_owned());
         }
         let path = self.path(dice, &template);
@@ -242,12 +242,12 @@ impl World {
     }
 }
 
-fn ends_somebody(method: &Method, template: &str) -> bool {
+fn deletes_an_actor(method: &Method, template: &str) -> bool {
     let is_somebody = ["/agents/{id}", "/generators/{id}", "/stacks/{id}"].iter().any(|end| template.ends_with(end));
     template.ends_with("/rotate-pak") || (*method == Method::DELETE && is_somebody)
 }
 
-/// Which body is right where.
+/// Valid bodies by route.
 const BODIES: [(&str, usize); 15] = [
     ("/agents", 0),
     ("/v1/stacks", 1),
@@ -315,7 +315,7 @@ fn routes() -> Vec<(Method, String)> {
     routes.collect()
 }
 
-/// What a client would escape, except what it may have escaped already.
+/// Escapes characters as a client does, except those that may be escaped already.
 fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/%".contains(&byte);
     let pieces =
@@ -359,12 +359,12 @@ async fn no_request_makes_the_broker_fail() {
                 );
             }
         }
-        // Whatever was said, the administrator is still served.
+        // The administrator can still read.
         world.api.get(&world.api.admin, "/agents").await.with(200);
     }
-    // It would prove nothing if everything was refused at the door.
+    // The test is only meaningful if requests reach the handlers.
     for status in [200, 201, 204, 400, 401, 403, 404, 405, 409, 415] {
-        assert!(reached.contains_key(&status), "{status} was never answered: {reached:?}");
+        assert!(reached.contains_key(&status), "{status} was never returned: {reached:?}");
     }
     assert!(reached[&201] > 200 && reached[&200] > 1_000, "{reached:?}");
 }

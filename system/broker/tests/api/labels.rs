@@ -1,11 +1,11 @@
-//! Labels, annotations, and changes of what has a name.
+//! Labels, annotations, and updates of stacks and generators.
 
 use serde_json::json;
 
 use crate::support::{Fleet, text};
 
 #[tokio::test]
-async fn a_label_that_agent_and_stack_share_sends_the_stack() {
+async fn a_common_label_assigns_the_stack() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
     let west = api.agent("west", &[&fleet.generator.0]).await;
@@ -24,7 +24,7 @@ async fn a_label_that_agent_and_stack_share_sends_the_stack() {
 }
 
 #[tokio::test]
-async fn what_is_there_is_a_conflict_and_what_is_not_is_not_found() {
+async fn an_existing_label_is_a_conflict_and_a_missing_one_is_not_found() {
     let fleet = Fleet::new().await;
     let (api, agent, stack) = (&fleet.api, &fleet.agent.0, &fleet.stack);
     for (path, body, noun) in [
@@ -35,15 +35,15 @@ async fn what_is_there_is_a_conflict_and_what_is_not_is_not_found() {
     ] {
         let made = api.post(&api.admin, &path, &body).await.with(201).json();
         assert_eq!(api.get(&api.admin, &path).await.json(), json!([made]));
-        assert_eq!(api.post(&api.admin, &path, &body).await.refusal(409), format!("{noun}_exists"));
+        assert_eq!(api.post(&api.admin, &path, &body).await.error_code(409), format!("{noun}_exists"));
         api.delete(&format!("{path}/x")).await.with(204);
-        assert_eq!(api.delete(&format!("{path}/x")).await.refusal(404), format!("{noun}_not_found"));
+        assert_eq!(api.delete(&format!("{path}/x")).await.error_code(404), format!("{noun}_not_found"));
         assert_eq!(api.get(&api.admin, &path).await.json(), json!([]));
     }
 }
 
 #[tokio::test]
-async fn a_stack_and_a_generator_are_changed_in_part_and_by_the_whole_object() {
+async fn a_stack_and_a_generator_are_updated_by_fields_and_by_the_whole_object() {
     let fleet = Fleet::new().await;
     let (api, path) = (&fleet.api, format!("/stacks/{}", fleet.stack));
     let changed = api.put(&fleet.generator.1, &path, &json!({"description": "d"})).await.with(200).json();
@@ -52,9 +52,9 @@ async fn a_stack_and_a_generator_are_changed_in_part_and_by_the_whole_object() {
     whole["name"] = json!("shop-web");
     assert_eq!(text(&api.put(&api.admin, &path, &whole).await.with(200).json()["name"]), "shop-web");
     whole["id"] = json!(fleet.agent.0);
-    assert_eq!(api.put(&api.admin, &path, &whole).await.refusal(400), "stack_id_mismatch");
+    assert_eq!(api.put(&api.admin, &path, &whole).await.error_code(400), "stack_id_mismatch");
     api.stack("other", &fleet.generator.0).await;
-    assert_eq!(api.put(&api.admin, &path, &json!({"name": "other"})).await.refusal(409), "stack_exists");
+    assert_eq!(api.put(&api.admin, &path, &json!({"name": "other"})).await.error_code(409), "stack_exists");
 
     let path = format!("/generators/{}", fleet.generator.0);
     let mut whole = api.get(&api.admin, &path).await.json();
@@ -62,11 +62,11 @@ async fn a_stack_and_a_generator_are_changed_in_part_and_by_the_whole_object() {
     let changed = api.put(&fleet.generator.1, &path, &whole).await.with(200).json();
     assert_eq!(text(&changed["name"]), "renamed");
     api.generator("taken").await;
-    assert_eq!(api.put(&api.admin, &path, &json!({"name": "taken"})).await.refusal(409), "generator_exists");
+    assert_eq!(api.put(&api.admin, &path, &json!({"name": "taken"})).await.error_code(409), "generator_exists");
 }
 
 #[tokio::test]
-async fn a_deleted_generator_takes_its_stacks_and_its_key_with_it() {
+async fn deleting_a_generator_deletes_its_stacks_and_its_key() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
     api.submit(&fleet.stack, false).await;
@@ -74,7 +74,7 @@ async fn a_deleted_generator_takes_its_stacks_and_its_key_with_it() {
     let path = format!("/generators/{}", fleet.generator.0);
     api.call(&fleet.generator.1, http::Method::DELETE, &path, None).await.with(204);
     api.post(&fleet.generator.1, "/auth/pak", &json!({})).await.with(401);
-    assert_eq!(api.get(&api.admin, &path).await.refusal(404), "generator_not_found");
-    assert_eq!(api.get(&api.admin, &format!("/stacks/{}", fleet.stack)).await.refusal(404), "stack_not_found");
+    assert_eq!(api.get(&api.admin, &path).await.error_code(404), "generator_not_found");
+    assert_eq!(api.get(&api.admin, &format!("/stacks/{}", fleet.stack)).await.error_code(404), "stack_not_found");
     assert_eq!(fleet.poll().await[0]["is_deletion_marker"], true);
 }

@@ -1,16 +1,16 @@
-//! Lists in parts.
+//! Pagination of lists.
 
 use serde_json::Value;
 
-use crate::support::{Answer, Api, Fleet, text};
+use crate::support::{Api, Fleet, TestResponse, text};
 
-fn next(answer: &Answer) -> Option<String> {
+fn next(answer: &TestResponse) -> Option<String> {
     let link = answer.headers.get("link")?.to_str().unwrap();
     Some(link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap().to_owned())
 }
 
-/// Follows the links from part to part.
-async fn walked(api: &Api, path: &str, query: &str) -> (Vec<Value>, usize) {
+/// Follows the links from page to page.
+async fn list_pages(api: &Api, path: &str, query: &str) -> (Vec<Value>, usize) {
     let (mut all, mut parts, mut query) = (Vec::new(), 0, query.to_owned());
     loop {
         let answer = api.get(&api.admin, &format!("{path}{query}")).await.with(200);
@@ -24,7 +24,7 @@ async fn walked(api: &Api, path: &str, query: &str) -> (Vec<Value>, usize) {
 }
 
 #[tokio::test]
-async fn every_list_can_be_walked_in_parts_without_missing_or_repeating_anything() {
+async fn the_pages_of_every_list_have_each_entry_once() {
     let fleet = Fleet::new().await;
     let (api, agent, stack) = (&fleet.api, &fleet.agent.0, &fleet.stack);
     for number in 0..5 {
@@ -82,14 +82,14 @@ async fn every_list_can_be_walked_in_parts_without_missing_or_repeating_anything
         assert!(next(&whole).is_none(), "{path}");
         let whole = whole.json().as_array().unwrap().clone();
         assert!(whole.len() >= 5, "{path} has {}", whole.len());
-        let (all, parts) = walked(api, &path, "?limit=2").await;
+        let (all, parts) = list_pages(api, &path, "?limit=2").await;
         assert_eq!(all, whole, "{path}");
         assert_eq!(parts, whole.len() / 2 + 1, "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_link_keeps_the_rest_of_the_query() {
+async fn a_link_keeps_the_other_parameters() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
     let answer = api.get(&api.admin, "/admin/audit-logs?action=agent.%2A&limit=1").await.with(200);

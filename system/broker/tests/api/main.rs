@@ -1,31 +1,31 @@
-//! The broker's API, asked in process: no sockets except where the socket is the point.
+//! Tests of the broker's API in process; sockets only where the connection is tested.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod access;
 mod approvals;
 mod bad_input;
-mod delivered;
+mod client;
+mod compression;
+mod connections;
+mod database_startup;
 mod durability;
-mod edge;
-mod encrypted;
+mod errors;
 mod events;
 mod fleet;
 mod fuzz;
-mod gzip;
-mod kept;
 mod labels;
 mod lists;
 mod openapi;
-mod over_the_wire;
 mod polls;
 mod process;
-mod refusals;
 mod secrets;
-mod served;
-mod stalled;
+mod stalled_store;
 mod status;
 mod support;
 mod target_state;
 mod target_state_model;
-mod waiting;
+mod test_server;
+mod tls;
+mod waiting_polls;
+mod webhook_delivery;
 mod webhooks;

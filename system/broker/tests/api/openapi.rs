@@ -1,4 +1,4 @@
-//! The OpenAPI document: it is what the code says, and it holds together.
+//! The OpenAPI document: the committed file equals the generated one, and it is consistent.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ use crate::support::Api;
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
 
 #[test]
-fn the_committed_document_is_what_the_code_says() {
+fn the_committed_document_is_the_generated_one() {
     let text = format!("{:#}\n", openapi_document());
-    if update_is_asked_for() {
+    if is_update_requested() {
         std::fs::write(COMMITTED, &text).unwrap();
     }
     let committed = std::fs::read_to_string(COMMITTED).unwrap_or_default();
@@ -22,14 +22,14 @@ fn the_committed_document_is_what_the_code_says() {
     assert!(is_current, "docs/openapi.json is old: UPDATE=1 cargo test --release -p sindri-broker --test api openapi");
 }
 
-/// Then the document is written instead of compared.
-fn update_is_asked_for() -> bool {
+/// Returns true if the file is to be written instead of compared.
+fn is_update_requested() -> bool {
     #[expect(clippy::disallowed_methods, reason = "a test is a program of its own")]
     std::env::var("UPDATE").is_ok()
 }
 
 #[tokio::test]
-async fn the_document_is_served_to_everyone() {
+async fn the_document_needs_no_key() {
     let api = Api::new().await;
     let answer = api.send(Request::get("/docs/openapi.json").body(Body::empty()).unwrap()).await.with(200);
     assert_eq!(answer.header("content-type"), "application/json");
@@ -56,7 +56,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_reference_resolves() {
     let (document, mut found) = (openapi_document(), BTreeSet::new());
     references(&document, &mut found);
     assert!(found.contains("#/components/schemas/Problem"));
@@ -66,7 +66,7 @@ fn every_reference_leads_somewhere() {
 }
 
 #[test]
-fn every_place_in_a_path_is_a_declared_parameter_and_every_name_is_given_once() {
+fn every_path_parameter_is_declared_and_every_operation_id_is_unique() {
     let (document, mut names) = (openapi_document(), BTreeSet::new());
     for (path, method, told) in operations(&document) {
         assert!(names.insert(told["operationId"].as_str().unwrap()), "{method} {path}");
@@ -87,7 +87,7 @@ fn every_place_in_a_path_is_a_declared_parameter_and_every_name_is_given_once() 
 }
 
 #[test]
-fn every_operation_tells_its_success_its_refusals_and_who_may() {
+fn every_operation_describes_its_responses_errors_and_roles() {
     let document = openapi_document();
     for (path, method, told) in operations(&document) {
         let statuses: Vec<&String> = told["responses"].as_object().unwrap().keys().collect();

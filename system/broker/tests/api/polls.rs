@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use sindri_broker::Limits;
 
-use crate::served::{Served, get, header, post};
 use crate::support::text;
+use crate::test_server::{TestServer, get, header, post};
 
 /// Returns the parts of a response head that must be equal; the date and the request id differ.
 fn compared_parts(head: &str) -> Vec<Option<&str>> {
@@ -15,26 +15,26 @@ fn compared_parts(head: &str) -> Vec<Option<&str>> {
 
 #[tokio::test]
 async fn a_poll_has_the_same_response_from_the_store_and_from_memory() {
-    let served = Served::new(Limits::default()).await;
+    let server = TestServer::new(Limits::default()).await;
     let body = json!({"name": "east", "cluster_name": "c"}).to_string();
-    let made = served.ask(&format!("{}{body}", post("/api/v1/agents", &served.admin, body.len()))).await;
+    let made = server.ask(&format!("{}{body}", post("/api/v1/agents", &server.admin, body.len()))).await;
     let made: Value = serde_json::from_str(&made.1).unwrap();
     let (agent, key) = (text(&made["agent"]["id"]), text(&made["initial_pak"]));
     let plain = format!("/api/v1/agents/{agent}/target-state");
     let with_mode = format!("{plain}?mode=full");
-    let first = served.ask(&get(&with_mode, &key)).await;
+    let first = server.ask(&get(&with_mode, &key)).await;
     assert_eq!(first, (200, "[]".to_owned()));
     let with_tag =
         |path: &str, etag: &str| get(path, &key).replace("\r\n\r\n", &format!("\r\nif-none-match: {etag}\r\n\r\n"));
     let mut heads = Vec::new();
     for path in [&with_mode, &plain] {
-        let mut peer = served.peer().await;
+        let mut peer = server.peer().await;
         peer.send(&get(path, &key)).await;
         let whole = peer.head().await;
         assert!(header(&whole, "x-request-id").is_some());
         assert_eq!(header(&whole, "sindri-agent-status"), Some("INACTIVE"));
         let etag = header(&whole, "etag").unwrap().to_owned();
-        let mut peer = served.peer().await;
+        let mut peer = server.peer().await;
         peer.send(&with_tag(path, &etag)).await;
         let unchanged = peer.head().await;
         assert!(unchanged.starts_with("HTTP/1.1 304"), "{unchanged}");
@@ -42,6 +42,6 @@ async fn a_poll_has_the_same_response_from_the_store_and_from_memory() {
     }
     assert_eq!(compared_parts(&heads[0].0), compared_parts(&heads[1].0));
     assert_eq!(compared_parts(&heads[0].1), compared_parts(&heads[1].1));
-    assert_eq!(served.ask(&get(&plain, &format!("{key}x"))).await.0, 401);
-    assert_eq!(served.ask(&get(&plain.replace("target", "targets"), &key)).await.0, 404);
+    assert_eq!(server.ask(&get(&plain, &format!("{key}x"))).await.0, 401);
+    assert_eq!(server.ask(&get(&plain.replace("target", "targets"), &key)).await.0, 404);
 }

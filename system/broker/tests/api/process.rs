@@ -1,4 +1,4 @@
-//! The broker as a process: its flags, its key file, its signals, its exit codes.
+//! The broker process: flags, key file, signals and exit codes.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
@@ -36,7 +36,7 @@ pub fn stop(mut process: Child) {
     assert_eq!(process.wait().unwrap().code(), Some(0), "SIGTERM is no failure");
 }
 
-pub fn mistake(output: &Output) -> String {
+pub fn error_line(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -44,11 +44,11 @@ pub fn mistake(output: &Output) -> String {
 }
 
 #[test]
-fn the_first_start_makes_a_key_for_its_owner_only_and_the_second_makes_none() {
+fn the_first_start_creates_a_private_key_file_and_the_second_does_not() {
     let directory = tempfile::tempdir().unwrap();
     let (process, mut lines) = start(directory.path());
     let shown = lines.next().unwrap().unwrap();
-    assert!(shown.starts_with("the administrator's key, shown this once and kept in "), "{shown}");
+    assert!(shown.starts_with("the administrator's key, shown only once and stored in "), "{shown}");
     assert!(lines.next().unwrap().unwrap().starts_with("READY http://127.0.0.1:"));
     let key = std::fs::read_to_string(directory.path().join("key")).unwrap();
     Pak::parse(key.trim()).unwrap();
@@ -65,7 +65,7 @@ fn the_first_start_makes_a_key_for_its_owner_only_and_the_second_makes_none() {
 }
 
 #[test]
-fn a_key_that_was_there_before_the_first_start_is_taken_and_not_shown() {
+fn an_existing_key_file_is_used_at_the_first_start_and_not_printed() {
     let directory = tempfile::tempdir().unwrap();
     let (process, mut lines) = start(directory.path());
     let _shown = lines.next();
@@ -79,19 +79,19 @@ fn a_key_that_was_there_before_the_first_start_is_taken_and_not_shown() {
 }
 
 #[test]
-fn a_key_that_cannot_be_kept_is_not_made() {
+fn no_key_is_created_if_its_file_cannot_be_written() {
     let directory = tempfile::tempdir().unwrap();
     let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
     let nowhere = directory.path().join("no/such/key").display().to_string();
     let run = |file: &str| Command::new(PROGRAM).args(["--database-url", &database, "--admin-key-file", file]).output();
-    assert!(mistake(&run(&nowhere).unwrap()).contains("no/such/key"));
+    assert!(error_line(&run(&nowhere).unwrap()).contains("no/such/key"));
     let (process, mut lines) = start(directory.path());
-    assert!(lines.next().unwrap().unwrap().contains("shown this once"), "the next start makes one");
+    assert!(lines.next().unwrap().unwrap().contains("shown only once"), "the next start creates a key");
     stop(process);
 }
 
 #[test]
-fn print_config_shows_every_setting_its_value_and_its_source_and_no_secret() {
+fn print_config_has_every_setting_with_value_and_source_and_no_secret() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("b.toml");
     std::fs::write(&file, "workers = 2\n[database]\nurl = \"postgres://me:hidden@host/db\"\n").unwrap();
@@ -122,7 +122,7 @@ workers                         2                         file FILE:1
     assert_eq!(printed, expected);
 }
 
-/// What a process logs that is asked for a read, a refusal and a change.
+/// Returns the log of a process after a read, an error and a write.
 fn logged(form: &str, level: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let (mut process, mut lines) = start_with(directory.path(), &["--log", form, "--log-level", level]);
@@ -146,7 +146,7 @@ fn logged(form: &str, level: &str) -> String {
 }
 
 #[test]
-fn json_lines_have_the_request_and_its_name_and_reads_are_no_news() {
+fn json_lines_have_the_request_id_and_reads_are_not_logged_at_info() {
     let lines = logged("json", "info");
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let requests: Vec<_> = lines.iter().filter(|line| line["message"] == "request").collect();
@@ -162,7 +162,7 @@ fn json_lines_have_the_request_and_its_name_and_reads_are_no_news() {
 }
 
 #[test]
-fn pretty_lines_end_with_the_name_of_the_request_and_debugging_shows_reads_too() {
+fn pretty_lines_end_with_the_request_id_and_reads_are_logged_at_debug() {
     let lines = logged("pretty", "debug");
     let fields = "request method=POST route=\"/api/v1/generators\" status=201 actor=";
     assert!(lines.lines().any(|line| line.contains(fields) && line.ends_with(" request_id=the-second")), "{lines}");
@@ -174,7 +174,7 @@ fn pretty_lines_end_with_the_name_of_the_request_and_debugging_shows_reads_too()
 }
 
 #[test]
-fn several_workers_serve_as_one_does() {
+fn several_workers_serve_requests() {
     let directory = tempfile::tempdir().unwrap();
     let (process, mut lines) = start_with(directory.path(), &["--workers", "3"]);
     assert!(ask(&mut TcpStream::connect(address(&mut lines)).unwrap()).starts_with("HTTP/1.1 200"));
@@ -185,37 +185,39 @@ fn several_workers_serve_as_one_does() {
 fn bad_input_is_one_line_and_exit_code_2() {
     let directory = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| Command::new(PROGRAM).args(arguments).output().unwrap();
-    assert!(mistake(&run(&["--database-url", "mysql:x"])).contains("must be like sqlite:PATH"));
+    assert!(error_line(&run(&["--database-url", "mysql:x"])).contains("must be like sqlite:PATH"));
     let missing = format!("sqlite:{}", directory.path().join("no/such/directory.db").display());
-    assert!(mistake(&run(&["--database-url", &missing])).contains("no/such/directory.db"));
+    assert!(error_line(&run(&["--database-url", &missing])).contains("no/such/directory.db"));
     let database = format!("sqlite:{}", directory.path().join("a.db").display());
-    assert!(mistake(&run(&["--database-url", &database, "--listen", "nowhere"])).contains("cannot listen on nowhere"));
+    assert!(
+        error_line(&run(&["--database-url", &database, "--listen", "nowhere"])).contains("cannot listen on nowhere")
+    );
     let fresh = format!("sqlite:{}", directory.path().join("b.db").display());
     std::fs::write(directory.path().join("bad-key"), "nonsense").unwrap();
     let key_file = directory.path().join("bad-key").display().to_string();
-    assert!(mistake(&run(&["--database-url", &fresh, "--admin-key-file", &key_file])).contains("not an access key"));
-    assert!(mistake(&run(&["--listne", "a:1"])).contains("--listne"));
-    assert!(mistake(&run(&["--config", "no/such/file"])).contains("no/such/file"));
-    assert!(mistake(&run(&["--log", "loud"])).contains("log.form = \"loud\" (flag --log): must be one of pretty"));
-    let unreachable = mistake(&run(&["--database-url", "postgres://a:hidden@127.0.0.1:1/d?sslmode=disable"]));
+    assert!(error_line(&run(&["--database-url", &fresh, "--admin-key-file", &key_file])).contains("not an access key"));
+    assert!(error_line(&run(&["--listne", "a:1"])).contains("--listne"));
+    assert!(error_line(&run(&["--config", "no/such/file"])).contains("no/such/file"));
+    assert!(error_line(&run(&["--log", "loud"])).contains("log.form = \"loud\" (flag --log): must be one of pretty"));
+    let unreachable = error_line(&run(&["--database-url", "postgres://a:hidden@127.0.0.1:1/d?sslmode=disable"]));
     assert!(unreachable.contains("postgres://a:***@127.0.0.1:1/d"), "{unreachable}");
     assert!(unreachable.contains("cannot be reached"), "{unreachable}");
     let unknown = Command::new(PROGRAM).env("SINDRI__BROKER__LISTEM", "a:1").output().unwrap();
-    assert!(mistake(&unknown).contains("the nearest is SINDRI__BROKER__LISTEN"));
+    assert!(error_line(&unknown).contains("the nearest is SINDRI__BROKER__LISTEN"));
 }
 
 fn address(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
     ready(lines, "http")
 }
 
-/// The address behind `READY http://`.
+/// Returns the address after `READY http://`.
 pub fn ready(lines: &mut Lines<BufReader<ChildStdout>>, scheme: &str) -> String {
     let start = format!("READY {scheme}://");
     let ready = lines.map(Result::unwrap).find_map(|line| line.strip_prefix(&start).map(str::to_owned));
     ready.expect("the process gets ready")
 }
 
-/// Asks for the health on this connection and reads the answer.
+/// Requests /healthz on this connection and reads the response.
 fn ask(stream: &mut TcpStream) -> String {
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: b\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -227,7 +229,7 @@ fn ask(stream: &mut TcpStream) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// The memory of a process that is really there, in bytes.
+/// Returns the resident memory of a process in bytes.
 fn resident(process: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -235,7 +237,7 @@ fn resident(process: &Child) -> u64 {
 }
 
 #[test]
-fn a_thousand_idle_connections_cost_little_and_requests_are_answered() {
+fn a_thousand_idle_connections_use_little_memory_and_requests_are_served() {
     const CONNECTIONS: u64 = 1_000;
     const BYTES_EACH_MAX: u64 = 32 * 1024;
     let directory = tempfile::tempdir().unwrap();
@@ -253,7 +255,7 @@ fn a_thousand_idle_connections_cost_little_and_requests_are_answered() {
 }
 
 #[test]
-fn a_request_that_is_under_way_at_sigterm_is_answered() {
+fn a_request_in_progress_at_sigterm_is_finished() {
     let directory = tempfile::tempdir().unwrap();
     let (mut process, mut lines) = start(directory.path());
     let address = address(&mut lines);
@@ -265,7 +267,7 @@ fn a_request_that_is_under_way_at_sigterm_is_answered() {
     ask(&mut idle);
     let killed = Command::new("kill").args(["-TERM", &process.id().to_string()]).status().unwrap();
     assert!(killed.success());
-    // Idle connections close at once: the signal has been heard.
+    // Idle connections close at once after the signal.
     assert_eq!(idle.read(&mut [0]).unwrap(), 0);
     write!(busy, " \"shop\"}}").unwrap();
     let mut answer = String::new();

@@ -1,22 +1,22 @@
-//! FIELD-08 at the broker: what is submitted is seen by the agents that it is for, and stands in no log line, no error,
-//! no audit entry and no message, however the request or the disk fails.
+//! FIELD-08 at the broker: the content of a bundle is in no log line, error, audit entry or webhook, also if the request or
+//! the disk fails.
 
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::kept::ask;
+use crate::database_startup::ask;
 use crate::process::{PROGRAM, ready, stop};
 
-/// What nobody may see.
+/// The secret that must not appear.
 const SECRET: &str = "open-sesame";
-/// The most bytes that a file of the broker may have, in units of 512: a disk that is soon full.
+/// Limit on the files of the broker in units of 512 bytes, which simulates a full disk.
 const FILE_BLOCKS: &str = "2000";
 
-/// A broker whose writes fail when its files have grown, and that logs all it can.
+/// Starts a broker with limited file sizes and the log level trace.
 fn start_on_a_small_disk(directory: &Path) -> (Child, String) {
     let database = format!("sqlite:{}", directory.join("sindri.db").display());
-    // A process that ignores this signal gets an error from the write instead.
+    // With SIGXFSZ ignored, the write fails with an error.
     let script = format!("trap '' XFSZ; ulimit -f {FILE_BLOCKS}; exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
     command.args(["-c", &script, PROGRAM, "--listen", "127.0.0.1:0", "--log", "json", "--log-level", "trace"]);
@@ -35,7 +35,7 @@ fn id_in(answer: &str) -> String {
 }
 
 #[test]
-fn the_content_of_a_secret_stands_in_no_log_line_error_or_report() {
+fn the_content_of_a_bundle_is_in_no_log_line_error_or_report() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("seal"), "ab".repeat(32)).unwrap();
     let (process, address) = start_on_a_small_disk(directory.path());
@@ -74,6 +74,6 @@ fn the_content_of_a_secret_stands_in_no_log_line_error_or_report() {
     assert!(ask("GET", &path, "").contains(SECRET), "who may see it does");
     stop(process);
     let log = std::fs::read_to_string(directory.path().join("log")).unwrap();
-    assert!(log.contains("the store failed"), "the operator sees what went wrong: {log}");
+    assert!(log.contains("the store failed"), "the cause is logged: {log}");
     assert!(!log.contains(SECRET), "{log}");
 }

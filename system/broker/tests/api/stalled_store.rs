@@ -1,4 +1,4 @@
-//! A store that does not answer: what goes on without it, and what says so.
+//! A store that does not respond: operations that work without it, and the readiness probe.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +13,13 @@ use tower::ServiceExt;
 
 use crate::support::{counting_entropy, fixed_clock, text};
 
-struct Stallable {
+struct StallableBroker {
     router: Router,
     admin: String,
     is_stalled: Arc<AtomicBool>,
 }
 
-impl Stallable {
+impl StallableBroker {
     async fn new() -> Self {
         let is_stalled = Arc::new(AtomicBool::new(false));
         let gate = is_stalled.clone();
@@ -58,8 +58,8 @@ async fn json_of(response: http::Response<Body>) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn idle_polls_heartbeats_and_health_checks_ask_the_store_nothing() {
-    let broker = Stallable::new().await;
+async fn idle_polls_heartbeats_and_liveness_make_no_query() {
+    let broker = StallableBroker::new().await;
     let request = json!({"name": "east", "cluster_name": "c"});
     let made = broker.ask(Method::POST, "/api/v1/agents", &broker.admin, Some(request), "").await;
     let made = json_of(made).await;

@@ -1,10 +1,15 @@
-//! How stacks are on clusters, as the API says it.
+//! Status of stacks.
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Fleet, text};
+use crate::support::{Fleet, TestResponse, text};
 
-async fn say(fleet: &Fleet, agent: &(String, String), revision: &Value, conditions: &[(&str, &str)]) -> Answer {
+async fn report(
+    fleet: &Fleet,
+    agent: &(String, String),
+    revision: &Value,
+    conditions: &[(&str, &str)],
+) -> TestResponse {
     let conditions: Vec<Value> = conditions
         .iter()
         .map(|(kind, status)| json!({"type": kind, "status": status, "reason": "R", "message": "m"}))
@@ -33,11 +38,11 @@ async fn a_stack_goes_from_progressing_to_ready_and_to_deleting() {
     assert_eq!((&waiting["state"], &waiting["deployment_object_id"]), (&json!("Progressing"), &first["id"]));
     let agent = json!({"agent_id": east.0, "name": "east", "cluster_name": "c", "conditions": []});
     assert_eq!(waiting["agents"], json!([agent]));
-    say(&fleet, east, &first, &[("Accepted", "True"), ("Applied", "False")]).await.with(204);
+    report(&fleet, east, &first, &[("Accepted", "True"), ("Applied", "False")]).await.with(204);
     assert_eq!(state(&fleet).await, "Failed");
-    say(&fleet, east, &first, &[("Applied", "True"), ("Ready", "Unknown")]).await.with(204);
+    report(&fleet, east, &first, &[("Applied", "True"), ("Ready", "Unknown")]).await.with(204);
     assert_eq!(state(&fleet).await, "Applied");
-    say(&fleet, east, &first, &[("Applied", "True"), ("Ready", "True")]).await.with(204);
+    report(&fleet, east, &first, &[("Applied", "True"), ("Ready", "True")]).await.with(204);
     let ready = status(&fleet).await;
     assert_eq!((&ready["state"], &ready["agents"][0]["sequence_id"]), (&json!("Ready"), &first["sequence_id"]));
     let applied = json!({
@@ -46,16 +51,16 @@ async fn a_stack_goes_from_progressing_to_ready_and_to_deleting() {
     assert_eq!(ready["agents"][0]["conditions"][0], applied);
     let second = api.submit(&fleet.stack, false).await;
     assert_eq!(state(&fleet).await, "Progressing", "what was said about the older revision does not count");
-    say(&fleet, east, &second, &[("Blocked", "True")]).await.with(204);
+    report(&fleet, east, &second, &[("Blocked", "True")]).await.with(204);
     assert_eq!(state(&fleet).await, "Blocked");
     let marker = api.submit(&fleet.stack, true).await;
     assert_eq!(state(&fleet).await, "Deleting");
     api.report(east, &marker, "SUCCESS").await;
-    assert_eq!(state(&fleet).await, "Ready", "nothing is wanted of anybody");
+    assert_eq!(state(&fleet).await, "Ready", "no agent has the stack");
 }
 
 #[tokio::test]
-async fn a_deleted_stack_has_a_status_until_everybody_has_removed_it() {
+async fn a_deleted_stack_has_a_status_until_every_agent_has_removed_it() {
     let fleet = Fleet::new().await;
     let (api, path) = (&fleet.api, format!("/stacks/{}/status", fleet.stack));
     api.submit(&fleet.stack, false).await;
@@ -63,13 +68,13 @@ async fn a_deleted_stack_has_a_status_until_everybody_has_removed_it() {
     api.delete(&format!("/stacks/{}", fleet.stack)).await.with(204);
     assert_eq!(state(&fleet).await, "Deleting");
     let marker = fleet.poll().await.remove(0);
-    say(&fleet, &fleet.agent, &marker, &[("Deleting", "True")]).await.with(204);
+    report(&fleet, &fleet.agent, &marker, &[("Deleting", "True")]).await.with(204);
     api.report(&fleet.agent, &marker, "SUCCESS").await;
-    assert_eq!(api.get(&api.admin, &path).await.refusal(404), "stack_not_found");
+    assert_eq!(api.get(&api.admin, &path).await.error_code(404), "stack_not_found");
 }
 
 #[tokio::test]
-async fn a_report_beyond_its_bounds_is_refused_whole() {
+async fn a_report_beyond_its_limits_is_rejected() {
     let fleet = Fleet::new().await;
     let (api, east) = (&fleet.api, &fleet.agent);
     let revision = api.submit(&fleet.stack, false).await;
@@ -92,14 +97,14 @@ async fn a_report_beyond_its_bounds_is_refused_whole() {
         ),
     ] {
         let body = json!({"deployment_object_id": revision["id"], "conditions": conditions});
-        assert_eq!(api.put(&east.1, &path, &body).await.refusal(400), code, "{body}");
+        assert_eq!(api.put(&east.1, &path, &body).await.error_code(400), code, "{body}");
     }
-    let nobody = "00000000-0000-4000-8000-000000000000";
-    let body = json!({"deployment_object_id": nobody, "conditions": []});
-    assert_eq!(api.put(&east.1, &path, &body).await.refusal(422), "deployment_object_not_found");
-    let elsewhere = path.replace(&fleet.stack, nobody);
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    let body = json!({"deployment_object_id": unknown, "conditions": []});
+    assert_eq!(api.put(&east.1, &path, &body).await.error_code(422), "deployment_object_not_found");
+    let elsewhere = path.replace(&fleet.stack, unknown);
     let body = json!({"deployment_object_id": revision["id"], "conditions": []});
-    assert_eq!(api.put(&east.1, &elsewhere, &body).await.refusal(404), "stack_not_found");
+    assert_eq!(api.put(&east.1, &elsewhere, &body).await.error_code(404), "stack_not_found");
     assert_eq!(api.changes().await, before);
     let mut most = many(15);
     most.push(condition(&"T".repeat(64), 256, 4_096));

@@ -1,4 +1,4 @@
-//! A broker to ask, with one generator, one agent and one stack in it.
+//! A broker in process, with one generator, one agent and one stack.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use tower::ServiceExt;
 
 pub const BUNDLE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n";
 
-/// Different bytes at each call, the same in each run.
+/// Returns entropy with different bytes at each call and the same in each run.
 pub fn counting_entropy() -> Entropy {
     let calls = Arc::new(AtomicU64::new(1));
     Entropy::new(move |bytes| {
@@ -34,32 +34,32 @@ pub fn fixed_clock() -> Clock {
     Clock::new(|| Timestamp::from_second(1_700_000_000).unwrap())
 }
 
-/// What takes subscriptions to public addresses.
+/// Settings that allow webhooks to public addresses.
 pub fn webhooks() -> WebhookSettings {
     let policy = TargetPolicy::default();
     let sender = Sender::new(system_connector(policy));
     WebhookSettings { key: SealingKey::parse(&"ab".repeat(32)).unwrap(), policy, sender }
 }
 
-pub struct Answer {
+pub struct TestResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
 }
 
-impl Answer {
+impl TestResponse {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
     }
 
-    /// The answer, which must have this status.
+    /// Checks the status and returns the response.
     pub fn with(self, status: u16) -> Self {
         assert_eq!(self.status.as_u16(), status, "{:?}", self.body);
         self
     }
 
-    /// The code of a refusal with this status.
-    pub fn refusal(self, status: u16) -> String {
+    /// Checks the status and the shape of an error and returns its code.
+    pub fn error_code(self, status: u16) -> String {
         let problem = self.with(status).json();
         let fields: Vec<_> = problem.as_object().unwrap().keys().cloned().collect();
         assert_eq!(fields, ["code", "message"]);
@@ -82,7 +82,7 @@ impl Api {
         Self::open(":memory:", counting_entropy()).await
     }
 
-    /// A broker over a file. Its administrator's key is always the same.
+    /// Opens a broker over a file. Its administrator's key is always the same.
     pub async fn open(path: &str, entropy: Entropy) -> Self {
         Self::with_clock(path, fixed_clock(), entropy).await
     }
@@ -95,7 +95,7 @@ impl Api {
         Self { router: router(broker.with_webhooks(webhooks())), admin: admin.reveal() }
     }
 
-    /// A broker whose polls never wait, and that takes no subscriptions if there are no settings for them.
+    /// Starts a broker whose polls never wait, with or without webhooks.
     pub async fn bare(webhooks: Option<WebhookSettings>) -> Self {
         let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
         let store = SqliteStore::open(":memory:", None).unwrap();
@@ -109,12 +109,12 @@ impl Api {
         Self { router: router(broker), admin: admin.reveal() }
     }
 
-    pub async fn send(&self, request: Request<Body>) -> Answer {
+    pub async fn send(&self, request: Request<Body>) -> TestResponse {
         let (head, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
-        Answer { status: head.status, headers: head.headers, body: body.collect().await.unwrap().to_bytes() }
+        TestResponse { status: head.status, headers: head.headers, body: body.collect().await.unwrap().to_bytes() }
     }
 
-    pub async fn call(&self, key: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
+    pub async fn call(&self, key: &str, method: Method, path: &str, body: Option<&Value>) -> TestResponse {
         let body = body.map_or(Body::empty(), |body| Body::from(body.to_string()));
         let mut request = Request::new(body);
         *request.method_mut() = method;
@@ -125,29 +125,29 @@ impl Api {
         self.send(request).await
     }
 
-    pub async fn get(&self, key: &str, path: &str) -> Answer {
+    pub async fn get(&self, key: &str, path: &str) -> TestResponse {
         self.call(key, Method::GET, path, None).await
     }
 
-    pub async fn post(&self, key: &str, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, key: &str, path: &str, body: &Value) -> TestResponse {
         self.call(key, Method::POST, path, Some(body)).await
     }
 
-    pub async fn put(&self, key: &str, path: &str, body: &Value) -> Answer {
+    pub async fn put(&self, key: &str, path: &str, body: &Value) -> TestResponse {
         self.call(key, Method::PUT, path, Some(body)).await
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub async fn delete(&self, path: &str) -> TestResponse {
         self.call(&self.admin, Method::DELETE, path, None).await
     }
 
-    /// A generator's id and key.
+    /// Creates a generator and returns its id and key.
     pub async fn generator(&self, name: &str) -> (String, String) {
         let made = self.post(&self.admin, "/generators", &json!({"name": name})).await.with(201).json();
         (text(&made["generator"]["id"]), text(&made["pak"]))
     }
 
-    /// The id and key of an agent that is registered with these generators.
+    /// Creates an agent that is registered with these generators and returns its id and key.
     pub async fn agent(&self, name: &str, generators: &[&str]) -> (String, String) {
         let request = json!({"name": name, "cluster_name": "c", "generator_ids": generators});
         let made = self.post(&self.admin, "/agents", &request).await.with(201).json();
@@ -164,7 +164,7 @@ impl Api {
         self.post(&self.admin, &format!("/stacks/{stack}/deployment-objects"), &request).await.with(201).json()
     }
 
-    /// A subscription to everything; agents with one of these labels send, if there are any.
+    /// Creates a subscription to all event types; with labels, agents with one of them deliver.
     pub async fn webhook(&self, name: &str, labels: &[&str]) -> String {
         let request = json!({
             "name": name, "url": "https://hooks.example.com/secret-path", "event_types": ["*"], "target_labels": labels,
@@ -172,7 +172,7 @@ impl Api {
         text(&self.post(&self.admin, "/webhooks", &request).await.with(201).json()["id"])
     }
 
-    /// How many changes were ever made.
+    /// Returns the number of entries in the audit log.
     pub async fn changes(&self) -> i64 {
         let logs = self.get(&self.admin, "/admin/audit-logs?limit=1").await.with(200).json();
         logs["total"].as_i64().unwrap()
@@ -187,7 +187,7 @@ impl Api {
         self.delete(&format!("/agents/{agent}/targets/{stack}")).await.with(204);
     }
 
-    /// What an agent gets when it polls.
+    /// Polls and returns the target state.
     pub async fn poll(&self, agent: &(String, String)) -> Vec<Value> {
         let answer = self.get(&agent.1, &format!("/agents/{}/target-state", agent.0)).await.with(200);
         answer.json().as_array().unwrap().clone()
@@ -207,7 +207,7 @@ pub fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }
 
-/// One of everything.
+/// A broker with one generator, agent and stack.
 pub struct Fleet {
     pub api: Api,
     pub generator: (String, String),
@@ -216,7 +216,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// An agent that a stack without revisions is targeted at.
+    /// Creates a fleet whose stack has no revision and is targeted at the agent.
     pub async fn new() -> Self {
         let api = Api::new().await;
         let generator = api.generator("shop").await;

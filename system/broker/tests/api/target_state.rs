@@ -1,10 +1,10 @@
-//! What an agent is told, case by case. The property over all cases is in `target_state_model.rs`.
+//! Target states, case by case. The property over all cases is in `target_state_model.rs`.
 
 use axum::body::Body;
 use http::Request;
 use serde_json::Value;
 
-use crate::support::{Answer, Fleet, text};
+use crate::support::{Fleet, TestResponse, text};
 
 fn sequence(revision: &Value) -> i64 {
     revision["sequence_id"].as_i64().unwrap()
@@ -14,7 +14,7 @@ fn is_marker(revision: &Value) -> bool {
     revision["is_deletion_marker"].as_bool().unwrap()
 }
 
-async fn poll_with(fleet: &Fleet, etag: &str) -> Answer {
+async fn poll_with(fleet: &Fleet, etag: &str) -> TestResponse {
     let request = Request::get(format!("/api/v1/agents/{}/target-state", fleet.agent.0))
         .header("authorization", &fleet.agent.1)
         .header("if-none-match", etag)
@@ -24,7 +24,7 @@ async fn poll_with(fleet: &Fleet, etag: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn only_the_newest_revision_of_each_stack_comes_in_ascending_order() {
+async fn the_newest_revision_of_each_stack_is_returned_in_ascending_order() {
     let fleet = Fleet::new().await;
     let second = fleet.api.stack("second", &fleet.generator.0).await;
     fleet.api.target(&fleet.agent.0, &second).await;
@@ -51,7 +51,7 @@ async fn a_deleted_stack_leaves_a_marker_until_the_agent_confirms_it() {
     let first = fleet.api.submit(&fleet.stack, false).await;
     fleet.poll().await;
     fleet.api.delete(&format!("/stacks/{}", fleet.stack)).await.with(204);
-    // The agent may be away for any length of time, and other things may happen meanwhile.
+    // The agent may be offline for any time, with other changes meanwhile.
     let other = fleet.api.stack("web", &fleet.generator.0).await;
     fleet.api.submit(&other, false).await;
     let state = fleet.poll().await;
@@ -65,10 +65,10 @@ async fn a_deleted_stack_leaves_a_marker_until_the_agent_confirms_it() {
 }
 
 #[tokio::test]
-async fn a_stack_that_the_agent_never_received_does_not_bother_it() {
+async fn a_deleted_stack_that_the_agent_never_received_is_not_in_its_target_state() {
     let fleet = Fleet::new().await;
     fleet.api.submit(&fleet.stack, false).await;
-    // The administrator looks; the agent has not.
+    // The administrator reads the target state; the agent has not polled.
     let path = format!("/agents/{}/target-state", fleet.agent.0);
     assert_eq!(fleet.api.get(&fleet.api.admin, &path).await.with(200).json().as_array().unwrap().len(), 1);
     fleet.api.untarget(&fleet.agent.0, &fleet.stack).await;
@@ -94,7 +94,7 @@ async fn a_removed_target_becomes_a_removal_for_that_agent_only() {
     let listed = fleet.api.get(&fleet.api.admin, &format!("/stacks/{}/deployment-objects", fleet.stack)).await;
     assert_eq!(listed.json(), serde_json::json!([revision]), "a removal for one agent is no revision of the stack");
 
-    // Its id resolves, for that agent and not for others.
+    // The removal can be read by its id, by that agent only.
     let path = format!("/deployment-objects/{}", text(&removal[0]["id"]));
     assert_eq!(fleet.api.get(&fleet.agent.1, &path).await.with(200).json(), removal[0]);
     fleet.api.get(&west.1, &path).await.with(403);
@@ -106,7 +106,7 @@ async fn a_removed_target_becomes_a_removal_for_that_agent_only() {
 }
 
 #[tokio::test]
-async fn a_target_that_comes_back_voids_the_removal_and_needs_a_fresh_one_later() {
+async fn a_restored_target_cancels_the_removal_and_needs_a_new_one_later() {
     for confirm_first in [false, true] {
         let fleet = Fleet::new().await;
         let revision = fleet.api.submit(&fleet.stack, false).await;
@@ -118,7 +118,7 @@ async fn a_target_that_comes_back_voids_the_removal_and_needs_a_fresh_one_later(
         }
         fleet.api.target(&fleet.agent.0, &fleet.stack).await;
         assert_eq!(fleet.poll().await, [revision]);
-        // A late word about the old removal says nothing about what was received since.
+        // A late confirmation of the old removal does not count for what was received since.
         fleet.api.report(&fleet.agent, &first[0], "SUCCESS").await;
         fleet.api.untarget(&fleet.agent.0, &fleet.stack).await;
         let second = fleet.poll().await;

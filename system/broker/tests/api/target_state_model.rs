@@ -1,7 +1,7 @@
-//! Random lives of stacks, targets and polls against a model of a few lines.
+//! Random operations on stacks, targets and polls, compared with a small model.
 //!
-//! The model says what each agent must be told. Removals get their ids from the broker, so the model learns
-//! them at the first poll and from then on insists on them.
+//! The model computes the target state of each agent. Removals get their ids from the broker, so the model takes them
+//! from the first poll and then expects the same ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,10 +22,10 @@ enum Step {
     Untarget(usize, usize),
     Submit(usize),
     Marker(usize),
-    /// Deletes the stack and makes another of the same name in its place.
+    /// Deletes the stack and creates another with the same name.
     Delete(usize),
     Poll(usize),
-    /// Reports success of the n-th removal that the agent has ever seen, current or not.
+    /// Confirms the n-th removal that the agent has received, current or not.
     Confirm(usize, usize),
     Fail(usize, usize),
 }
@@ -45,30 +45,30 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..50)
 }
 
-/// One stack as one agent should see it.
+/// One stack in the target state of one agent.
 #[derive(Clone, Debug, Default)]
 struct View {
     targeted: bool,
-    /// The highest sequence that it was given.
+    /// Highest sequence that the agent has received.
     received: Option<i64>,
-    /// What the agent has been told to do and has not confirmed.
+    /// The removal that the agent has not confirmed.
     removal: Option<Removal>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Removal {
-    /// Not yet seen in an answer.
+    /// Not yet in a response.
     New,
     Known(Value),
 }
 
 #[derive(Default)]
 struct Model {
-    /// The newest revision of each stack that lives or lived.
+    /// The newest revision of each stack, deleted or not.
     newest: BTreeMap<String, Value>,
     deleted: BTreeSet<String>,
     views: BTreeMap<(usize, String), View>,
-    /// Removals that each agent has seen, in order.
+    /// Removals that each agent has received, in order.
     seen: [Vec<Value>; AGENTS],
     last: [Option<(String, Vec<Value>)>; AGENTS],
 }
@@ -129,7 +129,7 @@ impl Model {
         }
     }
 
-    /// Holds an answer against what it must be, and notes what the agent has received with it.
+    /// Compares a response with the model, and records that the agent has received it.
     fn check(&mut self, agent: usize, answer: &[Value]) {
         let sequences: Vec<i64> = answer.iter().map(|object| object["sequence_id"].as_i64().unwrap()).collect();
         assert!(sequences.windows(2).all(|pair| pair[0] < pair[1]), "not ascending: {sequences:?}");
@@ -236,7 +236,7 @@ impl Run {
         self.model.submit(&self.stacks[stack], revision);
     }
 
-    /// Polls as an agent does: with the tag of its last answer.
+    /// Polls as an agent does, with the ETag of its last response.
     async fn poll(&mut self, agent: usize) {
         let (id, key) = &self.agents[agent];
         let last = self.model.last[agent].clone();
@@ -263,7 +263,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_agent_is_told_what_the_model_says(steps in steps()) {
+    fn every_target_state_equals_the_model(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let mut run = Run::new().await;

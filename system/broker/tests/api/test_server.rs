@@ -1,4 +1,4 @@
-//! A broker on a real socket, and a peer that minds no manners.
+//! A broker on a real socket, and raw connections to it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,19 +14,19 @@ use tokio::task::JoinSet;
 
 use crate::support::{counting_entropy, fixed_clock};
 
-/// Short enough to wait for, long enough for a busy machine.
+/// Short enough for a test, long enough for a busy machine.
 pub const SHORT: Duration = Duration::from_millis(200);
-/// What never happens in a test that passes.
-const FOREVER: Duration = Duration::from_secs(20);
+/// Timeout of a failing test.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub struct Served {
+pub struct TestServer {
     pub address: SocketAddr,
     pub admin: String,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinSet<io::Result<()>>,
 }
 
-impl Served {
+impl TestServer {
     pub async fn new(limits: Limits) -> Self {
         Self::with(ServeOptions { limits, ..ServeOptions::default() }).await
     }
@@ -45,41 +45,41 @@ impl Served {
         Self { address, admin: admin.reveal(), stop: Some(stop), serving }
     }
 
-    /// Asks for the end.
+    /// Starts the shutdown.
     pub fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the shutdown.
     pub async fn ended(&mut self) {
         in_time(self.serving.join_next()).await.unwrap().unwrap().unwrap();
     }
 
-    pub async fn peer(&self) -> Raw {
-        Raw(TcpStream::connect(self.address).await.unwrap())
+    pub async fn peer(&self) -> RawConnection {
+        RawConnection(TcpStream::connect(self.address).await.unwrap())
     }
 
-    /// A whole request on a connection of its own; the status and the body.
+    /// Sends a request on a new connection and returns status and body.
     pub async fn ask(&self, request: &str) -> (u16, String) {
         let mut peer = self.peer().await;
         peer.send(request).await;
-        peer.answer().await
+        peer.response().await
     }
 }
 
 pub async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(FOREVER, future).await.expect("it ends")
+    tokio::time::timeout(TEST_TIMEOUT, future).await.expect("the operation ends in time")
 }
 
-pub struct Raw(pub TcpStream);
+pub struct RawConnection(pub TcpStream);
 
-impl Raw {
+impl RawConnection {
     pub async fn send(&mut self, text: &str) {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// The next answer: its status and its body.
-    pub async fn answer(&mut self) -> (u16, String) {
+    /// Reads the next response and returns status and body.
+    pub async fn response(&mut self) -> (u16, String) {
         let head = self.head().await;
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let length = header(&head, "content-length").map_or(0, |length| length.parse().unwrap());
@@ -96,7 +96,7 @@ impl Raw {
         String::from_utf8(head).unwrap()
     }
 
-    /// Waits until the other side has closed; nothing more may come.
+    /// Waits until the broker has closed the connection without a further byte.
     pub async fn closed(&mut self) {
         let mut rest = Vec::new();
         match in_time(self.0.read_to_end(&mut rest)).await {
@@ -106,7 +106,7 @@ impl Raw {
     }
 }
 
-/// The value of a header in a head, or nothing.
+/// Returns the value of a header.
 pub fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let lines = head.lines().filter_map(|line| line.split_once(": "));
     lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -117,12 +117,12 @@ pub fn code(body: &str) -> String {
     problem["code"].as_str().unwrap().to_owned()
 }
 
-/// A request without a body.
+/// Returns a request without a body.
 pub fn get(path: &str, key: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: b\r\nauthorization: {key}\r\n\r\n")
 }
 
-/// The head of a request with a body.
+/// Returns the head of a request with a body.
 pub fn post(path: &str, key: &str, length: usize) -> String {
     format!("POST {path} HTTP/1.1\r\nhost: b\r\nauthorization: {key}\r\ncontent-length: {length}\r\n\r\n")
 }

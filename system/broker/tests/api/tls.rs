@@ -1,4 +1,4 @@
-//! TLS: a real handshake, certificates that are replaced, and files that are no good.
+//! TLS: a real handshake, replaced certificates, and invalid files.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,8 +13,8 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::process::{PROGRAM, mistake, ready, start_with, stop};
-use crate::served::{SHORT, Served};
+use crate::process::{PROGRAM, error_line, ready, start_with, stop};
+use crate::test_server::{SHORT, TestServer};
 
 struct Pair {
     certificate: String,
@@ -31,7 +31,7 @@ fn write(directory: &Path, pair: &Pair) {
     std::fs::write(directory.join("tls.key"), &pair.key).unwrap();
 }
 
-/// A connection that trusts this certificate and no other.
+/// Opens a connection that trusts only this certificate.
 fn connect(address: &str, trusted: &Pair) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(trusted.certificate.as_bytes()).unwrap()).unwrap();
@@ -59,7 +59,7 @@ fn ask(stream: &mut (impl Read + Write)) -> io::Result<()> {
 }
 
 #[test]
-fn a_replaced_certificate_is_shown_to_new_connections_and_old_ones_go_on() {
+fn new_connections_get_a_replaced_certificate_and_old_ones_continue() {
     let directory = tempfile::tempdir().unwrap();
     let (first, second) = (pair(), pair());
     write(directory.path(), &first);
@@ -77,7 +77,7 @@ fn a_replaced_certificate_is_shown_to_new_connections_and_old_ones_go_on() {
     connect(&address, &first).expect("a broken pair replaces nothing");
     write(directory.path(), &second);
     hangup();
-    // The signal is heard between two connections, not necessarily before the next one.
+    // The signal may be handled after the next connection.
     while connect(&address, &second).is_err() {}
     assert!(connect(&address, &first).is_err());
     ask(&mut old).expect("a connection goes on with what it began with");
@@ -85,7 +85,7 @@ fn a_replaced_certificate_is_shown_to_new_connections_and_old_ones_go_on() {
 }
 
 #[test]
-fn a_start_with_files_that_are_no_pair_is_one_line() {
+fn a_start_with_invalid_files_prints_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let (first, second) = (pair(), pair());
     let database = format!("sqlite:{}", directory.path().join("a.db").display());
@@ -93,23 +93,23 @@ fn a_start_with_files_that_are_no_pair_is_one_line() {
     let run = || {
         let mut command = Command::new(PROGRAM);
         command.args(["--listen", "127.0.0.1:0", "--database-url", &database, "--tls-certificate-file"]);
-        mistake(&command.arg(&certificate).arg("--tls-key-file").arg(&key).output().unwrap())
+        error_line(&command.arg(&certificate).arg("--tls-key-file").arg(&key).output().unwrap())
     };
     assert!(run().contains("tls.crt: No such file"));
     write(directory.path(), &Pair { certificate: first.certificate.clone(), key: second.key });
     let mismatch = run();
     assert!(mismatch.contains("tls.crt: the certificate and the key cannot be used"), "{mismatch}");
     write(directory.path(), &Pair { certificate: "nonsense".to_owned(), key: first.key.clone() });
-    assert!(run().contains("there is no certificate in it"));
+    assert!(run().contains("the file has no certificate"));
     write(directory.path(), &Pair { certificate: first.certificate, key: "nonsense".to_owned() });
     assert!(run().contains("the key cannot be read"));
 }
 
 #[tokio::test]
-async fn a_peer_that_does_not_shake_hands_is_cut_off() {
+async fn a_client_without_a_handshake_is_disconnected() {
     let pair = pair();
     let tls = Tls::from_pem(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();
     let limits = Limits { handshake_time_max: SHORT, ..Limits::default() };
-    let served = Served::with(ServeOptions { tls: Some(tls), limits }).await;
-    served.peer().await.closed().await;
+    let server = TestServer::with(ServeOptions { tls: Some(tls), limits }).await;
+    server.peer().await.closed().await;
 }

@@ -1,4 +1,4 @@
-//! Messages that the broker sends, to a real receiver.
+//! Webhooks that the broker delivers to a real receiver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,14 +22,14 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use crate::served::{header, in_time};
 use crate::support::{counting_entropy, text};
+use crate::test_server::{header, in_time};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const START: i64 = 1_700_000_000;
 
-/// A broker that sends, the time that it believes in, and what its receiver got.
-struct Sending {
+/// A broker with a settable clock, and its receiver.
+struct DeliveringBroker {
     router: Router,
     admin: String,
     second: Arc<AtomicI64>,
@@ -38,8 +38,8 @@ struct Sending {
     _tasks: JoinSet<()>,
 }
 
-impl Sending {
-    /// With a receiver that answers with these statuses, one after another, and with the last one from then on.
+impl DeliveringBroker {
+    /// Starts a receiver that responds with these statuses in order, and then always with the last one.
     async fn new(statuses: &'static [u16]) -> Self {
         let second = Arc::new(AtomicI64::new(START));
         let now = second.clone();
@@ -90,7 +90,7 @@ impl Sending {
         (head, serde_json::from_str(&body).unwrap())
     }
 
-    /// The history of a subscription, once its oldest message has this status.
+    /// Waits until the oldest delivery of a subscription has this status, and returns it.
     async fn oldest_with(&self, webhook: &str, status: &str) -> Value {
         in_time(async {
             loop {
@@ -132,16 +132,19 @@ async fn read(stream: &mut TcpStream) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_message_arrives_signed_and_is_sent_again_until_it_is_taken() {
-    let mut sending = Sending::new(&[500, 200]).await;
+async fn a_message_is_signed_and_retried_until_it_is_accepted() {
+    let mut sending = DeliveringBroker::new(&[500, 200]).await;
     let (webhook, generator) = (sending.subscribe(5).await, sending.generator().await);
     sending.make_stack(&generator, "first").await;
     let (head, first) = sending.next().await;
     assert_eq!((&first["event_type"], &first["data"]["name"]), (&json!("stack.created"), &json!("first")));
     assert_eq!(header(&head, "authorization"), Some("Bearer abc"));
     let failed = sending.oldest_with(&webhook, "failed").await;
-    assert_eq!((&failed["attempts"], &failed["last_error"]), (&json!(1), &json!("the receiver answered 500")));
-    // The pause is over; another message makes the broker look.
+    assert_eq!(
+        (&failed["attempts"], &failed["last_error"]),
+        (&json!(1), &json!("the receiver responded with status 500"))
+    );
+    // The pause has passed; another message makes the broker check for due deliveries.
     sending.second.fetch_add(10, Ordering::SeqCst);
     sending.make_stack(&generator, "second").await;
     let (one, two) = (sending.next().await, sending.next().await);
@@ -153,8 +156,8 @@ async fn a_message_arrives_signed_and_is_sent_again_until_it_is_taken() {
 }
 
 #[tokio::test]
-async fn the_signature_is_the_one_that_the_secret_makes() {
-    let mut sending = Sending::new(&[200]).await;
+async fn the_signature_is_valid_for_the_secret() {
+    let mut sending = DeliveringBroker::new(&[200]).await;
     let (_, generator) = (sending.subscribe(5).await, sending.generator().await);
     sending.make_stack(&generator, "web").await;
     let (head, body) = in_time(sending.received.recv()).await.unwrap();
@@ -166,8 +169,8 @@ async fn the_signature_is_the_one_that_the_secret_makes() {
 }
 
 #[tokio::test]
-async fn a_message_that_nobody_takes_is_dead_after_its_last_attempt() {
-    let mut sending = Sending::new(&[302]).await;
+async fn a_message_that_is_never_accepted_is_dead_after_its_last_attempt() {
+    let mut sending = DeliveringBroker::new(&[302]).await;
     let (webhook, generator) = (sending.subscribe(0).await, sending.generator().await);
     sending.make_stack(&generator, "web").await;
     sending.next().await;

@@ -1,9 +1,9 @@
-//! Subscriptions, and the messages that agents send.
+//! Webhook subscriptions, and deliveries that agents send.
 
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Api, Fleet, text, webhooks};
+use crate::support::{Api, Fleet, TestResponse, text, webhooks};
 
 const URL: &str = "https://hooks.example.com/very-secret?token=hidden";
 
@@ -11,12 +11,12 @@ fn request() -> Value {
     json!({"name": "hook", "url": URL, "auth_header": "Bearer hidden", "event_types": ["stack.*"]})
 }
 
-async fn create(api: &Api, body: &Value) -> Answer {
+async fn create(api: &Api, body: &Value) -> TestResponse {
     api.post(&api.admin, "/webhooks", body).await
 }
 
 #[tokio::test]
-async fn a_subscription_shows_no_secret_but_the_minted_one_and_that_once() {
+async fn a_subscription_returns_only_the_generated_secret_and_only_once() {
     let api = Api::new().await;
     let made = create(&api, &request()).await.with(201);
     assert!(made.header("x-sindri-signing-secret").starts_with("whsec_"));
@@ -39,9 +39,9 @@ async fn a_subscription_shows_no_secret_but_the_minted_one_and_that_once() {
 }
 
 #[tokio::test]
-async fn what_a_subscription_may_not_say_is_refused_without_repeating_a_secret() {
+async fn an_invalid_subscription_is_rejected_without_repeating_a_secret() {
     let fleet = Fleet::new().await;
-    let (api, nobody) = (&fleet.api, "00000000-0000-4000-8000-000000000000");
+    let (api, unknown) = (&fleet.api, "00000000-0000-4000-8000-000000000000");
     create(api, &json!({"name": "there", "url": URL, "event_types": ["*"]})).await.with(201);
     let before = api.changes().await;
     for (field, value, status, code) in [
@@ -61,8 +61,8 @@ async fn what_a_subscription_may_not_say_is_refused_without_repeating_a_secret()
         ("target_labels", json!(vec!["a"; 101]), 400, "invalid_webhook"),
         ("target_labels", json!(["a b"]), 400, "invalid_label"),
         ("signing_secret", json!("hidden"), 400, "invalid_webhook"),
-        ("filters", json!({"agent_id": nobody}), 422, "agent_not_found"),
-        ("filters", json!({"stack_id": nobody}), 422, "stack_not_found"),
+        ("filters", json!({"agent_id": unknown}), 422, "agent_not_found"),
+        ("filters", json!({"stack_id": unknown}), 422, "stack_not_found"),
         ("filters", json!({"cluster": "a"}), 400, "invalid_json"),
         ("colour", json!("red"), 400, "invalid_json"),
     ] {
@@ -70,13 +70,13 @@ async fn what_a_subscription_may_not_say_is_refused_without_repeating_a_secret()
         body[field] = value.clone();
         let answer = create(api, &body).await;
         assert!(!String::from_utf8_lossy(&answer.body).contains("hidden"), "{field} {value}");
-        assert_eq!(answer.refusal(status), code, "{field} {value}");
+        assert_eq!(answer.error_code(status), code, "{field} {value}");
     }
     assert_eq!(api.changes().await, before);
 }
 
 #[tokio::test]
-async fn a_subscription_is_changed_in_part() {
+async fn a_subscription_is_updated_by_fields() {
     let api = Api::new().await;
     let path = format!("/webhooks/{}", text(&create(&api, &request()).await.with(201).json()["id"]));
     let change = async |body: Value| api.put(&api.admin, &path, &body).await;
@@ -87,34 +87,34 @@ async fn a_subscription_is_changed_in_part() {
     let changed = change(json!({"auth_header": "", "target_labels": []})).await.with(200).json();
     assert_eq!((&changed["has_auth_header"], changed.get("target_labels")), (&json!(false), None));
     assert_eq!(api.get(&api.admin, &path).await.json(), changed);
-    assert_eq!(change(json!({"url": "ftp://x/"})).await.refusal(400), "invalid_webhook_url");
-    assert_eq!(change(json!({"event_types": ["x"]})).await.refusal(400), "invalid_event_type");
+    assert_eq!(change(json!({"url": "ftp://x/"})).await.error_code(400), "invalid_webhook_url");
+    assert_eq!(change(json!({"event_types": ["x"]})).await.error_code(400), "invalid_event_type");
     api.webhook("taken", &[]).await;
-    assert_eq!(change(json!({"name": "taken"})).await.refusal(409), "webhook_exists");
+    assert_eq!(change(json!({"name": "taken"})).await.error_code(409), "webhook_exists");
     api.delete(&path).await.with(204);
-    assert_eq!(change(json!({})).await.refusal(404), "webhook_not_found");
+    assert_eq!(change(json!({})).await.error_code(404), "webhook_not_found");
 }
 
 #[tokio::test]
-async fn without_a_key_no_subscription_is_taken_and_the_missing_setting_is_named() {
+async fn without_an_encryption_key_subscriptions_are_rejected_with_the_missing_setting() {
     let api = Api::bare(None).await;
     let answer = create(&api, &request()).await;
     assert!(String::from_utf8_lossy(&answer.body).contains("webhooks.encryption_key_file"));
-    assert_eq!(answer.refusal(503), "webhooks_not_configured");
+    assert_eq!(answer.error_code(503), "webhooks_not_configured");
     assert_eq!(api.get(&api.admin, "/webhooks").await.with(200).json(), json!([]));
     let configured = Api::bare(Some(webhooks())).await;
     create(&configured, &request()).await.with(201);
 }
 
 #[tokio::test]
-async fn event_types_are_told() {
+async fn event_types_are_listed() {
     let api = Api::new().await;
     let types = api.get(&api.admin, "/webhooks/event-types").await.with(200).json();
     assert!(types.as_array().unwrap().contains(&json!("deployment.failed")));
 }
 
 #[tokio::test]
-async fn only_what_a_filter_names_makes_messages() {
+async fn only_events_that_match_the_filters_are_delivered() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
     let mut body = request();
@@ -132,11 +132,11 @@ async fn only_what_a_filter_names_makes_messages() {
         api.get(&api.admin, &format!("{path}?status={status}")).await.with(200).json().as_array().unwrap().len()
     };
     assert_eq!((count("pending").await, count("dead").await), (1, 0));
-    assert_eq!(api.get(&api.admin, &format!("{path}?status=lost")).await.refusal(400), "invalid_query");
-    assert_eq!(api.get(&api.admin, &format!("{path}?offset=-1")).await.refusal(400), "invalid_query");
+    assert_eq!(api.get(&api.admin, &format!("{path}?status=lost")).await.error_code(400), "invalid_query");
+    assert_eq!(api.get(&api.admin, &format!("{path}?offset=-1")).await.error_code(400), "invalid_query");
 }
 
-/// An agent with a label, and a subscription whose messages it sends.
+/// Returns a fleet whose agent has a label and delivers the messages of a subscription.
 async fn with_message(retries: i64) -> (Fleet, String) {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
@@ -156,13 +156,13 @@ async fn pending(fleet: &Fleet) -> Vec<Value> {
     fleet.api.get(&fleet.agent.1, &path).await.with(200).json().as_array().unwrap().clone()
 }
 
-async fn result(fleet: &Fleet, delivery: &Value, body: Value) -> Answer {
+async fn result(fleet: &Fleet, delivery: &Value, body: Value) -> TestResponse {
     let path = format!("/webhook-deliveries/{}/result", text(&delivery["id"]));
     fleet.api.call(&fleet.agent.1, Method::POST, &path, Some(&body)).await
 }
 
 #[tokio::test]
-async fn an_agent_takes_a_message_once_with_everything_that_it_needs_to_send_it() {
+async fn an_agent_acquires_a_delivery_once_with_everything_to_send_it() {
     let (fleet, webhook) = with_message(1).await;
     let taken = pending(&fleet).await;
     assert_eq!(taken.len(), 1);
@@ -174,14 +174,14 @@ async fn an_agent_takes_a_message_once_with_everything_that_it_needs_to_send_it(
     assert!(pending(&fleet).await.is_empty(), "it is taken");
     assert_eq!(result(&fleet, message, json!({"success": true, "status_code": 200})).await.with(200).json(), json!({}));
     let again = result(&fleet, message, json!({"success": true})).await;
-    assert_eq!(again.refusal(404), "webhook_delivery_not_found");
+    assert_eq!(again.error_code(404), "webhook_delivery_not_found");
     let path = format!("/webhooks/{webhook}/deliveries");
     let delivery = fleet.api.get(&fleet.api.admin, &path).await.json()[0].clone();
     assert_eq!((&delivery["status"], &delivery["attempts"]), (&json!("success"), &json!(1)));
 }
 
 #[tokio::test]
-async fn a_message_that_fails_is_sent_again_later_or_given_up() {
+async fn a_failed_delivery_is_retried_later_or_dead() {
     for (retries, status) in [(1, "failed"), (0, "dead")] {
         let (fleet, webhook) = with_message(retries).await;
         let taken = pending(&fleet).await;
@@ -189,7 +189,7 @@ async fn a_message_that_fails_is_sent_again_later_or_given_up() {
         let path = format!("/webhooks/{webhook}/deliveries");
         let delivery = fleet.api.get(&fleet.api.admin, &path).await.json()[0].clone();
         assert_eq!((&delivery["status"], &delivery["attempts"]), (&json!(status), &json!(1)));
-        assert_eq!(delivery["last_error"], "the receiver answered 500");
+        assert_eq!(delivery["last_error"], "the receiver responded with status 500");
         assert_eq!(delivery.get("next_retry_at").is_some(), retries > 0);
     }
 }

@@ -1,4 +1,8 @@
-//! Compression of answers, for who asks for it. Nobody else pays for it: what is remembered is remembered plain.
+//! Compression of responses with gzip, for clients that accept it. Cached responses are not compressed.
+//!
+//! Not tower-http's `CompressionLayer`: it replaces the status with 406 after the handler has run if the client excludes
+//! every encoding, so that a stored write would look like an error; it keeps the strong `ETag` of the uncompressed body; and
+//! it wraps the body of every response, also of an idle poll.
 
 use std::io::Write;
 use std::pin::Pin;
@@ -15,22 +19,23 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, VARY
 use http::{HeaderMap, HeaderValue};
 use hyper::body::{Body as _, Frame};
 
-/// A shorter answer is not worth it.
+/// Size below which a response is not compressed.
 const BYTES_MIN: u64 = 1024;
-/// How much is compressed before anything else gets a turn.
+/// Size of the slice that one poll of the body compresses, so that other tasks are not delayed.
 const SLICE_BYTES: usize = 64 * 1024;
 
+/// Compresses a response if the client accepts gzip and the body is large enough.
 pub(crate) async fn compress(request: Request, next: Next) -> Response {
-    let is_wanted = accepts_gzip(request.headers());
+    let is_accepted = accepts_gzip(request.headers());
     let mut response = next.run(request).await;
     if response.body().size_hint().lower() < BYTES_MIN || response.headers().contains_key(CONTENT_ENCODING) {
         return response;
     }
     response.headers_mut().append(VARY, HeaderValue::from_static("accept-encoding"));
-    if is_wanted { compressed(response) } else { response }
+    if is_accepted { into_gzip(response) } else { response }
 }
 
-fn compressed(response: Response) -> Response {
+fn into_gzip(response: Response) -> Response {
     let (mut head, body) = response.into_parts();
     head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     head.headers.remove(CONTENT_LENGTH);
@@ -38,16 +43,16 @@ fn compressed(response: Response) -> Response {
         head.headers.insert(ETAG, tag);
     }
     let encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
-    Response::from_parts(head, Body::new(Gzip { body, waiting: Bytes::new(), encoder }))
+    Response::from_parts(head, Body::new(GzipBody { body, pending: Bytes::new(), encoder }))
 }
 
-/// The same answer in other bytes.
+/// Returns the tag as a weak one, because the compressed body has other bytes.
 fn weak(tag: &HeaderValue) -> Option<HeaderValue> {
     let text = tag.to_str().ok().filter(|text| !text.starts_with("W/"))?;
     HeaderValue::try_from(format!("W/{text}")).ok()
 }
 
-/// Whether the client takes gzip: it is named, and not with a weight of nothing.
+/// Returns true if gzip is in `Accept-Encoding` with a weight above 0.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {
@@ -58,16 +63,16 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A body that is compressed while it is sent.
-struct Gzip {
+/// Body that is compressed while it is sent.
+struct GzipBody {
     body: Body,
-    /// What came of the body and is not compressed yet.
-    waiting: Bytes,
-    /// Nothing after the end.
+    /// Data that is not compressed yet.
+    pending: Bytes,
+    /// `None` after the end.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
-impl hyper::body::Body for Gzip {
+impl hyper::body::Body for GzipBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -77,14 +82,14 @@ impl hyper::body::Body for Gzip {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = &mut *self;
         while this.encoder.is_some() {
-            if this.waiting.is_empty() {
+            if this.pending.is_empty() {
                 match ready!(Pin::new(&mut this.body).poll_frame(context)) {
-                    Some(Ok(frame)) => this.waiting = frame.into_data().unwrap_or_default(),
+                    Some(Ok(frame)) => this.pending = frame.into_data().unwrap_or_default(),
                     Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                     None => return Poll::Ready(this.finish()),
                 }
             }
-            if let Some(frame) = this.step() {
+            if let Some(frame) = this.compress_slice() {
                 return Poll::Ready(Some(frame));
             }
         }
@@ -92,10 +97,10 @@ impl hyper::body::Body for Gzip {
     }
 }
 
-impl Gzip {
-    /// Compresses a slice; what came out, if anything did.
-    fn step(&mut self) -> Option<Result<Frame<Bytes>, axum::Error>> {
-        let slice = self.waiting.split_to(self.waiting.len().min(SLICE_BYTES));
+impl GzipBody {
+    /// Compresses a slice; returns the output, if there is any.
+    fn compress_slice(&mut self) -> Option<Result<Frame<Bytes>, axum::Error>> {
+        let slice = self.pending.split_to(self.pending.len().min(SLICE_BYTES));
         let encoder = self.encoder.as_mut()?;
         if let Err(error) = encoder.write_all(&slice) {
             return Some(Err(axum::Error::new(error)));
@@ -118,28 +123,28 @@ mod tests {
 
     use super::*;
 
-    fn asking(value: &'static str) -> HeaderMap {
+    fn accept_encoding(value: &'static str) -> HeaderMap {
         [(ACCEPT_ENCODING, HeaderValue::from_static(value))].into_iter().collect()
     }
 
     #[test]
-    fn only_who_names_gzip_gets_it() {
+    fn gzip_is_used_only_if_it_is_accepted() {
         for value in ["gzip", "deflate, GZIP;q=0.5", "br;q=1, gzip ; q=0.1"] {
-            assert!(accepts_gzip(&asking(value)), "{value}");
+            assert!(accepts_gzip(&accept_encoding(value)), "{value}");
         }
         for value in ["", "identity", "gzip;q=0", "gzip; q=0.000", "gzip;q=x", "xgzip"] {
-            assert!(!accepts_gzip(&asking(value)), "{value}");
+            assert!(!accepts_gzip(&accept_encoding(value)), "{value}");
         }
         assert!(!accepts_gzip(&HeaderMap::new()));
     }
 
     #[tokio::test]
-    async fn what_is_compressed_is_the_same_when_it_is_unpacked() {
+    async fn a_compressed_body_decompresses_to_the_original() {
         for size in [1, SLICE_BYTES, 5 * SLICE_BYTES + 17] {
             let plain: Vec<u8> = (0..size).map(|at| (at * at % 251) as u8).collect();
             let mut response = Response::new(Body::from(plain.clone()));
             response.headers_mut().insert(ETAG, HeaderValue::from_static("\"a\""));
-            let packed = compressed(response);
+            let packed = into_gzip(response);
             assert_eq!(packed.headers()[CONTENT_ENCODING], "gzip");
             assert_eq!(packed.headers()[ETAG], "W/\"a\"");
             let bytes = packed.into_body().collect().await.unwrap().to_bytes();
