@@ -124,9 +124,9 @@ impl Pattern {
 
 /// Event types by pattern: `deployment.failed`, `deployment.*` or `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Patterns(Vec<Pattern>);
+pub(crate) struct EventPatterns(Vec<Pattern>);
 
-impl Patterns {
+impl EventPatterns {
     /// Parses the patterns of a subscription; each must match an event type.
     pub(crate) fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, PatternError> {
         match texts.len() {
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn matched(patterns: &[&str]) -> Vec<&'static str> {
-        let patterns = Patterns::parse(patterns).unwrap();
+        let patterns = EventPatterns::parse(patterns).unwrap();
         EventType::ALL.iter().filter(|event| patterns.match_type(**event)).map(|event| event.as_str()).collect()
     }
 
@@ -187,16 +187,16 @@ mod tests {
             ("**", "\"**\" matches no event type"),
             ("deployment.failed.*", "\"deployment.failed.*\" matches no event type"),
         ] {
-            assert_eq!(Patterns::parse(&["*", text]).unwrap_err().to_string(), message);
+            assert_eq!(EventPatterns::parse(&["*", text]).unwrap_err().to_string(), message);
         }
-        let long = Patterns::parse(&["x".repeat(10_000)]).unwrap_err().to_string();
+        let long = EventPatterns::parse(&["x".repeat(10_000)]).unwrap_err().to_string();
         assert_eq!(long, format!("there is no event type {:?}", "x".repeat(SHOWN_CHARS_MAX)));
     }
 
     #[test]
     fn a_subscription_has_one_to_32_patterns() {
-        assert_eq!(Patterns::parse::<&str>(&[]), Err(PatternError::None));
-        assert!(Patterns::parse(&["*"; PATTERNS_MAX]).is_ok());
-        assert_eq!(Patterns::parse(&["*"; PATTERNS_MAX + 1]), Err(PatternError::TooMany(PATTERNS_MAX + 1)));
+        assert_eq!(EventPatterns::parse::<&str>(&[]), Err(PatternError::None));
+        assert!(EventPatterns::parse(&["*"; PATTERNS_MAX]).is_ok());
+        assert_eq!(EventPatterns::parse(&["*"; PATTERNS_MAX + 1]), Err(PatternError::TooMany(PATTERNS_MAX + 1)));
     }
 }

@@ -257,6 +257,6 @@ mod tests {
         assert!(error(Some("tls.key_file = \"k\""), &[]).contains("tls.key_file is set and tls.certificate_file is"));
         let both =
             [("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY", "a"), ("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY_FILE", "b")];
-        assert!(error(None, &both).contains("one of them at most"));
+        assert!(error(None, &both).contains("set at most one of them"));
     }
 }

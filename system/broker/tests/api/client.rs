@@ -43,7 +43,7 @@ async fn call_every_operation(base: &str, pak: &Pak) {
     let wrong = client(base, "brokkr_BRabcdef_nothing").whoami().await.unwrap_err();
     assert_eq!(
         wrong.to_string(),
-        "cannot find out whose key this is: the broker does not accept the key: the key is unknown"
+        "cannot read the owner of the key: the broker does not accept the key: the key is unknown"
     );
     assert!(!wrong.is_transient());
 

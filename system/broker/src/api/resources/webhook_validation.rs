@@ -6,7 +6,7 @@ use http::header::AUTHORIZATION;
 
 use super::validation;
 use crate::api::http::error_response::ErrorResponse;
-use crate::event_types::Patterns;
+use crate::event_types::EventPatterns;
 use crate::webhooks::TargetPolicy;
 use crate::webhooks::headers::ExtraHeaders;
 use crate::webhooks::schedule::RETRIES_MAX;
@@ -26,7 +26,7 @@ pub(crate) fn check_url(url: &str, policy: TargetPolicy) -> Result<(), ErrorResp
 }
 
 pub(crate) fn check_event_types(types: &[String]) -> Result<(), ErrorResponse> {
-    Patterns::parse(types)
+    EventPatterns::parse(types)
         .map(drop)
         .map_err(|error| ErrorResponse::bad_request("invalid_event_type", error.to_string()))
 }

@@ -7,7 +7,7 @@ use sindri_model::{AgentId, DeliveryId, EventId, StackId, WebhookId};
 use super::changes;
 use super::session::{PipelinedQuery, Session, execute_batch, fetch_all, read_all};
 use super::values::{Row, Value, row};
-use crate::event_types::{EventType, Patterns};
+use crate::event_types::{EventPatterns, EventType};
 use crate::store::records::{StoreError, WriteContext};
 
 /// An event that subscribers may receive.
@@ -123,7 +123,7 @@ pub(crate) async fn queue(session: &mut dyn Session, messages: Vec<AddressedMess
 
 fn is_subscribed(subscriber: &Subscriber, event: &WebhookEvent) -> bool {
     let filters = subscriber.filters.as_ref();
-    Patterns::parse(&subscriber.event_types).is_ok_and(|patterns| patterns.match_type(event.event_type))
+    EventPatterns::parse(&subscriber.event_types).is_ok_and(|patterns| patterns.match_type(event.event_type))
         && filters.and_then(|filters| filters.agent_id).is_none_or(|agent| event.agent == Some(agent))
         && filters.and_then(|filters| filters.stack_id).is_none_or(|stack| event.stack == Some(stack))
 }
