@@ -1,4 +1,4 @@
-//! Nothing is left behind, in whichever way the program that owns a cluster ends.
+//! A cluster leaves nothing behind, no matter how the program that owns it ends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

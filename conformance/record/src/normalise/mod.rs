@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn managers_stand_in_one_order_whatever_the_clock_said() {
+    fn the_order_of_managers_does_not_depend_on_the_clock() {
         let manager = |name: &str, operation: &str| json!({"manager": name, "operation": operation});
         let fields = json!([manager("b", "Update"), manager("a", "Update"), manager("c", "Apply")]);
         let found = &normalise_transcript(&[json!({"metadata": {"managedFields": fields}})], "")[0];

@@ -243,8 +243,8 @@ impl World {
 }
 
 fn deletes_an_actor(method: &Method, template: &str) -> bool {
-    let is_somebody = ["/agents/{id}", "/generators/{id}", "/stacks/{id}"].iter().any(|end| template.ends_with(end));
-    template.ends_with("/rotate-pak") || (*method == Method::DELETE && is_somebody)
+    let is_actor = ["/agents/{id}", "/generators/{id}", "/stacks/{id}"].iter().any(|end| template.ends_with(end));
+    template.ends_with("/rotate-pak") || (*method == Method::DELETE && is_actor)
 }
 
 /// Valid bodies by route.
