@@ -10,20 +10,10 @@ pub struct Part {
     pub name: &'static str,
     /// A few words for `--list`.
     pub about: &'static str,
-    pub schedule: Schedule,
+    /// True for parts that only `--all` runs.
+    pub is_nightly: bool,
     /// Runs it; the argument is true for the nightly command.
     pub run: fn(bool) -> Result<Counts, String>,
-}
-
-/// The time at which a part runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Schedule {
-    /// In its turn.
-    InTurn,
-    /// In a process of its own, beside all parts after it: it mostly waits.
-    Beside,
-    /// With `--all` only.
-    Nightly,
 }
 
 /// The part without which the others cannot run.
@@ -33,75 +23,75 @@ pub const PARTS: &[Part] = &[
     Part {
         name: "format",
         about: "rustfmt",
-        schedule: Schedule::InTurn,
+        is_nightly: false,
         run: |_| check(Run::cargo().args(["fmt", "--all", "--check"])),
     },
     Part {
         name: "tidy",
         about: "plain words, no import cycles",
-        schedule: Schedule::InTurn,
+        is_nightly: false,
         run: |_| tidy::check().map(Counts::from_success),
     },
     Part {
         name: BUILD,
         about: "binaries and test binaries",
-        schedule: Schedule::InTurn,
+        is_nightly: false,
         run: |_| build_everything().map(|()| Counts::from_success(true)),
     },
-    Part { name: "lints", about: "clippy", schedule: Schedule::InTurn, run: |_| check(Run::cargo().args(LINT)) },
-    Part {
-        name: "control plane",
-        about: "recordings, sequences and scenarios on a real Kubernetes",
-        schedule: Schedule::Beside,
-        run: control_plane,
-    },
-    Part { name: "tests", about: "unit and integration tests", schedule: Schedule::InTurn, run: |_| tests() },
+    Part { name: "lints", about: "clippy", is_nightly: false, run: |_| check(Run::cargo().args(LINT)) },
+    Part { name: "tests", about: "unit and integration tests", is_nightly: false, run: |_| tests() },
     Part {
         name: "doc tests",
         about: "examples in doc comments",
-        schedule: Schedule::InTurn,
+        is_nightly: false,
         run: |_| cargo_test(&["--workspace", "--doc"]),
     },
     Part {
         name: "fidelity",
         about: "the simulated API server against recordings",
-        schedule: Schedule::InTurn,
+        is_nightly: false,
         run: |_| check(Run::built("sindri-fidelity").args(["--sequences", "0", "--root"]).arg(root())),
     },
     Part {
         name: "simulation",
         about: "every scenario, then explored with seeds",
-        schedule: Schedule::InTurn,
+        is_nightly: false,
         run: |all| simulation(&[], all),
     },
     Part {
         name: "simulation on turmoil",
         about: "every scenario on the second engine",
-        schedule: Schedule::InTurn,
+        is_nightly: false,
         run: |all| simulation(&["--engine", "turmoil"], all),
     },
     Part {
         name: "determinism",
         about: "the same seed gives the same trace",
-        schedule: Schedule::InTurn,
+        is_nightly: false,
         run: |_| check(Run::built("sindri-sim").args(["sim", "--determinism", "--root"]).arg(root())),
     },
     Part {
         name: "documents",
         about: "commands in README.md and docs/",
-        schedule: Schedule::InTurn,
+        is_nightly: false,
         run: |all| documents::run_all(all),
+    },
+    Part {
+        name: "control plane",
+        about: "recordings, sequences and scenarios on a real Kubernetes",
+        is_nightly: false,
+        run: control_plane,
     },
     Part {
         name: "planted bugs",
         about: "each bug of sim/mutants is caught",
-        schedule: Schedule::Nightly,
+        is_nightly: true,
         run: |_| mutants::catch_all().map(Counts::from_success),
     },
     Part {
         name: "fuzz",
         about: "server-side apply under a fuzzer",
-        schedule: Schedule::Nightly,
+        is_nightly: true,
         run: |_| fuzz::run(FUZZ_SECONDS).map(|code| Counts::from_success(code == 0)),
     },
 ];

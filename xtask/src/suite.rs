@@ -1,17 +1,13 @@
 //! `cargo xtask test`: named parts, each with its duration, and a line of counts at the end.
 //!
-//! A part that fails does not stop the others, except where they could not work without it. Parts that mostly wait for
-//! a real control plane run in a second process beside those that compute. The parts themselves are in `parts.rs`.
+//! A part that fails does not stop the others, except where they could not work without it. The parts themselves are in
+//! `parts.rs`.
 
-use std::fs::File;
-use std::path::PathBuf;
-use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use crate::counts::Counts;
 use crate::durations;
-use crate::parts::{self, PARTS, Part, Schedule};
-use crate::process::target;
+use crate::parts::{self, PARTS, Part};
 use crate::tools;
 
 /// Options of the test command.
@@ -42,7 +38,7 @@ pub fn list() {
     for part in PARTS {
         let duration =
             durations::last(part.name).map_or_else(|| "-".to_owned(), |last| format!("{:.0} s", last.as_secs_f64()));
-        let nightly = if part.schedule == Schedule::Nightly { " (--all)" } else { "" };
+        let nightly = if part.is_nightly { " (--all)" } else { "" };
         println!("{:<24} {duration:>8}  {}{nightly}", part.name, part.about);
     }
 }
@@ -59,23 +55,15 @@ fn test_one(part: &'static Part, all: bool) -> Result<u8, String> {
 fn test_all(all: bool) -> Result<u8, String> {
     require_tools()?;
     let start = now();
-    let selected: Vec<&'static Part> = PARTS.iter().filter(|part| all || part.schedule != Schedule::Nightly).collect();
+    let selected: Vec<&'static Part> = PARTS.iter().filter(|part| all || !part.is_nightly).collect();
     let mut finished = Vec::new();
-    let mut beside: Vec<Beside> = Vec::new();
     for part in selected {
-        if part.schedule == Schedule::Beside {
-            beside.push(Beside::start(part, all)?);
-            continue;
-        }
         let ended = run(part, all);
         let is_hopeless = part.name == parts::BUILD && ended.counts.failed > 0;
         finished.push(ended);
         if is_hopeless {
             break;
         }
-    }
-    for running in beside {
-        finished.push(running.wait()?);
     }
     println!("\n{:<24} {:>8}  passed  failed", "part", "seconds");
     for Finished { name, duration, counts } in &finished {
@@ -107,43 +95,6 @@ fn run(part: &'static Part, all: bool) -> Finished {
     let duration = now() - start;
     durations::record(part.name, duration);
     Finished { name: part.name, duration, counts }
-}
-
-/// A part that runs in a process of its own, with its output in a file until it ends.
-struct Beside {
-    part: &'static Part,
-    process: Child,
-    output: PathBuf,
-}
-
-impl Beside {
-    fn start(part: &'static Part, all: bool) -> Result<Self, String> {
-        let output = target().join(format!("xtask-{}.log", part.name.replace(' ', "-")));
-        let fail = |error: std::io::Error| format!("{}: {error}", output.display());
-        let log = File::create(&output).map_err(fail)?;
-        let program = std::env::current_exe().map_err(fail)?;
-        let mut command = Command::new(program);
-        command.args(["test", "--part", part.name]).args(all.then_some("--all"));
-        command.stdout(log.try_clone().map_err(fail)?).stderr(log);
-        let process = command.spawn().map_err(fail)?;
-        println!("\n=== {} runs beside the next parts, with its output in {}", part.name, output.display());
-        Ok(Self { part, process, output })
-    }
-
-    /// Waits for the end and prints the output.
-    fn wait(mut self) -> Result<Finished, String> {
-        let fail = |error: std::io::Error| format!("{}: {error}", self.part.name);
-        println!("\n=== {} (waiting for its end)", self.part.name);
-        let status = self.process.wait().map_err(fail)?;
-        let output = std::fs::read_to_string(&self.output).map_err(fail)?;
-        print!("{output}");
-        let mut counts = output.lines().last().and_then(Counts::parse).unwrap_or_default();
-        if !status.success() && counts.failed == 0 {
-            counts.failed = 1;
-        }
-        let duration = durations::last(self.part.name).unwrap_or_default();
-        Ok(Finished { name: self.part.name, duration, counts })
-    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "measures how long each part takes")]

@@ -11,7 +11,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Returns the bootstrap rules, by the group that has them.
 fn bootstrap() -> Vec<(&'static str, Value)> {
-    let rules = json!({
+    let health_checks = json!({
         "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"],
     });
     let discovery = json!({
@@ -35,8 +35,8 @@ fn bootstrap() -> Vec<(&'static str, Value)> {
     let themselves =
         json!({"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]});
     vec![
-        (UNAUTHENTICATED, rules.clone()),
-        (AUTHENTICATED, rules),
+        (UNAUTHENTICATED, health_checks.clone()),
+        (AUTHENTICATED, health_checks),
         (AUTHENTICATED, discovery),
         ("system:serviceaccounts", issuer),
         (AUTHENTICATED, reviews),
