@@ -62,7 +62,7 @@ fn a_failed_case_shows_the_reason_and_the_last_lines_of_each_process() {
     let output = run.run(&["run", "--root", root.path().to_str().unwrap()]);
     let printed = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{printed}");
-    assert!(printed.contains("\n    expect: Namespace shop is in east and should not be\n"), "{printed}");
+    assert!(printed.contains("\n    expect: Namespace shop exists in east and should not\n"), "{printed}");
     for name in ["broker", "east"] {
         assert!(printed.contains(&format!("\n  last lines of {name}:\n")), "{printed}");
     }

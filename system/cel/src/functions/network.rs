@@ -41,7 +41,7 @@ pub(super) const TABLE: Table = &[
         if let [Cel::Url(url)] = arguments {
             context.steps.take(url.query.len())?;
         }
-        map_url(arguments, |url| parameters(url))
+        map_url(arguments, parameters)
     }),
 ];
 
