@@ -84,7 +84,7 @@ impl Figures {
     }
 
     /// Converts the figures to the list that `--json` writes.
-    pub fn to_json(self) -> Value {
+    pub fn into_json(self) -> Value {
         Value::Array(self.measured)
     }
 }
@@ -125,7 +125,7 @@ mod tests {
             {"area": "broker", "name": "reported", "value": 1.0, "unit": "ms", "bar": null, "holds": true},
             {"area": "broker", "name": "absent", "value": null, "unit": null, "bar": null, "holds": false},
         ]);
-        assert_eq!(figures.to_json(), expected);
+        assert_eq!(figures.into_json(), expected);
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn finish(figures: Figures, output: &JsonFlag) -> Result<(), ExitReason> {
     let missing = figures.missing();
     if let Some(file) = &output.json {
         let unwritable = |error| ExitReason::Usage(format!("{} cannot be written: {error}", file.display()));
-        std::fs::write(file, format!("{:#}\n", figures.to_json())).map_err(unwritable)?;
+        std::fs::write(file, format!("{:#}\n", figures.into_json())).map_err(unwritable)?;
     }
     if missing == 0 { Ok(()) } else { Err(ExitReason::Failed(format!("{missing} parts could not be measured"))) }
 }

@@ -219,7 +219,8 @@ fn a_panic_in_a_task_of_a_host_is_returned_with_its_host_and_message() {
                 "fragile",
                 program(|_| async {
                     tokio::time::sleep(Duration::from_secs(2)).await;
-                    tokio::spawn(async { panic!("out of {}", "luck") });
+                    #[expect(clippy::disallowed_methods, reason = "a panic in a detached task must be noticed too")]
+                    drop(tokio::spawn(async { panic!("out of {}", "luck") }));
                     std::future::pending::<()>().await;
                 }),
             );
