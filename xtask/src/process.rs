@@ -60,6 +60,12 @@ impl Run {
     pub fn cargo() -> Self {
         let mut run = Self::program(env!("CARGO"));
         run.command.current_dir(root());
+        // Cargo set these for this program. The build script of `ring` depends on them: with them, a build by a task and
+        // one from a shell would each undo the other.
+        let is_of_this_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_of_this_package)) {
+            run.command.env_remove(name);
+        }
         run
     }
 
