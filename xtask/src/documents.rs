@@ -1,7 +1,7 @@
 //! Runs the commands in README.md and docs/: every `sh` block, each file's as one script.
 //!
-//! Lines that start a whole part of the test command are not run a second time, and benchmarks, which need optimised
-//! binaries, only by the nightly command.
+//! Lines that start a whole part of the test command are not run a second time, and those that build with full
+//! optimisation only by the nightly command.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,15 @@ use crate::process::{Run, binaries, root};
 const RUN_ELSEWHERE: [&str; 4] =
     ["cargo xtask sim", "cargo xtask sim --determinism", "cargo xtask test", "cargo xtask mutants"];
 
-/// Prefix of commands that only the nightly command runs.
-const BENCHMARK: &str = "cargo xtask bench";
+/// Prefixes of commands that only the nightly command runs: they build everything with full optimisation.
+const OPTIMISED: [&str; 2] = ["cargo xtask bench", "cargo build --quiet --release"];
 
 /// Runs the commands of each file.
-pub fn run_all(benchmarks: bool) -> Result<Counts, String> {
+pub fn run_all(optimised: bool) -> Result<Counts, String> {
     let mut counts = Counts::default();
     for file in files()? {
         let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let lines = commands(&text, benchmarks);
+        let lines = commands(&text, optimised);
         if lines.is_empty() {
             continue;
         }
@@ -45,18 +45,22 @@ fn files() -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-fn commands(text: &str, benchmarks: bool) -> Vec<&str> {
+fn commands(text: &str, optimised: bool) -> Vec<&str> {
     let mut inside = false;
     let mut lines = Vec::new();
     for line in text.lines() {
         match line.trim_start() {
             "```sh" => inside = true,
             "```" => inside = false,
-            _ if inside && !is_run_elsewhere(line) && (benchmarks || !line.starts_with(BENCHMARK)) => lines.push(line),
+            _ if inside && !is_run_elsewhere(line) && (optimised || !needs_optimised(line)) => lines.push(line),
             _ => {}
         }
     }
     lines
+}
+
+fn needs_optimised(line: &str) -> bool {
+    OPTIMISED.iter().any(|prefix| line.starts_with(prefix))
 }
 
 /// True for a command that is a part by itself; a comment behind it is ignored.
