@@ -30,7 +30,7 @@ fn a_port_in_use_is_named() {
     home.assert_clean();
     let options = Options { port: Some(port), directory: Some(home.path().join("cluster")), ..Options::default() };
     let message = start_error(ContainerProvider::new(Home::from_env()).start(&options));
-    assert!(message.contains("is taken") || message.contains("no container engine responds"), "{message}");
+    assert!(message.contains("is in use") || message.contains("no container engine responds"), "{message}");
     home.assert_clean();
 }
 
@@ -41,7 +41,7 @@ fn two_clusters_do_not_share_a_given_port() {
     let pristine = Options { pristine: true, ..Options::default() };
     let first = home.start(pristine.clone()).unwrap();
     let port = first.access().server.rsplit(':').next().unwrap().parse().ok();
-    assert!(start_error(other.start(Options { port, ..pristine.clone() })).contains("is taken"));
+    assert!(start_error(other.start(Options { port, ..pristine.clone() })).contains("is in use"));
     drop(first);
     // The port is free again after the end of the first.
     other.start(Options { port, ..pristine }).unwrap();
