@@ -186,10 +186,10 @@ fn random_faults_leave_one_set_of_children_for_each_database() {
         assert_eq!(problems, Vec::<String>::new(), "{} engine, seed {seed}", engine.name());
         traces.extend(trace);
     }
-    // Without faults the test would prove nothing. Conflicts are the rarest: about one in two seeds.
+    // Without faults the test would prove nothing.
     for fault in ["~ kill", "~ partition", " 409", " 503", " cut"] {
         let count = traces.iter().filter(|line| line.contains(fault)).count();
-        assert!(count as u64 > SEEDS / 4, "{fault:?} occurred only {count} times");
+        assert!(count as u64 > SEEDS / 2, "{fault:?} occurred only {count} times");
     }
 }
 
