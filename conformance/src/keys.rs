@@ -23,8 +23,8 @@ mod tests {
 
     #[test]
     fn keys_are_hidden() {
-        let line = "generator default (7), its key, shown this once: brokkr_BRabc_secret";
-        assert_eq!(hide_keys(line), "generator default (7), its key, shown this once: brokkr_…");
+        let line = "generator default (7), key, shown only once: brokkr_BRabc_secret";
+        assert_eq!(hide_keys(line), "generator default (7), key, shown only once: brokkr_…");
         assert_eq!(find_key(line), Some("brokkr_BRabc_secret"));
         assert_eq!(hide_keys("pak=\"brokkr_BR1_x\", brokkr_BR2_y."), "pak=\"brokkr_…\", brokkr_….");
         assert_eq!(hide_keys("no key"), "no key");

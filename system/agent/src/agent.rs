@@ -137,7 +137,7 @@ impl Agent {
                 k8s_reachable: Some(latency.is_some()),
                 k8s_api_latency_ms: latency.map(|latency| latency.as_millis() as i64),
             };
-            if let Err(error) = self.broker.heartbeat(id, &report).await {
+            if let Err(error) = self.broker.send_heartbeat(id, &report).await {
                 tracing::warn!("{error}");
             }
             self.pause().await;
@@ -181,7 +181,7 @@ impl Agent {
     /// Reads the outcomes that the broker has stored; waits for a broker that cannot be reached.
     async fn read_outcomes(&self, id: AgentId) -> StoredOutcomes {
         loop {
-            match self.broker.outcomes(id).await {
+            match self.broker.list_outcomes(id).await {
                 Ok(events) => return StoredOutcomes::from_events(id, events),
                 Err(error) => tracing::warn!("{error}"),
             }

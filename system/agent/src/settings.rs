@@ -46,7 +46,7 @@ impl Settings {
     /// Returns the polling interval with random jitter; heartbeats use it too.
     pub(crate) fn jittered_interval(&self, entropy: &Entropy) -> Duration {
         let interval = self.polling_interval;
-        let jitter = entropy.below((interval / JITTER_PARTS).as_millis() as u64);
+        let jitter = entropy.number_below((interval / JITTER_PARTS).as_millis() as u64);
         interval - interval / (2 * JITTER_PARTS) + Duration::from_millis(jitter)
     }
 }

@@ -11,7 +11,7 @@ use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
 use crate::store::{KeyRecord, Store, StoreError, WriteContext};
 use crate::throttle::Throttle;
-use crate::webhooks::{UnsealError, WebhookSettings};
+use crate::webhooks::{DecryptionError, WebhookSettings};
 
 /// Default limit on the body of a request.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -36,10 +36,10 @@ const OFFLINE_AFTER: Duration = Duration::from_secs(120);
 
 /// A broker. Cheap to clone; clones share their state.
 #[derive(Clone)]
-pub struct Broker(Arc<Parts>);
+pub struct Broker(Arc<BrokerState>);
 
 /// State of a broker. Behind one pointer, because every request clones it.
-pub struct Parts {
+pub struct BrokerState {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
@@ -55,9 +55,9 @@ pub struct Parts {
 }
 
 impl Deref for Broker {
-    type Target = Parts;
+    type Target = BrokerState;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &BrokerState {
         &self.0
     }
 }
@@ -66,9 +66,9 @@ impl Broker {
     /// Starts a broker over a store that nothing else in this process writes to.
     pub async fn start(store: impl Store + 'static, clock: Clock, entropy: Entropy) -> Result<Self, StoreError> {
         let memory = Arc::new(Memory::default());
-        store.set_observer(memory.watcher());
+        store.set_observer(memory.create_observer());
         let secret = store.get_or_create_secret(WriteContext::system(clock.now(), entropy.clone())).await?;
-        Ok(Self(Arc::new(Parts {
+        Ok(Self(Arc::new(BrokerState {
             request_ids: RequestIds::new(&entropy),
             store: Arc::new(store),
             clock,
@@ -85,21 +85,21 @@ impl Broker {
 
     /// Sets the settings of webhooks, without which none are delivered.
     pub fn with_webhooks(self, settings: WebhookSettings) -> Self {
-        self.configure(|parts| parts.webhooks = Some(settings))
+        self.configure(|state| state.webhooks = Some(settings))
     }
 
     /// Sets the limits of requests.
     pub fn with_bounds(self, bounds: Bounds) -> Self {
-        self.configure(|parts| parts.bounds = bounds)
+        self.configure(|state| state.bounds = bounds)
     }
 
     /// Sets the time without a heartbeat after which an agent counts as offline; with `None`, never.
     pub fn with_offline_after(self, offline_after: Option<Duration>) -> Self {
-        self.configure(|parts| parts.offline_after = offline_after)
+        self.configure(|state| state.offline_after = offline_after)
     }
 
     /// Changes the state before the broker is served, while it has no clones.
-    fn configure(mut self, change: impl FnOnce(&mut Parts)) -> Self {
+    fn configure(mut self, change: impl FnOnce(&mut BrokerState)) -> Self {
         change(Arc::get_mut(&mut self.0).expect("a broker is configured before it is cloned"));
         self
     }
@@ -110,23 +110,23 @@ impl Broker {
     }
 
     /// Returns true if the store has an administrator's key: false only before the first start is complete.
-    pub async fn has_admin(&self) -> Result<bool, StoreError> {
+    pub async fn has_admin_key(&self) -> Result<bool, StoreError> {
         self.store.has_admin_key().await
     }
 
     /// Stores `pak` as the administrator's key unless there is one; returns true if it did.
-    pub async fn initialise(&self, pak: &Pak) -> Result<bool, StoreError> {
+    pub async fn create_admin_key(&self, pak: &Pak) -> Result<bool, StoreError> {
         self.store.create_admin_key(self.write_context(), KeyRecord::from(pak)).await
     }
 
     /// Checks that the encryption key decrypts the stored subscriptions; call it before the broker serves. The inner error
-    /// names a subscription that the key does not decrypt, or any if there is no key.
-    pub async fn check_sealing_key(&self) -> Result<Result<(), UnsealError>, StoreError> {
+    /// names a subscription that cannot be decrypted.
+    pub async fn check_encryption_key(&self) -> Result<Result<(), DecryptionError>, StoreError> {
         let Some(sample) = self.store.get_any_webhook().await? else { return Ok(Ok(())) };
         let id = sample.public.id;
         Ok(match &self.webhooks {
-            Some(settings) => settings.open_all(id, &sample.sealed).map(drop),
-            None => Err(UnsealError(id)),
+            Some(settings) => settings.decrypt_all(id, &sample.encrypted).map(drop),
+            None => Err(DecryptionError(id)),
         })
     }
 

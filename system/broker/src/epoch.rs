@@ -31,7 +31,7 @@ impl Broker {
 
     /// Begins a new epoch if the database server is another one than before: the database was restored there, or a
     /// replica was promoted.
-    pub async fn settle_origin(&self, origin: String) -> Result<(), StoreError> {
+    pub async fn detect_new_origin(&self, origin: String) -> Result<(), StoreError> {
         if self.store.record_origin(origin.clone()).await? {
             self.record_restore(format!("the database is now at {origin}")).await?;
         }

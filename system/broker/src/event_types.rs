@@ -7,12 +7,12 @@ use thiserror::Error;
 
 /// Limit on the patterns of one subscription.
 const PATTERNS_MAX: usize = 32;
-/// Length to which a pattern is cut in an error.
+/// Length to which a pattern is truncated in an error.
 const SHOWN_CHARS_MAX: usize = 64;
 /// Pattern that matches every type.
-const EVERYTHING: &str = "*";
+const WILDCARD: &str = "*";
 /// End of a pattern that matches every type of a subject.
-const OF_SUBJECT: &str = ".*";
+const SUBJECT_WILDCARD: &str = ".*";
 
 macro_rules! event_types {
     ($($name:ident = $text:literal,)*) => {
@@ -71,8 +71,8 @@ impl FromStr for EventType {
     type Err = PatternError;
 
     fn from_str(text: &str) -> Result<Self, PatternError> {
-        let known = Self::ALL.iter().copied().find(|known| known.as_str() == text);
-        known.ok_or_else(|| PatternError::UnknownType(shorten(text)))
+        let event_type = Self::ALL.iter().copied().find(|event_type| event_type.as_str() == text);
+        event_type.ok_or_else(|| PatternError::UnknownType(shorten(text)))
     }
 }
 
@@ -100,12 +100,12 @@ enum Pattern {
 
 impl Pattern {
     fn parse(text: &str) -> Result<Self, PatternError> {
-        if text == EVERYTHING {
+        if text == WILDCARD {
             return Ok(Self::Everything);
         }
-        if let Some(subject) = text.strip_suffix(OF_SUBJECT) {
-            let known = EventType::ALL.iter().copied().find(|known| known.subject() == subject);
-            return known.map(Self::SubjectOf).ok_or_else(|| PatternError::MatchesNothing(shorten(text)));
+        if let Some(subject) = text.strip_suffix(SUBJECT_WILDCARD) {
+            let event_type = EventType::ALL.iter().copied().find(|event_type| event_type.subject() == subject);
+            return event_type.map(Self::SubjectOf).ok_or_else(|| PatternError::MatchesNothing(shorten(text)));
         }
         if text.contains('*') {
             return Err(PatternError::MatchesNothing(shorten(text)));
@@ -128,18 +128,18 @@ pub(crate) struct EventPatterns(Vec<Pattern>);
 
 impl EventPatterns {
     /// Parses the patterns of a subscription; each must match an event type.
-    pub(crate) fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, PatternError> {
-        match texts.len() {
+    pub(crate) fn parse<S: AsRef<str>>(patterns: &[S]) -> Result<Self, PatternError> {
+        match patterns.len() {
             0 => Err(PatternError::None),
             1..=PATTERNS_MAX => {
-                texts.iter().map(|text| Pattern::parse(text.as_ref())).collect::<Result<_, _>>().map(Self)
+                patterns.iter().map(|pattern| Pattern::parse(pattern.as_ref())).collect::<Result<_, _>>().map(Self)
             }
-            more => Err(PatternError::TooMany(more)),
+            count => Err(PatternError::TooMany(count)),
         }
     }
 
     /// Returns true if one of the patterns matches.
-    pub(crate) fn match_type(&self, event: EventType) -> bool {
+    pub(crate) fn matches(&self, event: EventType) -> bool {
         self.0.iter().any(|pattern| pattern.matches(event))
     }
 }
@@ -152,9 +152,9 @@ fn shorten(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn matched(patterns: &[&str]) -> Vec<&'static str> {
+    fn list_matches(patterns: &[&str]) -> Vec<&'static str> {
         let patterns = EventPatterns::parse(patterns).unwrap();
-        EventType::ALL.iter().filter(|event| patterns.match_type(**event)).map(|event| event.as_str()).collect()
+        EventType::ALL.iter().filter(|event| patterns.matches(**event)).map(|event| event.as_str()).collect()
     }
 
     #[test]
@@ -168,10 +168,10 @@ mod tests {
 
     #[test]
     fn patterns_match_one_type_a_subject_or_everything() {
-        assert_eq!(matched(&["stack.created"]), ["stack.created"]);
-        assert_eq!(matched(&["agent.*"]), ["agent.registered", "agent.deregistered", "agent.offline"]);
-        assert_eq!(matched(&["*"]).len(), EventType::ALL.len());
-        assert_eq!(matched(&["stack.deleted", "agent.offline"]), ["agent.offline", "stack.deleted"]);
+        assert_eq!(list_matches(&["stack.created"]), ["stack.created"]);
+        assert_eq!(list_matches(&["agent.*"]), ["agent.registered", "agent.deregistered", "agent.offline"]);
+        assert_eq!(list_matches(&["*"]).len(), EventType::ALL.len());
+        assert_eq!(list_matches(&["stack.deleted", "agent.offline"]), ["agent.offline", "stack.deleted"]);
     }
 
     #[test]

@@ -27,13 +27,13 @@ pub use request_id::with_request_id;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
-    ChangesSince, DeliveryAttempt, DeliveryFilter, FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord, ListScope,
-    NewRevision, NewestRevision, Page, PostgresError, PostgresStore, RecordKind, SealedParts, SqliteError, SqliteStore,
+    ChangesSince, DeliveryAttempt, DeliveryFilter, EncryptedParts, FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord,
+    ListScope, NewRevision, NewestRevision, Page, PostgresError, PostgresStore, RecordKind, SqliteError, SqliteStore,
     SqliteWorker, StackReports, Store, StoreChange, StoreError, StoreFuture, StorePosition, StoredRevision, Submitter,
     TargetRevision, TargetState, WebhookRecord, WriteContext,
 };
 pub use tls::{Tls, TlsError};
 pub use webhooks::{
-    Connector, Dial, GuardedConnector, Resolve, SealingKey, SealingKeyError, Sender, SystemResolver, TargetPolicy,
-    TcpDialer, Trust, UnsealError, WebhookSettings, system_connector,
+    Connector, DecryptionError, Dial, EncryptionKey, EncryptionKeyError, GuardedConnector, Resolve, Sender,
+    SystemResolver, TargetPolicy, TcpDialer, Trust, WebhookSettings, system_connector,
 };

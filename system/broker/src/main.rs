@@ -13,8 +13,8 @@ use std::time::Duration;
 use axum::serve::ListenerExt;
 use jiff::Timestamp;
 use sindri_broker::{
-    Bounds, Broker, Limits, PostgresError, PostgresStore, SealingKey, SealingKeyError, Sender, ServeOptions,
-    SqliteError, SqliteStore, StoreError, Submitter, TargetPolicy, UnsealError, WebhookSettings, serve_with,
+    Bounds, Broker, DecryptionError, EncryptionKey, EncryptionKeyError, Limits, PostgresError, PostgresStore, Sender,
+    ServeOptions, SqliteError, SqliteStore, StoreError, Submitter, TargetPolicy, WebhookSettings, serve_with,
     system_connector, with_request_id,
 };
 use sindri_model::{Clock, Entropy};
@@ -39,7 +39,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("this broker has no store for {0}")]
+    #[error("there is no store for the database {0}: use sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME")]
     NoStore(String),
     #[error("{path}: {source}")]
     Database { path: String, source: SqliteError },
@@ -50,11 +50,11 @@ enum StartError {
     #[error("the database {path} cannot be opened: {source}")]
     DatabaseFile { path: String, source: io::Error },
     #[error("the encryption key of webhooks: {0}")]
-    SealingKey(SealingKeyError),
+    EncryptionKey(EncryptionKeyError),
     #[error("the encryption key of webhooks in {path}: {source}")]
-    SealingKeyFile { path: String, source: io::Error },
+    EncryptionKeyFile { path: String, source: io::Error },
     #[error("{0}: set webhooks.encryption_key_file or webhooks.encryption_key to the key with which it was stored")]
-    SealedRows(UnsealError),
+    UndecryptableWebhook(DecryptionError),
     #[error("cannot listen on {address}: {source}")]
     Listen { address: String, source: io::Error },
     #[error(transparent)]
@@ -87,14 +87,14 @@ fn run() -> Result<(), StartError> {
     let request_id = || with_request_id(|id| id.map(str::to_owned));
     logs::init(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), request_id);
     descriptors::raise_limit();
-    let runtime = runtime(config.count(&settings::WORKERS))?;
+    let runtime = build_runtime(config.count(&settings::WORKERS))?;
     if command.is_some_and(|(name, _)| name == settings::RESTORE_EPOCH) {
         return runtime.block_on(begin_epoch(&config));
     }
     runtime.block_on(start(&config))
 }
 
-fn runtime(workers: usize) -> io::Result<Runtime> {
+fn build_runtime(workers: usize) -> io::Result<Runtime> {
     // One worker needs no multi-threaded scheduler.
     if workers == 1 {
         return Builder::new_current_thread().enable_all().build();
@@ -102,9 +102,9 @@ fn runtime(workers: usize) -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(workers).enable_all().build()
 }
 
-/// Begins a new epoch after the operator has restored the database: later submissions are newer than all before.
+/// Begins a new epoch after the operator has restored the database: later submissions have higher sequences than all earlier ones.
 async fn begin_epoch(config: &Config) -> Result<(), StartError> {
-    let broker = broker(config, &system_entropy()).await?;
+    let broker = start_broker(config, &system_entropy()).await?;
     let store_error = |source| StartError::Store {
         database: settings::DATABASE_URL.redact(config.text(&settings::DATABASE_URL)),
         source,
@@ -117,9 +117,12 @@ async fn begin_epoch(config: &Config) -> Result<(), StartError> {
 async fn start(config: &Config) -> Result<(), StartError> {
     // First, so that a signal during the start is handled too.
     let signals = Signals::listen()?;
-    let files = tls_files(config)?;
+    let files = open_tls_files(config)?;
     let entropy = system_entropy();
-    let broker = broker(config, &entropy).await?.with_bounds(bounds(config)).with_offline_after(offline_after(config));
+    let broker = start_broker(config, &entropy)
+        .await?
+        .with_bounds(read_bounds(config))
+        .with_offline_after(read_offline_after(config));
     let broker = with_webhooks(config, broker).await?;
     key::create_admin_key(&broker, Path::new(config.text(&settings::ADMIN_KEY_FILE)), &entropy).await?;
     let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };
@@ -132,20 +135,20 @@ async fn start(config: &Config) -> Result<(), StartError> {
         // Only improves latency; if the client has disconnected, the first read fails.
         let _ = stream.set_nodelay(true);
     });
-    let options = ServeOptions { tls: files.as_ref().map(TlsFiles::tls), limits: limits(config) };
+    let options = ServeOptions { tls: files.as_ref().map(TlsFiles::tls), limits: read_limits(config) };
     tokio::select! {
         biased; // Only serving ends the process.
         served = serve_with(listener, broker, options, signals.end()) => Ok(served?),
-        never = follow(files) => match never {},
+        never = follow_tls_files(files) => match never {},
     }
 }
 
-fn tls_files(config: &Config) -> Result<Option<TlsFiles>, TlsFilesError> {
+fn open_tls_files(config: &Config) -> Result<Option<TlsFiles>, TlsFilesError> {
     let paths = config.path(&settings::TLS_CERTIFICATE_FILE).zip(config.path(&settings::TLS_KEY_FILE));
     paths.map(|(certificate, key)| TlsFiles::open(certificate, key)).transpose()
 }
 
-async fn follow(files: Option<TlsFiles>) -> Infallible {
+async fn follow_tls_files(files: Option<TlsFiles>) -> Infallible {
     match files {
         Some(files) => files.follow().await,
         None => std::future::pending().await,
@@ -154,53 +157,54 @@ async fn follow(files: Option<TlsFiles>) -> Infallible {
 
 /// Listens with a backlog for a whole fleet that reconnects at once.
 async fn listen(address: &str) -> io::Result<TcpListener> {
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    let mut last_error = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in lookup_host(address).await? {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         socket.set_reuseaddr(true)?;
         match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
             Ok(listener) => return Ok(listener),
-            Err(error) => last = error,
+            Err(error) => last_error = error,
         }
     }
-    Err(last)
+    Err(last_error)
 }
 
-fn bounds(config: &Config) -> Bounds {
+fn read_bounds(config: &Config) -> Bounds {
     Bounds {
         body_bytes_max: config.count(&settings::LIMITS_BODY_BYTES),
         wait_max: Duration::from_secs(config.count(&settings::LIMITS_WAIT_SECONDS_MAX) as u64),
     }
 }
 
-fn offline_after(config: &Config) -> Option<Duration> {
+fn read_offline_after(config: &Config) -> Option<Duration> {
     let seconds = config.count(&settings::AGENTS_OFFLINE_AFTER_SECONDS) as u64;
     (seconds > 0).then_some(Duration::from_secs(seconds))
 }
 
-fn limits(config: &Config) -> Limits {
+fn read_limits(config: &Config) -> Limits {
     Limits { connections_max: config.count(&settings::LIMITS_CONNECTIONS), ..Limits::default() }
 }
 
 /// Starts a broker over the configured database.
-async fn broker(config: &Config, entropy: &Entropy) -> Result<Broker, StartError> {
+async fn start_broker(config: &Config, entropy: &Entropy) -> Result<Broker, StartError> {
     let url = config.text(&settings::DATABASE_URL);
-    let shown = settings::DATABASE_URL.redact(url);
-    let store_error = |source| StartError::Store { database: shown.clone(), source };
+    let redacted_url = settings::DATABASE_URL.redact(url);
+    let store_error = |source| StartError::Store { database: redacted_url.clone(), source };
     if let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) {
-        let store = sqlite(path)?;
+        let store = open_sqlite(path)?;
         return Broker::start(store, system_clock(), entropy.clone()).await.map_err(store_error);
     }
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        return Err(StartError::NoStore(shown));
+        return Err(StartError::NoStore(redacted_url));
     }
     let opened = PostgresStore::open_with_submitter(url, config.count(&settings::DATABASE_CONNECTIONS)).await;
-    let (store, submitter) = opened.map_err(|source| StartError::Postgres { database: shown.clone(), source })?;
-    submit_on_a_thread(submitter)?;
+    let (store, submitter) =
+        opened.map_err(|source| StartError::Postgres { database: redacted_url.clone(), source })?;
+    run_submitter_on_thread(submitter)?;
     let origin = store.origin().await;
     let broker = Broker::start(store, system_clock(), entropy.clone()).await.map_err(store_error)?;
     if let Some(origin) = origin {
-        broker.settle_origin(origin).await.map_err(store_error)?;
+        broker.detect_new_origin(origin).await.map_err(store_error)?;
     }
     Ok(broker)
 }
@@ -208,33 +212,35 @@ async fn broker(config: &Config, entropy: &Entropy) -> Result<Broker, StartError
 /// Adds the settings of webhooks if there is an encryption key, and checks that it decrypts the stored secrets.
 async fn with_webhooks(config: &Config, broker: Broker) -> Result<Broker, StartError> {
     let allow_private = config.is_on(&settings::WEBHOOKS_ALLOW_PRIVATE_TARGETS);
-    let broker = match sealing_key(config)? {
+    let broker = match read_encryption_key(config)? {
         Some(key) => {
             let policy = TargetPolicy { allow_http: allow_private, allow_private };
             broker.with_webhooks(WebhookSettings { key, policy, sender: Sender::new(system_connector(policy)) })
         }
         None => broker,
     };
-    let shown = settings::DATABASE_URL.redact(config.text(&settings::DATABASE_URL));
-    let checked = broker.check_sealing_key().await;
-    checked.map_err(|source| StartError::Store { database: shown, source })?.map_err(StartError::SealedRows)?;
+    let redacted_url = settings::DATABASE_URL.redact(config.text(&settings::DATABASE_URL));
+    let checked = broker.check_encryption_key().await;
+    checked
+        .map_err(|source| StartError::Store { database: redacted_url, source })?
+        .map_err(StartError::UndecryptableWebhook)?;
     Ok(broker)
 }
 
-fn sealing_key(config: &Config) -> Result<Option<SealingKey>, StartError> {
+fn read_encryption_key(config: &Config) -> Result<Option<EncryptionKey>, StartError> {
     let text = match config.path(&settings::WEBHOOKS_ENCRYPTION_KEY_FILE) {
         Some(path) => Some(std::fs::read_to_string(path).map_err(|source| {
             let path = path.display().to_string();
-            StartError::SealingKeyFile { path, source }
+            StartError::EncryptionKeyFile { path, source }
         })?),
         None => config.get(&settings::WEBHOOKS_ENCRYPTION_KEY).map(str::to_owned),
     };
-    text.map(|text| SealingKey::parse(text.trim())).transpose().map_err(StartError::SealingKey)
+    text.map(|text| EncryptionKey::parse(text.trim())).transpose().map_err(StartError::EncryptionKey)
 }
 
 /// Opens SQLite. Its calls block, so they run on a separate thread, which ends with the store.
 #[expect(clippy::disallowed_methods, reason = "the process owns threads")]
-fn sqlite(path: &str) -> Result<SqliteStore, StartError> {
+fn open_sqlite(path: &str) -> Result<SqliteStore, StartError> {
     create_private_file(path)?;
     let opened = SqliteStore::open_with_worker(path);
     let (store, worker) = opened.map_err(|source| StartError::Database { path: path.to_owned(), source })?;
@@ -245,8 +251,8 @@ fn sqlite(path: &str) -> Result<SqliteStore, StartError> {
 /// Runs submissions on a separate thread, which ends with the store. They make many round trips to the database and must
 /// not wait behind requests.
 #[expect(clippy::disallowed_methods, reason = "the process owns threads")]
-fn submit_on_a_thread(submitter: Submitter) -> Result<(), StartError> {
-    let runtime = runtime(1)?;
+fn run_submitter_on_thread(submitter: Submitter) -> Result<(), StartError> {
+    let runtime = build_runtime(1)?;
     std::thread::spawn(move || runtime.block_on(submitter.run()));
     Ok(())
 }

@@ -65,23 +65,23 @@ struct RouteMetrics {
     requests: Mutex<BTreeMap<(&'static str, u16), Counter>>,
 }
 
-type Durations<L> = Family<L, Histogram, fn() -> Histogram>;
+type HistogramFamily<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// All metrics of a broker.
 pub struct Metrics {
     registry: Registry,
     routes: RwLock<BTreeMap<Arc<str>, Arc<RouteMetrics>>>,
     requests: Family<RequestLabels, Counter>,
-    request_duration: Durations<RouteLabel>,
+    request_duration: HistogramFamily<RouteLabel>,
     connections_open: Gauge,
-    connections_refused: Family<ReasonLabel, Counter>,
+    connections_closed: Family<ReasonLabel, Counter>,
     connections_full: Counter,
-    throttled: Counter,
+    throttled_keys: Counter,
     waiting_polls: Gauge,
     deliveries: Family<OutcomeLabel, Counter>,
 }
 
-fn durations() -> Histogram {
+fn create_histogram() -> Histogram {
     Histogram::new(BUCKETS_SECONDS)
 }
 
@@ -91,11 +91,11 @@ impl Default for Metrics {
             registry: Registry::with_prefix("sindri"),
             routes: RwLock::default(),
             requests: Family::default(),
-            request_duration: Family::new_with_constructor(durations),
+            request_duration: Family::new_with_constructor(create_histogram),
             connections_open: Gauge::default(),
-            connections_refused: Family::default(),
+            connections_closed: Family::default(),
             connections_full: Counter::default(),
-            throttled: Counter::default(),
+            throttled_keys: Counter::default(),
             waiting_polls: Gauge::default(),
             deliveries: Family::default(),
         };
@@ -112,19 +112,19 @@ impl Metrics {
         registry.register_with_unit(name, help, Unit::Seconds, self.request_duration.clone());
         registry.register("connections_open", "Open connections", self.connections_open.clone());
         let help = "Connections that the broker closed, by reason";
-        registry.register("connections_refused", help, self.connections_refused.clone());
+        registry.register("connections_refused", help, self.connections_closed.clone());
         let help = "Number of times that the limit on connections was reached";
         registry.register("connections_full", help, self.connections_full.clone());
         let help = "Requests with a wrong key that were rejected because their source had sent too many";
-        registry.register("throttled_keys", help, self.throttled.clone());
+        registry.register("throttled_keys", help, self.throttled_keys.clone());
         registry.register("waiting_polls", "Polls that wait for a change", self.waiting_polls.clone());
         registry.register("webhook_deliveries", "Attempts to deliver a webhook", self.deliveries.clone());
     }
 
-    /// Counts a response. Without a route it is the response of an unknown path.
-    pub fn record_request(&self, method: &Method, route: Option<&str>, status: StatusCode, took: Duration) {
-        let route = self.route(route.unwrap_or(NO_ROUTE));
-        route.duration.observe(took.as_secs_f64());
+    /// Counts a response; `route` is `None` for a path without a route.
+    pub fn record_request(&self, method: &Method, route: Option<&str>, status: StatusCode, duration: Duration) {
+        let route = self.get_or_create_route(route.unwrap_or(NO_ROUTE));
+        route.duration.observe(duration.as_secs_f64());
         let key = (method_label(method), status.as_u16());
         let mut requests = route.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let counter = requests.entry(key).or_insert_with(|| {
@@ -134,17 +134,17 @@ impl Metrics {
         counter.inc();
     }
 
-    fn route(&self, name: &str) -> Arc<RouteMetrics> {
+    fn get_or_create_route(&self, name: &str) -> Arc<RouteMetrics> {
         if let Some(route) = self.routes.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return route.clone();
         }
         let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
         let name: Arc<str> = name.into();
-        let make = || {
+        let create = || {
             let duration = self.request_duration.get_or_create_owned(&RouteLabel { route: name.clone() });
             Arc::new(RouteMetrics { name: name.clone(), duration, requests: Mutex::default() })
         };
-        routes.entry(name.clone()).or_insert_with(make).clone()
+        routes.entry(name.clone()).or_insert_with(create).clone()
     }
 
     /// Counts a poll that begins to wait.
@@ -179,7 +179,7 @@ impl Metrics {
             CloseReason::SlowResponse => "slow_answer",
             CloseReason::Handshake => "handshake",
         };
-        self.connections_refused.get_or_create(&ReasonLabel { reason }).inc();
+        self.connections_closed.get_or_create(&ReasonLabel { reason }).inc();
     }
 
     pub(crate) fn record_connections_full(&self) {
@@ -187,7 +187,7 @@ impl Metrics {
     }
 
     pub(crate) fn record_throttled_key(&self) {
-        self.throttled.inc();
+        self.throttled_keys.inc();
     }
 
     /// Returns all metrics in the text format of OpenMetrics, which Prometheus reads.

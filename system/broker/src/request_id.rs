@@ -1,6 +1,6 @@
 //! Request ids, which connect the log lines of a request with its response.
 //!
-//! A client may send one, otherwise the broker mints it. It is a task-local value instead of a tracing span, so that a
+//! A client may send one, otherwise the broker generates it. It is a task-local value instead of a tracing span, so that a
 //! request without log lines formats nothing.
 
 use std::fmt;
@@ -34,7 +34,7 @@ pub(crate) async fn scope_request_id<F: Future>(id: HeaderValue, future: F) -> F
     CURRENT.scope(id, future).await
 }
 
-/// Mints unique ids: random bytes of the process, and a counter.
+/// Generates unique ids: random bytes of the process, and a counter.
 pub(crate) struct RequestIds {
     process: [u8; 8],
     count: AtomicU64,
@@ -46,13 +46,13 @@ impl RequestIds {
     }
 
     /// Returns the id that the client sent if it is valid, otherwise a new one.
-    pub(crate) fn get_or_mint(&self, headers: &HeaderMap) -> HeaderValue {
+    pub(crate) fn get_or_generate(&self, headers: &HeaderMap) -> HeaderValue {
         let sent = headers.get(REQUEST_ID).filter(|value| is_valid(value.as_bytes()));
         // Copied, because a header keeps the whole buffer of its connection alive.
-        sent.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok()).unwrap_or_else(|| self.mint())
+        sent.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok()).unwrap_or_else(|| self.generate())
     }
 
-    fn mint(&self) -> HeaderValue {
+    fn generate(&self) -> HeaderValue {
         let count = self.count.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         let mut text = [0; 32];
         let (process_digits, count_digits) = text.split_at_mut(16);
@@ -76,7 +76,7 @@ fn is_valid(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn sent(text: &str) -> HeaderMap {
+    fn request_headers(text: &str) -> HeaderMap {
         HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_bytes(text.as_bytes()).unwrap())])
     }
 
@@ -84,19 +84,19 @@ mod tests {
     fn a_valid_id_is_kept_and_any_other_is_replaced() {
         let ids = RequestIds::new(&Entropy::new(|bytes| bytes.fill(0xab)));
         for valid in ["a", "trace-1/2", &"x".repeat(128)] {
-            assert_eq!(ids.get_or_mint(&sent(valid)), valid);
+            assert_eq!(ids.get_or_generate(&request_headers(valid)), valid);
         }
         for invalid in ["", "a b", "ä", &"x".repeat(129)] {
-            let minted = ids.get_or_mint(&sent(invalid));
-            assert!(minted.to_str().unwrap().starts_with("abababababababab00000000000000"), "{minted:?}");
+            let generated = ids.get_or_generate(&request_headers(invalid));
+            assert!(generated.to_str().unwrap().starts_with("abababababababab00000000000000"), "{generated:?}");
         }
-        assert_ne!(ids.get_or_mint(&HeaderMap::new()), ids.get_or_mint(&HeaderMap::new()));
+        assert_ne!(ids.get_or_generate(&HeaderMap::new()), ids.get_or_generate(&HeaderMap::new()));
     }
 
     #[test]
     fn the_id_is_set_only_inside_of_the_request() {
-        let seen = || with_request_id(|id| id.map(str::to_owned));
-        let inside = CURRENT.sync_scope(HeaderValue::from_static("a"), seen);
-        assert_eq!((inside.as_deref(), seen()), (Some("a"), None));
+        let read_id = || with_request_id(|id| id.map(str::to_owned));
+        let inside = CURRENT.sync_scope(HeaderValue::from_static("a"), read_id);
+        assert_eq!((inside.as_deref(), read_id()), (Some("a"), None));
     }
 }

@@ -17,7 +17,7 @@ const FAILURES_MAX: u32 = 10;
 /// Time for which failures count, from the first one.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Minimum time between two lookups of unknown keys for a throttled source.
-const LOOKUP_EVERY: Duration = Duration::from_millis(100);
+const LOOKUP_INTERVAL: Duration = Duration::from_millis(100);
 /// Limit on the sources in memory.
 const SOURCES_MAX: usize = 10_000;
 /// Limit on the valid keys in memory.
@@ -39,9 +39,9 @@ impl ThrottleSource {
 
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    began: Instant,
+    start: Instant,
     failures: u32,
-    looked_up: Option<Instant>,
+    last_lookup: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -68,8 +68,8 @@ impl Throttle {
         if is_valid {
             return None;
         }
-        if window.looked_up.is_none_or(|last| now.duration_since(last) >= LOOKUP_EVERY) {
-            window.looked_up = Some(now);
+        if window.last_lookup.is_none_or(|last| now.duration_since(last) >= LOOKUP_INTERVAL) {
+            window.last_lookup = Some(now);
             return None;
         }
         Some(wait)
@@ -79,8 +79,8 @@ impl Throttle {
     pub(crate) fn record_failure(&self, source: ThrottleSource, now: Instant) -> Option<Duration> {
         let mut state = self.lock();
         let mut window = match state.windows.get(&source) {
-            Some(window) if now.duration_since(window.began) < WINDOW => *window,
-            Some(_) | None => Window { began: now, failures: 0, looked_up: None },
+            Some(window) if now.duration_since(window.start) < WINDOW => *window,
+            Some(_) | None => Window { start: now, failures: 0, last_lookup: None },
         };
         let wait = window.time_to_wait(now);
         window.failures = window.failures.saturating_add(1);
@@ -111,17 +111,17 @@ impl Throttle {
 
 impl Window {
     fn time_to_wait(&self, now: Instant) -> Option<Duration> {
-        let left = WINDOW.saturating_sub(now.duration_since(self.began));
-        (self.failures >= FAILURES_MAX && !left.is_zero()).then_some(left)
+        let remaining = WINDOW.saturating_sub(now.duration_since(self.start));
+        (self.failures >= FAILURES_MAX && !remaining.is_zero()).then_some(remaining)
     }
 }
 
 impl State {
     fn insert(&mut self, source: ThrottleSource, window: Window) {
-        if let Some(before) = self.windows.insert(source, window) {
-            self.by_age.remove(&(before.began, source));
+        if let Some(previous) = self.windows.insert(source, window) {
+            self.by_age.remove(&(previous.start, source));
         }
-        self.by_age.insert((window.began, source));
+        self.by_age.insert((window.start, source));
         if self.windows.len() > SOURCES_MAX
             && let Some((_, oldest)) = self.by_age.pop_first()
         {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     /// Returns a throttle whose source 1 has reached the limit.
-    fn exhausted(now: Instant) -> Throttle {
+    fn throttle_at_limit(now: Instant) -> Throttle {
         let throttle = Throttle::default();
         for _ in 0..FAILURES_MAX {
             assert_eq!(throttle.record_failure(source(1), now), None);
@@ -151,32 +151,33 @@ mod tests {
     }
 
     #[test]
-    fn after_ten_wrong_keys_a_source_must_wait_until_the_window_has_passed() {
-        let began = Instant::now();
-        let throttle = exhausted(began);
-        assert_eq!(throttle.record_failure(source(2), began), None, "another source");
-        let later = began + WINDOW - Duration::from_secs(1);
+    fn after_ten_wrong_keys_a_source_must_wait_until_the_window_ends() {
+        let start = Instant::now();
+        let throttle = throttle_at_limit(start);
+        assert_eq!(throttle.record_failure(source(2), start), None, "another source");
+        let later = start + WINDOW - Duration::from_secs(1);
         assert_eq!(throttle.record_failure(source(1), later), Some(Duration::from_secs(1)));
-        assert_eq!(throttle.record_failure(source(1), began + WINDOW), None, "a new window");
+        assert_eq!(throttle.record_failure(source(1), start + WINDOW), None, "a new window");
     }
 
     #[test]
     fn a_valid_key_is_always_looked_up_and_an_unknown_one_ten_times_per_second() {
-        let began = Instant::now();
+        let start = Instant::now();
         let throttle = Throttle::default();
         throttle.record_success("agent");
-        assert_eq!(throttle.check(source(1), "unknown", began), None, "before there were failures");
+        assert_eq!(throttle.check(source(1), "unknown", start), None, "before there were failures");
         let throttle = {
             for _ in 0..FAILURES_MAX {
-                throttle.record_failure(source(1), began);
+                throttle.record_failure(source(1), start);
             }
             throttle
         };
-        let looked_up = |short: &str, at: Instant| throttle.check(source(1), short, at).is_none();
-        let guesses: u32 = (0..1_000).map(|ms| u32::from(looked_up("guess", began + Duration::from_millis(ms)))).sum();
+        let is_looked_up = |short: &str, time: Instant| throttle.check(source(1), short, time).is_none();
+        let guesses: u32 =
+            (0..1_000).map(|ms| u32::from(is_looked_up("guess", start + Duration::from_millis(ms)))).sum();
         assert_eq!(guesses, 10, "ten lookups in a second");
-        assert!((0..1_000).all(|ms| looked_up("agent", began + Duration::from_millis(ms))));
-        assert!(looked_up("guess", began + WINDOW));
+        assert!((0..1_000).all(|ms| is_looked_up("agent", start + Duration::from_millis(ms))));
+        assert!(is_looked_up("guess", start + WINDOW));
     }
 
     #[test]
@@ -189,14 +190,14 @@ mod tests {
 
     #[test]
     fn memory_is_limited_and_the_oldest_source_is_dropped_first() {
-        let began = Instant::now();
-        let throttle = exhausted(began);
+        let start = Instant::now();
+        let throttle = throttle_at_limit(start);
         for number in 0..SOURCES_MAX as u32 {
-            throttle.record_failure(source(1_000 + number), began + Duration::from_secs(1));
+            throttle.record_failure(source(1_000 + number), start + Duration::from_secs(1));
         }
         let sizes = |state: &State| [state.windows.len(), state.by_age.len()];
         assert_eq!(sizes(&throttle.lock()), [SOURCES_MAX, SOURCES_MAX]);
-        assert_eq!(throttle.record_failure(source(1), began + Duration::from_secs(1)), None, "dropped");
+        assert_eq!(throttle.record_failure(source(1), start + Duration::from_secs(1)), None, "dropped");
         for number in 0..=KEYS_MAX {
             throttle.record_success(&number.to_string());
         }

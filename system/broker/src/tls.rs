@@ -36,13 +36,13 @@ pub struct Tls(Arc<RwLock<Arc<ServerConfig>>>);
 impl Tls {
     /// Reads a certificate with its chain, and its key, both in PEM.
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
-        Ok(Self(Arc::new(RwLock::new(server(certificates, key)?))))
+        Ok(Self(Arc::new(RwLock::new(build_config(certificates, key)?))))
     }
 
     /// Replaces the certificate for new connections. If the new pair cannot be used, the old one stays.
     pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
-        let server = server(certificates, key)?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = server;
+        let config = build_config(certificates, key)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(())
     }
 
@@ -57,17 +57,17 @@ impl fmt::Debug for Tls {
     }
 }
 
-fn server(certificates: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
+fn build_config(certificates: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
     let chain = chain.map_err(TlsError::Certificate)?;
     if chain.is_empty() {
         return Err(TlsError::NoCertificate);
     }
     let key = PrivateKeyDer::from_pem_slice(key).map_err(TlsError::Key)?;
-    let versions = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Pair)?;
-    let mut server = versions.with_no_client_auth().with_single_cert(chain, key).map_err(TlsError::Pair)?;
-    server.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(server))
+    let mut config = builder.with_no_client_auth().with_single_cert(chain, key).map_err(TlsError::Pair)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
 }

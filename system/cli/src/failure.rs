@@ -1,14 +1,14 @@
-//! Errors of commands and their exit codes: 2 for wrong usage, 1 for all others.
+//! Errors of commands and their exit codes: 2 for invalid usage, 1 for all other errors.
 
 use std::process::ExitCode;
 
 use sindri_client::{ClientError, ClientSetupError};
 use thiserror::Error;
 
-/// A failed command. The message is one sentence, unless a file has several faults.
+/// A failed command. The message is one sentence, or one line per error in a file.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    /// Wrong arguments, or a wrong file.
+    /// Invalid arguments, an invalid file, or a request that the broker rejects.
     #[error("{0}")]
     Usage(String),
     /// Any other error.
@@ -26,7 +26,7 @@ impl Failure {
 }
 
 impl From<ClientError> for Failure {
-    /// A permanent rejection by the broker counts as wrong usage, a transient error does not.
+    /// A permanent rejection by the broker counts as invalid usage, a transient error does not.
     fn from(error: ClientError) -> Self {
         if error.is_transient() { Self::Operation(error.to_string()) } else { Self::Usage(error.to_string()) }
     }

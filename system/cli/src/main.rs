@@ -93,9 +93,9 @@ fn main() -> ExitCode {
 
 fn run(flags: Flags) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Operation(format!("cannot start: {error}")))?;
+    let runtime = runtime.map_err(|error| Failure::Operation(format!("cannot start the runtime: {error}")))?;
     runtime.block_on(async {
-        let client = client(&flags)?;
+        let client = create_client(&flags)?;
         execute(&client, flags.command).await
     })
 }
@@ -116,38 +116,44 @@ async fn execute(client: &Client, command: Command) -> Result<(), Failure> {
     }
 }
 
-fn client(flags: &Flags) -> Result<Client, Failure> {
-    let invalid = |_| Failure::Usage(format!("{:?} is not a URL", flags.broker));
-    let base: http::Uri = flags.broker.parse().map_err(invalid)?;
+fn create_client(flags: &Flags) -> Result<Client, Failure> {
+    let to_usage = |_| Failure::Usage(format!("{:?} is not a URL", flags.broker));
+    let base_url: http::Uri = flags.broker.parse().map_err(to_usage)?;
     let mut connector = HttpConnector::new();
-    // Without it, the last packet of a bundle would wait for the acknowledgement of the previous ones.
+    // Disables Nagle's algorithm, which delays the last packet of a bundle until the previous ones are acknowledged.
     connector.set_nodelay(true);
-    if base.scheme() != Some(&http::uri::Scheme::HTTPS) {
-        return Ok(Client::new(connector, base, &key(flags)?)?);
+    if base_url.scheme() != Some(&http::uri::Scheme::HTTPS) {
+        return Ok(Client::new(connector, base_url, &read_key(flags)?)?);
     }
     connector.enforce_http(false);
-    Ok(Client::new(with_tls(connector, &trust(flags)?), base, &key(flags)?)?)
+    Ok(Client::new(with_tls(connector, &load_trust(flags)?), base_url, &read_key(flags)?)?)
 }
 
 /// Loads the trusted certificate authorities.
-fn trust(flags: &Flags) -> Result<Trust, Failure> {
-    let trusted = match &flags.broker_ca_file {
+fn load_trust(flags: &Flags) -> Result<Trust, Failure> {
+    let trust = match &flags.broker_ca_file {
         None => Trust::from_system(),
         Some(path) => {
-            let unreadable = |error| {
-                Failure::Usage(format!("the certificate authorities {} cannot be read: {error}", path.display()))
+            let to_usage = |error| {
+                Failure::Usage(format!(
+                    "the file of certificate authorities {} cannot be read: {error}",
+                    path.display()
+                ))
             };
-            Trust::from_pem(&std::fs::read(path).map_err(unreadable)?)
+            Trust::from_pem(&std::fs::read(path).map_err(to_usage)?)
         }
     };
-    trusted.map_err(|error| Failure::Usage(error.to_string()))
+    trust.map_err(|error| Failure::Usage(error.to_string()))
 }
 
-fn key(flags: &Flags) -> Result<String, Failure> {
+/// Returns the access key from the flags or the key file.
+fn read_key(flags: &Flags) -> Result<String, Failure> {
     match (&flags.key, &flags.key_file) {
         (Some(key), _) => Ok(key.clone()),
         (None, Some(path)) => std::fs::read_to_string(path)
             .map_err(|error| Failure::Usage(format!("the key file {} cannot be read: {error}", path.display()))),
-        (None, None) => Err(Failure::Usage("a key is needed: --key, --key-file or SINDRI_KEY".to_owned())),
+        (None, None) => {
+            Err(Failure::Usage("an access key is required: set --key, --key-file or SINDRI_KEY".to_owned()))
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The first five minutes with Sindri: the real broker and the real command as processes.
 //!
 //! The binary of the broker must be next to that of this crate; `cargo build --release -p sindri-broker` builds it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -46,18 +46,18 @@ impl Broker {
         Self { process, address: ready.expect("the broker did not start"), directory }
     }
 
-    fn file(&self, name: &str, text: &str) -> PathBuf {
+    fn write_file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.directory.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
     }
 
-    fn sindri(&self, arguments: &[&str]) -> Output {
-        sindri(&self.address, &self.directory.path().join("key"), arguments)
+    fn run(&self, arguments: &[&str]) -> Output {
+        run_sindri(&self.address, &self.directory.path().join("key"), arguments)
     }
 
-    fn ok(&self, arguments: &[&str]) -> String {
-        let output = self.sindri(arguments);
+    fn run_successfully(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
@@ -70,9 +70,9 @@ impl Broker {
         process.wait_with_output().unwrap()
     }
 
-    /// Returns the message of a command with wrong usage.
-    fn usage_error(&self, arguments: &[&str]) -> String {
-        failure(&self.sindri(arguments), 2)
+    /// Returns the message of a command with invalid usage.
+    fn expect_usage_error(&self, arguments: &[&str]) -> String {
+        expect_failure(&self.run(arguments), 2)
     }
 }
 
@@ -83,7 +83,7 @@ impl Drop for Broker {
     }
 }
 
-fn sindri(address: &str, key_file: &Path, arguments: &[&str]) -> Output {
+fn run_sindri(address: &str, key_file: &Path, arguments: &[&str]) -> Output {
     command(address, key_file, arguments).output().unwrap()
 }
 
@@ -93,14 +93,14 @@ fn command(address: &str, key_file: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn failure(output: &Output, code: i32) -> String {
+fn expect_failure(output: &Output, code: i32) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{text}");
     text.trim_end().to_owned()
 }
 
 /// Returns the cells of each line of a table.
-fn cells(table: &str) -> Vec<Vec<&str>> {
+fn parse_cells(table: &str) -> Vec<Vec<&str>> {
     table
         .lines()
         .skip(1)
@@ -111,56 +111,59 @@ fn cells(table: &str) -> Vec<Vec<&str>> {
 #[test]
 fn the_first_five_minutes() {
     let broker = Broker::start();
-    let made = broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
-    assert!(made.contains("key, shown this once: brokkr_BR"), "{made}");
-    assert_eq!(broker.ok(&["agent", "activate", "east"]), "agent east is active\n");
-    assert_eq!(cells(&broker.ok(&["agent", "list"]))[0][..4], ["east", "prod", "active", "never"]);
-    assert!(broker.ok(&["stack", "create", "web"]).contains("generator default"));
-    assert!(!broker.ok(&["stack", "create", "shop"]).contains("generator"), "the generator was created twice");
-    assert_eq!(broker.ok(&["target", "web", "east"]), "stack web is assigned to agent east\n");
-    assert_eq!(broker.ok(&["target", "web", "east"]), "stack web is assigned to agent east\n");
+    let created = broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    assert!(created.contains("key, shown only once: brokkr_BR"), "{created}");
+    assert_eq!(broker.run_successfully(&["agent", "activate", "east"]), "agent east is active\n");
+    assert_eq!(parse_cells(&broker.run_successfully(&["agent", "list"]))[0][..4], ["east", "prod", "active", "never"]);
+    assert!(broker.run_successfully(&["stack", "create", "web"]).contains("generator default"));
+    assert!(
+        !broker.run_successfully(&["stack", "create", "shop"]).contains("generator"),
+        "the generator was created twice"
+    );
+    assert_eq!(broker.run_successfully(&["target", "web", "east"]), "stack web is assigned to agent east\n");
+    assert_eq!(broker.run_successfully(&["target", "web", "east"]), "stack web is assigned to agent east\n");
     assert_eq!(
-        cells(&broker.ok(&["status"])),
+        parse_cells(&broker.run_successfully(&["status"])),
         [["shop", "-", "-", "not targeted"], ["web", "-", "east", "no revision yet"]]
     );
-    let file = broker.file("web.yaml", BUNDLE);
-    let applied = broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
+    let file = broker.write_file("web.yaml", BUNDLE);
+    let applied = broker.run_successfully(&["apply", "web", "-f", file.to_str().unwrap()]);
     let sequence = applied.strip_prefix("stack web is at sequence ").and_then(|rest| rest.split_once(' ')).unwrap();
     assert_eq!(sequence.1, "with 1 objects\n");
-    assert_eq!(cells(&broker.ok(&["status", "web"])), [["web", sequence.0, "east", "pending"]]);
-    assert_eq!(cells(&broker.ok(&["events", "east"])).len(), 0);
-    assert_eq!(cells(&broker.ok(&["events", "web"])).len(), 0);
-    assert!(broker.ok(&["untarget", "web", "east"]).contains("is no longer assigned to agent east"));
-    assert_eq!(cells(&broker.ok(&["status", "web"])), [["web", sequence.0, "-", "not targeted"]]);
-    assert!(broker.ok(&["delete", "web"]).starts_with("stack web is deleted"));
-    assert_eq!(broker.usage_error(&["status", "web"]), "sindri: there is no stack web");
-    assert_eq!(broker.ok(&["agent", "deactivate", "east"]), "agent east is inactive\n");
+    assert_eq!(parse_cells(&broker.run_successfully(&["status", "web"])), [["web", sequence.0, "east", "pending"]]);
+    assert_eq!(parse_cells(&broker.run_successfully(&["events", "east"])).len(), 0);
+    assert_eq!(parse_cells(&broker.run_successfully(&["events", "web"])).len(), 0);
+    assert!(broker.run_successfully(&["untarget", "web", "east"]).contains("is no longer assigned to agent east"));
+    assert_eq!(parse_cells(&broker.run_successfully(&["status", "web"])), [["web", sequence.0, "-", "not targeted"]]);
+    assert!(broker.run_successfully(&["delete", "web"]).starts_with("stack web is deleted"));
+    assert_eq!(broker.expect_usage_error(&["status", "web"]), "sindri: there is no stack web");
+    assert_eq!(broker.run_successfully(&["agent", "deactivate", "east"]), "agent east is inactive\n");
 }
 
 #[test]
 fn status_follows_the_target_state_and_the_events_of_the_agent() {
     let broker = Broker::start();
-    let agent = Agent::with_a_stack(&broker);
-    let status = || cells(&broker.ok(&["status", "web"]))[0][2..].join(" ");
+    let agent = Agent::with_stack(&broker);
+    let status = || parse_cells(&broker.run_successfully(&["status", "web"]))[0][2..].join(" ");
 
     agent.report(EventStatus::Failure, Some("no room\nfor it"));
     assert_eq!(status(), "east failed: no room for it");
     agent.report(EventStatus::Success, None);
     assert_eq!(status(), "east applied");
-    let file = broker.file("web.yaml", BUNDLE);
-    broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
+    let file = broker.write_file("web.yaml", BUNDLE);
+    broker.run_successfully(&["apply", "web", "-f", file.to_str().unwrap()]);
     assert_eq!(status(), "east pending");
-    broker.ok(&["untarget", "web", "east"]);
+    broker.run_successfully(&["untarget", "web", "east"]);
     assert_eq!(status(), "east removing");
     agent.report(EventStatus::Success, None);
     assert_eq!(status(), "- not targeted");
-    broker.ok(&["delete", "web"]);
-    let all = broker.ok(&["status"]);
+    broker.run_successfully(&["delete", "web"]);
+    let all = broker.run_successfully(&["status"]);
     assert!(all.contains("(deleted ") && all.contains("removing"), "{all}");
     agent.report(EventStatus::Success, None);
-    assert_eq!(cells(&broker.ok(&["status"])).len(), 0);
-    let events = broker.ok(&["events", "east"]);
-    let outcomes: Vec<&str> = cells(&events).iter().map(|row| row[4]).collect();
+    assert_eq!(parse_cells(&broker.run_successfully(&["status"])).len(), 0);
+    let events = broker.run_successfully(&["events", "east"]);
+    let outcomes: Vec<&str> = parse_cells(&events).iter().map(|row| row[4]).collect();
     assert_eq!(outcomes, ["failed", "applied", "removed", "removed"]);
 }
 
@@ -172,13 +175,13 @@ struct Agent {
 
 impl Agent {
     /// Creates an agent with the stack `web` in its target state.
-    fn with_a_stack(broker: &Broker) -> Self {
-        let made = broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
-        broker.ok(&["stack", "create", "web"]);
-        broker.ok(&["target", "web", "east"]);
-        let file = broker.file("web.yaml", BUNDLE);
-        broker.ok(&["apply", "web", "-f", file.to_str().unwrap()]);
-        Self::new(&broker.address, made.rsplit(' ').next().unwrap().trim())
+    fn with_stack(broker: &Broker) -> Self {
+        let created = broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+        broker.run_successfully(&["stack", "create", "web"]);
+        broker.run_successfully(&["target", "web", "east"]);
+        let file = broker.write_file("web.yaml", BUNDLE);
+        broker.run_successfully(&["apply", "web", "-f", file.to_str().unwrap()]);
+        Self::new(&broker.address, created.rsplit(' ').next().unwrap().trim())
     }
 
     fn new(address: &str, key: &str) -> Self {
@@ -191,13 +194,14 @@ impl Agent {
     fn request_approval(&self, reason: &str, plan: &str) -> String {
         self.runtime.block_on(async {
             let id = self.client.whoami().await.unwrap().agent.unwrap();
-            let TargetStateResponse::Changed { objects, .. } = self.client.target_state(id, None).await.unwrap() else {
-                panic!("unchanged without a tag");
+            let TargetStateResponse::Changed { objects, .. } = self.client.get_target_state(id, None).await.unwrap()
+            else {
+                panic!("the target state is unchanged although no ETag was sent");
             };
             let (stack, deployment_object_id) = (objects[0].stack_id, objects[0].id);
             let (digest, plan) = ("a".repeat(64), plan.to_owned());
             let request = ApprovalRequest { deployment_object_id, digest, reasons: vec![reason.to_owned()], plan };
-            let approval = self.client.propose(id, stack, &request).await.unwrap();
+            let approval = self.client.request_approval(id, stack, &request).await.unwrap();
             let blocked = ReportedCondition {
                 kind: condition::BLOCKED.to_owned(),
                 status: ConditionStatus::True,
@@ -205,7 +209,7 @@ impl Agent {
                 message: reason.to_owned(),
             };
             let report = StackStatusReport { deployment_object_id, conditions: vec![blocked] };
-            self.client.put_stack_status(id, stack, &report).await.unwrap();
+            self.client.report_stack_status(id, stack, &report).await.unwrap();
             approval.id.to_string()
         })
     }
@@ -214,8 +218,9 @@ impl Agent {
     fn report(&self, status: EventStatus, message: Option<&str>) {
         self.runtime.block_on(async {
             let id = self.client.whoami().await.unwrap().agent.unwrap();
-            let TargetStateResponse::Changed { objects, .. } = self.client.target_state(id, None).await.unwrap() else {
-                panic!("unchanged without a tag");
+            let TargetStateResponse::Changed { objects, .. } = self.client.get_target_state(id, None).await.unwrap()
+            else {
+                panic!("the target state is unchanged although no ETag was sent");
             };
             let [object] = &objects[..] else { panic!("{objects:?}") };
             let event = NewAgentEvent {
@@ -225,7 +230,7 @@ impl Agent {
                 status,
                 message: message.map(str::to_owned),
             };
-            self.client.report(&event, &format!("{}-{}", object.id, event.status)).await.unwrap();
+            self.client.report_outcome(&event, &format!("{}-{}", object.id, event.status)).await.unwrap();
         });
     }
 }
@@ -233,81 +238,84 @@ impl Agent {
 #[test]
 fn an_agent_with_the_name_of_a_deleted_one_has_a_new_id() {
     let broker = Broker::start();
-    broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
-    let before = broker.ok(&["agent", "list"]);
-    let output = broker.ok(&["agent", "delete", "east"]);
+    broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    let before = broker.run_successfully(&["agent", "list"]);
+    let output = broker.run_successfully(&["agent", "delete", "east"]);
     assert_eq!(output.trim(), "agent east of cluster prod is deleted; the objects in its cluster stay");
-    assert_eq!(cells(&broker.ok(&["agent", "list"])).len(), 0);
-    assert!(!broker.sindri(&["agent", "delete", "east"]).status.success(), "there is none");
-    broker.ok(&["agent", "create", "east", "--cluster", "prod"]);
-    let after = broker.ok(&["agent", "list"]);
-    let (before, after) = (&cells(&before)[0], &cells(&after)[0]);
+    assert_eq!(parse_cells(&broker.run_successfully(&["agent", "list"])).len(), 0);
+    assert!(!broker.run(&["agent", "delete", "east"]).status.success(), "the agent was deleted already");
+    broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    let after = broker.run_successfully(&["agent", "list"]);
+    let (before, after) = (&parse_cells(&before)[0], &parse_cells(&after)[0]);
     assert_eq!(after[..2], before[..2]);
-    assert_ne!(after.last(), before.last(), "it has an id of its own");
+    assert_ne!(after.last(), before.last(), "the new agent has the id of the deleted one");
 }
 
 #[test]
 fn conditions_and_approvals_are_listed_and_decided() {
     let broker = Broker::start();
-    let agent = Agent::with_a_stack(&broker);
-    assert_eq!(cells(&broker.ok(&["approvals"])).len(), 0);
+    let agent = Agent::with_stack(&broker);
+    assert_eq!(parse_cells(&broker.run_successfully(&["approvals"])).len(), 0);
     let approval = agent.request_approval("12 of 13 objects would go", "- delete ConfigMap b/a");
-    let status = broker.ok(&["status", "web"]);
+    let status = broker.run_successfully(&["status", "web"]);
     assert!(status.contains("\nstack web is Blocked\nCLUSTER  AGENT  SEQUENCE  ACCEPTED"), "{status}");
     let row = status.lines().last().unwrap();
     assert!(row.starts_with("prod ") && row.ends_with("Blocked=True TooMuch: 12 of 13 objects would go"), "{status}");
-    let shows: [&[&str]; 5] =
+    let commands: [&[&str]; 5] =
         [&["status", "web"], &["approvals"], &["approvals", &approval], &["agent", "list"], &["events", "web"]];
-    for command in shows {
+    for command in commands {
         let output = broker.run_with_closed_pipe(command);
         assert!(output.status.success() && output.stderr.is_empty(), "{command:?}: {output:?}");
     }
-    let lost = failure(&broker.run_with_closed_pipe(&["agent", "create", "west", "--cluster", "west"]), 1);
-    assert!(lost.starts_with("sindri: standard output: "), "a key was lost: {lost}");
-    let waiting = broker.ok(&["approvals"]);
-    assert_eq!(cells(&waiting), [[&approval, "web", "east", "pending", "12 of 13 objects would go"]]);
-    assert!(broker.ok(&["approvals", &approval]).ends_with("\n\n- delete ConfigMap b/a\n"));
-    assert_eq!(broker.ok(&["approve", &approval]), format!("approval {approval} is approved\n"));
-    assert_eq!(broker.ok(&["approve", &approval]), format!("approval {approval} is approved\n"));
-    let rejected = broker.usage_error(&["reject", &approval]);
+    let error = expect_failure(&broker.run_with_closed_pipe(&["agent", "create", "west", "--cluster", "west"]), 1);
+    assert!(error.starts_with("sindri: cannot write to standard output: "), "{error}");
+    let pending = broker.run_successfully(&["approvals"]);
+    assert_eq!(parse_cells(&pending), [[&approval, "web", "east", "pending", "12 of 13 objects would go"]]);
+    assert!(broker.run_successfully(&["approvals", &approval]).ends_with("\n\n- delete ConfigMap b/a\n"));
+    assert_eq!(broker.run_successfully(&["approve", &approval]), format!("approval {approval} is approved\n"));
+    assert_eq!(broker.run_successfully(&["approve", &approval]), format!("approval {approval} is approved\n"));
+    let rejected = broker.expect_usage_error(&["reject", &approval]);
     assert!(
         rejected.ends_with(&format!("the broker responded with 409: approval {approval} is approved")),
         "{rejected}"
     );
-    assert_eq!(cells(&broker.ok(&["approvals"])).len(), 0);
-    assert_eq!(cells(&broker.ok(&["approvals", "--all"])).len(), 1);
-    assert_eq!(broker.usage_error(&["approve", "web"]), "sindri: web is not the id of an approval");
+    assert_eq!(parse_cells(&broker.run_successfully(&["approvals"])).len(), 0);
+    assert_eq!(parse_cells(&broker.run_successfully(&["approvals", "--all"])).len(), 1);
+    assert_eq!(broker.expect_usage_error(&["approve", "web"]), "sindri: web is not the id of an approval");
 }
 
 #[test]
-fn wrong_usage_is_one_sentence_and_exits_with_2() {
+fn invalid_usage_is_one_sentence_and_exits_with_2() {
     let broker = Broker::start();
-    broker.ok(&["stack", "create", "web"]);
-    assert_eq!(broker.usage_error(&["target", "web", "missing"]), "sindri: there is no agent missing");
-    assert_eq!(broker.usage_error(&["events", "missing"]), "sindri: there is no agent and no stack missing");
-    assert_eq!(broker.usage_error(&["stack", "create", "x", "--generator", "g"]), "sindri: there is no generator g");
+    broker.run_successfully(&["stack", "create", "web"]);
+    assert_eq!(broker.expect_usage_error(&["target", "web", "missing"]), "sindri: there is no agent missing");
+    assert_eq!(broker.expect_usage_error(&["events", "missing"]), "sindri: there is no agent and no stack missing");
+    assert_eq!(
+        broker.expect_usage_error(&["stack", "create", "x", "--generator", "g"]),
+        "sindri: there is no generator g"
+    );
     assert!(
         broker
-            .usage_error(&["stack", "create", "web"])
+            .expect_usage_error(&["stack", "create", "web"])
             .ends_with("the broker responded with 409: stack web exists already")
     );
-    assert!(broker.usage_error(&["apply", "web", "-f", "missing.yaml"]).contains("missing.yaml cannot be read"));
-    let broken = broker.file("broken.yaml", "kind: ConfigMap\n---\na: [\n");
-    let words = broker.usage_error(&["apply", "web", "-f", broken.to_str().unwrap()]);
-    assert!(words.contains("broken.yaml: document 2, line"), "{words}");
-    let wrong = broker.file("wrong", "brokkr_BRabcdef_nothing\n");
-    let words = failure(&sindri(&broker.address, &wrong, &["agent", "list"]), 2);
-    assert_eq!(words, "sindri: cannot list the agents: the broker does not accept the key: the key is unknown");
+    assert!(broker.expect_usage_error(&["apply", "web", "-f", "missing.yaml"]).contains("missing.yaml cannot be read"));
+    let broken = broker.write_file("broken.yaml", "kind: ConfigMap\n---\na: [\n");
+    let message = broker.expect_usage_error(&["apply", "web", "-f", broken.to_str().unwrap()]);
+    assert!(message.contains("broken.yaml: document 2, line"), "{message}");
+    let unknown_key = broker.write_file("unknown_key", "brokkr_BRabcdef_nothing\n");
+    let message = expect_failure(&run_sindri(&broker.address, &unknown_key, &["agent", "list"]), 2);
+    assert_eq!(message, "sindri: cannot list the agents: the broker does not accept the key: the key is unknown");
 }
 
 #[test]
 fn an_unreachable_broker_is_named_and_exits_with_1() {
     let broker = Broker::start();
-    let (address, key) = (broker.address.clone(), broker.file("copy", "brokkr_BRabcdef_nothing"));
-    let kept = tempfile::NamedTempFile::new().unwrap();
-    std::fs::copy(key, kept.path()).unwrap();
+    let (address, key) = (broker.address.clone(), broker.write_file("copy", "brokkr_BRabcdef_nothing"));
+    let key_copy = tempfile::NamedTempFile::new().unwrap();
+    std::fs::copy(key, key_copy.path()).unwrap();
     drop(broker);
-    let words = failure(&sindri(&address, kept.path(), &["agent", "list"]), 1);
-    assert!(words.starts_with(&format!("sindri: cannot list the agents: the broker at {address} cannot be reached")));
-    assert_eq!(words.lines().count(), 1);
+    let message = expect_failure(&run_sindri(&address, key_copy.path(), &["agent", "list"]), 1);
+    assert!(message.starts_with(&format!("sindri: cannot list the agents: the broker at {address} cannot be reached")));
+    assert_eq!(message.lines().count(), 1);
 }

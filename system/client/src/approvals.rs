@@ -8,11 +8,11 @@ use crate::client::{Call, Client};
 use crate::error::ClientError;
 
 /// Page size; the maximum that the broker accepts.
-const LIMIT: usize = 1_000;
+const PAGE_LIMIT: usize = 1_000;
 
 impl Client {
     /// Requests the approval of a plan. Repeating the request returns the decision.
-    pub async fn propose(
+    pub async fn request_approval(
         &self,
         agent: AgentId,
         stack: StackId,
@@ -20,21 +20,21 @@ impl Client {
     ) -> Result<Approval, ClientError> {
         let operation = format!("request an approval of stack {stack} for agent {agent}");
         let call = Call::new(Method::PUT, format!("/agents/{agent}/stacks/{stack}/approval"), operation);
-        self.fetch(call.with_json(request), StatusCode::OK).await
+        self.fetch_json(call.with_json(request), StatusCode::OK).await
     }
 
     /// Lists the approvals that the key may read, oldest first, optionally only those in one state. Returns the first
     /// thousand.
-    pub async fn approvals(&self, state: Option<ApprovalState>) -> Result<Vec<Approval>, ClientError> {
+    pub async fn list_approvals(&self, state: Option<ApprovalState>) -> Result<Vec<Approval>, ClientError> {
         let state = state.map_or_else(String::new, |state| format!("&state={state}"));
-        let call = Call::get(format!("/approvals?limit={LIMIT}{state}"), "list the approvals".to_owned());
-        self.fetch(call, StatusCode::OK).await
+        let call = Call::get(format!("/approvals?limit={PAGE_LIMIT}{state}"), "list the approvals".to_owned());
+        self.fetch_json(call, StatusCode::OK).await
     }
 
     /// Reads an approval.
-    pub async fn approval(&self, approval: ApprovalId) -> Result<Approval, ClientError> {
+    pub async fn get_approval(&self, approval: ApprovalId) -> Result<Approval, ClientError> {
         let call = Call::get(format!("/approvals/{approval}"), format!("read approval {approval}"));
-        self.fetch(call, StatusCode::OK).await
+        self.fetch_json(call, StatusCode::OK).await
     }
 
     /// Permits an agent to execute its held plan.
@@ -50,6 +50,6 @@ impl Client {
     async fn decide(&self, approval: ApprovalId, decision: &str) -> Result<Approval, ClientError> {
         let path = format!("/approvals/{approval}/{decision}");
         let call = Call::new(Method::POST, path, format!("{decision} approval {approval}"));
-        self.fetch(call, StatusCode::OK).await
+        self.fetch_json(call, StatusCode::OK).await
     }
 }

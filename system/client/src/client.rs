@@ -18,13 +18,13 @@ use sindri_model::Problem;
 use crate::connector::Connector;
 use crate::error::{ClientError, ClientSetupError};
 use crate::root_cause::root_cause;
-use crate::transport::{Transport, pooled};
+use crate::transport::{Transport, pool_connections};
 
-const API: &str = "/api/v1";
+const API_PATH: &str = "/api/v1";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
-/// Maximum length of an error text that did not come from a broker.
-const FOREIGN_TEXT_CHARS_MAX: usize = 120;
+/// Maximum length of an error message that a proxy sent instead of the broker.
+const PROXY_MESSAGE_CHARS_MAX: usize = 120;
 
 /// Limits of one request.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +45,14 @@ impl Default for Limits {
 #[derive(Clone)]
 pub struct Client {
     transport: Arc<dyn Transport>,
-    base: String,
+    base_url: String,
     authorization: HeaderValue,
     limits: Limits,
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Client({})", self.base)
+        write!(f, "Client({})", self.base_url)
     }
 }
 
@@ -61,12 +61,12 @@ pub(crate) struct Call {
     /// Description that follows "cannot" in errors: `fetch the target state of agent X`.
     pub operation: String,
     pub method: Method,
-    /// Path below the API's base path, with the query.
+    /// Path below the API_PATH's base path, with the query.
     pub path: String,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Bytes,
-    /// Time that the broker may hold the request (long polling), in addition to the usual timeout.
-    pub hold: Duration,
+    /// Time that the broker may wait before it responds (long polling), in addition to the usual timeout.
+    pub long_poll_wait: Duration,
 }
 
 /// A complete response with a status below 400.
@@ -78,7 +78,7 @@ pub(crate) struct CompleteResponse {
 
 impl Call {
     pub(crate) fn new(method: Method, path: String, operation: String) -> Self {
-        Self { operation, method, path, headers: Vec::new(), body: Bytes::new(), hold: Duration::ZERO }
+        Self { operation, method, path, headers: Vec::new(), body: Bytes::new(), long_poll_wait: Duration::ZERO }
     }
 
     pub(crate) fn get(path: String, operation: String) -> Self {
@@ -96,35 +96,40 @@ impl Call {
     }
 
     /// Creates the error for an unusable response.
-    pub(crate) fn malformed(&self, reason: impl Into<String>) -> ClientError {
+    pub(crate) fn malformed_response(&self, reason: impl Into<String>) -> ClientError {
         ClientError::Malformed { operation: self.operation.clone(), reason: reason.into() }
     }
 
-    /// Deserializes the body of a response. The error contains the position but no content: a bundle may contain
+    /// Deserializes the body of a response. An error contains the position but no content: a bundle may contain
     /// secrets.
-    pub(crate) fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
+    pub(crate) fn deserialize<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
         serde_json::from_slice(body).map_err(|error| {
             let kind = match error.classify() {
                 Category::Io | Category::Syntax => "it is not JSON",
                 Category::Data => "it does not have the type that this operation returns",
                 Category::Eof => "it is truncated",
             };
-            self.malformed(format!("{kind} (line {}, column {})", error.line(), error.column()))
+            self.malformed_response(format!("{kind} (line {}, column {})", error.line(), error.column()))
         })
     }
 }
 
 impl Client {
-    /// Creates a client of the broker at `base` (`http://HOST:PORT`, with or without a path) with the key `pak`.
-    pub fn new<C: Connector>(connector: C, base: Uri, pak: &str) -> Result<Self, ClientSetupError> {
-        if base.scheme().is_none() || base.host().is_none() || base.query().is_some() {
-            return Err(ClientSetupError::Address(base.to_string()));
+    /// Creates a client of the broker at `base_url` (`http://HOST:PORT`, with or without a path) with the key `pak`.
+    pub fn new<C: Connector>(connector: C, base_url: Uri, pak: &str) -> Result<Self, ClientSetupError> {
+        if base_url.scheme().is_none() || base_url.host().is_none() || base_url.query().is_some() {
+            return Err(ClientSetupError::Address(base_url.to_string()));
         }
         let mut authorization =
             HeaderValue::try_from(format!("Bearer {}", pak.trim())).map_err(|_| ClientSetupError::Key)?;
         authorization.set_sensitive(true);
-        let base = base.to_string().trim_end_matches('/').to_owned();
-        Ok(Self { transport: Arc::new(pooled(connector)), base, authorization, limits: Limits::default() })
+        let base_url = base_url.to_string().trim_end_matches('/').to_owned();
+        Ok(Self {
+            transport: Arc::new(pool_connections(connector)),
+            base_url,
+            authorization,
+            limits: Limits::default(),
+        })
     }
 
     /// Returns the same client with other limits.
@@ -133,51 +138,59 @@ impl Client {
         self
     }
 
-    /// Sends a call whose response is JSON.
-    pub(crate) async fn fetch<T: DeserializeOwned>(&self, call: Call, expected: StatusCode) -> Result<T, ClientError> {
-        let response = self.expect(&call, expected).await?;
-        call.read(&response.body)
+    /// Sends a call and deserializes its JSON response.
+    pub(crate) async fn fetch_json<T: DeserializeOwned>(
+        &self,
+        call: Call,
+        expected: StatusCode,
+    ) -> Result<T, ClientError> {
+        let response = self.send_expecting(&call, expected).await?;
+        call.deserialize(&response.body)
     }
 
     /// Sends a call whose response has no content.
-    pub(crate) async fn execute(&self, call: Call) -> Result<(), ClientError> {
-        self.expect(&call, StatusCode::NO_CONTENT).await.map(drop)
+    pub(crate) async fn send_expecting_no_content(&self, call: Call) -> Result<(), ClientError> {
+        self.send_expecting(&call, StatusCode::NO_CONTENT).await.map(drop)
     }
 
     /// Sends a call and checks the status of the response.
-    pub(crate) async fn expect(&self, call: &Call, expected: StatusCode) -> Result<CompleteResponse, ClientError> {
+    pub(crate) async fn send_expecting(
+        &self,
+        call: &Call,
+        expected: StatusCode,
+    ) -> Result<CompleteResponse, ClientError> {
         let response = self.send(call).await?;
         if response.status != expected {
-            return Err(call.malformed(format!("status {} instead of {expected}", response.status)));
+            return Err(call.malformed_response(format!("status {} instead of {expected}", response.status)));
         }
         Ok(response)
     }
 
     /// Sends a call and reads the whole response; a status of 400 and above is an error.
     pub(crate) async fn send(&self, call: &Call) -> Result<CompleteResponse, ClientError> {
-        let deadline = self.limits.deadline + call.hold;
-        let exchange = tokio::time::timeout(deadline, self.exchange(call)).await;
-        let response = exchange.unwrap_or_else(|_| {
+        let deadline = self.limits.deadline + call.long_poll_wait;
+        let result = tokio::time::timeout(deadline, self.send_without_timeout(call)).await;
+        let response = result.unwrap_or_else(|_| {
             Err(self.unreachable(call, format!("no response within {} s", deadline.as_secs_f32())))
         })?;
-        if response.status.as_u16() < 400 { Ok(response) } else { Err(refused(call, &response)) }
+        if response.status.as_u16() < 400 { Ok(response) } else { Err(to_rejected(call, &response)) }
     }
 
-    async fn exchange(&self, call: &Call) -> Result<CompleteResponse, ClientError> {
-        let request = self.request(call)?;
+    async fn send_without_timeout(&self, call: &Call) -> Result<CompleteResponse, ClientError> {
+        let request = self.build_request(call)?;
         let response = self.transport.send(request).await;
         let (head, body) = response.map_err(|error| self.unreachable(call, root_cause(&error)))?.into_parts();
         let collected = Limited::new(body, self.limits.response_bytes_max).collect().await;
-        let body = collected.map_err(|error| self.broken_body(call, &*error))?.to_bytes();
+        let body = collected.map_err(|error| self.incomplete_body(call, &*error))?.to_bytes();
         Ok(CompleteResponse { status: head.status, headers: head.headers, body })
     }
 
-    fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>, ClientError> {
+    fn build_request(&self, call: &Call) -> Result<Request<Full<Bytes>>, ClientError> {
         let mut request = Request::new(Full::new(call.body.clone()));
         *request.method_mut() = call.method.clone();
-        *request.uri_mut() = format!("{}{API}{}", self.base, call.path)
+        *request.uri_mut() = format!("{}{API_PATH}{}", self.base_url, call.path)
             .parse()
-            .map_err(|error| call.malformed(format!("the URL is invalid: {error}")))?;
+            .map_err(|error| call.malformed_response(format!("the URL is invalid: {error}")))?;
         request.headers_mut().insert(AUTHORIZATION, self.authorization.clone());
         for (name, value) in &call.headers {
             request.headers_mut().insert(name, value.clone());
@@ -185,30 +198,30 @@ impl Client {
         Ok(request)
     }
 
-    fn broken_body(&self, call: &Call, error: &(dyn std::error::Error + Send + Sync + 'static)) -> ClientError {
+    fn incomplete_body(&self, call: &Call, error: &(dyn std::error::Error + Send + Sync + 'static)) -> ClientError {
         if error.is::<LengthLimitError>() {
-            return call.malformed(format!("it is larger than {} bytes", self.limits.response_bytes_max));
+            return call.malformed_response(format!("it is larger than {} bytes", self.limits.response_bytes_max));
         }
         self.unreachable(call, format!("the response was truncated: {}", root_cause(error)))
     }
 
     fn unreachable(&self, call: &Call, reason: String) -> ClientError {
-        ClientError::Unreachable { operation: call.operation.clone(), broker: self.base.clone(), reason }
+        ClientError::Unreachable { operation: call.operation.clone(), broker: self.base_url.clone(), reason }
     }
 }
 
-fn refused(call: &Call, response: &CompleteResponse) -> ClientError {
-    let problem = serde_json::from_slice(&response.body).unwrap_or_else(|_| foreign_problem(&response.body));
-    ClientError::Refused { operation: call.operation.clone(), status: response.status, problem }
+fn to_rejected(call: &Call, response: &CompleteResponse) -> ClientError {
+    let problem = serde_json::from_slice(&response.body).unwrap_or_else(|_| problem_from_proxy(&response.body));
+    ClientError::Rejected { operation: call.operation.clone(), status: response.status, problem }
 }
 
-/// Converts an error that did not come from a broker, such as the page of a proxy.
-fn foreign_problem(body: &[u8]) -> Problem {
+/// Converts the body of an error that a proxy sent instead of the broker.
+fn problem_from_proxy(body: &[u8]) -> Problem {
     let text = String::from_utf8_lossy(body);
     let line = text.lines().next().unwrap_or_default().trim();
     let message = match line.is_empty() || line.starts_with('<') {
         true => "no explanation was given".to_owned(),
-        false => line.chars().take(FOREIGN_TEXT_CHARS_MAX).collect(),
+        false => line.chars().take(PROXY_MESSAGE_CHARS_MAX).collect(),
     };
     Problem { code: "unexplained".to_owned(), message, details: None }
 }

@@ -18,8 +18,8 @@ pub enum ClientError {
         reason: String,
     },
     /// The broker rejected the request.
-    #[error("cannot {operation}: {}", rejection(*.status, .problem))]
-    Refused {
+    #[error("cannot {operation}: {}", describe_rejection(*.status, .problem))]
+    Rejected {
         /// Operation, with its object.
         operation: String,
         /// Status of the response.
@@ -27,12 +27,12 @@ pub enum ClientError {
         /// Body of the response.
         problem: Problem,
     },
-    /// The response is not one of this operation. Nothing may be concluded from it.
-    #[error("cannot {operation}: the response is not one of a broker: {reason}")]
+    /// The response does not have the form that this operation returns.
+    #[error("cannot {operation}: the response is invalid: {reason}")]
     Malformed {
         /// Operation, with its object.
         operation: String,
-        /// Fault of the response.
+        /// Error in the response.
         reason: String,
     },
 }
@@ -43,7 +43,7 @@ impl ClientError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Malformed { .. } => true,
-            Self::Refused { status, .. } => {
+            Self::Rejected { status, .. } => {
                 status.is_server_error()
                     || *status == StatusCode::TOO_MANY_REQUESTS
                     || *status == StatusCode::REQUEST_TIMEOUT
@@ -54,7 +54,7 @@ impl ClientError {
     /// Returns the status with which the broker rejected the request.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
-            Self::Refused { status, .. } => Some(*status),
+            Self::Rejected { status, .. } => Some(*status),
             Self::Unreachable { .. } | Self::Malformed { .. } => None,
         }
     }
@@ -65,7 +65,7 @@ impl ClientError {
     }
 }
 
-fn rejection(status: StatusCode, problem: &Problem) -> String {
+fn describe_rejection(status: StatusCode, problem: &Problem) -> String {
     if status == StatusCode::UNAUTHORIZED {
         return format!("the broker does not accept the key: {}", problem.message);
     }
@@ -78,7 +78,7 @@ pub enum ClientSetupError {
     /// The address has no scheme or no host.
     #[error("the broker's address must be like http://HOST:PORT, not {0:?}")]
     Address(String),
-    /// The key contains characters that no key has.
-    #[error("the key is not an access key: it contains characters that no key has")]
+    /// The key contains characters that are not allowed in a header.
+    #[error("the access key contains characters that are not allowed in an HTTP header")]
     Key,
 }

@@ -13,16 +13,17 @@ impl Client {
     /// Creates a generator. Its key is in the response and cannot be read again.
     pub async fn create_generator(&self, request: &NewGenerator) -> Result<CreateGeneratorResponse, ClientError> {
         let call = Call::new(Method::POST, "/generators".to_owned(), format!("create generator {}", request.name));
-        self.fetch(call.with_json(request), StatusCode::CREATED).await
+        self.fetch_json(call.with_json(request), StatusCode::CREATED).await
     }
 
     /// Lists all generators.
-    pub async fn generators(&self) -> Result<Vec<Generator>, ClientError> {
-        self.fetch(Call::get("/generators".to_owned(), "list the generators".to_owned()), StatusCode::OK).await
+    pub async fn list_generators(&self) -> Result<Vec<Generator>, ClientError> {
+        self.fetch_json(Call::get("/generators".to_owned(), "list the generators".to_owned()), StatusCode::OK).await
     }
 
-    /// Registers an agent with a generator, so that its stacks may be targeted at the agent. Fails with 409 if it is already.
-    pub async fn register(
+    /// Registers an agent with a generator, so that the generator's stacks may be targeted at it. Fails with 409 if
+    /// it is registered already.
+    pub async fn register_agent(
         &self,
         generator: GeneratorId,
         agent: AgentId,
@@ -30,6 +31,6 @@ impl Client {
         let operation = format!("register agent {agent} with generator {generator}");
         let body = AgentRegistrationBody { agent_id: Some(agent) };
         let call = Call::new(Method::POST, format!("/generators/{generator}/register"), operation).with_json(&body);
-        self.fetch(call, StatusCode::CREATED).await
+        self.fetch_json(call, StatusCode::CREATED).await
     }
 }

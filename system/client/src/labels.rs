@@ -9,44 +9,50 @@ use crate::error::ClientError;
 use crate::percent_encode::percent_encode;
 
 impl Client {
-    /// Labels an agent.
+    /// Adds a label to an agent.
     pub async fn label_agent(&self, agent: AgentId, label: &str) -> Result<AgentLabel, ClientError> {
         let operation = format!("label agent {agent}");
         let body = NewAgentLabel { agent_id: agent, label: label.to_owned() };
         let call = Call::new(Method::POST, format!("/agents/{agent}/labels"), operation).with_json(&body);
-        self.fetch(call, StatusCode::CREATED).await
+        self.fetch_json(call, StatusCode::CREATED).await
     }
 
-    /// Removes a label from an agent. Stacks that it received by this label are removed.
+    /// Removes a label from an agent. The agent then removes the stacks that it had by this label.
     pub async fn unlabel_agent(&self, agent: AgentId, label: &str) -> Result<(), ClientError> {
         let path = format!("/agents/{agent}/labels/{}", percent_encode(label));
-        self.execute(Call::new(Method::DELETE, path, format!("remove a label from agent {agent}"))).await
+        self.send_expecting_no_content(Call::new(Method::DELETE, path, format!("remove a label from agent {agent}")))
+            .await
     }
 
-    /// Annotates a stack.
+    /// Adds an annotation to a stack.
     pub async fn annotate_stack(&self, stack: StackId, key: &str, value: &str) -> Result<StackAnnotation, ClientError> {
         let body = NewStackAnnotation { stack_id: stack, key: key.to_owned(), value: value.to_owned() };
         let call = Call::new(Method::POST, format!("/stacks/{stack}/annotations"), format!("annotate stack {stack}"));
-        self.fetch(call.with_json(&body), StatusCode::CREATED).await
+        self.fetch_json(call.with_json(&body), StatusCode::CREATED).await
     }
 
     /// Removes an annotation from a stack.
     pub async fn remove_stack_annotation(&self, stack: StackId, key: &str) -> Result<(), ClientError> {
         let path = format!("/stacks/{stack}/annotations/{}", percent_encode(key));
-        self.execute(Call::new(Method::DELETE, path, format!("remove an annotation from stack {stack}"))).await
+        self.send_expecting_no_content(Call::new(
+            Method::DELETE,
+            path,
+            format!("remove an annotation from stack {stack}"),
+        ))
+        .await
     }
 
     /// Lists the policies of an agent's stacks: their annotations that begin with `sindri.dev/`. Stacks without any are
     /// left out.
-    pub async fn policies(&self, agent: AgentId) -> Result<Vec<StackPolicy>, ClientError> {
+    pub async fn list_policies(&self, agent: AgentId) -> Result<Vec<StackPolicy>, ClientError> {
         let operation = format!("list the policies of agent {agent}");
-        self.fetch(Call::get(format!("/agents/{agent}/policies"), operation), StatusCode::OK).await
+        self.fetch_json(Call::get(format!("/agents/{agent}/policies"), operation), StatusCode::OK).await
     }
 
-    /// Labels a stack.
+    /// Adds a label to a stack.
     pub async fn label_stack(&self, stack: StackId, label: &str) -> Result<StackLabel, ClientError> {
         let operation = format!("label stack {stack}");
         let call = Call::new(Method::POST, format!("/stacks/{stack}/labels"), operation).with_json(&label);
-        self.fetch(call, StatusCode::CREATED).await
+        self.fetch_json(call, StatusCode::CREATED).await
     }
 }

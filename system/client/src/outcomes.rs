@@ -12,13 +12,17 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 impl Client {
     /// Reports an outcome. It is recorded once per agent and `idempotency_key`, so that a caller that got no response
     /// can send it again.
-    pub async fn report(&self, event: &NewAgentEvent, idempotency_key: &str) -> Result<AgentEvent, ClientError> {
+    pub async fn report_outcome(
+        &self,
+        event: &NewAgentEvent,
+        idempotency_key: &str,
+    ) -> Result<AgentEvent, ClientError> {
         let agent = event.agent_id;
         let operation = format!("report the outcome of revision {} for agent {agent}", event.deployment_object_id);
         let call = Call::new(Method::POST, format!("/agents/{agent}/events"), operation).with_json(event);
         let key = HeaderValue::try_from(idempotency_key)
-            .map_err(|_| call.malformed("the idempotency key is not a valid header value"))?;
-        self.fetch(call.with_header(IDEMPOTENCY_KEY, key), StatusCode::CREATED).await
+            .map_err(|_| call.malformed_response("the idempotency key is not a valid header value"))?;
+        self.fetch_json(call.with_header(IDEMPOTENCY_KEY, key), StatusCode::CREATED).await
     }
 
     /// Reports the health of a revision on an agent's cluster.
@@ -26,19 +30,19 @@ impl Client {
         let operation = format!("report the health of revision {} for agent {agent}", update.id);
         let update = HealthStatusUpdate { deployment_objects: vec![update] };
         let call = Call::new(Method::PATCH, format!("/agents/{agent}/health-status"), operation).with_json(&update);
-        let _: serde_json::Value = self.fetch(call, StatusCode::OK).await?;
+        let _: serde_json::Value = self.fetch_json(call, StatusCode::OK).await?;
         Ok(())
     }
 
     /// Lists the last outcome that an agent reported for each revision in its target state.
-    pub async fn outcomes(&self, agent: AgentId) -> Result<Vec<AgentEvent>, ClientError> {
+    pub async fn list_outcomes(&self, agent: AgentId) -> Result<Vec<AgentEvent>, ClientError> {
         let operation = format!("list the last outcomes of agent {agent}");
-        self.fetch(Call::get(format!("/agents/{agent}/outcomes"), operation), StatusCode::OK).await
+        self.fetch_json(Call::get(format!("/agents/{agent}/outcomes"), operation), StatusCode::OK).await
     }
 
     /// Lists all events of an agent, oldest first.
-    pub async fn events(&self, agent: AgentId) -> Result<Vec<AgentEvent>, ClientError> {
+    pub async fn list_events(&self, agent: AgentId) -> Result<Vec<AgentEvent>, ClientError> {
         let operation = format!("list the events of agent {agent}");
-        self.fetch(Call::get(format!("/agents/{agent}/events"), operation), StatusCode::OK).await
+        self.fetch_json(Call::get(format!("/agents/{agent}/events"), operation), StatusCode::OK).await
     }
 }

@@ -12,41 +12,46 @@ impl Client {
     /// Creates a stack.
     pub async fn create_stack(&self, request: &NewStack) -> Result<Stack, ClientError> {
         let call = Call::new(Method::POST, "/stacks".to_owned(), format!("create stack {}", request.name));
-        self.fetch(call.with_json(request), StatusCode::CREATED).await
+        self.fetch_json(call.with_json(request), StatusCode::CREATED).await
     }
 
     /// Lists the stacks that exist and that the key may read.
-    pub async fn stacks(&self) -> Result<Vec<Stack>, ClientError> {
-        self.fetch(Call::get("/stacks".to_owned(), "list the stacks".to_owned()), StatusCode::OK).await
+    pub async fn list_stacks(&self) -> Result<Vec<Stack>, ClientError> {
+        self.fetch_json(Call::get("/stacks".to_owned(), "list the stacks".to_owned()), StatusCode::OK).await
     }
 
     /// Reads a stack.
-    pub async fn stack(&self, stack: StackId) -> Result<Stack, ClientError> {
-        self.fetch(Call::get(format!("/stacks/{stack}"), format!("read stack {stack}")), StatusCode::OK).await
+    pub async fn get_stack(&self, stack: StackId) -> Result<Stack, ClientError> {
+        self.fetch_json(Call::get(format!("/stacks/{stack}"), format!("read stack {stack}")), StatusCode::OK).await
     }
 
     /// Deletes a stack. Every agent that received it removes it.
     pub async fn delete_stack(&self, stack: StackId) -> Result<(), ClientError> {
-        self.execute(Call::new(Method::DELETE, format!("/stacks/{stack}"), format!("delete stack {stack}"))).await
+        self.send_expecting_no_content(Call::new(
+            Method::DELETE,
+            format!("/stacks/{stack}"),
+            format!("delete stack {stack}"),
+        ))
+        .await
     }
 
     /// Submits a new revision of a stack with this bundle.
-    pub async fn submit(&self, stack: StackId, yaml: &str) -> Result<DeploymentObject, ClientError> {
+    pub async fn submit_revision(&self, stack: StackId, yaml: &str) -> Result<DeploymentObject, ClientError> {
         let operation = format!("submit a revision of stack {stack}");
         let mut call = Call::new(Method::POST, format!("/stacks/{stack}/deployment-objects"), operation);
         call.body = yaml.to_owned().into();
-        self.fetch(call.with_header(CONTENT_TYPE, YAML), StatusCode::CREATED).await
+        self.fetch_json(call.with_header(CONTENT_TYPE, YAML), StatusCode::CREATED).await
     }
 
     /// Lists the revisions of a stack, ascending by sequence.
-    pub async fn revisions(&self, stack: StackId) -> Result<Vec<DeploymentObject>, ClientError> {
+    pub async fn list_revisions(&self, stack: StackId) -> Result<Vec<DeploymentObject>, ClientError> {
         let operation = format!("list the revisions of stack {stack}");
-        self.fetch(Call::get(format!("/stacks/{stack}/deployment-objects"), operation), StatusCode::OK).await
+        self.fetch_json(Call::get(format!("/stacks/{stack}/deployment-objects"), operation), StatusCode::OK).await
     }
 
     /// Reads a revision.
-    pub async fn revision(&self, revision: RevisionId) -> Result<DeploymentObject, ClientError> {
+    pub async fn get_revision(&self, revision: RevisionId) -> Result<DeploymentObject, ClientError> {
         let call = Call::get(format!("/deployment-objects/{revision}"), format!("read revision {revision}"));
-        self.fetch(call, StatusCode::OK).await
+        self.fetch_json(call, StatusCode::OK).await
     }
 }

@@ -9,7 +9,7 @@ use crate::error::ClientError;
 
 impl Client {
     /// Reports the status of a stack on an agent's cluster. Replaces the previous report.
-    pub async fn put_stack_status(
+    pub async fn report_stack_status(
         &self,
         agent: AgentId,
         stack: StackId,
@@ -17,12 +17,12 @@ impl Client {
     ) -> Result<(), ClientError> {
         let operation = format!("report the status of stack {stack} for agent {agent}");
         let call = Call::new(Method::PUT, format!("/agents/{agent}/stacks/{stack}/status"), operation);
-        self.execute(call.with_json(report)).await
+        self.send_expecting_no_content(call.with_json(report)).await
     }
 
     /// Reads the status of a stack on every cluster.
-    pub async fn stack_status(&self, stack: StackId) -> Result<StackStatus, ClientError> {
+    pub async fn get_stack_status(&self, stack: StackId) -> Result<StackStatus, ClientError> {
         let operation = format!("read the status of stack {stack}");
-        self.fetch(Call::get(format!("/stacks/{stack}/status"), operation), StatusCode::OK).await
+        self.fetch_json(Call::get(format!("/stacks/{stack}/status"), operation), StatusCode::OK).await
     }
 }

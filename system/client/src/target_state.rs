@@ -17,7 +17,7 @@ use crate::error::ClientError;
 /// Response to a poll of an agent's target state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetStateResponse {
-    /// Unchanged since the response with the ETag.
+    /// The target state has not changed since the response with the ETag of the request.
     Unchanged {
         /// Status of the agent, if the response has it.
         status: Option<AgentStatus>,
@@ -35,28 +35,33 @@ pub enum TargetStateResponse {
     },
 }
 
-/// Maximum time for which the broker holds a poll: connections that are silent for longer are closed.
+/// Maximum time for which the broker may wait before it responds to a poll: connections without traffic for longer
+/// are closed.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 impl Client {
     /// Fetches the target state of an agent; `etag` is that of the last response.
-    pub async fn target_state(&self, agent: AgentId, etag: Option<&str>) -> Result<TargetStateResponse, ClientError> {
-        self.next_target_state(agent, etag, Duration::ZERO).await
+    pub async fn get_target_state(
+        &self,
+        agent: AgentId,
+        etag: Option<&str>,
+    ) -> Result<TargetStateResponse, ClientError> {
+        self.poll_target_state(agent, etag, Duration::ZERO).await
     }
 
-    /// Fetches the target state; the broker may hold the request until the target state changes, for at most `wait` or
-    /// one minute.
-    pub async fn next_target_state(
+    /// Fetches the target state by long polling: the broker responds when the target state differs from `etag`, or
+    /// after `wait`, at most one minute.
+    pub async fn poll_target_state(
         &self,
         agent: AgentId,
         etag: Option<&str>,
         wait: Duration,
     ) -> Result<TargetStateResponse, ClientError> {
-        self.next_target_state_or_status(agent, etag, None, wait).await
+        self.poll_target_state_or_status(agent, etag, None, wait).await
     }
 
     /// Like [`Self::next_target_state`], but the broker responds at once if the agent's status is not `status`.
-    pub async fn next_target_state_or_status(
+    pub async fn poll_target_state_or_status(
         &self,
         agent: AgentId,
         etag: Option<&str>,
@@ -69,10 +74,10 @@ impl Client {
             let wait = wait.min(WAIT_MAX);
             if wait.as_secs() > 0 {
                 call.path.push_str(&format!("?wait={}", wait.as_secs()));
-                call.hold = wait;
+                call.long_poll_wait = wait;
             }
-            let value =
-                HeaderValue::try_from(etag).map_err(|_| call.malformed("the ETag is not a valid header value"))?;
+            let value = HeaderValue::try_from(etag)
+                .map_err(|_| call.malformed_response("the ETag is not a valid header value"))?;
             call = call.with_header(IF_NONE_MATCH, value);
         }
         if let Some(status) = status {
@@ -81,33 +86,34 @@ impl Client {
         }
         let response = self.send(&call).await?;
         match response.status {
-            StatusCode::OK => changed(&call, &response),
+            StatusCode::OK => parse_changed(&call, &response),
             StatusCode::NOT_MODIFIED if etag.is_some() => {
-                Ok(TargetStateResponse::Unchanged { status: own_status(&response.headers) })
+                Ok(TargetStateResponse::Unchanged { status: read_agent_status(&response.headers) })
             }
-            status => Err(call.malformed(format!("unexpected status {status}"))),
+            status => Err(call.malformed_response(format!("unexpected status {status}"))),
         }
     }
 }
 
-fn changed(call: &Call, response: &CompleteResponse) -> Result<TargetStateResponse, ClientError> {
-    let epoch = epoch(&response.headers).ok_or_else(|| call.malformed(format!("it has no {EPOCH_HEADER}")))?;
-    let objects: Vec<DeploymentObject> = call.read(&response.body)?;
-    check(&objects).map_err(|reason| call.malformed(reason))?;
+fn parse_changed(call: &Call, response: &CompleteResponse) -> Result<TargetStateResponse, ClientError> {
+    let epoch =
+        read_epoch(&response.headers).ok_or_else(|| call.malformed_response(format!("it has no {EPOCH_HEADER}")))?;
+    let objects: Vec<DeploymentObject> = call.deserialize(&response.body)?;
+    check_target_state(&objects).map_err(|reason| call.malformed_response(reason))?;
     let etag = response.headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    Ok(TargetStateResponse::Changed { objects, etag, epoch, status: own_status(&response.headers) })
+    Ok(TargetStateResponse::Changed { objects, etag, epoch, status: read_agent_status(&response.headers) })
 }
 
-fn epoch(headers: &HeaderMap) -> Option<Epoch> {
+fn read_epoch(headers: &HeaderMap) -> Option<Epoch> {
     headers.get(EPOCH_HEADER)?.to_str().ok()?.parse().ok().map(Epoch)
 }
 
-/// Returns the agent's status from the headers, if the broker sent a known one.
-pub(crate) fn own_status(headers: &HeaderMap) -> Option<AgentStatus> {
-    AgentStatus::named(headers.get(AGENT_STATUS_HEADER)?.to_str().ok()?)
+/// Returns the agent's status from the headers; `None` if it is missing or unknown.
+pub(crate) fn read_agent_status(headers: &HeaderMap) -> Option<AgentStatus> {
+    AgentStatus::from_name(headers.get(AGENT_STATUS_HEADER)?.to_str().ok()?)
 }
 
-fn check(objects: &[DeploymentObject]) -> Result<(), String> {
+fn check_target_state(objects: &[DeploymentObject]) -> Result<(), String> {
     let mut stacks = BTreeSet::new();
     for object in objects {
         if !stacks.insert(object.stack_id) {

@@ -27,11 +27,11 @@ pub enum TrustError {
     System(rustls::Error),
     /// The text is not PEM.
     #[error("the certificates cannot be read: {0}")]
-    Broken(pem::Error),
+    InvalidPem(pem::Error),
     /// The text contains no certificate.
     #[error("it contains no certificate")]
     Empty,
-    /// A certificate is not one of an authority.
+    /// A certificate cannot be used as a certificate authority.
     #[error("a certificate cannot be used: {0}")]
     Unusable(rustls::Error),
 }
@@ -43,20 +43,20 @@ pub struct Trust(Arc<ClientConfig>);
 impl Trust {
     /// Trusts the authorities that this machine trusts.
     pub fn from_system() -> Result<Self, TrustError> {
-        let verified = versions().with_platform_verifier().map_err(TrustError::System)?;
-        Ok(Self(Arc::new(verified.with_no_client_auth())))
+        let builder = config_builder().with_platform_verifier().map_err(TrustError::System)?;
+        Ok(Self(Arc::new(builder.with_no_client_auth())))
     }
 
     /// Trusts only these authorities, in PEM.
     pub fn from_pem(certificates: &[u8]) -> Result<Self, TrustError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(certificates) {
-            roots.add(certificate.map_err(TrustError::Broken)?).map_err(TrustError::Unusable)?;
+            roots.add(certificate.map_err(TrustError::InvalidPem)?).map_err(TrustError::Unusable)?;
         }
         if roots.is_empty() {
             return Err(TrustError::Empty);
         }
-        Ok(Self(Arc::new(versions().with_root_certificates(roots).with_no_client_auth())))
+        Ok(Self(Arc::new(config_builder().with_root_certificates(roots).with_no_client_auth())))
     }
 }
 
@@ -66,7 +66,7 @@ impl fmt::Debug for Trust {
     }
 }
 
-fn versions() -> ConfigBuilder<ClientConfig, WantsVerifier> {
+fn config_builder() -> ConfigBuilder<ClientConfig, WantsVerifier> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     builder.with_safe_default_protocol_versions().expect("the provider supports the default versions")
 }
@@ -78,25 +78,25 @@ pub fn with_tls<C: Connector>(connector: C, trust: &Trust) -> impl Connector {
 
 /// Describes a TLS error, to follow "cannot be reached".
 pub(crate) fn describe_tls_error(error: &rustls::Error) -> String {
-    let rustls::Error::InvalidCertificate(fault) = error else {
+    let rustls::Error::InvalidCertificate(certificate_error) = error else {
         return match error {
             rustls::Error::InvalidMessage(_) => "it does not speak TLS".to_owned(),
             other => other.to_string(),
         };
     };
-    match fault {
+    match certificate_error {
         CertificateError::ExpiredContext { not_after, .. } => {
-            format!("its certificate has expired (it was valid until {})", date(not_after))
+            format!("its certificate has expired (it was valid until {})", format_date(not_after))
         }
         CertificateError::NotValidYetContext { not_before, .. } => {
-            format!("its certificate is not valid yet (it will be from {} on)", date(not_before))
+            format!("its certificate is not valid yet (it is valid from {} on)", format_date(not_before))
         }
         CertificateError::UnknownIssuer => {
             "its certificate was issued by an authority that is not trusted here".to_owned()
         }
         CertificateError::BadSignature => "its certificate names a trusted issuer but was not signed by it".to_owned(),
         CertificateError::NotValidForNameContext { expected, presented } => {
-            let names: Vec<&str> = presented.iter().take(NAMES_MAX).map(|name| bare_name(name)).collect();
+            let names: Vec<&str> = presented.iter().take(NAMES_MAX).map(|name| extract_name(name)).collect();
             format!("its certificate is for {}, not for {}", names.join(", "), expected.to_str())
         }
         other => format!("its certificate is not valid: {other}"),
@@ -104,11 +104,11 @@ pub(crate) fn describe_tls_error(error: &rustls::Error) -> String {
 }
 
 /// Returns the name in `DnsName("broker.example")`, the library's format.
-fn bare_name(name: &str) -> &str {
+fn extract_name(name: &str) -> &str {
     name.split('"').nth(1).unwrap_or(name)
 }
 
-fn date(time: &UnixTime) -> String {
+fn format_date(time: &UnixTime) -> String {
     let time = i64::try_from(time.as_secs()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    time.map_or_else(|| "a time beyond the calendar".to_owned(), |time| time.to_string())
+    time.map_or_else(|| "an unknown time".to_owned(), |time| time.to_string())
 }

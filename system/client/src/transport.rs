@@ -1,4 +1,4 @@
-//! Pool of connections with timeouts, which hides the type of the connector.
+//! Connection pool with timeouts, behind a trait that hides the type of the connector.
 //!
 //! The timeout of a whole request is in `client.rs`.
 
@@ -19,7 +19,7 @@ use crate::connector::Connector;
 /// Timeout for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout without traffic in either direction. Longer than `IDLE_TIMEOUT`, so that it closes only stuck connections.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(120);
+const TRAFFIC_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time for which an unused connection is kept: longer than the usual pause between two polls.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Maximum number of unused connections.
@@ -33,26 +33,27 @@ pub(crate) trait Transport: Send + Sync {
     fn send(&self, request: Request<Full<Bytes>>) -> ResponseFuture;
 }
 
-struct Pooled<C>(HyperClient<TimeoutConnector<C>, Full<Bytes>>);
+/// Connection pool of hyper's client.
+struct ConnectionPool<C>(HyperClient<TimeoutConnector<C>, Full<Bytes>>);
 
-impl<C: Connector> Transport for Pooled<C> {
+impl<C: Connector> Transport for ConnectionPool<C> {
     fn send(&self, request: Request<Full<Bytes>>) -> ResponseFuture {
         Box::pin(self.0.request(request))
     }
 }
 
-/// Creates a pool of connections over `connector`.
-pub(crate) fn pooled<C: Connector>(connector: C) -> impl Transport + 'static {
-    let mut bounded = TimeoutConnector::new(connector);
-    bounded.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    bounded.set_read_timeout(Some(SILENCE_TIMEOUT));
-    bounded.set_write_timeout(Some(SILENCE_TIMEOUT));
-    // Time without traffic before a request does not count.
-    bounded.set_reset_reader_on_write(true);
+/// Creates a connection pool over `connector`.
+pub(crate) fn pool_connections<C: Connector>(connector: C) -> impl Transport + 'static {
+    let mut connector = TimeoutConnector::new(connector);
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    connector.set_read_timeout(Some(TRAFFIC_TIMEOUT));
+    connector.set_write_timeout(Some(TRAFFIC_TIMEOUT));
+    // Sending a request restarts the read timeout: the time for which the connection was unused does not count.
+    connector.set_reset_reader_on_write(true);
     let client = HyperClient::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-        .build(bounded);
-    Pooled(client)
+        .build(connector);
+    ConnectionPool(client)
 }

@@ -1,5 +1,5 @@
-//! The client against valid and invalid responses, which a real socket sends byte for byte.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! The client against valid and invalid responses, sent byte for byte over a real socket.
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use sindri_model::{AgentId, Checksum, Entropy, Epoch};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-fn agent() -> AgentId {
-    AgentId::mint(&Entropy::new(|bytes| bytes.fill(1)))
+fn agent_id() -> AgentId {
+    AgentId::generate(&Entropy::new(|bytes| bytes.fill(1)))
 }
 
 fn client(base: &str) -> Client {
@@ -21,7 +21,7 @@ fn client(base: &str) -> Client {
 async fn poll(response: &str, etag: Option<&str>) -> (Result<TargetStateResponse, ClientError>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = client(&format!("http://{}/prefix/", listener.local_addr().unwrap()));
-    tokio::join!(client.target_state(agent(), etag), respond_once(&listener, response))
+    tokio::join!(client.get_target_state(agent_id(), etag), respond_once(&listener, response))
 }
 
 /// Reads one request, responds with these bytes, and returns the request.
@@ -36,11 +36,11 @@ async fn respond_once(listener: &TcpListener, response: &str) -> String {
     String::from_utf8(request).unwrap()
 }
 
-fn http(status: &str, headers: &str, body: &str) -> String {
+fn format_response(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len())
 }
 
-fn object(stack: u8, sequence: i64, content: &str, checksum: &str) -> String {
+fn revision(stack: u8, sequence: i64, content: &str, checksum: &str) -> String {
     let time = "2024-01-01T00:00:00Z";
     format!(
         r#"{{"id":"00000000-0000-4000-8000-0000000000{sequence:02}","created_at":"{time}","updated_at":"{time}",
@@ -49,31 +49,31 @@ fn object(stack: u8, sequence: i64, content: &str, checksum: &str) -> String {
     )
 }
 
-fn good(stack: u8, sequence: i64) -> String {
-    object(stack, sequence, "a: 1", Checksum::compute("a: 1").as_str())
+fn valid_revision(stack: u8, sequence: i64) -> String {
+    revision(stack, sequence, "a: 1", Checksum::compute("a: 1").as_str())
 }
 
-const EPOCH: &str = "x-sindri-epoch: 3\r\netag: \"t\"\r\n";
+const EPOCH_AND_ETAG: &str = "x-sindri-epoch: 3\r\netag: \"t\"\r\n";
 
 #[tokio::test]
 async fn a_valid_target_state_is_accepted() {
-    let body = format!("[{},{}]", good(1, 4), good(2, 7));
-    let (state, request) = poll(&http("200 OK", EPOCH, &body), None).await;
+    let body = format!("[{},{}]", valid_revision(1, 4), valid_revision(2, 7));
+    let (state, request) = poll(&format_response("200 OK", EPOCH_AND_ETAG, &body), None).await;
     let TargetStateResponse::Changed { objects, etag, epoch, status: None } = state.unwrap() else {
         panic!("unchanged")
     };
     assert_eq!((objects.len(), etag.as_deref(), epoch), (2, Some("\"t\""), Epoch(3)));
-    assert!(request.starts_with(&format!("GET /prefix/api/v1/agents/{}/target-state HTTP/1.1\r\n", agent())));
+    assert!(request.starts_with(&format!("GET /prefix/api/v1/agents/{}/target-state HTTP/1.1\r\n", agent_id())));
     assert!(request.contains("authorization: Bearer brokkr_BRabcdef_secret\r\n"));
     assert!(!request.contains("if-none-match"));
 }
 
 #[tokio::test]
 async fn not_modified_is_accepted_only_for_a_conditional_request() {
-    let (state, request) = poll(&http("304 Not Modified", "", ""), Some("\"t\"")).await;
+    let (state, request) = poll(&format_response("304 Not Modified", "", ""), Some("\"t\"")).await;
     assert_eq!(state.unwrap(), TargetStateResponse::Unchanged { status: None });
     assert!(request.contains("if-none-match: \"t\"\r\n"));
-    let (state, _) = poll(&http("304 Not Modified", "", ""), None).await;
+    let (state, _) = poll(&format_response("304 Not Modified", "", ""), None).await;
     assert!(matches!(state, Err(ClientError::Malformed { .. })));
 }
 
@@ -84,11 +84,11 @@ async fn the_agent_status_is_read_from_the_response_header() {
         [("ACTIVE", Some(AgentStatus::Active)), ("INACTIVE", Some(AgentStatus::Inactive)), ("RESTING", None)]
     {
         let header = format!("Sindri-Agent-Status: {word}\r\n");
-        let (state, _) = poll(&http("304 Not Modified", &header, ""), Some("\"t\"")).await;
+        let (state, _) = poll(&format_response("304 Not Modified", &header, ""), Some("\"t\"")).await;
         assert_eq!(state.unwrap(), TargetStateResponse::Unchanged { status });
-        let (state, _) = poll(&http("200 OK", &format!("{EPOCH}{header}"), "[]"), None).await;
+        let (state, _) = poll(&format_response("200 OK", &format!("{EPOCH_AND_ETAG}{header}"), "[]"), None).await;
         assert!(
-            matches!(state.unwrap(), TargetStateResponse::Changed { status: said, .. } if said == status),
+            matches!(state.unwrap(), TargetStateResponse::Changed { status: received, .. } if received == status),
             "{word}"
         );
     }
@@ -98,19 +98,25 @@ async fn the_agent_status_is_read_from_the_response_header() {
 async fn an_invalid_response_is_an_error_and_never_an_empty_list() {
     let secret = "password: hunter2";
     let cases = [
-        ("html", http("200 OK", EPOCH, "<html>sign in</html>")),
-        ("empty", http("200 OK", EPOCH, "")),
-        ("not a list", http("200 OK", EPOCH, "{}")),
-        ("null", http("200 OK", EPOCH, "null")),
-        ("cut inside", http("200 OK", EPOCH, "[")),
-        ("no epoch", http("200 OK", "", "[]")),
-        ("an invalid epoch", http("200 OK", "x-sindri-epoch: new\r\n", "[]")),
-        ("another status", http("204 No Content", EPOCH, "")),
-        ("a redirect", http("302 Found", "location: /\r\n", "")),
-        ("a wrong checksum", http("200 OK", EPOCH, &format!("[{}]", object(1, 4, secret, "00")))),
-        ("a wrong type", http("200 OK", EPOCH, &format!("[\"{secret}\"]"))),
-        ("descending", http("200 OK", EPOCH, &format!("[{},{}]", good(1, 7), good(2, 4)))),
-        ("a stack twice", http("200 OK", EPOCH, &format!("[{},{}]", good(1, 4), good(1, 7)))),
+        ("html", format_response("200 OK", EPOCH_AND_ETAG, "<html>sign in</html>")),
+        ("empty", format_response("200 OK", EPOCH_AND_ETAG, "")),
+        ("not a list", format_response("200 OK", EPOCH_AND_ETAG, "{}")),
+        ("null", format_response("200 OK", EPOCH_AND_ETAG, "null")),
+        ("truncated JSON", format_response("200 OK", EPOCH_AND_ETAG, "[")),
+        ("no epoch", format_response("200 OK", "", "[]")),
+        ("an invalid epoch", format_response("200 OK", "x-sindri-epoch: new\r\n", "[]")),
+        ("another status", format_response("204 No Content", EPOCH_AND_ETAG, "")),
+        ("a redirect", format_response("302 Found", "location: /\r\n", "")),
+        ("a wrong checksum", format_response("200 OK", EPOCH_AND_ETAG, &format!("[{}]", revision(1, 4, secret, "00")))),
+        ("a wrong type", format_response("200 OK", EPOCH_AND_ETAG, &format!("[\"{secret}\"]"))),
+        (
+            "descending",
+            format_response("200 OK", EPOCH_AND_ETAG, &format!("[{},{}]", valid_revision(1, 7), valid_revision(2, 4))),
+        ),
+        (
+            "a stack twice",
+            format_response("200 OK", EPOCH_AND_ETAG, &format!("[{},{}]", valid_revision(1, 4), valid_revision(1, 7))),
+        ),
     ];
     for (name, response) in cases {
         let error = poll(&response, None).await.0.unwrap_err();
@@ -135,16 +141,16 @@ async fn a_rejection_keeps_the_message_of_the_broker() {
     let body = r#"{"code":"forbidden","message":"this key may not do that"}"#;
     for (response, code, transient, ending) in [
         (
-            http("403 Forbidden", "", body),
+            format_response("403 Forbidden", "", body),
             "forbidden",
             false,
             "the broker responded with 403: this key may not do that",
         ),
-        (http("502 Bad Gateway", "", "<html>"), "unexplained", true, "502: no explanation was given"),
-        (http("429 Too Many Requests", "", "slow down"), "unexplained", true, "429: slow down"),
+        (format_response("502 Bad Gateway", "", "<html>"), "unexplained", true, "502: no explanation was given"),
+        (format_response("429 Too Many Requests", "", "slow down"), "unexplained", true, "429: slow down"),
     ] {
         let error = poll(&response, None).await.0.unwrap_err();
-        let ClientError::Refused { problem, .. } = &error else { panic!("{error}") };
+        let ClientError::Rejected { problem, .. } = &error else { panic!("{error}") };
         assert_eq!((problem.code.as_str(), error.is_transient()), (code, transient));
         assert!(error.to_string().ends_with(ending), "{error}");
     }
@@ -164,20 +170,20 @@ async fn a_response_above_the_limit_is_not_read() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let limits = Limits { response_bytes_max: 10, ..Limits::default() };
     let client = client(&format!("http://{}", listener.local_addr().unwrap())).with_limits(limits);
-    let response = http("200 OK", "", "[1,2,3,4,5,6,7,8]");
-    let (error, _) = tokio::join!(client.agents(), respond_once(&listener, &response));
+    let response = format_response("200 OK", "", "[1,2,3,4,5,6,7,8]");
+    let (error, _) = tokio::join!(client.list_agents(), respond_once(&listener, &response));
     assert_eq!(
         error.unwrap_err().to_string(),
-        "cannot list the agents: the response is not one of a broker: it is larger than 10 bytes"
+        "cannot list the agents: the response is invalid: it is larger than 10 bytes"
     );
 }
 
 #[test]
 fn invalid_parameters_of_a_client_are_rejected() {
-    let make = |base: &str, key: &str| Client::new(HttpConnector::new(), base.parse().unwrap(), key).map(drop);
-    assert_eq!(make("http://a:1", " brokkr_a_b\n"), Ok(()));
+    let create_client = |base: &str, key: &str| Client::new(HttpConnector::new(), base.parse().unwrap(), key).map(drop);
+    assert_eq!(create_client("http://a:1", " brokkr_a_b\n"), Ok(()));
     for base in ["/path", "host:1", "http://a/?query"] {
-        assert_eq!(make(base, "k"), Err(ClientSetupError::Address(base.to_owned())));
+        assert_eq!(create_client(base, "k"), Err(ClientSetupError::Address(base.to_owned())));
     }
-    assert_eq!(make("http://a:1", "two\nlines"), Err(ClientSetupError::Key));
+    assert_eq!(create_client("http://a:1", "two\nlines"), Err(ClientSetupError::Key));
 }

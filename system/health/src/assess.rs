@@ -15,13 +15,13 @@ pub fn assess(object: &Value) -> Health {
         return Health::unknown("NotAnObject", "it has no kind");
     }
     if object.is_being_deleted() {
-        return terminating(object);
+        return assess_terminating(object);
     }
     rule::assess(object).unwrap_or_else(|| kinds::assess(object))
 }
 
 /// Describes an object that is being deleted: its finalizers, and for a namespace its conditions.
-fn terminating(object: Object<'_>) -> Health {
+fn assess_terminating(object: Object<'_>) -> Health {
     let finalizers: Vec<&str> = object
         .list(&["metadata", "finalizers"])
         .iter()

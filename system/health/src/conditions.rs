@@ -9,14 +9,14 @@ use crate::object::Object;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Condition<'a> {
     pub name: &'a str,
-    pub truth: ConditionTruth,
+    pub status: ConditionStatus,
     pub reason: &'a str,
     pub message: &'a str,
 }
 
 /// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConditionTruth {
+pub(crate) enum ConditionStatus {
     True,
     False,
     /// `Unknown`, or an invalid value.
@@ -27,34 +27,34 @@ impl<'a> Condition<'a> {
     /// Reads a condition; `None` if it has no type.
     pub fn read(value: &'a Value) -> Option<Self> {
         let object = Object(value);
-        let truth = match object.text(&["status"]) {
-            Some("True") => ConditionTruth::True,
-            Some("False") => ConditionTruth::False,
-            Some(_) | None => ConditionTruth::Unknown,
+        let status = match object.text(&["status"]) {
+            Some("True") => ConditionStatus::True,
+            Some("False") => ConditionStatus::False,
+            Some(_) | None => ConditionStatus::Unknown,
         };
         let reason = object.text(&["reason"]).unwrap_or_default();
         let message = object.text(&["message"]).unwrap_or_default();
-        Some(Self { name: object.text(&["type"])?, truth, reason, message })
+        Some(Self { name: object.text(&["type"])?, status, reason, message })
     }
 
     pub fn is_true(self) -> bool {
-        self.truth == ConditionTruth::True
+        self.status == ConditionStatus::True
     }
 
     pub fn is_false(self) -> bool {
-        self.truth == ConditionTruth::False
+        self.status == ConditionStatus::False
     }
 
     /// Returns the condition's reason and message as the health of its object.
-    pub fn to_health(self, state: HealthState, or_reason: &str) -> Health {
-        let reason = if crate::health::is_valid_reason(self.reason) { self.reason } else { or_reason };
+    pub fn to_health(self, state: HealthState, default_reason: &str) -> Health {
+        let reason = if crate::health::is_valid_reason(self.reason) { self.reason } else { default_reason };
         let message = if self.message.trim().is_empty() {
-            let truth = match self.truth {
-                ConditionTruth::True => "True",
-                ConditionTruth::False => "False",
-                ConditionTruth::Unknown => "Unknown",
+            let status = match self.status {
+                ConditionStatus::True => "True",
+                ConditionStatus::False => "False",
+                ConditionStatus::Unknown => "Unknown",
             };
-            format!("the condition {} is {truth}", self.name)
+            format!("the condition {} is {status}", self.name)
         } else {
             self.message.to_owned()
         };

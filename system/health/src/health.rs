@@ -7,7 +7,7 @@ pub const MESSAGE_CHARACTERS_MAX: usize = 1_000;
 /// Maximum length of a reason.
 pub const REASON_CHARACTERS_MAX: usize = 64;
 /// Last character of a truncated message.
-const CUT: char = '…';
+const ELLIPSIS: char = '…';
 
 /// State of an object, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,7 +40,7 @@ pub struct Health {
     pub state: HealthState,
     /// Reason in one word: `ProgressDeadlineExceeded`.
     pub reason: String,
-    /// Explanation for people in one line; may be empty.
+    /// Human-readable message in one line; may be empty.
     pub message: String,
 }
 
@@ -63,15 +63,17 @@ impl Health {
 
     pub(crate) fn new(state: HealthState, reason: &str, message: impl AsRef<str>) -> Self {
         let reason = if is_valid_reason(reason) { reason.to_owned() } else { default_reason(state).to_owned() };
-        Self { state, reason, message: one_line(message.as_ref()) }
+        Self { state, reason, message: to_message(message.as_ref()) }
     }
 }
 
 /// Returns true if a reason from a status is valid as the reason of a health.
 pub(crate) fn is_valid_reason(text: &str) -> bool {
     let is_short = text.len() <= REASON_CHARACTERS_MAX;
-    let begins = text.starts_with(|first: char| first.is_ascii_alphabetic());
-    is_short && begins && text.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
+    let starts_with_letter = text.starts_with(|first: char| first.is_ascii_alphabetic());
+    is_short
+        && starts_with_letter
+        && text.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
 }
 
 /// Returns the default reason of a state.
@@ -84,18 +86,18 @@ fn default_reason(state: HealthState) -> &'static str {
     }
 }
 
-/// Converts a text to a message.
-pub(crate) fn one_line(text: &str) -> String {
+/// Converts a text to a message of one line and bounded length.
+pub(crate) fn to_message(text: &str) -> String {
     truncate(text, MESSAGE_CHARACTERS_MAX)
 }
 
 /// Replaces control characters by spaces and truncates to a number of characters.
 pub(crate) fn truncate(text: &str, characters: usize) -> String {
-    let plain = |character: char| if character.is_control() { ' ' } else { character };
-    let mut line: String = text.trim().chars().map(plain).take(characters).collect();
+    let replace_control = |character: char| if character.is_control() { ' ' } else { character };
+    let mut line: String = text.trim().chars().map(replace_control).take(characters).collect();
     if text.trim().chars().nth(characters).is_some() {
         line.pop();
-        line.push(CUT);
+        line.push(ELLIPSIS);
     }
     line
 }

@@ -11,41 +11,41 @@ use crate::object::Object;
 pub const READY_ANNOTATION: &str = "sindri.dev/ready";
 /// Maximum length of a rule.
 pub const RULE_BYTES_MAX: usize = 4 * 1024;
-/// Names of the object in a rule.
-const NAMES: [&str; 2] = ["object", "self"];
+/// Variables that are the object in a rule.
+const VARIABLES: [&str; 2] = ["object", "self"];
 
 /// Evaluates the rule of an object; `None` if it has none.
 pub(crate) fn assess(object: Object<'_>) -> Option<Health> {
     let rule = object.annotation(READY_ANNOTATION)?;
     if rule.len() > RULE_BYTES_MAX {
-        let message = format!("{READY_ANNOTATION}: {} bytes are more than the limit of {RULE_BYTES_MAX}", rule.len());
+        let message = format!("{READY_ANNOTATION}: {} bytes exceed the limit of {RULE_BYTES_MAX}", rule.len());
         return Some(Health::failing("RuleTooLong", message));
     }
-    let program = match Program::compile(rule, &NAMES.map(|name| (name, Type::Dyn))) {
+    let program = match Program::compile(rule, &VARIABLES.map(|name| (name, Type::Dyn))) {
         Ok(program) => program,
         Err(issues) => {
-            let place =
+            let location =
                 issues.first().map(|issue| format!("line {}, column {}: {}", issue.line, issue.column, issue.message));
-            let message = format!("{READY_ANNOTATION}, {}", place.unwrap_or_default());
+            let message = format!("{READY_ANNOTATION}, {}", location.unwrap_or_default());
             return Some(Health::failing("RuleInvalid", message));
         }
     };
-    let result = program.evaluate(&NAMES.map(|name| (name, Cel::from_json(object.0))));
+    let result = program.evaluate(&VARIABLES.map(|name| (name, Cel::from_json(object.0))));
     Some(match result {
         Ok(Cel::Bool(true)) => Health::ready("RuleHolds", ""),
-        Ok(Cel::Bool(false)) => Health::progressing("RuleDoesNotHold", format!("not yet: {rule}")),
+        Ok(Cel::Bool(false)) => Health::progressing("RuleDoesNotHold", format!("the rule is false: {rule}")),
         Ok(other) => {
             let message = format!(
-                "{READY_ANNOTATION}: it gives a value of type {}, not true or false: {rule}",
+                "{READY_ANNOTATION}: the rule returns a value of type {} instead of a boolean: {rule}",
                 other.type_name()
             );
             Health::failing("RuleNotBoolean", message)
         }
-        Err(failure @ EvaluationError::Failed { .. }) => {
-            Health::progressing("RuleNotEvaluated", format!("{}: {rule}", failure.redacted()))
+        Err(error @ EvaluationError::Failed { .. }) => {
+            Health::progressing("RuleNotEvaluated", format!("{}: {rule}", error.redacted()))
         }
         Err(EvaluationError::BudgetExceeded) => {
-            let message = format!("{READY_ANNOTATION}: it takes more than {STEPS_MAX} steps: {rule}");
+            let message = format!("{READY_ANNOTATION}: the rule takes more than {STEPS_MAX} steps: {rule}");
             Health::failing("RuleTooCostly", message)
         }
     })

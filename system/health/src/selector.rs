@@ -17,9 +17,11 @@ pub struct PodSelector {
 pub fn pod_selector(object: &Value) -> Option<PodSelector> {
     let object = Object(object);
     let labels = match (object.group(), object.kind()) {
-        ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job") => selector(object)?,
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job") => {
+            read_selector(object)?
+        }
         // Its selector is a plain map of labels, without `matchLabels`.
-        ("", "ReplicationController") => label_requirements(object.at(&["spec", "selector"])?.as_object()?)?,
+        ("", "ReplicationController") => format_label_requirements(object.at(&["spec", "selector"])?.as_object()?)?,
         (_, _) => return None,
     };
     let namespace = object.namespace()?.to_owned();
@@ -28,31 +30,31 @@ pub fn pod_selector(object: &Value) -> Option<PodSelector> {
 }
 
 /// Returns the parts of a selector; `None` if one is invalid: without it, the selector would match more pods.
-fn selector(object: Object<'_>) -> Option<Vec<String>> {
+fn read_selector(object: Object<'_>) -> Option<Vec<String>> {
     let mut parts = match object.at(&["spec", "selector", "matchLabels"]) {
-        Some(labels) => label_requirements(labels.as_object()?)?,
+        Some(labels) => format_label_requirements(labels.as_object()?)?,
         None => Vec::new(),
     };
     for expression in object.list(&["spec", "selector", "matchExpressions"]) {
-        parts.push(requirement(Object(expression))?);
+        parts.push(format_requirement(Object(expression))?);
     }
     Some(parts)
 }
 
 /// Returns the requirements for equal labels, sorted.
-fn label_requirements(labels: &Map<String, Value>) -> Option<Vec<String>> {
+fn format_label_requirements(labels: &Map<String, Value>) -> Option<Vec<String>> {
     let mut parts: Vec<String> = labels
         .iter()
-        .map(|(name, value)| Some(format!("{}={}", plain(name)?, plain(value.as_str()?)?)))
+        .map(|(name, value)| Some(format!("{}={}", check_label(name)?, check_label(value.as_str()?)?)))
         .collect::<Option<_>>()?;
     parts.sort();
     Some(parts)
 }
 
-fn requirement(expression: Object<'_>) -> Option<String> {
-    let key = plain(expression.text(&["key"])?)?;
+fn format_requirement(expression: Object<'_>) -> Option<String> {
+    let key = check_label(expression.text(&["key"])?)?;
     let values: Vec<&str> =
-        expression.list(&["values"]).iter().map(|value| plain(value.as_str()?)).collect::<Option<_>>()?;
+        expression.list(&["values"]).iter().map(|value| check_label(value.as_str()?)).collect::<Option<_>>()?;
     let values = values.join(",");
     match expression.text(&["operator"])? {
         "In" => Some(format!("{key} in ({values})")),
@@ -63,8 +65,8 @@ fn requirement(expression: Object<'_>) -> Option<String> {
     }
 }
 
-/// Returns a valid label name or value; other characters would change the meaning of the query.
-fn plain(text: &str) -> Option<&str> {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./".contains(character);
-    text.chars().all(is_plain).then_some(text)
+/// Returns the text if it is valid as a label name or value; other characters would change the meaning of the query.
+fn check_label(text: &str) -> Option<&str> {
+    let is_valid = |character: char| character.is_ascii_alphanumeric() || "-_./".contains(character);
+    text.chars().all(is_valid).then_some(text)
 }

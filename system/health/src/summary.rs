@@ -134,7 +134,7 @@ pub struct HealthSummary {
 }
 
 /// Aggregates the health of objects, independent of their order.
-pub fn summarise(objects: &[AssessedObject]) -> HealthSummary {
+pub fn summarize(objects: &[AssessedObject]) -> HealthSummary {
     let mut worst_first: Vec<&AssessedObject> = objects.iter().collect();
     worst_first.sort_by_key(|object| {
         (
@@ -149,13 +149,13 @@ pub fn summarise(objects: &[AssessedObject]) -> HealthSummary {
     let mut pods: BTreeMap<&PodKey, bool> = BTreeMap::new();
     for (key, is_ready) in objects.iter().flat_map(|object| &object.pods) {
         // Two reads of one pod may differ; the one that is not ready counts.
-        pods.entry(key).and_modify(|known| *known &= is_ready).or_insert(*is_ready);
+        pods.entry(key).and_modify(|was_ready| *was_ready &= is_ready).or_insert(*is_ready);
     }
     HealthSummary {
         status: worst_first.first().map_or(OverallHealth::Unknown, |worst| worst.health.state.into()),
         ready: objects.iter().filter(|object| object.health.state == HealthState::Ready).count(),
         total: objects.len(),
-        conditions: reasons(&worst_first),
+        conditions: collect_reasons(&worst_first),
         pods_ready: pods.values().filter(|is_ready| **is_ready).count(),
         pods_total: pods.len(),
         resources: worst_first.iter().take(RESOURCES_MAX).map(|object| ResourceHealth::from_object(object)).collect(),
@@ -163,7 +163,7 @@ pub fn summarise(objects: &[AssessedObject]) -> HealthSummary {
 }
 
 /// Returns each reason once, in the order of the objects.
-fn reasons(objects: &[&AssessedObject]) -> Vec<String> {
+fn collect_reasons(objects: &[&AssessedObject]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let reasons =
         objects.iter().filter(|object| object.health.state != HealthState::Ready).map(|object| &object.health.reason);
@@ -174,14 +174,17 @@ impl ResourceHealth {
     fn from_object(object: &AssessedObject) -> Self {
         let Health { state, reason, message } = &object.health;
         let ready = *state == HealthState::Ready;
-        let words =
-            if message.is_empty() { reason.clone() } else { crate::health::one_line(&format!("{reason}: {message}")) };
+        let text = if message.is_empty() {
+            reason.clone()
+        } else {
+            crate::health::to_message(&format!("{reason}: {message}"))
+        };
         Self {
             kind: object.kind.clone(),
             name: object.name.clone(),
             namespace: object.namespace.clone(),
             ready,
-            message: (!ready).then_some(words),
+            message: (!ready).then_some(text),
         }
     }
 

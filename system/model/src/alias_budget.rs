@@ -8,25 +8,25 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Visitor};
 use serde::de::{Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess};
 
-/// Memory of a value in addition to its text.
+/// Memory of a value without its text.
 const VALUE_BYTES: usize = 32;
 
-/// Remaining memory for one document. Deserializing with it as a seed spends it.
+/// Memory that one document may still take. Deserializing with it as a seed reduces it.
 pub(crate) struct AliasBudget {
-    left: usize,
+    remaining_bytes: usize,
     /// True if the document needs more than the budget.
     pub is_exceeded: bool,
 }
 
 impl AliasBudget {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { left: bytes, is_exceeded: false }
+        Self { remaining_bytes: bytes, is_exceeded: false }
     }
 
     fn spend<E: Error>(&mut self, text_bytes: usize) -> Result<(), E> {
-        match self.left.checked_sub(VALUE_BYTES + text_bytes) {
-            Some(left) => {
-                self.left = left;
+        match self.remaining_bytes.checked_sub(VALUE_BYTES + text_bytes) {
+            Some(remaining_bytes) => {
+                self.remaining_bytes = remaining_bytes;
                 Ok(())
             }
             None => {

@@ -1,6 +1,6 @@
 //! A bundle: the YAML text of one revision, parsed into the objects that it declares.
 //!
-//! Parsing checks all that can be checked without a cluster. Agents check that kinds exist and are namespaced.
+//! Parsing checks all that can be checked without a cluster. Agents check the rest, such as the existence of a kind.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -30,8 +30,9 @@ pub struct ObjectKey {
 /// Compares names first: most keys differ in their name, which makes lookups in large maps faster.
 impl Ord for ObjectKey {
     fn cmp(&self, other: &Self) -> Ordering {
-        let rest = || (&self.kind, &self.namespace, &self.group).cmp(&(&other.kind, &other.namespace, &other.group));
-        self.name.cmp(&other.name).then_with(rest)
+        let compare_rest =
+            || (&self.kind, &self.namespace, &self.group).cmp(&(&other.kind, &other.namespace, &other.group));
+        self.name.cmp(&other.name).then_with(compare_rest)
     }
 }
 
@@ -75,17 +76,17 @@ pub struct Bundle {
     objects: Vec<DeclaredObject>,
 }
 
-/// All faults of a bundle.
+/// All errors in a bundle.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{}", list(.faults))]
+#[error("{}", join_messages(.errors))]
 pub struct BundleError {
-    /// At least one fault.
-    pub faults: Vec<BundleFault>,
+    /// At least one error.
+    pub errors: Vec<DocumentError>,
 }
 
-/// One fault of a bundle.
+/// One error in a bundle.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum BundleFault {
+pub enum DocumentError {
     /// The document is not valid YAML.
     #[error("{0}")]
     Yaml(#[from] yaml::YamlError),
@@ -96,7 +97,7 @@ pub enum BundleFault {
         document: usize,
         /// Line on which the document starts.
         line: usize,
-        /// Description of the fault.
+        /// Description of the error.
         reason: String,
     },
     /// Two documents declare the same object.
@@ -115,17 +116,17 @@ impl Bundle {
     /// Parses the text of a revision.
     pub fn parse(text: &str) -> Result<Self, BundleError> {
         let documents = yaml::parse_documents(text)
-            .map_err(|errors| BundleError { faults: errors.into_iter().map(BundleFault::Yaml).collect() })?;
+            .map_err(|errors| BundleError { errors: errors.into_iter().map(DocumentError::Yaml).collect() })?;
         let mut objects: Vec<DeclaredObject> = Vec::with_capacity(documents.len());
-        let mut faults = Vec::new();
-        for declared in documents.into_iter().flat_map(declared_objects) {
-            match declared {
+        let mut errors = Vec::new();
+        for result in documents.into_iter().flat_map(read_objects) {
+            match result {
                 Ok(object) => objects.push(object),
-                Err(fault) => faults.push(fault),
+                Err(error) => errors.push(error),
             }
         }
-        faults.extend(find_duplicates(&objects));
-        if faults.is_empty() { Ok(Self { objects }) } else { Err(BundleError { faults }) }
+        errors.extend(find_duplicates(&objects));
+        if errors.is_empty() { Ok(Self { objects }) } else { Err(BundleError { errors }) }
     }
 
     /// Returns the objects in the order of the text.
@@ -139,36 +140,38 @@ impl Bundle {
     }
 }
 
-fn list(faults: &[BundleFault]) -> String {
-    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+fn join_messages(errors: &[DocumentError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the objects that a document declares. A `List` stands for its items.
-fn declared_objects(document: Document) -> Vec<Result<DeclaredObject, BundleFault>> {
+/// Returns the objects that a document declares. A `List` is replaced by its items.
+fn read_objects(document: Document) -> Vec<Result<DeclaredObject, DocumentError>> {
     let Document { index, line, mut content } = document;
-    let read = |manifest| {
-        declared_object(manifest, index).map_err(|reason| BundleFault::Manifest { document: index, line, reason })
+    let read_manifest = |manifest| {
+        read_object(manifest, index).map_err(|reason| DocumentError::Manifest { document: index, line, reason })
     };
     if content["apiVersion"] == "v1" && content["kind"] == "List" {
         return match content["items"].take() {
-            Value::Array(items) => items.into_iter().map(read).collect(),
+            Value::Array(items) => items.into_iter().map(read_manifest).collect(),
             _ => Vec::new(),
         };
     }
-    vec![read(content)]
+    vec![read_manifest(content)]
 }
 
-fn declared_object(manifest: Value, document: usize) -> Result<DeclaredObject, String> {
+fn read_object(manifest: Value, document: usize) -> Result<DeclaredObject, String> {
     if !manifest.is_object() {
         return Err("not a Kubernetes object: expected a mapping".to_owned());
     }
-    let api_version = non_empty(&manifest["apiVersion"]).ok_or("apiVersion is missing")?;
-    let kind = non_empty(&manifest["kind"]).ok_or("kind is missing")?;
+    let api_version = non_empty_string(&manifest["apiVersion"]).ok_or("apiVersion is missing")?;
+    let kind = non_empty_string(&manifest["kind"]).ok_or("kind is missing")?;
     let metadata = &manifest["metadata"];
-    let name = match (non_empty(&metadata["name"]), metadata.get("generateName")) {
+    let name = match (non_empty_string(&metadata["name"]), metadata.get("generateName")) {
         (Some(name), _) => name,
         (None, Some(_)) => {
-            return Err(format!("{kind}: generateName makes a new object at every pass; give it a name"));
+            return Err(format!(
+                "{kind}: generateName would create a new object in every pass; set metadata.name instead"
+            ));
         }
         (None, None) => return Err(format!("{kind}: metadata.name is missing")),
     };
@@ -176,26 +179,26 @@ fn declared_object(manifest: Value, document: usize) -> Result<DeclaredObject, S
         Some((group, version)) => (group.to_owned(), version.to_owned()),
         None => (String::new(), api_version),
     };
-    let key = Arc::new(ObjectKey { group, kind, namespace: non_empty(&metadata["namespace"]), name });
+    let key = Arc::new(ObjectKey { group, kind, namespace: non_empty_string(&metadata["namespace"]), name });
     let annotations = metadata["annotations"].as_object().into_iter().flatten();
     let annotations =
         annotations.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
     Ok(DeclaredObject { document, key, version, annotations, manifest })
 }
 
-fn non_empty(value: &Value) -> Option<String> {
+fn non_empty_string(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-fn find_duplicates(objects: &[DeclaredObject]) -> Vec<BundleFault> {
+fn find_duplicates(objects: &[DeclaredObject]) -> Vec<DocumentError> {
     let mut first_seen = BTreeMap::new();
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     for object in objects {
         if let Some(first) = first_seen.insert(&object.key, object.document) {
-            faults.push(BundleFault::Duplicate { key: object.key.clone(), first, second: object.document });
+            errors.push(DocumentError::Duplicate { key: object.key.clone(), first, second: object.document });
         }
     }
-    faults
+    errors
 }
 
 #[cfg(test)]
@@ -205,7 +208,7 @@ mod tests {
     const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n";
 
     #[test]
-    fn a_list_stands_for_its_items() {
+    fn a_list_is_replaced_by_its_items() {
         let text =
             "apiVersion: v1\nkind: List\nitems:\n- apiVersion: apps/v1\n  kind: Deployment\n  metadata: {name: web}\n";
         let bundle = Bundle::parse(text).unwrap();
@@ -224,7 +227,7 @@ mod tests {
             "kind: A\n---\napiVersion: v1\n---\napiVersion: v1\nkind: Pod\nmetadata: {generateName: x-}\n---\n- 1\n",
         )
         .unwrap_err();
-        assert_eq!(error.faults.len(), 4, "{error}");
+        assert_eq!(error.errors.len(), 4, "{error}");
         assert!(error.to_string().contains("document 3, line 4: Pod: generateName"), "{error}");
     }
 

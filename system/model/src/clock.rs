@@ -1,6 +1,6 @@
-//! The injected wall clock. `main` passes the real one, the simulated world its own.
+//! The injected wall clock. `main` passes the real one, the simulation one with virtual time.
 //!
-//! Elapsed time is not here: it comes from `tokio::time`, which a simulation virtualises by itself.
+//! Elapsed time is not here: it comes from `tokio::time`, which is virtual in the simulation.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! The injected source of random bytes. `main` passes the operating system's, the simulated world its own.
+//! The injected source of random bytes. `main` passes that of the operating system, the simulation a seeded one.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A source of unpredictable bytes.
+/// A source of random bytes.
 #[derive(Clone)]
 pub struct Entropy(Arc<Fill>);
 
@@ -15,15 +15,15 @@ impl Entropy {
         Self(Arc::new(fill))
     }
 
-    /// Returns `N` new bytes.
+    /// Returns `N` random bytes.
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         (self.0)(&mut bytes);
         bytes
     }
 
-    /// Returns a number in `0..bound`, or 0 if `bound` is 0.
-    pub fn below(&self, bound: u64) -> u64 {
+    /// Returns a random number in `0..bound`, or 0 if `bound` is 0.
+    pub fn number_below(&self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;
         }

@@ -15,13 +15,13 @@ macro_rules! ids {
 
         impl $name {
             /// Creates a random id.
-            pub fn mint(entropy: &Entropy) -> Self {
+            pub fn generate(entropy: &Entropy) -> Self {
                 Self(uuid::Builder::from_random_bytes(entropy.bytes()).into_uuid())
             }
 
             /// Creates an id that begins with the time, so that new rows are appended to an index instead of being spread
             /// over its pages.
-            pub fn mint_at(at: jiff::Timestamp, entropy: &Entropy) -> Self {
+            pub fn generate_at(at: jiff::Timestamp, entropy: &Entropy) -> Self {
                 let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
                 Self(uuid::Builder::from_unix_timestamp_millis(millis, &entropy.bytes()).into_uuid())
             }
@@ -79,10 +79,10 @@ mod tests {
         let entropy = Entropy::new(|bytes| bytes.fill(0xff));
         let low = Entropy::new(|bytes| bytes.fill(0));
         let at = |millis| jiff::Timestamp::from_millisecond(millis).unwrap();
-        let (first, second) = (RevisionId::mint_at(at(1_000), &entropy), RevisionId::mint_at(at(1_001), &low));
+        let (first, second) = (RevisionId::generate_at(at(1_000), &entropy), RevisionId::generate_at(at(1_001), &low));
         assert!(first < second);
         assert!(first.to_string() < second.to_string());
-        assert_ne!(RevisionId::mint_at(at(1_000), &low), first, "ids of the same time differ");
+        assert_ne!(RevisionId::generate_at(at(1_000), &low), first, "ids of the same time differ");
         assert_eq!(first.to_string().parse(), Ok(first));
     }
 }

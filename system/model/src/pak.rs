@@ -37,7 +37,7 @@ pub struct PakFormatError;
 
 impl Pak {
     /// Creates a new key.
-    pub fn mint(entropy: &Entropy) -> Self {
+    pub fn generate(entropy: &Entropy) -> Self {
         let random: [u8; SHORT_RANDOM_CHARS] = entropy.bytes();
         let tail: String = random.iter().map(|byte| ALPHABET[usize::from(*byte) % ALPHABET.len()] as char).collect();
         let secret: [u8; LONG_BYTES] = entropy.bytes();
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_parsed_key_matches_its_own_digest_only() {
-        let key = Pak::mint(&counting_entropy());
+        let key = Pak::generate(&counting_entropy());
         let again = Pak::parse(&key.reveal()).unwrap();
         assert_eq!(key.short().len(), 8);
         assert!(key.short().starts_with("BR"));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn debug_output_hides_the_secret() {
-        let key = Pak::mint(&counting_entropy());
+        let key = Pak::generate(&counting_entropy());
         let secret = key.reveal().rsplit('_').next().unwrap().to_owned();
         assert!(!format!("{key:?}").contains(&secret));
     }

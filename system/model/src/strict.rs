@@ -10,24 +10,25 @@ use serde_json::{Map, Number, Value};
 
 /// Parses JSON strictly: duplicate keys are an error, and no key has a special meaning.
 ///
-/// With the `raw_value` feature, deserializing a `serde_json::Value` interprets a certain private key, which a manifest
-/// may contain.
+/// With the `raw_value` feature, `serde_json::Value` gives a private key of serde_json a special meaning. A manifest may
+/// contain this key.
 pub fn parse_json(text: &[u8]) -> Result<Value, serde_json::Error> {
-    serde_json::from_slice(text).map(|Strict(value)| value)
+    serde_json::from_slice(text).map(|StrictValue(value)| value)
 }
 
 /// A value without duplicate keys.
-pub(crate) struct Strict(pub Value);
+pub(crate) struct StrictValue(pub Value);
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for StrictValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Values).map(Self)
+        deserializer.deserialize_any(ValueVisitor).map(Self)
     }
 }
 
-struct Values;
+/// Deserializes a value.
+struct ValueVisitor;
 
-impl<'de> DeserializeSeed<'de> for Values {
+impl<'de> DeserializeSeed<'de> for ValueVisitor {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -35,7 +36,7 @@ impl<'de> DeserializeSeed<'de> for Values {
     }
 }
 
-impl<'de> Visitor<'de> for Values {
+impl<'de> Visitor<'de> for ValueVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,7 +47,7 @@ impl<'de> Visitor<'de> for Values {
         Ok(Value::Null)
     }
 
-    /// Visits an empty text.
+    /// Visits an empty document.
     fn visit_none<E>(self) -> Result<Value, E> {
         Ok(Value::Null)
     }
@@ -78,7 +79,7 @@ impl<'de> Visitor<'de> for Values {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(element) = elements.next_element_seed(Values)? {
+        while let Some(element) = elements.next_element_seed(ValueVisitor)? {
             list.push(element);
         }
         Ok(Value::Array(list))
@@ -86,29 +87,29 @@ impl<'de> Visitor<'de> for Values {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
-        while let Some(key) = entries.next_key_seed(Key)? {
+        while let Some(key) = entries.next_key_seed(KeyVisitor)? {
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format!("duplicate entry with key {key:?}")));
             }
-            map.insert(key, entries.next_value_seed(Values)?);
+            map.insert(key, entries.next_value_seed(ValueVisitor)?);
         }
         Ok(Value::Object(map))
     }
 
     /// Visits a tagged value.
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Value, A::Error> {
-        let (tag, value) = data.variant_seed(Key)?;
-        let value = value.newtype_variant_seed(Values)?;
-        // The same form as the library's own value has; a lone exclamation mark counts as the tag's name.
+        let (tag, value) = data.variant_seed(KeyVisitor)?;
+        let value = value.newtype_variant_seed(ValueVisitor)?;
+        // The form of a tag in `serde_yaml::Value`; a tag that consists of an exclamation mark keeps it as its name.
         let name = tag.strip_prefix('!').filter(|name| !name.is_empty()).unwrap_or(&tag);
         Ok(Value::Object(Map::from_iter([(format!("!{name}"), value)])))
     }
 }
 
-/// A key, converted to text: JSON has no other keys.
-struct Key;
+/// Deserializes a key into a string: JSON has only strings as keys.
+struct KeyVisitor;
 
-impl<'de> DeserializeSeed<'de> for Key {
+impl<'de> DeserializeSeed<'de> for KeyVisitor {
     type Value = String;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
@@ -116,7 +117,7 @@ impl<'de> DeserializeSeed<'de> for Key {
     }
 }
 
-impl Visitor<'_> for Key {
+impl Visitor<'_> for KeyVisitor {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -154,18 +155,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Converts the library's own value, which rejects duplicate keys too.
-    fn by_the_library(text: &str) -> Option<Value> {
+    /// Parses with `serde_yaml::Value`, which rejects duplicate keys too.
+    fn parse_with_serde_yaml(text: &str) -> Option<Value> {
         let value: serde_yaml::Value = serde_yaml::from_str(text).ok()?;
         serde_json::to_value(value).ok()
     }
 
-    fn strict(text: &str) -> Option<Value> {
-        serde_yaml::from_str(text).ok().map(|Strict(value)| value)
+    fn parse_strictly(text: &str) -> Option<Value> {
+        serde_yaml::from_str(text).ok().map(|StrictValue(value)| value)
     }
 
     #[test]
-    fn values_equal_those_of_the_library() {
+    fn values_equal_those_of_serde_yaml() {
         for text in [
             "a: 1\nb: [x, 2.5, null, ~, true, -7, 0x1f, 1e3]\n",
             "1: a\n-2: b\ntrue: c\n1.5: d\nnull: e\n",
@@ -188,13 +189,13 @@ mod tests {
             "just text",
             "a: 2026-01-01\nb: 0o17\nc: 017\nd: yes\n",
         ] {
-            assert_eq!(strict(text), by_the_library(text), "{text}");
+            assert_eq!(parse_strictly(text), parse_with_serde_yaml(text), "{text}");
         }
     }
 
     #[test]
     fn keys_that_are_equal_as_json_are_duplicates() {
-        assert_eq!(strict("1: a\n'1': b\n"), None, "one would replace the other");
+        assert_eq!(parse_strictly("1: a\n'1': b\n"), None, "one value would replace the other");
     }
 
     #[test]
@@ -212,9 +213,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn generated_documents_are_read_as_the_library_reads_them(text in "([a-c1-2]: ?[\\[{]?[a-b*&!0-9. ,:-]{0,6}[\\]}]?\n){0,5}") {
-            let (strict, expected) = (strict(&text), by_the_library(&text));
-            // Only keys that are equal as JSON are rejected here and accepted by the library.
+        fn generated_documents_are_parsed_as_by_serde_yaml(text in "([a-c1-2]: ?[\\[{]?[a-b*&!0-9. ,:-]{0,6}[\\]}]?\n){0,5}") {
+            let (strict, expected) = (parse_strictly(&text), parse_with_serde_yaml(&text));
+            // The only difference: keys that are equal as JSON are duplicates here, but not for serde_yaml.
             if strict.is_some() || expected.is_none() {
                 prop_assert_eq!(strict, expected);
             }

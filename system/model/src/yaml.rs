@@ -10,7 +10,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::alias_budget::AliasBudget;
-use crate::strict::Strict;
+use crate::strict::StrictValue;
 
 /// Maximum size of a text.
 pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -28,7 +28,7 @@ const LIBRARY_LIMITS: [&str; 2] = ["recursion limit exceeded", "repetition limit
 /// One document of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// Counted from 1, empty documents included.
+    /// Number of the document, counted from 1, empty documents included.
     pub index: usize,
     /// Line of the text on which the document starts, counted from 1.
     pub line: usize,
@@ -40,7 +40,7 @@ pub struct Document {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("document {document}, line {line}: {reason}")]
 pub struct YamlError {
-    /// Counted from 1.
+    /// Number of the document, counted from 1.
     pub document: usize,
     /// Line in the whole text, counted from 1.
     pub line: usize,
@@ -53,16 +53,16 @@ pub struct YamlError {
 /// Parses every document and skips empty ones. Fails with the errors of all invalid documents.
 pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
     if text.len() > TEXT_BYTES_MAX {
-        let reason = format!("{} bytes are more than the limit of {TEXT_BYTES_MAX}", text.len());
+        let reason = format!("the text has {} bytes, more than the limit of {TEXT_BYTES_MAX}", text.len());
         return Err(vec![YamlError { document: 1, line: 1, reason, is_limit: true }]);
     }
-    if unclosed(text) > UNCLOSED_MAX {
+    if count_unclosed(text) > UNCLOSED_MAX {
         let reason = format!("more than {UNCLOSED_MAX} brackets and braces are not closed");
         return Err(vec![YamlError { document: 1, line: 1, reason, is_limit: true }]);
     }
-    let chunks = split(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let chunks = split_documents(text.strip_prefix('\u{feff}').unwrap_or(text));
     if chunks.len() > DOCUMENTS_MAX {
-        let reason = format!("more than {DOCUMENTS_MAX} documents");
+        let reason = format!("the text has more than {DOCUMENTS_MAX} documents");
         let line = chunks[DOCUMENTS_MAX].line;
         return Err(vec![YamlError { document: DOCUMENTS_MAX + 1, line, reason, is_limit: true }]);
     }
@@ -79,7 +79,7 @@ pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
 
 /// Returns true if a text contains at least one document.
 ///
-/// Fails only if the text exceeds a limit. An invalid document counts as a document: agents report its faults.
+/// Fails only if the text exceeds a limit. An invalid document counts as a document: agents report its errors.
 pub fn has_document(text: &str) -> Result<bool, YamlError> {
     match parse_documents(text) {
         Ok(documents) => Ok(!documents.is_empty()),
@@ -91,7 +91,7 @@ pub fn has_document(text: &str) -> Result<bool, YamlError> {
 /// key.
 pub fn parse_into<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let deserializer = serde_yaml::Deserializer::from_str(text);
-    serde_yaml::with::singleton_map_recursive::deserialize(deserializer).map_err(|error| located(&error, 1, 1))
+    serde_yaml::with::singleton_map_recursive::deserialize(deserializer).map_err(|error| to_yaml_error(&error, 1, 1))
 }
 
 /// Serializes a value as YAML.
@@ -99,16 +99,17 @@ pub fn to_text(value: &Value) -> String {
     serde_yaml::to_string(value).expect("every JSON value can be written as YAML")
 }
 
+/// Text of one document.
 struct Chunk<'a> {
     index: usize,
     line: usize,
     text: &'a str,
 }
 
-fn split(text: &str) -> Vec<Chunk<'_>> {
+fn split_documents(text: &str) -> Vec<Chunk<'_>> {
     let mut chunks = Vec::new();
     let (mut start, mut start_line) = (0, 1);
-    for separator in separators(text) {
+    for separator in find_separators(text) {
         // Text on the separator's own line belongs to the document after it.
         let chunk = &text[start..separator];
         chunks.push(Chunk { index: 0, line: start_line, text: chunk });
@@ -124,9 +125,9 @@ fn split(text: &str) -> Vec<Chunk<'_>> {
 }
 
 /// Returns the offsets of the lines that separate documents.
-fn separators(text: &str) -> impl Iterator<Item = usize> {
-    let later = text.match_indices("\n---").map(|(end, _)| end + 1);
-    iter::once(0).chain(later).filter(|begin| is_separator(&text[*begin..]))
+fn find_separators(text: &str) -> impl Iterator<Item = usize> {
+    let inner = text.match_indices("\n---").map(|(newline, _)| newline + 1);
+    iter::once(0).chain(inner).filter(|offset| is_separator(&text[*offset..]))
 }
 
 fn is_separator(line: &str) -> bool {
@@ -142,35 +143,36 @@ fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<Value>, YamlError> {
     if is_blank(chunk.text) {
         return Ok(None);
     }
-    let failed = |reason: String, is_limit| YamlError { document: chunk.index, line: chunk.line, reason, is_limit };
+    let fail = |reason: String, is_limit| YamlError { document: chunk.index, line: chunk.line, reason, is_limit };
     if expands_too_far(chunk.text) {
-        return Err(failed(format!("its aliases expand to more than {EXPANDED_BYTES_MAX} bytes"), true));
+        return Err(fail(format!("its aliases expand to more than {EXPANDED_BYTES_MAX} bytes"), true));
     }
-    let Strict(value) = serde_yaml::from_str(chunk.text).map_err(|error| located(&error, chunk.index, chunk.line))?;
-    if depth(&value) > DEPTH_MAX {
-        return Err(failed(format!("more than {DEPTH_MAX} levels"), true));
+    let StrictValue(value) =
+        serde_yaml::from_str(chunk.text).map_err(|error| to_yaml_error(&error, chunk.index, chunk.line))?;
+    if measure_depth(&value) > DEPTH_MAX {
+        return Err(fail(format!("the document has more than {DEPTH_MAX} levels"), true));
     }
     Ok((!value.is_null()).then_some(value))
 }
 
 /// Returns an upper bound of the number of unclosed brackets and braces. It counts those in quotes and comments too:
 /// the check only protects the library from deep nesting.
-fn unclosed(text: &str) -> usize {
-    let (mut open, mut most) = (0_usize, 0);
+fn count_unclosed(text: &str) -> usize {
+    let (mut open, mut open_max) = (0_usize, 0);
     for byte in text.bytes() {
         match byte {
             b'[' | b'{' => {
                 open += 1;
-                most = most.max(open);
+                open_max = open_max.max(open);
             }
             b']' | b'}' => open = open.saturating_sub(1),
             _ => {}
         }
     }
-    most
+    open_max
 }
 
-/// Returns true if the aliases of a document expand to too much memory. Other faults are left to the parser.
+/// Returns true if the aliases of a document expand to too much memory. Other errors are left to the parser.
 fn expands_too_far(text: &str) -> bool {
     let mut budget = AliasBudget::new(EXPANDED_BYTES_MAX);
     if text.contains('&') && text.contains('*') {
@@ -179,21 +181,21 @@ fn expands_too_far(text: &str) -> bool {
     budget.is_exceeded
 }
 
-/// Returns the nesting of collections, which the library's own limit bounds.
-fn depth(value: &Value) -> usize {
+/// Returns the nesting depth of collections. The recursion is bounded by the library's own limit.
+fn measure_depth(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-        Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        Value::Array(values) => 1 + values.iter().map(measure_depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(measure_depth).max().unwrap_or(0),
     }
 }
 
-fn located(error: &serde_yaml::Error, document: usize, first_line: usize) -> YamlError {
+fn to_yaml_error(error: &serde_yaml::Error, document: usize, first_line: usize) -> YamlError {
     let line = error.location().map_or(first_line, |location| first_line + location.line() - 1);
-    let whole = error.to_string();
+    let message = error.to_string();
     // The library appends its own position, which is wrong for every document except the first.
-    let reason = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
-    let is_limit = LIBRARY_LIMITS.iter().any(|words| reason.starts_with(words));
+    let reason = message.split(" at line ").next().unwrap_or(&message).to_owned();
+    let is_limit = LIBRARY_LIMITS.iter().any(|prefix| reason.starts_with(prefix));
     YamlError { document, line, reason, is_limit }
 }
 
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_text_has_a_document_and_one_beyond_a_limit_is_an_error() {
+    fn an_invalid_text_has_a_document_and_a_text_above_a_limit_is_an_error() {
         for nothing in ["", "# a: b\n", "null", "---\n---\n"] {
             assert_eq!(has_document(nothing), Ok(false), "{nothing:?}");
         }

@@ -182,7 +182,7 @@ impl Config {
 
     /// Returns one line per setting: key, value, source.
     pub fn print(&self) -> String {
-        let line = |setting: &&Setting| {
+        let format_line = |setting: &&Setting| {
             let (value, source) = match self.values.get(setting.key) {
                 Some(value) if value.text.is_empty() => ("\"\"".to_owned(), value.source.to_string()),
                 Some(value) => (setting.redact(&value.text), value.source.to_string()),
@@ -190,7 +190,7 @@ impl Config {
             };
             format!("{:<30}  {value:<24}  {source}\n", setting.key)
         };
-        self.program.settings.iter().map(line).collect()
+        self.program.settings.iter().map(format_line).collect()
     }
 
     fn set(&mut self, setting: &Setting, text: String, source: Source) -> Result<(), ConfigError> {
@@ -209,7 +209,7 @@ impl Config {
             }
             let program = self.program;
             let Some(setting) = program.settings.iter().find(|setting| program.variable(setting) == name) else {
-                let nearest = nearest(&name, program.settings.iter().map(|setting| program.variable(setting)));
+                let nearest = find_nearest(&name, program.settings.iter().map(|setting| program.variable(setting)));
                 return Err(ConfigError::UnknownKey { source_name: "environment".to_owned(), key: name, nearest });
             };
             self.set(setting, text, Source::Environment(name))?;
@@ -230,7 +230,7 @@ impl Config {
             let source = Source::File { path: path.to_owned(), line: line_of(offset) };
             let settings = self.program.settings;
             let Some(setting) = settings.iter().find(|setting| setting.key == key) else {
-                let nearest = nearest(&key, settings.iter().map(|setting| setting.key.to_owned()));
+                let nearest = find_nearest(&key, settings.iter().map(|setting| setting.key.to_owned()));
                 return Err(ConfigError::UnknownKey { source_name: source.to_string(), key, nearest });
             };
             self.set(setting, text, source)?;
@@ -239,16 +239,16 @@ impl Config {
     }
 
     fn check_rules(&self) -> Result<(), ConfigError> {
-        let has = |setting: &Setting| self.values.contains_key(setting.key);
+        let is_set = |setting: &Setting| self.values.contains_key(setting.key);
         for rule in self.program.rules {
             match rule {
-                Rule::Together(one, other) if has(one) && !has(other) => {
+                Rule::Together(one, other) if is_set(one) && !is_set(other) => {
                     return Err(ConfigError::Incomplete(one.key, other.key));
                 }
-                Rule::Together(one, other) if has(other) && !has(one) => {
+                Rule::Together(one, other) if is_set(other) && !is_set(one) => {
                     return Err(ConfigError::Incomplete(other.key, one.key));
                 }
-                Rule::OneAtMost(one, other) if has(one) && has(other) => {
+                Rule::OneAtMost(one, other) if is_set(one) && is_set(other) => {
                     return Err(ConfigError::Contradiction(one.key, other.key));
                 }
                 Rule::Together(..) | Rule::OneAtMost(..) => {}
@@ -276,12 +276,13 @@ fn flatten(section: &str, table: &DeTable<'_>, values: &mut Vec<(String, String,
     }
 }
 
-fn nearest(wrong: &str, known: impl Iterator<Item = String>) -> String {
-    known.min_by_key(|name| distance(wrong, name)).expect("there are settings")
+/// Returns the name that is most similar to an unknown one.
+fn find_nearest(unknown: &str, names: impl Iterator<Item = String>) -> String {
+    names.min_by_key(|name| levenshtein_distance(unknown, name)).expect("there are settings")
 }
 
-/// Returns the Levenshtein distance.
-fn distance(one: &str, other: &str) -> usize {
+/// Returns the number of inserted, removed or replaced characters between two texts.
+fn levenshtein_distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (above, left) in one.chars().enumerate() {
         let mut corner = row[0];
@@ -310,14 +311,14 @@ mod tests {
         Config::read(&PROGRAM, file.map(|text| ("b.toml", text)), environment, flags)
     }
 
-    fn error(file: Option<&str>, environment: &[(&str, &str)]) -> String {
+    fn read_error(file: Option<&str>, environment: &[(&str, &str)]) -> String {
         let text = read(file, environment, &[]).unwrap_err().to_string();
         assert_eq!(text.lines().count(), 1, "{text}");
         text
     }
 
     #[test]
-    fn flags_win_over_environment_over_file_over_defaults() {
+    fn flags_override_the_environment_which_overrides_the_file_which_overrides_defaults() {
         let (file, variable, flag) = (Some("a.workers = 2"), [("SINDRI__A__WORKERS", "3")], [(&WORKERS, "4")]);
         for (layers, expected, source) in [
             ((None, &[][..], &[][..]), 1, "default"),
@@ -348,34 +349,37 @@ mod tests {
     #[test]
     fn an_unknown_key_is_rejected_with_the_nearest_name() {
         assert_eq!(
-            error(Some("[a]\nlisen = 2"), &[]),
+            read_error(Some("[a]\nlisen = 2"), &[]),
             "file b.toml:2: there is no setting a.lisen; the nearest is a.listen"
         );
         assert_eq!(
-            error(None, &[("SINDRI__A__LOG__LEVLE", "x")]),
+            read_error(None, &[("SINDRI__A__LOG__LEVLE", "x")]),
             "environment: there is no setting SINDRI__A__LOG__LEVLE; the nearest is SINDRI__A__LOG__LEVEL"
         );
-        assert!(error(Some("workers = 2"), &[]).contains("there is no setting workers"), "outside its section");
+        assert!(read_error(Some("workers = 2"), &[]).contains("there is no setting workers"), "outside its section");
     }
 
     #[test]
     fn a_bad_value_is_named_with_its_source_and_what_is_expected() {
         assert_eq!(
-            error(Some("\na.workers = 0"), &[]),
+            read_error(Some("\na.workers = 0"), &[]),
             "a.workers = \"0\" (file b.toml:2): must be a number from 1 to 256"
         );
         assert_eq!(
-            error(None, &[("SINDRI__A__LOG__LEVEL", "loud")]),
+            read_error(None, &[("SINDRI__A__LOG__LEVEL", "loud")]),
             "a.log.level = \"loud\" (environment SINDRI__A__LOG__LEVEL): \
              must be one of error, warn, info, debug, trace"
         );
-        assert_eq!(error(Some("a = {switch = 1}"), &[]), "a.switch = \"1\" (file b.toml:1): must be true or false");
         assert_eq!(
-            error(None, &[("SINDRI__A__LISTEN", "nowhere")]),
+            read_error(Some("a = {switch = 1}"), &[]),
+            "a.switch = \"1\" (file b.toml:1): must be true or false"
+        );
+        assert_eq!(
+            read_error(None, &[("SINDRI__A__LISTEN", "nowhere")]),
             "a.listen = \"NOWHERE\" (environment SINDRI__A__LISTEN): must be like HOST:PORT"
         );
-        assert!(error(Some("a.workers = [1]"), &[]).contains("must be a number"));
-        assert!(error(Some("a = \n"), &[]).starts_with("b.toml:1: "));
+        assert!(read_error(Some("a.workers = [1]"), &[]).contains("must be a number"));
+        assert!(read_error(Some("a = \n"), &[]).starts_with("b.toml:1: "));
     }
 
     #[test]
@@ -384,15 +388,15 @@ mod tests {
         assert_eq!(config.get(&KEY), Some("hidden"));
         assert!(!config.print().contains("hidden") && !format!("{config:?}").contains("hidden"));
         assert!(config.print().contains("***"));
-        assert!(!error(None, &[("SINDRI__A__KEY", "")]).contains("\"\""));
+        assert!(!read_error(None, &[("SINDRI__A__KEY", "")]).contains("\"\""));
     }
 
     #[test]
     fn constraints_between_settings_are_checked() {
-        assert!(error(Some("a.key_file = \"k\"\na.key = \"k\""), &[]).contains("set at most one of them"));
+        assert!(read_error(Some("a.key_file = \"k\"\na.key = \"k\""), &[]).contains("set at most one of them"));
         for (one, other) in [("certificate", "chain"), ("chain", "certificate")] {
-            let words = error(Some(&format!("a.{one} = \"k\"")), &[]);
-            assert_eq!(words, format!("a.{one} is set and a.{other} is not: set both or neither"));
+            let message = read_error(Some(&format!("a.{one} = \"k\"")), &[]);
+            assert_eq!(message, format!("a.{one} is set and a.{other} is not: set both or neither"));
         }
     }
 

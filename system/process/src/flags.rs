@@ -35,7 +35,7 @@ pub enum EarlyExit {
 
 /// Parses the arguments; the first is the name of the program.
 pub fn read(program: &'static Program, arguments: impl IntoIterator<Item = OsString>) -> Result<Flags, EarlyExit> {
-    let mut matches = command(program).try_get_matches_from(arguments).map_err(|error| {
+    let mut matches = build_command(program).try_get_matches_from(arguments).map_err(|error| {
         let text = error.render().to_string();
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => EarlyExit::Print(text),
@@ -48,16 +48,16 @@ pub fn read(program: &'static Program, arguments: impl IntoIterator<Item = OsStr
     Ok(Flags {
         config_file: matches.get_one(CONFIG).cloned(),
         print_config: matches.get_flag(PRINT_CONFIG),
-        settings: program.settings.iter().filter_map(|setting| value(setting, &matches)).collect(),
+        settings: program.settings.iter().filter_map(|setting| read_flag(setting, &matches)).collect(),
         command: matches.remove_subcommand(),
     })
 }
 
-fn value(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static Setting, String)> {
+fn read_flag(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static Setting, String)> {
     Some((setting, matches.get_one::<String>(setting.flag?)?.clone()))
 }
 
-fn command(program: &'static Program) -> Command {
+fn build_command(program: &'static Program) -> Command {
     let config = Arg::new(CONFIG).long(CONFIG).value_name("FILE").help("Configuration file in TOML");
     let print = Arg::new(PRINT_CONFIG).long(PRINT_CONFIG).action(ArgAction::SetTrue);
     let example = program.variable(program.example);
@@ -68,14 +68,14 @@ fn command(program: &'static Program) -> Command {
         .subcommands((program.commands)())
         .arg(config.global(true))
         .arg(print.global(true).help("Print every setting with its value and source, and exit"))
-        .args(program.settings.iter().filter_map(|setting| argument(setting)))
+        .args(program.settings.iter().filter_map(|setting| build_argument(setting)))
 }
 
-fn argument(setting: &'static Setting) -> Option<Arg> {
+fn build_argument(setting: &'static Setting) -> Option<Arg> {
     let flag = setting.flag?;
     let mut help = setting.help.to_owned();
-    if let SettingType::Choice(words) = setting.value_type {
-        help.push_str(&format!(": {}", words.join(", ")));
+    if let SettingType::Choice(choices) = setting.value_type {
+        help.push_str(&format!(": {}", choices.join(", ")));
     }
     if let Some(default) = setting.default.filter(|default| !default.is_empty()) {
         help.push_str(&format!(" [default: {default}]"));
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::program::example::{LISTEN, PROGRAM, SWITCH};
 
-    fn arguments(arguments: &[&str]) -> Result<Flags, EarlyExit> {
+    fn parse(arguments: &[&str]) -> Result<Flags, EarlyExit> {
         read(&PROGRAM, ["sindri-a"].iter().chain(arguments).map(OsString::from))
     }
 
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn only_given_flags_are_returned() {
-        let flags = arguments(&["--listen", "a:1", "--switch", "--config", "f"]).unwrap();
+        let flags = parse(&["--listen", "a:1", "--switch", "--config", "f"]).unwrap();
         assert_eq!(settings(&flags), [(LISTEN.key, "a:1"), (SWITCH.key, "true")]);
         assert_eq!((flags.config_file.as_deref(), flags.print_config), (Some("f"), false));
         assert!(flags.command.is_none());
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn settings_are_accepted_before_and_after_a_subcommand() {
-        let flags = arguments(&["--listen", "a:1", "look", "deep", "--switch=false", "--print-config"]).unwrap();
+        let flags = parse(&["--listen", "a:1", "look", "deep", "--switch=false", "--print-config"]).unwrap();
         assert_eq!(settings(&flags), [(LISTEN.key, "a:1"), (SWITCH.key, "false")]);
         let (name, matches) = flags.command.unwrap();
         assert_eq!((name.as_str(), matches.get_one::<String>("where").unwrap().as_str()), ("look", "deep"));
@@ -126,14 +126,14 @@ mod tests {
 
     #[test]
     fn invalid_arguments_give_one_line_and_help_lists_every_flag_and_subcommand() {
-        let Err(EarlyExit::Invalid(line)) = arguments(&["--nonsense"]) else { panic!("invalid arguments") };
+        let Err(EarlyExit::Invalid(line)) = parse(&["--nonsense"]) else { panic!("invalid arguments") };
         assert_eq!(line, "unexpected argument '--nonsense' found");
-        let Err(EarlyExit::Print(help)) = arguments(&["--help"]) else { panic!("help") };
+        let Err(EarlyExit::Print(help)) = parse(&["--help"]) else { panic!("help") };
         for flag in PROGRAM.settings.iter().filter_map(|setting| setting.flag) {
             assert!(help.contains(&format!("--{flag}")), "{flag}");
         }
         assert!(help.contains("look") && help.contains("SINDRI__A__LOG__LEVEL"), "{help}");
-        let Err(EarlyExit::Print(version)) = arguments(&["--version"]) else { panic!("the version") };
+        let Err(EarlyExit::Print(version)) = parse(&["--version"]) else { panic!("the version") };
         assert_eq!(version, "sindri-a 1.2.3\n");
     }
 }

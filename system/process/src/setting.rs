@@ -14,7 +14,7 @@ pub enum SettingType {
     Count(u64, u64),
     /// `true` or `false`.
     Switch,
-    /// One of these words.
+    /// One of these values.
     Choice(&'static [&'static str]),
     /// A type that the program defines.
     Custom(&'static CustomType),
@@ -67,16 +67,16 @@ impl Setting {
         self
     }
 
-    /// Setting of the format of log lines.
+    /// Creates the setting of the format of log lines.
     pub const fn log_format(key: &'static str) -> Self {
-        let words = SettingType::Choice(&["pretty", "json", "off"]);
-        Self::plain(key, "log", words, "Format of log lines (on standard error)").with_default("pretty")
+        let choices = SettingType::Choice(&["pretty", "json", "off"]);
+        Self::plain(key, "log", choices, "Format of log lines (on standard error)").with_default("pretty")
     }
 
-    /// Setting of the least important level that is logged.
+    /// Creates the setting of the minimum level of log lines.
     pub const fn log_level(key: &'static str) -> Self {
-        let words = SettingType::Choice(&["error", "warn", "info", "debug", "trace"]);
-        Self::plain(key, "log-level", words, "Least important level to log").with_default("info")
+        let choices = SettingType::Choice(&["error", "warn", "info", "debug", "trace"]);
+        Self::plain(key, "log-level", choices, "Minimum level of log lines").with_default("info")
     }
 
     /// Checks that `text` is a valid value; fails with a description of the valid ones.
@@ -89,7 +89,7 @@ impl Setting {
                 format!("must be a number from {min} to {max}"),
             ),
             SettingType::Switch => (["true", "false"].contains(&text), "must be true or false".to_owned()),
-            SettingType::Choice(words) => (words.contains(&text), format!("must be one of {}", words.join(", "))),
+            SettingType::Choice(choices) => (choices.contains(&text), format!("must be one of {}", choices.join(", "))),
             SettingType::Custom(custom) => ((custom.is_valid)(text), custom.expected.to_owned()),
         };
         if is_valid { Ok(()) } else { Err(expected) }

@@ -47,7 +47,7 @@ impl Clients {
 
     /// Submits a revision.
     pub async fn submit(&self, stack: StackId, bundle: &str) -> Result<RevisionId, String> {
-        self.broker.submit(stack, bundle).await.map(|revision| revision.id).map_err(to_message)
+        self.broker.submit_revision(stack, bundle).await.map(|revision| revision.id).map_err(to_message)
     }
 
     /// Deletes the only stack, and waits until the agent has no stack any more.
@@ -62,7 +62,7 @@ impl Clients {
     /// Waits until the agent has reported that it applied all of these revisions.
     pub async fn wait_until_applied(&self, revisions: &[RevisionId]) -> Result<(), String> {
         loop {
-            let outcomes = self.broker.outcomes(self.agent).await.map_err(to_message)?;
+            let outcomes = self.broker.list_outcomes(self.agent).await.map_err(to_message)?;
             let mut applied = BTreeSet::new();
             for outcome in outcomes.iter().filter(|outcome| revisions.contains(&outcome.deployment_object_id)) {
                 match outcome.status {
@@ -82,10 +82,10 @@ impl Clients {
     /// Waits until a revision is applied. Returns the time from its submission to its outcome, both by the broker's clock.
     pub async fn time_to_apply(&self, revision: RevisionId) -> Result<Duration, String> {
         self.wait_until_applied(&[revision]).await?;
-        let outcomes = self.broker.outcomes(self.agent).await.map_err(to_message)?;
+        let outcomes = self.broker.list_outcomes(self.agent).await.map_err(to_message)?;
         let outcome = outcomes.iter().find(|outcome| outcome.deployment_object_id == revision);
         let applied = outcome.ok_or("the broker no longer returns the outcome")?.created_at;
-        let submitted = self.broker.revision(revision).await.map_err(to_message)?.created_at;
+        let submitted = self.broker.get_revision(revision).await.map_err(to_message)?.created_at;
         Duration::try_from(applied.duration_since(submitted)).map_err(to_message)
     }
 

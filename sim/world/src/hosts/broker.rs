@@ -63,7 +63,7 @@ pub fn broker(seed: u64, name: &str, admin: Pak, database: Database, exchanges: 
         Box::pin(async move {
             let started = Broker::start(database.open(), Clock::new(wall_time), entropy).await;
             let broker = started.expect("the simulated disk works");
-            broker.initialise(&admin).await.expect("the simulated disk works");
+            broker.create_admin_key(&admin).await.expect("the simulated disk works");
             if database.is_declared_restored.swap(false, Ordering::Relaxed) {
                 broker.record_restore("declared by the operator".to_owned()).await.expect("the simulated disk works");
             }

@@ -74,7 +74,7 @@ impl Interpreter<'_> {
         agent: AgentId,
         revision: RevisionId,
     ) -> Result<Option<AgentEvent>, StepError> {
-        let events = self.ask_broker(move |client| async move { client.events(agent).await })?;
+        let events = self.ask_broker(move |client| async move { client.list_events(agent).await })?;
         Ok(events.into_iter().rfind(|event| event.deployment_object_id == revision))
     }
 
@@ -88,7 +88,7 @@ impl Interpreter<'_> {
                 return Ok(Some(format!("{} {} still exists", kind.kind, item["metadata"]["name"])));
             }
         }
-        let state = self.ask_broker(move |client| async move { client.target_state(agent_id, None).await })?;
+        let state = self.ask_broker(move |client| async move { client.get_target_state(agent_id, None).await })?;
         let TargetStateResponse::Changed { objects, .. } = state else {
             return Err(StepError::Failed("the broker responded 304 to a request without If-None-Match".to_owned()));
         };

@@ -15,7 +15,7 @@ impl Interpreter<'_> {
         expected: &ExpectedCondition,
     ) -> Result<Option<String>, StepError> {
         let (id, agent) = (self.read_stack(stack, |stack| stack.id)?, self.agent_id(agent)?);
-        let status = self.ask_broker(move |client| async move { client.stack_status(id).await })?;
+        let status = self.ask_broker(move |client| async move { client.get_stack_status(id).await })?;
         let reported = status.agents.iter().find(|reported| reported.agent_id == agent);
         let reported = reported.filter(|reported| reported.deployment_object_id == status.deployment_object_id);
         let condition = reported

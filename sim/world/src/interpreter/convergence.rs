@@ -58,7 +58,7 @@ impl Interpreter<'_> {
     pub(crate) fn judge_rollbacks(&mut self, rollbacks: &[NamespaceRollback]) -> Result<(), StepError> {
         for rollback in rollbacks {
             let agent = self.agent_id(&rollback.cluster)?;
-            let events = self.ask_broker(move |client| async move { client.events(agent).await })?;
+            let events = self.ask_broker(move |client| async move { client.list_events(agent).await })?;
             let revisions: Vec<_> = {
                 let expected = self.expected.borrow();
                 let stack = expected.find_stack(&rollback.stack);

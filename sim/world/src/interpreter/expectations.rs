@@ -61,7 +61,7 @@ impl Interpreter<'_> {
 
     fn expect_state(&mut self, check: &StateCheck) -> Result<(), StepError> {
         let id = self.read_stack(&check.stack, |stack| stack.id)?;
-        let state = self.ask_broker(move |client| async move { client.stack_status(id).await })?.state;
+        let state = self.ask_broker(move |client| async move { client.get_stack_status(id).await })?.state;
         if state == check.is {
             return Ok(());
         }
@@ -89,8 +89,8 @@ impl Interpreter<'_> {
             let agent = self.agent_id(&agent)?;
             let events = self.ask_broker(move |client| async move {
                 let mut found = Vec::new();
-                for event in client.events(agent).await? {
-                    let revision = client.revision(event.deployment_object_id).await?;
+                for event in client.list_events(agent).await? {
+                    let revision = client.get_revision(event.deployment_object_id).await?;
                     if revision.stack_id == id {
                         found.push((event, revision.is_deletion_marker));
                     }
@@ -149,7 +149,7 @@ impl Interpreter<'_> {
 
     fn expect_heartbeat(&mut self, check: &HeartbeatCheck) -> Result<(), StepError> {
         let id = self.agent_id(&check.agent)?;
-        let agent = self.ask_broker(move |client| async move { client.agent(id).await })?;
+        let agent = self.ask_broker(move |client| async move { client.get_agent(id).await })?;
         let now = wall_time();
         let ago = agent.last_heartbeat.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
         match ago {

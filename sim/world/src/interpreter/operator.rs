@@ -55,7 +55,7 @@ impl Interpreter<'_> {
         })?;
         let revision = self.ask_broker(move |client| {
             let text = text.clone();
-            async move { client.submit(id, &text).await }
+            async move { client.submit_revision(id, &text).await }
         })?;
         self.change_stack(&submit.stack, |stack| {
             if let Some(Instruction::Submit(submitted)) = stack.instructions.last_mut() {
@@ -76,7 +76,7 @@ impl Interpreter<'_> {
             let new_stack = new_stack.clone();
             async move {
                 // An earlier attempt may have been carried out although its response was lost.
-                let existing = client.stacks().await?.into_iter().find(|stack| stack.name == new_stack.name);
+                let existing = client.list_stacks().await?.into_iter().find(|stack| stack.name == new_stack.name);
                 match existing {
                     Some(stack) => Ok(stack),
                     None => client.create_stack(&new_stack).await,
@@ -147,7 +147,7 @@ impl Interpreter<'_> {
     pub(super) fn decide_approvals(&mut self, name: &str, is_approved: bool) -> Result<(), StepError> {
         let id = self.read_stack(name, |stack| stack.id)?;
         let decided = self.ask_broker(move |client| async move {
-            let pending = client.approvals(Some(ApprovalState::Pending)).await?;
+            let pending = client.list_approvals(Some(ApprovalState::Pending)).await?;
             let mut decided = 0;
             for approval in pending.into_iter().filter(|approval| approval.stack_id == id) {
                 let decision =

@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, ClusterError};
 /// Returns one line for each orphaned object: its former stack, and its key.
 pub async fn list_orphans(agent: &Agent) -> Result<Vec<String>, AgentError> {
     let id = agent.find_id().await.map_err(AgentError::Refused)?;
-    let state = agent.broker.target_state(id, None).await.map_err(AgentError::Refused)?;
+    let state = agent.broker.get_target_state(id, None).await.map_err(AgentError::Refused)?;
     let TargetStateResponse::Changed { objects, .. } = state else { return Ok(Vec::new()) };
     let stacks: BTreeSet<String> = objects.iter().map(|object| object.stack_id.to_string()).collect();
     find_orphans(&agent.cluster, &stacks).await.map_err(AgentError::Cluster)

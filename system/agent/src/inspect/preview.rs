@@ -24,7 +24,7 @@ use crate::target::revision::Revision;
 /// Returns one paragraph for each stack.
 pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
     let id = agent.find_id().await.map_err(AgentError::Refused)?;
-    let state = agent.broker.target_state(id, None).await.map_err(AgentError::Refused)?;
+    let state = agent.broker.get_target_state(id, None).await.map_err(AgentError::Refused)?;
     let policies = fetch_policies(&agent.broker, id).await.map_err(AgentError::Refused)?;
     let TargetStateResponse::Changed { objects, .. } = state else { return Ok(String::new()) };
     let revisions: Vec<Revision> = objects.into_iter().map(Revision::from_wire).collect();

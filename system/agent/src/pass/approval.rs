@@ -59,7 +59,7 @@ pub async fn request_approval(
         reasons: reasons.clone(),
         plan: plan_text[..plan_text.floor_char_boundary(PLAN_BYTES_MAX)].to_owned(),
     };
-    let approval = match broker.propose(agent, desired.stack, &request).await {
+    let approval = match broker.request_approval(agent, desired.stack, &request).await {
         Ok(approval) => match approval.state {
             ApprovalState::Approved => return ApprovalDecision::Approved(approved_objects(holds)),
             ApprovalState::Rejected => format!("approval {} was rejected", approval.id),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sindri_health::{AssessedObject, HealthState, HealthSummary, OverallHealth, pod_selector, summarise};
+use sindri_health::{AssessedObject, HealthState, HealthSummary, OverallHealth, pod_selector, summarize};
 use sindri_model::ObjectKey;
 use sindri_model::wire::{ConditionStatus, HealthStatus};
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ impl StackHealth {
     /// Returns the summary of all objects.
     pub fn summary(&self) -> HealthSummary {
         let all: Vec<AssessedObject> = self.objects.values().map(|health| health.assessed.clone()).collect();
-        summarise(&all)
+        summarize(&all)
     }
 
     /// Returns the condition `Ready` of the stack.

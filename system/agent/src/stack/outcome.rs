@@ -100,7 +100,7 @@ impl OutcomeReporter {
         };
         let key = idempotency_key(self.revision, self.last_event, &outcome);
         self.unconfirmed = Some(outcome);
-        let stored = broker.report(&event, &key).await?;
+        let stored = broker.report_outcome(&event, &key).await?;
         self.unconfirmed = None;
         tracing::info!(revision = %self.revision, "reported {:?}", stored.status);
         self.set_last(stored);

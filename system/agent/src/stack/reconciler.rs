@@ -165,7 +165,7 @@ impl Reconciler<'_> {
         if state.reported_conditions.as_ref() == Some(&report) {
             return Ok(());
         }
-        self.broker.put_stack_status(self.agent, revision.stack_id, &report).await?;
+        self.broker.report_stack_status(self.agent, revision.stack_id, &report).await?;
         state.reported_conditions = Some(report);
         Ok(())
     }

@@ -74,7 +74,7 @@ impl Poller<'_> {
         }
         let wait = next_poll.saturating_duration_since(Instant::now());
         let known_status = Some(AgentStatus::Active);
-        let response = self.broker.next_target_state_or_status(self.agent, etag.as_deref(), known_status, wait).await?;
+        let response = self.broker.poll_target_state_or_status(self.agent, etag.as_deref(), known_status, wait).await?;
         let (status, changed) = match response {
             TargetStateResponse::Unchanged { status } => (status, None),
             TargetStateResponse::Changed { objects, etag, epoch: _, status } => (status, Some((objects, etag))),
@@ -108,7 +108,7 @@ impl Poller<'_> {
 
     /// Reads the agent's own record; returns true if the agent is active.
     async fn read_status(&self) -> Result<bool, ClientError> {
-        let is_active = self.broker.agent(self.agent).await?.status == AgentStatus::Active;
+        let is_active = self.broker.get_agent(self.agent).await?.status == AgentStatus::Active;
         self.target.set_active(is_active);
         Ok(is_active)
     }
@@ -116,7 +116,7 @@ impl Poller<'_> {
 
 /// Reads the annotations of all stacks of an agent; empty if the broker does not have this endpoint.
 pub async fn fetch_policies(broker: &Client, agent: AgentId) -> Result<PolicyAnnotations, ClientError> {
-    match broker.policies(agent).await {
+    match broker.list_policies(agent).await {
         Ok(policies) => Ok(policies.into_iter().map(|policy| (policy.stack_id, policy.annotations)).collect()),
         Err(error) if error.is_not_found() => Ok(PolicyAnnotations::new()),
         Err(error) => Err(error),

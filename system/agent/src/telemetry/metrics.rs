@@ -122,7 +122,7 @@ impl Metrics {
             Ok(true) => "new",
             Ok(false) => "nothing_new",
             Err(ClientError::Unreachable { .. }) => "unreachable",
-            Err(ClientError::Refused { .. }) => "refused",
+            Err(ClientError::Rejected { .. }) => "refused",
             Err(ClientError::Malformed { .. }) => "malformed",
         };
         self.polls.get_or_create(&ResultLabel { result }).inc();
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     fn stack(number: u8) -> StackId {
-        StackId::mint(&Entropy::new(move |bytes| bytes.fill(number)))
+        StackId::generate(&Entropy::new(move |bytes| bytes.fill(number)))
     }
 
     #[test]

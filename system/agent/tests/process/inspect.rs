@@ -40,10 +40,10 @@ impl Environment {
     /// Runs the agent until the newest revision is applied, and shuts it down.
     async fn apply(&self) {
         let id = self.admin.find_agent("east", "demo").await.unwrap().id;
-        let newest = self.admin.stack_status(self.stack).await.unwrap().deployment_object_id;
+        let newest = self.admin.get_stack_status(self.stack).await.unwrap().deployment_object_id;
         let applied = async {
             loop {
-                let outcomes = self.admin.outcomes(id).await.unwrap();
+                let outcomes = self.admin.list_outcomes(id).await.unwrap();
                 if outcomes.iter().any(|outcome| Some(outcome.deployment_object_id) == newest) {
                     return;
                 }
@@ -84,7 +84,10 @@ async fn a_preview_lists_changes_and_writes_nothing() {
     let before = env.resource_versions().await;
     let preview = preview_passes(&env.agent()).await.unwrap();
     assert!(preview.ends_with("\n= 1 objects are unchanged\n\n"), "{preview}");
-    env.admin.submit(env.stack, &BUNDLE.replace("x: '1'", "x: '2'").replace("name: a", "name: b")).await.unwrap();
+    env.admin
+        .submit_revision(env.stack, &BUNDLE.replace("x: '1'", "x: '2'").replace("name: a", "name: b"))
+        .await
+        .unwrap();
     let preview = preview_passes(&env.agent()).await.unwrap();
     assert!(
         preview.contains("+ ConfigMap default/b  (new)") && preview.contains("\n- ConfigMap default/a\n"),
@@ -113,7 +116,7 @@ async fn an_agent_releases_its_lease_at_shutdown_and_the_next_one_starts_at_once
     env.apply().await;
     let lease = "/apis/coordination.k8s.io/v1/namespaces/sindri-system/leases/sindri-agent";
     assert_eq!(env.call("GET", lease, Value::Null).await["spec"]["holderIdentity"], "");
-    env.admin.submit(env.stack, &BUNDLE.replace("x: '1'", "x: '2'")).await.unwrap();
+    env.admin.submit_revision(env.stack, &BUNDLE.replace("x: '1'", "x: '2'")).await.unwrap();
     // Waiting for a Lease to expire would take longer than `in_time` allows.
     env.apply().await;
     let object = env.call("GET", "/api/v1/namespaces/default/configmaps/a", Value::Null).await;

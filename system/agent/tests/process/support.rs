@@ -67,14 +67,14 @@ pub async fn listener() -> (TcpListener, SocketAddr) {
 
 /// Administrator's key of every broker in these tests.
 pub fn admin() -> Pak {
-    Pak::mint(&Entropy::new(|bytes| bytes.fill(7)))
+    Pak::generate(&Entropy::new(|bytes| bytes.fill(7)))
 }
 
 /// Starts a broker that has only its administrator.
 pub async fn broker() -> Broker {
     let store = SqliteStore::open(":memory:", None).unwrap();
     let broker = Broker::start(store, Clock::new(noon), counting_entropy()).await.unwrap();
-    broker.initialise(&admin()).await.unwrap();
+    broker.create_admin_key(&admin()).await.unwrap();
     broker
 }
 
@@ -133,7 +133,7 @@ pub async fn declare(admin: &Client) -> (String, StackId) {
     admin.update_agent(made.agent.id, &active).await.unwrap();
     let stack = NewStack { name: "web".to_owned(), description: None, generator_id };
     let stack = admin.create_stack(&stack).await.unwrap();
-    admin.submit(stack.id, BUNDLE).await.unwrap();
+    admin.submit_revision(stack.id, BUNDLE).await.unwrap();
     admin.add_target(made.agent.id, stack.id).await.unwrap();
     (made.initial_pak, stack.id)
 }

@@ -9,13 +9,13 @@ use super::http::compression::compress;
 use super::http::error_response::{method_not_allowed, route_not_found};
 use super::http::request_log::log_request;
 use super::http::route::Route;
-use super::routes::{API, api_routes, open_routes};
+use super::routes::{API, api_routes, public_routes};
 use crate::broker::Broker;
 
 /// Returns the whole API as a service.
 pub fn router(broker: Broker) -> Router {
     let api = build_router(api_routes()).route_layer(from_fn_with_state(broker.clone(), authenticate));
-    build_router(open_routes())
+    build_router(public_routes())
         .nest(API, api)
         .fallback(route_not_found)
         .method_not_allowed_fallback(method_not_allowed)

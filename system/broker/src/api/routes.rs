@@ -1,7 +1,7 @@
 //! The table of routes: method, path, roles, name, summary and handler.
 //!
 //! The router, the check of roles and the OpenAPI document are generated from this table only. Unless the summary says
-//! otherwise, an agent may use a route only for itself, and a generator only for what belongs to it.
+//! otherwise, an agent may use a route only for itself, and a generator only for its own stacks.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use super::resources::{
 /// Base path of the API.
 pub(crate) const API: &str = "/api/v1";
 
-/// Text of the OpenAPI document. Made once: it never changes, and every client may read it.
+/// Text of the OpenAPI document. Created once, because it never changes and every client may read it.
 static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| openapi_document().to_string().into());
 
 const ALL: Roles = &[Role::Admin, Role::Agent, Role::Generator];
@@ -28,20 +28,20 @@ const ADMIN_AGENT: Roles = &[Role::Admin, Role::Agent];
 const ADMIN_GENERATOR: Roles = &[Role::Admin, Role::Generator];
 
 /// Returns the routes that need no key.
-pub(crate) fn open_routes() -> Vec<Route> {
+pub(crate) fn public_routes() -> Vec<Route> {
     vec![
         get("/healthz", None, "is_alive", "Responds while the process runs", probes::liveness),
         get("/readyz", None, "is_ready", "Responds with 200 if the store responds", probes::readiness),
-        get("/metrics", None, "read_metrics", "Metrics in the OpenMetrics format", probes::metrics),
-        get("/docs/openapi.json", None, "read_openapi", "This OpenAPI document", read_openapi),
+        get("/metrics", None, "read_metrics", "Returns the metrics in the OpenMetrics format", probes::metrics),
+        get("/docs/openapi.json", None, "read_openapi", "Returns this OpenAPI document", read_openapi),
     ]
 }
 
 /// Describes every route as an OpenAPI 3.1 document.
 pub fn openapi_document() -> Value {
-    let open = open_routes().into_iter().map(|route| (route.path.to_owned(), route));
+    let public = public_routes().into_iter().map(|route| (route.path.to_owned(), route));
     let api = api_routes().into_iter().map(|route| (format!("{API}{}", route.path), route));
-    openapi::document(open.chain(api))
+    openapi::describe_routes(public.chain(api))
 }
 
 async fn read_openapi() -> Document {
@@ -75,7 +75,7 @@ fn agent_routes() -> Vec<Route> {
             agents::create,
         )
         .with_errors(&[409, 422]),
-        // With the trailing slash: a search for one agent, by which existing agents find their own record.
+        // The trailing slash distinguishes this search from the list; existing agents find their own record with it.
         get("/agents/", ADMIN_AGENT, "find_agent", "Finds the agent with this name and cluster name", agents::find)
             .with_errors(&[404]),
         get("/agents/{id}", ADMIN_AGENT, "read_agent", "Returns one agent", agents::read),
@@ -107,14 +107,14 @@ fn agent_routes() -> Vec<Route> {
             "/agents/{id}/target-state",
             ADMIN_AGENT,
             "read_target_state",
-            "Returns the whole target state of the agent; only what is not done yet with mode=incremental",
+            "Returns the target state of the agent; with mode=incremental only what the agent has not confirmed",
             target_state::read,
         ),
         get(
             "/agents/{id}/policies",
             ADMIN_AGENT,
             "list_policies",
-            "Lists the annotations of the agent's stacks that begin with sindri.dev/, which tell it how to treat them",
+            "Lists the annotations of the agent's stacks that begin with sindri.dev/, which set policies",
             policies::list,
         ),
         get(
@@ -144,7 +144,7 @@ fn agent_routes() -> Vec<Route> {
             "/agents/{id}/rotate-pak",
             ADMIN_AGENT,
             "rotate_agent_pak",
-            "Replaces its key and returns the new one",
+            "Replaces the key of the agent and returns the new one",
             keys::rotate_agent_key,
         ),
     ]
@@ -152,7 +152,13 @@ fn agent_routes() -> Vec<Route> {
 
 fn agent_detail_routes() -> Vec<Route> {
     vec![
-        get("/agents/{id}/labels", ADMIN_AGENT, "list_agent_labels", "Lists its labels", labels::list_agent_labels),
+        get(
+            "/agents/{id}/labels",
+            ADMIN_AGENT,
+            "list_agent_labels",
+            "Lists the labels of the agent",
+            labels::list_agent_labels,
+        ),
         post("/agents/{id}/labels", ADMIN, "add_agent_label", "Adds a label", labels::add_agent_label)
             .with_errors(&[409]),
         delete(
@@ -166,7 +172,7 @@ fn agent_detail_routes() -> Vec<Route> {
             "/agents/{id}/annotations",
             ADMIN_AGENT,
             "list_agent_annotations",
-            "Lists its annotations",
+            "Lists the annotations of the agent",
             labels::list_agent_annotations,
         ),
         post(
@@ -207,7 +213,7 @@ fn agent_detail_routes() -> Vec<Route> {
             "/agents/{id}/stacks/{stack_id}/status",
             AGENT,
             "report_stack_status",
-            "Reports the conditions of a stack on the agent's cluster; replaces the report before",
+            "Reports the conditions of a stack on the agent's cluster; replaces the previous report",
             stack_status::report,
         )
         .with_errors(&[422]),
@@ -267,7 +273,7 @@ fn generator_routes() -> Vec<Route> {
             "/generators/{id}/rotate-pak",
             ADMIN_GENERATOR,
             "rotate_generator_pak",
-            "Replaces its key and returns the new one",
+            "Replaces the key of the generator and returns the new one",
             keys::rotate_generator_key,
         ),
         post(
@@ -362,7 +368,7 @@ fn stack_routes() -> Vec<Route> {
             "/stacks/{id}/labels",
             ALL,
             "list_stack_labels",
-            "Lists its labels; an agent may read those of stacks that are or were assigned to it",
+            "Lists the labels of the stack; an agent may read those of stacks that are or were assigned to it",
             labels::list_stack_labels,
         ),
         post("/stacks/{id}/labels", ADMIN_GENERATOR, "add_stack_label", "Adds a label", labels::add_stack_label)
@@ -378,7 +384,7 @@ fn stack_routes() -> Vec<Route> {
             "/stacks/{id}/annotations",
             ALL,
             "list_stack_annotations",
-            "Lists its annotations; an agent may read those of stacks that are or were assigned to it",
+            "Lists the annotations of the stack; an agent may read those of stacks that are or were assigned to it",
             labels::list_stack_annotations,
         ),
         post(
@@ -407,7 +413,7 @@ fn approval_routes() -> Vec<Route> {
             "/approvals/{id}/approve",
             ADMIN_GENERATOR,
             "approve",
-            "Approves the plan; the agent reconciles at once",
+            "Approves the plan; the agent starts a new pass at once",
             approvals::approve,
         )
         .with_errors(&[409]),
@@ -450,7 +456,7 @@ fn webhook_routes() -> Vec<Route> {
             "/webhooks/{id}/deliveries",
             ADMIN,
             "list_webhook_deliveries",
-            "Lists its deliveries, newest first",
+            "Lists the deliveries of the subscription, newest first",
             webhook_deliveries::list,
         ),
         post("/webhooks/{id}/test", ADMIN, "test_webhook", "Sends a test message", webhooks::test),

@@ -7,22 +7,22 @@ use tokio::time::sleep;
 use crate::broker::Broker;
 
 /// Maximum time for which a heartbeat is only in memory.
-const WRITE_EVERY: Duration = Duration::from_secs(5);
+const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Broker {
     pub(super) async fn write_heartbeats(&self) {
         loop {
-            sleep(WRITE_EVERY).await;
+            sleep(WRITE_INTERVAL).await;
             self.flush_heartbeats().await;
         }
     }
 
-    /// Writes the pending heartbeats; returns true if none of them is left. Those that cannot be written stay pending.
+    /// Writes the pending heartbeats; returns true if all are written. Those that cannot be written stay pending.
     pub(crate) async fn flush_heartbeats(&self) -> bool {
-        let beats = self.memory.heartbeats.pending();
-        let is_written = beats.is_empty() || self.store.record_heartbeats(beats.clone()).await.is_ok();
+        let heartbeats = self.memory.heartbeats.list_pending();
+        let is_written = heartbeats.is_empty() || self.store.record_heartbeats(heartbeats.clone()).await.is_ok();
         if is_written {
-            self.memory.heartbeats.remove_written(&beats);
+            self.memory.heartbeats.remove_written(&heartbeats);
         }
         is_written
     }

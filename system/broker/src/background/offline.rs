@@ -66,7 +66,7 @@ mod tests {
         let broker = Broker::start(SqliteStore::open(":memory:", None).unwrap(), clock, entropy()).await.unwrap();
         let at = broker.clock.now();
         let agent = Agent {
-            id: AgentId::mint(&broker.entropy),
+            id: AgentId::generate(&broker.entropy),
             created_at: at,
             updated_at: at,
             deleted_at: None,
@@ -78,7 +78,7 @@ mod tests {
             k8s_api_latency_ms: None,
             k8s_reported_at: None,
         };
-        let (id, key) = (agent.id, KeyRecord::from(&Pak::mint(&broker.entropy)));
+        let (id, key) = (agent.id, KeyRecord::from(&Pak::generate(&broker.entropy)));
         broker.store.create_agent(broker.write_context(), agent, key, Vec::new()).await.unwrap();
         let active = UpdateAgentRequest { status: Some(AgentStatus::Active), ..Default::default() };
         broker.store.update_agent(broker.write_context(), id, active).await.unwrap();
@@ -97,7 +97,7 @@ mod tests {
     async fn an_offline_agent_is_recorded_once_and_again_after_it_was_back() {
         let (broker, second, agent) = broker().await;
         let beat = || {
-            let beat = Heartbeat { at: broker.clock.now(), report: Default::default() };
+            let beat = Heartbeat { received_at: broker.clock.now(), report: Default::default() };
             broker.memory.heartbeats.insert(agent, beat);
         };
         assert_eq!(offline_count_after(&broker, &second, 1_000).await, 0, "it has never sent a heartbeat");

@@ -29,7 +29,7 @@ impl Broker {
     /// Delivers webhooks until its owner drops it. Without settings no subscription can be stored, so it returns.
     pub(crate) async fn deliver_webhooks(&self) {
         let Some(settings) = &self.webhooks else { return };
-        let name = format!("broker {}", LinkId::mint(&self.entropy));
+        let name = format!("broker {}", LinkId::generate(&self.entropy));
         loop {
             match self.deliver_due(settings, &name).await {
                 Ok(DueDeliveries::Sent) => {}
@@ -40,8 +40,8 @@ impl Broker {
     }
 
     async fn deliver_due(&self, settings: &WebhookSettings, name: &str) -> Result<DueDeliveries, StoreError> {
-        let at = self.clock.now();
-        let request = AcquireDeliveries { by: name.to_owned(), at, until: at + ACQUIRE_TIME, limit: BATCH_MAX };
+        let now = self.clock.now();
+        let request = AcquireDeliveries { sender: name.to_owned(), now, until: now + ACQUIRE_TIME, limit: BATCH_MAX };
         let acquired = self.store.acquire_deliveries(request).await?;
         if acquired.deliveries.is_empty() {
             return Ok(DueDeliveries::NoneUntil(acquired.next_at));
@@ -65,14 +65,14 @@ impl Broker {
         AcquiredDelivery { delivery, webhook }: AcquiredDelivery,
     ) -> Result<(), StoreError> {
         let public = &webhook.public;
-        let unsealed = settings.open_all(public.id, &webhook.sealed).map_err(|error| error.to_string());
-        let error = match unsealed.and_then(|parts| parts.route(settings.policy)) {
+        let decrypted = settings.decrypt_all(public.id, &webhook.encrypted).map_err(|error| error.to_string());
+        let error = match decrypted.and_then(|parts| parts.check_route(settings.policy)) {
             Err(error) => Some(error),
             Ok(route) => {
                 let seconds = u64::try_from(public.timeout_seconds).unwrap_or_default();
                 let message = WebhookMessage {
                     id: &delivery.id.to_string(),
-                    at: self.clock.now(),
+                    sent_at: self.clock.now(),
                     target: &route.target,
                     headers: &route.headers,
                     secret: &route.secret,
@@ -83,16 +83,16 @@ impl Broker {
                 error
             }
         };
-        let at = self.clock.now();
-        let outcome = self.decide_outcome(at, error.is_none(), delivery.attempts + 1, public.max_retries);
-        let attempt = DeliveryAttempt { delivery: delivery.id, by: name.to_owned(), at, outcome, error };
+        let ended_at = self.clock.now();
+        let outcome = self.decide_outcome(ended_at, error.is_none(), delivery.attempts + 1, public.max_retries);
+        let attempt = DeliveryAttempt { delivery: delivery.id, sender: name.to_owned(), ended_at, outcome, error };
         self.store.record_delivery_attempt(attempt).await.map(drop)
     }
 
-    /// Decides what follows an attempt, and counts it.
+    /// Decides if a failed delivery is retried, and counts the attempt.
     pub(crate) fn decide_outcome(
         &self,
-        at: Timestamp,
+        ended_at: Timestamp,
         succeeded: bool,
         attempt: i64,
         max_retries: i64,
@@ -100,7 +100,7 @@ impl Broker {
         let outcome = match succeeded {
             true => AttemptOutcome::Delivered,
             false => match decide_after_failure(to_u32(attempt), to_u32(max_retries), &self.entropy) {
-                RetryDecision::Retry(pause) => AttemptOutcome::RetryAt(at + pause),
+                RetryDecision::Retry(pause) => AttemptOutcome::RetryAt(ended_at + pause),
                 RetryDecision::Dead => AttemptOutcome::Abandoned,
             },
         };
@@ -113,7 +113,7 @@ fn to_u32(number: i64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Result of one round.
+/// Result of one search for due deliveries.
 enum DueDeliveries {
     Sent,
     /// Nothing is due; the time of the next delivery, if there is one.

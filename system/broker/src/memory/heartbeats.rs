@@ -14,27 +14,28 @@ use crate::store::Heartbeat;
 pub(crate) struct HeartbeatBuffer(Mutex<BTreeMap<AgentId, Heartbeat>>);
 
 impl HeartbeatBuffer {
-    /// Adds a heartbeat, which replaces the one before.
-    pub(crate) fn insert(&self, agent: AgentId, mut beat: Heartbeat) {
+    /// Adds a heartbeat, which replaces the previous one.
+    pub(crate) fn insert(&self, agent: AgentId, mut heartbeat: Heartbeat) {
         let mut buffer = self.lock();
-        if let Some(before) = buffer.get(&agent) {
+        if let Some(previous) = buffer.get(&agent) {
             // A heartbeat without a field keeps the last reported value.
-            beat.report.k8s_reachable = beat.report.k8s_reachable.or(before.report.k8s_reachable);
-            beat.report.k8s_api_latency_ms = beat.report.k8s_api_latency_ms.or(before.report.k8s_api_latency_ms);
+            heartbeat.report.k8s_reachable = heartbeat.report.k8s_reachable.or(previous.report.k8s_reachable);
+            heartbeat.report.k8s_api_latency_ms =
+                heartbeat.report.k8s_api_latency_ms.or(previous.report.k8s_api_latency_ms);
         }
-        buffer.insert(agent, beat);
+        buffer.insert(agent, heartbeat);
     }
 
     /// Returns the heartbeats to write. They stay in the buffer until [`Self::remove_written`].
-    pub(crate) fn pending(&self) -> Vec<(AgentId, Heartbeat)> {
-        self.lock().iter().map(|(agent, beat)| (*agent, beat.clone())).collect()
+    pub(crate) fn list_pending(&self) -> Vec<(AgentId, Heartbeat)> {
+        self.lock().iter().map(|(agent, heartbeat)| (*agent, heartbeat.clone())).collect()
     }
 
     /// Removes heartbeats that are in the store now, unless a newer one of the same agent has arrived.
-    pub(crate) fn remove_written(&self, beats: &[(AgentId, Heartbeat)]) {
+    pub(crate) fn remove_written(&self, heartbeats: &[(AgentId, Heartbeat)]) {
         let mut buffer = self.lock();
-        for (agent, beat) in beats {
-            if buffer.get(agent) == Some(beat) {
+        for (agent, heartbeat) in heartbeats {
+            if buffer.get(agent) == Some(heartbeat) {
                 buffer.remove(agent);
             }
         }
@@ -42,12 +43,12 @@ impl HeartbeatBuffer {
 
     /// Returns a stored agent with the values of its newest heartbeat.
     pub(crate) fn apply_to(&self, mut agent: Agent) -> Agent {
-        if let Some(beat) = self.lock().get(&agent.id) {
-            agent.last_heartbeat = Some(beat.at);
-            if beat.report.k8s_reachable.is_some() || beat.report.k8s_api_latency_ms.is_some() {
-                agent.k8s_reachable = beat.report.k8s_reachable;
-                agent.k8s_api_latency_ms = beat.report.k8s_api_latency_ms;
-                agent.k8s_reported_at = Some(beat.at);
+        if let Some(heartbeat) = self.lock().get(&agent.id) {
+            agent.last_heartbeat = Some(heartbeat.received_at);
+            if heartbeat.report.k8s_reachable.is_some() || heartbeat.report.k8s_api_latency_ms.is_some() {
+                agent.k8s_reachable = heartbeat.report.k8s_reachable;
+                agent.k8s_api_latency_ms = heartbeat.report.k8s_api_latency_ms;
+                agent.k8s_reported_at = Some(heartbeat.received_at);
             }
         }
         agent
@@ -65,20 +66,20 @@ mod tests {
     use jiff::Timestamp;
     use sindri_model::Entropy;
 
-    fn beat(second: i64) -> Heartbeat {
-        Heartbeat { at: Timestamp::from_second(second).unwrap(), report: Default::default() }
+    fn heartbeat(second: i64) -> Heartbeat {
+        Heartbeat { received_at: Timestamp::from_second(second).unwrap(), report: Default::default() }
     }
 
     #[test]
     fn a_heartbeat_stays_until_it_is_written_and_a_newer_one_stays_longer() {
-        let (beats, agent) = (HeartbeatBuffer::default(), AgentId::mint(&Entropy::new(|bytes| bytes.fill(1))));
-        beats.insert(agent, beat(1));
-        let pending = beats.pending();
-        assert_eq!(beats.pending(), pending, "pending heartbeats stay in the buffer");
-        beats.insert(agent, beat(2));
-        beats.remove_written(&pending);
-        assert_eq!(beats.pending(), [(agent, beat(2))]);
-        beats.remove_written(&[(agent, beat(2))]);
-        assert_eq!(beats.pending(), []);
+        let (buffer, agent) = (HeartbeatBuffer::default(), AgentId::generate(&Entropy::new(|bytes| bytes.fill(1))));
+        buffer.insert(agent, heartbeat(1));
+        let pending = buffer.list_pending();
+        assert_eq!(buffer.list_pending(), pending, "pending heartbeats stay in the buffer");
+        buffer.insert(agent, heartbeat(2));
+        buffer.remove_written(&pending);
+        assert_eq!(buffer.list_pending(), [(agent, heartbeat(2))]);
+        buffer.remove_written(&[(agent, heartbeat(2))]);
+        assert_eq!(buffer.list_pending(), []);
     }
 }

@@ -23,8 +23,8 @@ struct CacheState {
 
 impl KeyCache {
     /// Returns the holder of a key that is cached.
-    pub(crate) fn holder(&self, pak: &Pak) -> Option<KeyHolder> {
-        find_holder(pak, self.lock().by_short.get(pak.short())?)
+    pub(crate) fn find_holder(&self, pak: &Pak) -> Option<KeyHolder> {
+        match_holder(pak, self.lock().by_short.get(pak.short())?)
     }
 
     /// Returns the generation of the cache. Call it before reading the store, and pass it to [`Self::insert`].
@@ -35,7 +35,7 @@ impl KeyCache {
     /// Caches the keys that the store has under a short token, and returns the holder of `pak` among them. Nothing is
     /// cached if the cache was invalidated since `generation`, or if none of them is `pak`.
     pub(crate) fn insert(&self, pak: &Pak, stored: Vec<(PakDigest, KeyHolder)>, generation: u64) -> Option<KeyHolder> {
-        let holder = find_holder(pak, &stored)?;
+        let holder = match_holder(pak, &stored)?;
         let mut state = self.lock();
         if state.generation == generation {
             if state.by_short.len() >= KEYS_MAX {
@@ -59,6 +59,6 @@ impl KeyCache {
     }
 }
 
-fn find_holder(pak: &Pak, stored: &[(PakDigest, KeyHolder)]) -> Option<KeyHolder> {
+fn match_holder(pak: &Pak, stored: &[(PakDigest, KeyHolder)]) -> Option<KeyHolder> {
     stored.iter().find(|(digest, _)| pak.matches(digest)).map(|(_, holder)| *holder)
 }

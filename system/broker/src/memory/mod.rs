@@ -42,7 +42,7 @@ impl Memory {
     }
 
     /// Returns the callback by which the store reports its changes.
-    pub(crate) fn watcher(self: &Arc<Self>) -> ChangeObserver {
+    pub(crate) fn create_observer(self: &Arc<Self>) -> ChangeObserver {
         let memory = self.clone();
         Arc::new(move |changes| memory.apply_changes(changes))
     }

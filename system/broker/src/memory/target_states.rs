@@ -9,7 +9,7 @@ use sindri_model::AgentId;
 use sindri_model::wire::AgentStatus;
 use tokio::sync::Notify;
 
-/// Limit on the size of all cached bodies together. Beyond it the oldest bodies are dropped and read from the store again.
+/// Limit on the size of all cached bodies together. Above it the oldest bodies are dropped and read from the store again.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Response to a poll as it is cached. Clones share the body.
@@ -88,7 +88,7 @@ impl TargetStateCache {
                 entry.status = Some(response.status);
                 entry.response = Some(response);
             }
-            keep_body(&mut state, agent, size);
+            cache_body(&mut state, agent, size);
         }
     }
 
@@ -144,11 +144,11 @@ fn drop_body(state: &mut CacheState, agent: AgentId) {
     let body = state.agents.get_mut(&agent).and_then(|entry| entry.response.as_mut()?.body.take());
     if let Some(body) = body {
         state.body_bytes -= body.len();
-        state.bodies.retain(|kept| *kept != agent);
+        state.bodies.retain(|cached| *cached != agent);
     }
 }
 
-fn keep_body(state: &mut CacheState, agent: AgentId, size: usize) {
+fn cache_body(state: &mut CacheState, agent: AgentId, size: usize) {
     state.bodies.push_back(agent);
     state.body_bytes += size;
     while state.body_bytes > BODY_BYTES_MAX
@@ -164,7 +164,7 @@ mod tests {
     use sindri_model::Entropy;
 
     fn agent(byte: u8) -> AgentId {
-        AgentId::mint(&Entropy::new(move |bytes| bytes.fill(byte)))
+        AgentId::generate(&Entropy::new(move |bytes| bytes.fill(byte)))
     }
 
     fn response(etag: &'static str, size: usize) -> CachedTargetState {

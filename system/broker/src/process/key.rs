@@ -28,20 +28,20 @@ pub enum KeyError {
 /// Creates the administrator's key unless there is one, prints it and writes it to a file. The file is written before the
 /// database, so that after a crash in between the next start finds the key in the file.
 pub async fn create_admin_key(broker: &Broker, key_file: &Path, entropy: &Entropy) -> Result<(), KeyError> {
-    if broker.has_admin().await? {
+    if broker.has_admin_key().await? {
         return Ok(());
     }
-    let shown = key_file.display();
+    let path = key_file.display();
     match read_key(key_file)? {
         Some(pak) => {
-            broker.initialise(&pak).await?;
-            println!("the administrator's key is the one in {shown}");
+            broker.create_admin_key(&pak).await?;
+            println!("the administrator's key is the one in {path}");
         }
         None => {
-            let pak = Pak::mint(entropy);
+            let pak = Pak::generate(entropy);
             write_key(key_file, &pak).map_err(|error| file_error(key_file, &error))?;
-            broker.initialise(&pak).await?;
-            println!("the administrator's key, shown only once and stored in {shown}: {}", pak.reveal());
+            broker.create_admin_key(&pak).await?;
+            println!("the administrator's key, shown only once and stored in {path}: {}", pak.reveal());
         }
     }
     Ok(())
@@ -61,10 +61,10 @@ fn file_error(path: &Path, reason: &dyn Error) -> KeyError {
 
 /// Writes the file atomically, readable by its owner only.
 fn write_key(path: &Path, pak: &Pak) -> io::Result<()> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".draft");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".draft");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
     writeln!(file, "{}", pak.reveal())?;
     file.sync_all()?;
-    std::fs::rename(&draft, path)
+    std::fs::rename(&temporary, path)
 }

@@ -7,7 +7,7 @@ const DATABASE: CustomType = CustomType {
     placeholder: "URL",
     is_valid: is_database_url,
     expected: "must be like sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME",
-    redact: without_password,
+    redact: mask_password,
 };
 
 /// Command that begins a new epoch after a restore.
@@ -175,9 +175,9 @@ fn is_database_url(text: &str) -> bool {
 }
 
 /// Masks the password between the user name and the last `@`, and a parameter `password`.
-fn without_password(url: &str) -> String {
+fn mask_password(url: &str) -> String {
     let (url, parameters) = url.split_once('?').map_or((url, None), |(url, rest)| (url, Some(rest)));
-    let mut shown = match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
+    let mut masked_url = match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
         Some((scheme, (user, host))) => {
             let user = user.split_once(':').map_or(user.to_owned(), |(name, _)| format!("{name}:{MASK}"));
             format!("{scheme}://{user}@{host}")
@@ -189,9 +189,9 @@ fn without_password(url: &str) -> String {
             Some((name, _)) if name.to_lowercase().contains("password") => format!("{name}={MASK}"),
             _ => pair.to_owned(),
         });
-        shown = format!("{shown}?{}", masked.collect::<Vec<_>>().join("&"));
+        masked_url = format!("{masked_url}?{}", masked.collect::<Vec<_>>().join("&"));
     }
-    shown
+    masked_url
 }
 
 #[cfg(test)]
@@ -205,7 +205,7 @@ mod tests {
         Config::read(&PROGRAM, file.map(|text| ("b.toml", text)), environment, [])
     }
 
-    fn error(file: Option<&str>, environment: &[(&str, &str)]) -> String {
+    fn read_error(file: Option<&str>, environment: &[(&str, &str)]) -> String {
         read(file, environment).unwrap_err().to_string()
     }
 
@@ -228,9 +228,9 @@ mod tests {
             ("postgres://me:se:cr@et@host:1/db?sslmode=require", "postgres://me:***@host:1/db?sslmode=require"),
             ("postgres://host/db?user=me&password=secret", "postgres://host/db?user=me&password=***"),
         ] {
-            assert_eq!(without_password(url), shown);
+            assert_eq!(mask_password(url), shown);
         }
-        assert!(!error(None, &[("SINDRI__BROKER__DATABASE__URL", "mysql://me:secret@h/d")]).contains("secret"));
+        assert!(!read_error(None, &[("SINDRI__BROKER__DATABASE__URL", "mysql://me:secret@h/d")]).contains("secret"));
     }
 
     #[test]
@@ -242,11 +242,11 @@ mod tests {
     #[test]
     fn an_unknown_setting_is_rejected_with_the_nearest_name() {
         assert_eq!(
-            error(Some("[database]\nconections = 2"), &[]),
+            read_error(Some("[database]\nconections = 2"), &[]),
             "file b.toml:2: there is no setting database.conections; the nearest is database.connections"
         );
         assert_eq!(
-            error(None, &[("SINDRI__BROKER__DATABSE__URL", "x")]),
+            read_error(None, &[("SINDRI__BROKER__DATABSE__URL", "x")]),
             "environment: there is no setting SINDRI__BROKER__DATABSE__URL; \
              the nearest is SINDRI__BROKER__DATABASE__URL"
         );
@@ -254,9 +254,11 @@ mod tests {
 
     #[test]
     fn settings_that_need_or_exclude_each_other_are_checked() {
-        assert!(error(Some("tls.key_file = \"k\""), &[]).contains("tls.key_file is set and tls.certificate_file is"));
+        assert!(
+            read_error(Some("tls.key_file = \"k\""), &[]).contains("tls.key_file is set and tls.certificate_file is")
+        );
         let both =
             [("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY", "a"), ("SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY_FILE", "b")];
-        assert!(error(None, &both).contains("set at most one of them"));
+        assert!(read_error(None, &both).contains("set at most one of them"));
     }
 }

@@ -11,7 +11,7 @@ use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Time between two checks of the files. SIGHUP checks at once.
-const CHECK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The certificate files cannot be used.
 #[derive(Debug, Error)]
@@ -46,16 +46,17 @@ pub struct TlsFiles {
     key: PathBuf,
     tls: Tls,
     hangup: Signal,
-    seen: [Option<FileVersion>; 2],
+    last_versions: [Option<FileVersion>; 2],
 }
 
 impl TlsFiles {
     /// Reads both files.
     pub fn open(certificate: &Path, key: &Path) -> Result<Self, TlsFilesError> {
         let hangup = signal(SignalKind::hangup()).map_err(TlsFilesError::Signal)?;
-        let seen = [file_version(certificate), file_version(key)];
-        let tls = Tls::from_pem(&read(certificate)?, &read(key)?).map_err(|source| pair_error(certificate, source))?;
-        Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), tls, hangup, seen })
+        let last_versions = [read_file_version(certificate), read_file_version(key)];
+        let tls = Tls::from_pem(&read_file(certificate)?, &read_file(key)?)
+            .map_err(|source| pair_error(certificate, source))?;
+        Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), tls, hangup, last_versions })
     }
 
     /// Returns the TLS configuration, which follows the files.
@@ -63,20 +64,20 @@ impl TlsFiles {
         self.tls.clone()
     }
 
-    /// Reads the files again whenever they change. An invalid pair is logged once, and the one before stays in use.
+    /// Reads the files again whenever they change. An invalid pair is logged once, and the previous one stays in use.
     pub async fn follow(mut self) -> Infallible {
         loop {
             tokio::select! {
                 biased; // The signal before the timer.
                 _ = self.hangup.recv() => {}
-                () = tokio::time::sleep(CHECK_EVERY) => {}
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
             }
             // Read before the content, so that a change in between is detected at the next check.
-            let current = [file_version(&self.certificate), file_version(&self.key)];
-            if current == self.seen {
+            let current = [read_file_version(&self.certificate), read_file_version(&self.key)];
+            if current == self.last_versions {
                 continue;
             }
-            self.seen = current;
+            self.last_versions = current;
             match self.reload() {
                 Ok(()) => tracing::info!("the certificate was replaced"),
                 Err(error) => tracing::error!(%error, "the certificate was not replaced"),
@@ -85,12 +86,12 @@ impl TlsFiles {
     }
 
     fn reload(&self) -> Result<(), TlsFilesError> {
-        let (certificate, key) = (read(&self.certificate)?, read(&self.key)?);
+        let (certificate, key) = (read_file(&self.certificate)?, read_file(&self.key)?);
         self.tls.replace(&certificate, &key).map_err(|source| pair_error(&self.certificate, source))
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, TlsFilesError> {
+fn read_file(path: &Path) -> Result<Vec<u8>, TlsFilesError> {
     std::fs::read(path).map_err(|source| TlsFilesError::Read { path: path.display().to_string(), source })
 }
 
@@ -98,7 +99,7 @@ fn pair_error(certificate: &Path, source: TlsError) -> TlsFilesError {
     TlsFilesError::Pair { path: certificate.display().to_string(), source }
 }
 
-fn file_version(path: &Path) -> Option<FileVersion> {
+fn read_file_version(path: &Path) -> Option<FileVersion> {
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
 }

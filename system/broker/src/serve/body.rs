@@ -19,15 +19,15 @@ pub(super) struct BodyTimeout;
 /// Body of a request with a deadline.
 pub(super) struct TimedBody {
     incoming: Incoming,
-    due: Instant,
+    deadline: Instant,
     /// Created on the first wait, because most bodies have arrived with their head.
     timer: Option<Pin<Box<Sleep>>>,
     flag: BodyTimeoutFlag,
 }
 
 impl TimedBody {
-    pub(super) fn new(incoming: Incoming, due: Instant, flag: BodyTimeoutFlag) -> Self {
-        Self { incoming, due, timer: None, flag }
+    pub(super) fn new(incoming: Incoming, deadline: Instant, flag: BodyTimeoutFlag) -> Self {
+        Self { incoming, deadline, timer: None, flag }
     }
 }
 
@@ -42,8 +42,8 @@ impl HttpBody for TimedBody {
         if let Poll::Ready(frame) = Pin::new(&mut self.incoming).poll_frame(context) {
             return Poll::Ready(frame.map(|frame| frame.map_err(axum::Error::new)));
         }
-        let due = self.due;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        let deadline = self.deadline;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if timer.as_mut().poll(context).is_pending() {
             return Poll::Pending;
         }

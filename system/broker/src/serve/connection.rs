@@ -84,7 +84,7 @@ where
     // `Deadlines` distinguishes a slow head from an idle connection; the timeout of hyper does not.
     protocol.header_read_timeout(None).max_buf_size(BUFFER_BYTES_MAX).max_header_size(HEAD_BYTES_MAX);
     let mut connection = pin!(protocol.serve_connection(stream, service));
-    let mut exceeded = pin!(deadlines.exceeded());
+    let mut exceeded = pin!(deadlines.wait_until_exceeded());
     let mut is_stopping = false;
     loop {
         tokio::select! {
@@ -93,14 +93,14 @@ where
                 is_stopping = true;
                 connection.as_mut().graceful_shutdown();
             }
-            // A client that disconnects or sends no HTTP needs no handling; errors are responses.
+            // Ignored: a client that disconnects or does not speak HTTP. Errors of handlers are responses.
             _ended = connection.as_mut() => return,
-            limit = &mut exceeded => return count_closed(limit, &context.metrics),
+            limit = &mut exceeded => return record_closed(limit, &context.metrics),
         }
     }
 }
 
-fn count_closed(limit: TimeLimit, metrics: &Metrics) {
+fn record_closed(limit: TimeLimit, metrics: &Metrics) {
     match limit {
         TimeLimit::Head => metrics.record_closed_connection(CloseReason::SlowHead),
         TimeLimit::Stall => metrics.record_closed_connection(CloseReason::SlowResponse),
@@ -116,8 +116,8 @@ fn respond(
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
     let guard = deadlines.begin_request();
-    let responding = context.router.clone().call(into_request(context, peer, request));
-    async move { Ok(responding.await?.map(|body| ResponseBody::new(body, guard))) }
+    let response = context.router.clone().call(into_request(context, peer, request));
+    async move { Ok(response.await?.map(|body| ResponseBody::new(body, guard))) }
 }
 
 fn into_request(context: &ServerContext, peer: Option<IpAddr>, request: Request<Incoming>) -> Request<Body> {

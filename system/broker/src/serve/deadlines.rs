@@ -1,7 +1,7 @@
 //! Deadlines of a connection: the phase that it is in, and the time limit of that phase.
 //!
 //! One value per connection. The stream reports when bytes move, the service when a request begins and its response
-//! ends, and the connection's task waits for [`Deadlines::exceeded`]. The timer is reset only when a deadline comes
+//! ends, and the connection's task waits for [`Deadlines::wait_until_exceeded`]. The timer is reset only when a deadline comes
 //! nearer, so an ordinary request resets none.
 
 use std::future::poll_fn;
@@ -36,7 +36,7 @@ enum Phase {
 struct State {
     phase: Phase,
     /// Time since which the client has read no bytes.
-    stalled: Option<Instant>,
+    stalled_since: Option<Instant>,
 }
 
 /// Phase of one connection and its time limits.
@@ -48,7 +48,7 @@ pub(super) struct Deadlines {
 impl Deadlines {
     /// Starts with the time limit for the first head.
     pub(super) fn new(limits: Limits) -> Arc<Self> {
-        let state = State { phase: Phase::Head { since: Instant::now() }, stalled: None };
+        let state = State { phase: Phase::Head { since: Instant::now() }, stalled_since: None };
         Arc::new(Self { limits, state: Mutex::new(state) })
     }
 
@@ -59,7 +59,7 @@ impl Deadlines {
     }
 
     /// Resolves when a time limit is exceeded.
-    pub(super) async fn exceeded(&self) -> TimeLimit {
+    pub(super) async fn wait_until_exceeded(&self) -> TimeLimit {
         let mut timer = pin!(sleep_until(Instant::now() + self.limits.head_time_max));
         poll_fn(|context| {
             loop {
@@ -88,7 +88,7 @@ impl Deadlines {
             Phase::Request => None,
             Phase::Idle { since } => Some((since + self.limits.idle_time_max, TimeLimit::Idle)),
         };
-        let stall = state.stalled.map(|since| (since + self.limits.stall_time_max, TimeLimit::Stall));
+        let stall = state.stalled_since.map(|since| (since + self.limits.stall_time_max, TimeLimit::Stall));
         phase.into_iter().chain(stall).min_by_key(|(due, _)| *due)
     }
 
@@ -101,9 +101,9 @@ impl Deadlines {
 
     fn record_write(&self, is_ready: bool) {
         let mut state = self.lock();
-        match (is_ready, state.stalled) {
-            (true, Some(_)) => state.stalled = None,
-            (false, None) => state.stalled = Some(Instant::now()),
+        match (is_ready, state.stalled_since) {
+            (true, Some(_)) => state.stalled_since = None,
+            (false, None) => state.stalled_since = Some(Instant::now()),
             (true, None) | (false, Some(_)) => {}
         }
     }

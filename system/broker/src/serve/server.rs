@@ -102,7 +102,7 @@ where
     stopping.cancel();
     // Ends the wait of polls.
     broker.memory.target_states.close();
-    drain(connections, limits.shutdown_time_max).await;
+    await_connections(connections, limits.shutdown_time_max).await;
     background.shutdown().await;
     broker.flush_heartbeats().await;
     Ok(())
@@ -110,24 +110,21 @@ where
 
 /// Waits until connections end. Those that do not end in time are closed, which is safe: every response that was sent is
 /// durable.
-async fn drain(mut connections: JoinSet<()>, time_max: Duration) {
+async fn await_connections(mut connections: JoinSet<()>, time_max: Duration) {
     let all_ended = async {
         while let Some(ended) = connections.join_next().await {
             log_panic(ended);
         }
     };
     if tokio::time::timeout(time_max, all_ended).await.is_err() {
-        tracing::warn!(
-            connections = connections.len(),
-            "connections were closed at shutdown before their requests ended"
-        );
+        tracing::warn!(connections = connections.len(), "closed connections at shutdown before their requests ended");
     }
 }
 
 /// Reports that further connections wait: their clients get neither a response nor an error.
 fn report_full(metrics: &Metrics) {
     metrics.record_connections_full();
-    tracing::warn!("the limit on connections is reached: further ones wait until one ends");
+    tracing::warn!("the limit on connections is reached: new connections wait until one ends");
 }
 
 /// Logs a panic of a handler, which ends only its own connection.

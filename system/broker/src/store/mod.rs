@@ -16,8 +16,8 @@ pub use operations::Store;
 pub use postgres::{PostgresError, PostgresStore, Submitter};
 pub use records::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
-    ChangesSince, DeliveryAttempt, DeliveryFilter, FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision,
-    NewestRevision, Page, RecordKind, SealedParts, StackReports, StoreChange, StoreError, StoreFuture, StorePosition,
-    StoredRevision, TargetRevision, TargetState, WebhookRecord, WriteContext,
+    ChangesSince, DeliveryAttempt, DeliveryFilter, EncryptedParts, FleetEntry, Heartbeat, KeyHolder, KeyRecord,
+    ListScope, NewRevision, NewestRevision, Page, RecordKind, StackReports, StoreChange, StoreError, StoreFuture,
+    StorePosition, StoredRevision, TargetRevision, TargetState, WebhookRecord, WriteContext,
 };
 pub use sqlite::{Gate, SqliteError, SqliteStore, SqliteWorker};

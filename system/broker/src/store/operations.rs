@@ -276,7 +276,7 @@ operations! {
     Write replace_webhook(context: WriteContext, webhook: WebhookRecord) -> () = webhooks::subscriptions::replace;
     /// Deletes a subscription and its messages.
     Write delete_webhook(context: WriteContext, webhook: WebhookId) -> () = webhooks::subscriptions::delete;
-    /// Returns any one subscription, to check that the sealing key opens it.
+    /// Returns any one subscription, to check that the encryption key decrypts it.
     Read get_any_webhook() -> Option<WebhookRecord> = webhooks::subscriptions::get_any;
     /// Lists the messages of a subscription, newest first.
     Read list_deliveries(filter: DeliveryFilter) -> Vec<WebhookDelivery> = webhooks::deliveries::list;

@@ -56,7 +56,7 @@ pub enum ConnectError {
     #[error("the host name cannot be resolved")]
     Unresolved,
     #[error(transparent)]
-    Refused(TargetError),
+    Forbidden(TargetError),
     #[error("no connection: {0}")]
     Unreachable(io::ErrorKind),
     #[error("this machine has no certificate authorities, so no certificate can be verified")]
@@ -85,14 +85,14 @@ impl<R: Resolve, D: Dial> GuardedConnector<R, D> {
         let port = uri.port_u16().unwrap_or(if is_tls { HTTPS_PORT } else { HTTP_PORT });
         let host = uri.host().unwrap_or_default();
         let addresses = self.resolve(host, port).await?;
-        check_addresses(&addresses, self.policy).map_err(ConnectError::Refused)?;
+        check_addresses(&addresses, self.policy).map_err(ConnectError::Forbidden)?;
         let stream = self.dial(&addresses).await?;
         let stream: Box<dyn Duplex> =
             if is_tls { Box::new(self.handshake(host, stream).await?) } else { Box::new(stream) };
         Ok(TokioIo::new(stream))
     }
 
-    /// Returns the addresses of a host; an address is its own.
+    /// Returns the addresses of a host; an IP address is returned as it is.
     async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
         if let Some(address) = parse_address(host) {
             return Ok(vec![SocketAddr::new(address, port)]);
@@ -113,9 +113,9 @@ impl<R: Resolve, D: Dial> GuardedConnector<R, D> {
     }
 
     async fn handshake(&self, host: &str, stream: D::Stream) -> Result<impl Duplex + use<R, D>, ConnectError> {
-        let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name =
-            ServerName::try_from(bare).map_err(|_| ConnectError::Tls("the host name is not valid in a certificate"))?;
+        let unbracketed = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(unbracketed)
+            .map_err(|_| ConnectError::Tls("the host name is not valid in a certificate"))?;
         let config = (self.trust)().ok_or(ConnectError::NoTrust)?;
         let connected = TlsConnector::from(config).connect(name, stream).await;
         connected.map_err(|error| ConnectError::Tls(describe_tls_error(&error)))
@@ -131,7 +131,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Duplex for T {}
 fn describe_tls_error(error: &io::Error) -> &'static str {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     match cause {
-        Some(rustls::Error::InvalidCertificate(fault)) => match fault {
+        Some(rustls::Error::InvalidCertificate(error)) => match error {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => "the certificate has expired",
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                 "the certificate is not valid yet"

@@ -9,7 +9,7 @@ use thiserror::Error;
 const HEADERS_MAX: usize = 20;
 const NAME_CHARS_MAX: usize = 128;
 const VALUE_CHARS_MAX: usize = 4096;
-/// Headers that the broker sets itself, or that change how a message is framed.
+/// Headers that the broker sets itself, or that control the length of the body.
 const RESERVED: [&str; 10] = [
     "connection",
     "content-length",
@@ -46,19 +46,19 @@ pub(crate) enum HeaderError {
 
 impl ExtraHeaders {
     /// Parses headers from names and values.
-    pub(crate) fn parse(texts: &BTreeMap<String, String>) -> Result<Self, HeaderError> {
-        if texts.len() > HEADERS_MAX {
-            return Err(HeaderError::TooMany(texts.len()));
+    pub(crate) fn parse(headers: &BTreeMap<String, String>) -> Result<Self, HeaderError> {
+        if headers.len() > HEADERS_MAX {
+            return Err(HeaderError::TooMany(headers.len()));
         }
-        let mut headers = HeaderMap::new();
-        for (name, value) in texts {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
             let name = parse_name(name)?;
             let value = parse_value(&name, value)?;
-            if headers.insert(name.clone(), value).is_some() {
+            if map.insert(name.clone(), value).is_some() {
                 return Err(HeaderError::Duplicate(name.to_string()));
             }
         }
-        Ok(Self(headers))
+        Ok(Self(map))
     }
 
     /// Returns the headers of a request.
@@ -76,14 +76,14 @@ impl fmt::Debug for ExtraHeaders {
 fn parse_name(text: &str) -> Result<HeaderName, HeaderError> {
     let parsed = (text.len() <= NAME_CHARS_MAX).then(|| HeaderName::try_from(text).ok()).flatten();
     let name = parsed.ok_or_else(|| HeaderError::Name(text.chars().take(NAME_CHARS_MAX).collect()))?;
-    let reserved =
+    let is_reserved =
         RESERVED.contains(&name.as_str()) || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix));
-    if reserved { Err(HeaderError::Reserved(name.to_string())) } else { Ok(name) }
+    if is_reserved { Err(HeaderError::Reserved(name.to_string())) } else { Ok(name) }
 }
 
 fn parse_value(name: &HeaderName, text: &str) -> Result<HeaderValue, HeaderError> {
-    let visible = text.len() <= VALUE_CHARS_MAX && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-    let value = visible.then(|| HeaderValue::try_from(text).ok()).flatten();
+    let is_visible = text.len() <= VALUE_CHARS_MAX && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    let value = is_visible.then(|| HeaderValue::try_from(text).ok()).flatten();
     let mut value = value.ok_or_else(|| HeaderError::Value(name.to_string()))?;
     value.set_sensitive(true);
     Ok(value)
@@ -94,8 +94,8 @@ mod tests {
     use super::*;
 
     fn parse(headers: &[(&str, &str)]) -> Result<ExtraHeaders, HeaderError> {
-        let texts = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        ExtraHeaders::parse(&texts.collect())
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        ExtraHeaders::parse(&headers.collect())
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! Webhooks: signed messages to other systems about events, sent only to addresses that the operator allows.
 //!
-//! Storage of secrets (`sealing_key`, `sealed_parts`), allowed receivers (`target`, `address`, `headers`), one attempt
+//! Storage of secrets (`encryption_key`, `encrypted_parts`), allowed receivers (`target`, `address`, `headers`), one attempt
 //! (`send`, `signature`, `connect`, `system`) and the time of the next one (`schedule`). The loop that delivers is in
 //! `background`, the event types are in `event_types`.
 
 mod address;
 mod connect;
+pub(crate) mod encrypted_parts;
+mod encryption_key;
 pub(crate) mod headers;
 pub(crate) mod schedule;
-pub(crate) mod sealed_parts;
-mod sealing_key;
 pub(crate) mod send;
 mod settings;
 pub(crate) mod signature;
@@ -19,8 +19,8 @@ pub(crate) mod target;
 mod tests;
 
 pub use connect::{Dial, GuardedConnector, Resolve, Trust};
-pub use sealed_parts::UnsealError;
-pub use sealing_key::{SealingKey, SealingKeyError};
+pub use encrypted_parts::DecryptionError;
+pub use encryption_key::{EncryptionKey, EncryptionKeyError};
 pub use send::{Connector, Sender};
 pub use settings::WebhookSettings;
 pub use system::{SystemResolver, TcpDialer, system_connector};

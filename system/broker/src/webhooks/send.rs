@@ -85,7 +85,7 @@ pub(crate) struct WebhookMessage<'a> {
     /// The same at every attempt, so that a receiver can recognize a repetition.
     pub id: &'a str,
     /// Time of this attempt.
-    pub at: Timestamp,
+    pub sent_at: Timestamp,
     pub target: &'a Target,
     pub headers: &'a ExtraHeaders,
     pub secret: &'a Secret,
@@ -196,7 +196,7 @@ fn request(message: &WebhookMessage<'_>) -> Option<Request<Full<Bytes>>> {
     headers.extend(message.headers.as_map().clone());
     headers.insert(HOST, HeaderValue::try_from(message.target.host_header()).ok()?);
     headers.insert(CONTENT_TYPE, JSON);
-    headers.extend(message.secret.headers(message.id, message.at, &message.body)?);
+    headers.extend(message.secret.headers(message.id, message.sent_at, &message.body)?);
     Some(request)
 }
 

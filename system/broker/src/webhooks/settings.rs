@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::sealing_key::SealingKey;
+use super::encryption_key::EncryptionKey;
 use super::send::Sender;
 use super::target::TargetPolicy;
 
 /// Settings by which a broker delivers webhooks.
 pub struct WebhookSettings {
     /// Key of the stored secrets.
-    pub key: SealingKey,
+    pub key: EncryptionKey,
     /// Allowed receivers.
     pub policy: TargetPolicy,
     /// Sender of messages.

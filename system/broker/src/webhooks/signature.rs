@@ -44,7 +44,7 @@ pub(crate) enum SecretError {
 
 impl Secret {
     /// Generates a new secret.
-    pub(crate) fn mint(entropy: &Entropy) -> Self {
+    pub(crate) fn generate(entropy: &Entropy) -> Self {
         Self(entropy.bytes::<MINTED_BYTES>().to_vec())
     }
 
@@ -61,25 +61,25 @@ impl Secret {
         }
     }
 
-    /// Returns the text of the secret. Return it once, to the client that created it; store it sealed.
+    /// Returns the text of the secret. Return it once, to the client that created it; store it encrypted.
     pub(crate) fn reveal(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode(&self.0))
     }
 
     /// Returns the value of the signature header of a message.
-    pub(crate) fn sign(&self, id: &str, at: Timestamp, body: &[u8]) -> String {
+    pub(crate) fn sign(&self, id: &str, sent_at: Timestamp, body: &[u8]) -> String {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.0));
-        context.update(format!("{id}.{}.", at.as_second()).as_bytes());
+        context.update(format!("{id}.{}.", sent_at.as_second()).as_bytes());
         context.update(body);
         format!("{VERSION},{}", STANDARD.encode(context.sign()))
     }
 
     /// Returns the three headers of a signed message; `None` if the id is not valid in a header.
-    pub(crate) fn headers(&self, id: &str, at: Timestamp, body: &[u8]) -> Option<[(HeaderName, HeaderValue); 3]> {
-        let signature = HeaderValue::try_from(self.sign(id, at, body)).ok()?;
+    pub(crate) fn headers(&self, id: &str, sent_at: Timestamp, body: &[u8]) -> Option<[(HeaderName, HeaderValue); 3]> {
+        let signature = HeaderValue::try_from(self.sign(id, sent_at, body)).ok()?;
         Some([
             (ID_HEADER, HeaderValue::from_str(id).ok()?),
-            (TIMESTAMP_HEADER, HeaderValue::from(at.as_second())),
+            (TIMESTAMP_HEADER, HeaderValue::from(sent_at.as_second())),
             (SIGNATURE_HEADER, signature),
         ])
     }
@@ -136,10 +136,10 @@ mod tests {
 
     #[test]
     fn a_secret_is_parsed_from_its_text_and_not_printed_by_debug() {
-        let minted = Secret::mint(&Entropy::new(|bytes| bytes.fill(7)));
-        let again = Secret::parse(&minted.reveal()).unwrap();
+        let generated = Secret::generate(&Entropy::new(|bytes| bytes.fill(7)));
+        let again = Secret::parse(&generated.reveal()).unwrap();
         assert_eq!(again.0, [7; MINTED_BYTES]);
-        assert_eq!(format!("{minted:?}"), "whsec_…");
+        assert_eq!(format!("{generated:?}"), "whsec_…");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use super::connect::{Dial, GuardedConnector, Resolve, Trust};
 use super::target::TargetPolicy;
-use crate::trust::system_trust;
+use crate::trust::load_system_trust;
 
 /// Resolver of this machine.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +38,6 @@ impl Dial for TcpDialer {
 /// webhooks does not read them, and one without authorities still starts.
 pub fn system_connector(policy: TargetPolicy) -> GuardedConnector<SystemResolver, TcpDialer> {
     let config = OnceLock::new();
-    let trust: Trust = Arc::new(move || config.get_or_init(system_trust).clone());
+    let trust: Trust = Arc::new(move || config.get_or_init(load_system_trust).clone());
     GuardedConnector::new(SystemResolver, TcpDialer, trust, policy)
 }

@@ -64,7 +64,7 @@ async fn attempt(sender: &Sender, base: &str, timeout: Duration) -> Attempt {
     let headers = BTreeMap::from([("authorization".to_owned(), "Bearer header-token".to_owned())]);
     let message = WebhookMessage {
         id: "message-1",
-        at: Timestamp::from_second(1_700_000_000).unwrap(),
+        sent_at: Timestamp::from_second(1_700_000_000).unwrap(),
         target: &target,
         headers: &ExtraHeaders::parse(&headers).unwrap(),
         secret: &Secret::parse(SECRET).unwrap(),

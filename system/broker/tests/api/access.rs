@@ -116,7 +116,7 @@ fn the_table_has_every_route_that_is_served() {
 async fn each_route_accepts_exactly_its_roles() {
     for route in ROUTES {
         for role in "Aaxgy".chars() {
-            let (status, body) = ask(route, role).await;
+            let (status, body) = send(route, role).await;
             // Objects of another agent or generator are reported as not found.
             let is_hidden = (role == 'x' && route.1.starts_with("/webhook-deliveries"))
                 || (role == 'y' && route.1.starts_with("/approvals/"));
@@ -133,12 +133,12 @@ async fn each_route_rejects_a_missing_and_a_wrong_key() {
     let wrong = format!("{}x", fleet.api.admin);
     for Route(method, path, ..) in ROUTES {
         for key in ["", "nonsense", "Bearer brokkr_BRabcdef_abc", &wrong] {
-            let answer = fleet.api.call(key, method.clone(), &path.replace(['{', '}'], ""), Some(&json!({}))).await;
-            assert_eq!(answer.error_code(401), "unauthorized", "{method} {path} with {key:?}");
+            let response = fleet.api.call(key, method.clone(), &path.replace(['{', '}'], ""), Some(&json!({}))).await;
+            assert_eq!(response.expect_error(401), "unauthorized", "{method} {path} with {key:?}");
         }
     }
     for path in OPEN {
-        fleet.api.send(Request::get(path).body(axum::body::Body::empty()).unwrap()).await.with(200);
+        fleet.api.send(Request::get(path).body(axum::body::Body::empty()).unwrap()).await.expect_status(200);
     }
 }
 
@@ -146,17 +146,17 @@ async fn each_route_rejects_a_missing_and_a_wrong_key() {
 async fn a_key_is_accepted_with_and_without_the_scheme_bearer() {
     let api = Api::new().await;
     for scheme in ["Bearer ", "bearer ", ""] {
-        api.get(&format!("{scheme}{}", api.admin), "/agents").await.with(200);
+        api.get(&format!("{scheme}{}", api.admin), "/agents").await.expect_status(200);
     }
-    api.get(&format!("Basic {}", api.admin), "/agents").await.with(401);
+    api.get(&format!("Basic {}", api.admin), "/agents").await.expect_status(401);
 }
 
 #[tokio::test]
 async fn the_key_of_a_deleted_agent_is_rejected() {
     let fleet = Fleet::new().await;
-    fleet.api.get(&fleet.agent.1, &format!("/agents/{}", fleet.agent.0)).await.with(200);
-    fleet.api.delete(&format!("/agents/{}", fleet.agent.0)).await.with(204);
-    fleet.api.get(&fleet.agent.1, &format!("/agents/{}", fleet.agent.0)).await.with(401);
+    fleet.api.get(&fleet.agent.1, &format!("/agents/{}", fleet.agent.0)).await.expect_status(200);
+    fleet.api.delete(&format!("/agents/{}", fleet.agent.0)).await.expect_status(204);
+    fleet.api.get(&fleet.agent.1, &format!("/agents/{}", fleet.agent.0)).await.expect_status(401);
 }
 
 #[tokio::test]
@@ -164,25 +164,26 @@ async fn a_new_key_replaces_the_old_one() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
     let rotated = api.post(&fleet.agent.1, &format!("/agents/{}/rotate-pak", fleet.agent.0), &json!({})).await;
-    let rotated = rotated.with(200).json();
+    let rotated = rotated.expect_status(200).json();
     assert_eq!(text(&rotated["agent"]["id"]), fleet.agent.0);
     let path = format!("/generators/{}/rotate-pak", fleet.generator.0);
-    let generator = api.post(&fleet.generator.1, &path, &json!({})).await.with(201).json();
+    let generator = api.post(&fleet.generator.1, &path, &json!({})).await.expect_status(201).json();
     assert_eq!(text(&generator["generator"]["id"]), fleet.generator.0);
     for (old, new) in [(&fleet.agent.1, text(&rotated["pak"])), (&fleet.generator.1, text(&generator["pak"]))] {
-        api.post(old, "/auth/pak", &json!({})).await.with(401);
-        api.post(&new, "/auth/pak", &json!({})).await.with(200);
+        api.post(old, "/auth/pak", &json!({})).await.expect_status(401);
+        api.post(&new, "/auth/pak", &json!({})).await.expect_status(200);
     }
 }
 
 #[tokio::test]
 async fn a_generator_lists_only_its_own_stacks_with_any_filter() {
     let fleet = Fleet::new().await;
-    let (api, other) = (&fleet.api, fleet.api.generator("other").await);
-    let paks = api.get(&api.admin, "/paks").await.with(200).json();
+    let (api, other) = (&fleet.api, fleet.api.create_generator("other").await);
+    let paks = api.get(&api.admin, "/paks").await.expect_status(200).json();
     let pak = paks.as_array().unwrap().iter().find(|pak| pak["name"] == "shop").unwrap();
     let filtered = format!("/stacks?pak_id={}", text(&pak["id"]));
-    let count = async |key: &str, path: &str| api.get(key, path).await.with(200).json().as_array().unwrap().len();
+    let count =
+        async |key: &str, path: &str| api.get(key, path).await.expect_status(200).json().as_array().unwrap().len();
     assert_eq!(count(&fleet.generator.1, "/stacks").await, 1);
     assert_eq!(count(&other.1, "/stacks").await, 0);
     assert_eq!(count(&other.1, &filtered).await, 0);
@@ -208,26 +209,27 @@ impl World {
     async fn new() -> Self {
         let fleet = Fleet::new().await;
         let (api, agent, stack) = (&fleet.api, &fleet.agent.0, &fleet.stack);
-        let another = api.generator("another").await;
-        let west = api.agent("west", &[]).await;
-        let spare = api.stack("spare", &fleet.generator.0).await;
+        let another = api.create_generator("another").await;
+        let west = api.create_agent("west", &[]).await;
+        let spare = api.create_stack("spare", &fleet.generator.0).await;
         let revision = api.submit(stack, false).await;
         fleet.poll().await;
         api.report(&fleet.agent, &revision, "SUCCESS").await;
-        let events = api.get(&api.admin, "/agent-events").await.with(200).json();
-        let post = async |path: String, body: Value| api.post(&api.admin, &path, &body).await.with(201);
+        let events = api.get(&api.admin, "/agent-events").await.expect_status(200).json();
+        let post = async |path: String, body: Value| api.post(&api.admin, &path, &body).await.expect_status(201);
         post(format!("/agents/{agent}/labels"), json!({"agent_id": agent, "label": "old"})).await;
         let annotation = json!({"agent_id": agent, "key": "old", "value": "v"});
         post(format!("/agents/{agent}/annotations"), annotation).await;
         post(format!("/stacks/{stack}/labels"), json!("old")).await;
         post(format!("/stacks/{stack}/annotations"), json!({"stack_id": stack, "key": "old", "value": "v"})).await;
-        let webhook = api.webhook("hook", &["old"]).await;
-        api.post(&api.admin, &format!("/webhooks/{webhook}/test"), &json!({})).await.with(200);
-        let pending = api.get(&fleet.agent.1, &format!("/agents/{agent}/webhooks/pending")).await.with(200).json();
+        let webhook = api.create_webhook("hook", &["old"]).await;
+        api.post(&api.admin, &format!("/webhooks/{webhook}/test"), &json!({})).await.expect_status(200);
+        let pending =
+            api.get(&fleet.agent.1, &format!("/agents/{agent}/webhooks/pending")).await.expect_status(200).json();
         let (event, delivery) = (text(&events[0]["id"]), text(&pending[0]["id"]));
         let request = approval(&text(&revision["id"]), "a");
         let asked = api.put(&fleet.agent.1, &format!("/agents/{agent}/stacks/{stack}/approval"), &request).await;
-        let approval = text(&asked.with(200).json()["id"]);
+        let approval = text(&asked.expect_status(200).json()["id"]);
         Self { another, west, spare, revision: text(&revision["id"]), event, webhook, delivery, approval, fleet }
     }
 
@@ -300,9 +302,9 @@ fn approval(revision: &str, digit: &str) -> Value {
 }
 
 /// Sends a request to a new broker, so that no request sees the effects of another.
-async fn ask(Route(method, template, ..): &Route, role: char) -> (u16, String) {
+async fn send(Route(method, template, ..): &Route, role: char) -> (u16, String) {
     let world = World::new().await;
     let (path, body) = (world.path(method, template), world.body(method, template));
-    let answer = world.fleet.api.call(world.key(role), method.clone(), &path, body.as_ref()).await;
-    (answer.status.as_u16(), String::from_utf8_lossy(&answer.body).into_owned())
+    let response = world.fleet.api.call(world.key(role), method.clone(), &path, body.as_ref()).await;
+    (response.status.as_u16(), String::from_utf8_lossy(&response.body).into_owned())
 }

@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use crate::support::{Fleet, TestResponse, text};
 
 /// Returns a fleet whose agent has received a revision.
-async fn received() -> (Fleet, Value) {
+async fn fleet_with_received_revision() -> (Fleet, Value) {
     let fleet = Fleet::new().await;
     let revision = fleet.api.submit(&fleet.stack, false).await;
     fleet.poll().await;
     (fleet, revision)
 }
 
-fn request(revision: &Value, digit: &str) -> Value {
+fn approval_request(revision: &Value, digit: &str) -> Value {
     json!({"deployment_object_id": revision["id"], "digest": digit.repeat(64), "reasons": ["r"], "plan": "- delete x"})
 }
 
-async fn ask(fleet: &Fleet, body: &Value) -> TestResponse {
+async fn request_approval(fleet: &Fleet, body: &Value) -> TestResponse {
     fleet.api.put(&fleet.agent.1, &format!("/agents/{}/stacks/{}/approval", fleet.agent.0, fleet.stack), body).await
 }
 
@@ -35,37 +35,45 @@ async fn poll(fleet: &Fleet, etag: &str) -> TestResponse {
 
 #[tokio::test]
 async fn a_pending_plan_is_approved_and_the_etag_changes() {
-    let (fleet, revision) = received().await;
-    let etag = poll(&fleet, "").await.with(200).header("etag").to_owned();
-    let asked = ask(&fleet, &request(&revision, "a")).await.with(200).json();
+    let (fleet, revision) = fleet_with_received_revision().await;
+    let etag = poll(&fleet, "").await.expect_status(200).header("etag").to_owned();
+    let pending = request_approval(&fleet, &approval_request(&revision, "a")).await.expect_status(200).json();
     assert_eq!(
-        (&asked["state"], &asked["plan"], &asked["agent_id"]),
+        (&pending["state"], &pending["plan"], &pending["agent_id"]),
         (&json!("pending"), &json!("- delete x"), &json!(fleet.agent.0))
     );
-    assert!(asked.get("decided_by").is_none());
-    poll(&fleet, &etag).await.with(304);
-    let approved = decide(&fleet, &fleet.generator.1, &asked, "approve").await.with(200).json();
+    assert!(pending.get("decided_by").is_none());
+    poll(&fleet, &etag).await.expect_status(304);
+    let approved = decide(&fleet, &fleet.generator.1, &pending, "approve").await.expect_status(200).json();
     assert_eq!(approved["state"], "approved");
     assert_eq!(text(&approved["decided_by"]), format!("generator {}", fleet.generator.0));
-    let again = poll(&fleet, &etag).await.with(200);
+    let again = poll(&fleet, &etag).await.expect_status(200);
     assert_eq!(again.json()[0]["id"], revision["id"], "the target state is the same");
-    poll(&fleet, again.header("etag")).await.with(304);
-    assert_eq!(ask(&fleet, &request(&revision, "a")).await.with(200).json(), approved);
-    let before = fleet.api.changes().await;
-    assert_eq!(decide(&fleet, &fleet.api.admin, &asked, "approve").await.with(200).json(), approved);
-    assert_eq!(decide(&fleet, &fleet.api.admin, &asked, "reject").await.error_code(409), "approval_decided");
-    assert_eq!(fleet.api.changes().await, before);
+    poll(&fleet, again.header("etag")).await.expect_status(304);
+    assert_eq!(request_approval(&fleet, &approval_request(&revision, "a")).await.expect_status(200).json(), approved);
+    let before = fleet.api.count_audit_entries().await;
+    assert_eq!(decide(&fleet, &fleet.api.admin, &pending, "approve").await.expect_status(200).json(), approved);
+    assert_eq!(decide(&fleet, &fleet.api.admin, &pending, "reject").await.expect_error(409), "approval_decided");
+    assert_eq!(fleet.api.count_audit_entries().await, before);
 }
 
 #[tokio::test]
 async fn approvals_are_listed_by_state_and_only_to_their_owner() {
-    let (fleet, revision) = received().await;
-    let (api, other) = (&fleet.api, fleet.api.generator("other").await);
-    let first = ask(&fleet, &request(&revision, "a")).await.with(200).json();
-    let second = ask(&fleet, &request(&revision, "b")).await.with(200).json();
+    let (fleet, revision) = fleet_with_received_revision().await;
+    let (api, other) = (&fleet.api, fleet.api.create_generator("other").await);
+    let first = request_approval(&fleet, &approval_request(&revision, "a")).await.expect_status(200).json();
+    let second = request_approval(&fleet, &approval_request(&revision, "b")).await.expect_status(200).json();
     let ids = async |key: &str, path: &str| {
-        let mut ids: Vec<_> =
-            api.get(key, path).await.with(200).json().as_array().unwrap().iter().map(|one| text(&one["id"])).collect();
+        let mut ids: Vec<_> = api
+            .get(key, path)
+            .await
+            .expect_status(200)
+            .json()
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| text(&one["id"]))
+            .collect();
         ids.sort();
         ids
     };
@@ -77,18 +85,18 @@ async fn approvals_are_listed_by_state_and_only_to_their_owner() {
         assert_eq!(ids(key, "/approvals?state=superseded").await, [text(&first["id"])]);
     }
     assert_eq!(ids(&other.1, "/approvals").await, Vec::<String>::new());
-    assert_eq!(api.get(&api.admin, "/approvals?state=lost").await.error_code(400), "invalid_query");
-    assert_eq!(decide(&fleet, &other.1, &second, "approve").await.error_code(404), "approval_not_found");
-    assert_eq!(decide(&fleet, &api.admin, &first, "approve").await.error_code(409), "approval_decided");
+    assert_eq!(api.get(&api.admin, "/approvals?state=lost").await.expect_error(400), "invalid_query");
+    assert_eq!(decide(&fleet, &other.1, &second, "approve").await.expect_error(404), "approval_not_found");
+    assert_eq!(decide(&fleet, &api.admin, &first, "approve").await.expect_error(409), "approval_decided");
     let path = format!("/approvals/{}", text(&second["id"]));
-    assert_eq!(api.get(&fleet.generator.1, &path).await.with(200).json(), second);
+    assert_eq!(api.get(&fleet.generator.1, &path).await.expect_status(200).json(), second);
 }
 
 #[tokio::test]
 async fn a_request_beyond_its_limits_is_rejected() {
-    let (fleet, revision) = received().await;
-    let good = request(&revision, "a");
-    let before = fleet.api.changes().await;
+    let (fleet, revision) = fleet_with_received_revision().await;
+    let good = approval_request(&revision, "a");
+    let before = fleet.api.count_audit_entries().await;
     for (field, value) in [
         ("digest", json!("a".repeat(63))),
         ("digest", json!("A".repeat(64))),
@@ -99,10 +107,10 @@ async fn a_request_beyond_its_limits_is_rejected() {
     ] {
         let mut body = good.clone();
         body[field] = value;
-        assert_eq!(ask(&fleet, &body).await.error_code(400), "invalid_approval", "{field}");
+        assert_eq!(request_approval(&fleet, &body).await.expect_error(400), "invalid_approval", "{field}");
     }
-    assert_eq!(fleet.api.changes().await, before);
+    assert_eq!(fleet.api.count_audit_entries().await, before);
     let mut most = good;
     (most["reasons"], most["plan"]) = (json!(vec!["ü".repeat(1_024); 32]), json!("p".repeat(64 * 1_024)));
-    ask(&fleet, &most).await.with(200);
+    request_approval(&fleet, &most).await.expect_status(200);
 }

@@ -66,7 +66,7 @@ async fn stored(fleet: &Fleet) -> Value {
         format!("/stacks/{}/deployment-objects", fleet.stack),
         format!("/stacks/{}/health", fleet.stack),
     ] {
-        all.push(fleet.api.get(&fleet.api.admin, &path).await.with(200).json());
+        all.push(fleet.api.get(&fleet.api.admin, &path).await.expect_status(200).json());
     }
     json!(all)
 }
@@ -91,12 +91,12 @@ async fn a_bundle_beyond_the_limits_or_without_a_document_is_rejected() {
         ("wide alias bomb", format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(100_000), "*a,".repeat(100))),
         ("NUL", format!("{BUNDLE}# \0\n")),
     ] {
-        assert_eq!(broker.submit(YAML, yaml).await.error_code(400), "invalid_deployment_object", "{name}");
+        assert_eq!(broker.submit(YAML, yaml).await.expect_error(400), "invalid_deployment_object", "{name}");
     }
-    assert_eq!(broker.submit(YAML, &b"a: \xff"[..]).await.error_code(400), "invalid_deployment_object");
+    assert_eq!(broker.submit(YAML, &b"a: \xff"[..]).await.expect_error(400), "invalid_deployment_object");
     for (yaml, code) in [("a: [\0]", "invalid_json"), ("", "invalid_deployment_object")] {
-        let answer = broker.submit(JSON, json!({"yaml_content": yaml}).to_string()).await;
-        assert_eq!(answer.error_code(400), code, "{yaml:?}");
+        let response = broker.submit(JSON, json!({"yaml_content": yaml}).to_string()).await;
+        assert_eq!(response.expect_error(400), code, "{yaml:?}");
     }
     broker.is_unchanged().await;
 }
@@ -113,8 +113,8 @@ async fn a_bundle_at_the_limits_is_accepted() {
         // No NUL, but an escaped backslash before the same characters.
         "a: \"\\\\u0000\"".to_owned(),
     ] {
-        broker.submit(YAML, yaml.clone()).await.with(201);
-        broker.submit(JSON, json!({"yaml_content": yaml}).to_string()).await.with(201);
+        broker.submit(YAML, yaml.clone()).await.expect_status(201);
+        broker.submit(JSON, json!({"yaml_content": yaml}).to_string()).await.expect_status(201);
     }
 }
 
@@ -122,9 +122,9 @@ async fn a_bundle_at_the_limits_is_accepted() {
 async fn a_body_that_is_too_large_is_rejected_by_every_route() {
     let broker = Still::new().await;
     let large = "x".repeat(BODY_BYTES_MAX + 1);
-    assert_eq!(broker.submit(YAML, format!("# {large}")).await.error_code(413), "body_too_large");
+    assert_eq!(broker.submit(YAML, format!("# {large}")).await.expect_error(413), "body_too_large");
     let body = json!({"name": large}).to_string();
-    assert_eq!(broker.send(Method::POST, "/generators", JSON, body).await.error_code(413), "body_too_large");
+    assert_eq!(broker.send(Method::POST, "/generators", JSON, body).await.expect_error(413), "body_too_large");
     broker.is_unchanged().await;
 }
 
@@ -135,12 +135,12 @@ async fn an_unsupported_content_type_is_rejected() {
     for content_type in
         ["text/plain", "application/yaml", "application/x-www-form-urlencoded", "json", "application/jsonp"]
     {
-        let answer = broker.send(Method::POST, "/generators", content_type, body.clone()).await;
-        assert_eq!(answer.error_code(415), "unsupported_media_type", "{content_type}");
+        let response = broker.send(Method::POST, "/generators", content_type, body.clone()).await;
+        assert_eq!(response.expect_error(415), "unsupported_media_type", "{content_type}");
     }
     for content_type in ["text/html", "multipart/form-data", "application/octet-stream"] {
         assert_eq!(
-            broker.submit(content_type, BUNDLE).await.error_code(415),
+            broker.submit(content_type, BUNDLE).await.expect_error(415),
             "unsupported_media_type",
             "{content_type}"
         );
@@ -150,7 +150,7 @@ async fn an_unsupported_content_type_is_rejected() {
         [("a", ""), ("b", "application/json; charset=utf-8"), ("c", "application/merge-patch+json")]
     {
         let body = json!({"name": name}).to_string();
-        broker.send(Method::POST, "/generators", content_type, body).await.with(201);
+        broker.send(Method::POST, "/generators", content_type, body).await.expect_status(201);
     }
 }
 
@@ -170,8 +170,8 @@ async fn invalid_json_is_rejected() {
     ];
     for body in cut.chain(wrong) {
         let shown = String::from_utf8_lossy(&body).chars().take(80).collect::<String>();
-        let answer = broker.send(Method::POST, "/agents", JSON, body).await;
-        assert_eq!(answer.error_code(400), "invalid_json", "{shown}");
+        let response = broker.send(Method::POST, "/agents", JSON, body).await;
+        assert_eq!(response.expect_error(400), "invalid_json", "{shown}");
     }
     broker.is_unchanged().await;
 }
@@ -216,10 +216,10 @@ async fn names_labels_annotations_and_messages_have_limits_and_no_nul() {
             "stack_id_mismatch",
         ),
     ] {
-        assert_eq!(broker.post(&path, &body).await.error_code(400), code, "{path} {body}");
+        assert_eq!(broker.post(&path, &body).await.expect_error(400), code, "{path} {body}");
     }
     broker.is_unchanged().await;
-    broker.post(&labels(&"ü".repeat(63)).0, &labels(&"ü".repeat(63)).1).await.with(201);
+    broker.post(&labels(&"ü".repeat(63)).0, &labels(&"ü".repeat(63)).1).await.expect_status(201);
 }
 
 #[tokio::test]
@@ -264,8 +264,8 @@ async fn invalid_paths_and_queries_are_rejected() {
         (Method::PATCH, "/agents".to_owned(), 405, "method_not_allowed"),
         (Method::DELETE, format!("/agents/{agent}/target-state"), 405, "method_not_allowed"),
     ] {
-        let answer = broker.send(method.clone(), &path, "", Body::empty()).await;
-        assert_eq!(answer.error_code(status), code, "{method} {path}");
+        let response = broker.send(method.clone(), &path, "", Body::empty()).await;
+        assert_eq!(response.expect_error(status), code, "{method} {path}");
     }
     broker.is_unchanged().await;
 }
@@ -274,7 +274,7 @@ async fn invalid_paths_and_queries_are_rejected() {
 async fn objects_of_other_owners_are_neither_read_nor_changed() {
     let broker = Still::new().await;
     let (api, stack) = (&broker.fleet.api, &broker.fleet.stack);
-    let (generator, agent) = (api.generator("other").await, api.agent("other", &[]).await);
+    let (generator, agent) = (api.create_generator("other").await, api.create_agent("other", &[]).await);
     let before = stored(&broker.fleet).await;
     for (key, method, path, body) in [
         (&generator.1, Method::GET, format!("/stacks/{stack}"), Value::Null),
@@ -290,7 +290,7 @@ async fn objects_of_other_owners_are_neither_read_nor_changed() {
         (&agent.1, Method::GET, format!("/agents/{}/webhooks/pending", broker.fleet.agent.0), Value::Null),
     ] {
         let body = Some(&body).filter(|body| !body.is_null());
-        assert_eq!(api.call(key, method.clone(), &path, body).await.error_code(403), "forbidden", "{method} {path}");
+        assert_eq!(api.call(key, method.clone(), &path, body).await.expect_error(403), "forbidden", "{method} {path}");
     }
     assert_eq!(stored(&broker.fleet).await, before);
 }
@@ -303,7 +303,7 @@ async fn existing_objects_are_a_conflict() {
         ("/generators", json!({"name": "shop"}), "generator_exists"),
         ("/stacks", json!({"name": "web", "generator_id": broker.fleet.generator.0}), "stack_exists"),
     ] {
-        assert_eq!(broker.post(path, &body).await.error_code(409), code);
+        assert_eq!(broker.post(path, &body).await.expect_error(409), code);
     }
     broker.is_unchanged().await;
 }

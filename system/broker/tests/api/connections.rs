@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, interval};
 
 use crate::support::{Api, BUNDLE, counting_entropy};
-use crate::test_server::{SHORT, TestServer, code, get, header, in_time, post};
+use crate::test_server::{SHORT, TestServer, error_code, get, header, post, with_timeout};
 
 /// Time between two bytes of a slow client.
 const DRIP: Duration = Duration::from_millis(20);
@@ -24,7 +24,7 @@ const HEALTH: &str = "GET /healthz HTTP/1.1\r\nhost: b\r\n\r\n";
 #[tokio::test]
 async fn a_client_with_a_slow_head_is_disconnected_and_others_are_served() {
     let server = TestServer::new(Limits { head_time_max: SHORT, ..Limits::default() }).await;
-    let mut slow = server.peer().await;
+    let mut slow = server.connect().await;
     let (mut drip, began) = (interval(DRIP), Instant::now());
     let dripping = async {
         for byte in "GET /healthz HTTP/1.1\r\nx-a: ".bytes().chain(std::iter::repeat(b'a')) {
@@ -34,44 +34,44 @@ async fn a_client_with_a_slow_head_is_disconnected_and_others_are_served() {
             }
         }
     };
-    in_time(dripping).await;
+    with_timeout(dripping).await;
     assert!(began.elapsed() >= SHORT, "the limit is not enforced too early");
-    assert_eq!(server.ask(HEALTH).await.0, 200);
-    let (_, metrics) = server.ask(&get("/metrics", "-")).await;
+    assert_eq!(server.request(HEALTH).await.0, 200);
+    let (_, metrics) = server.request(&get("/metrics", "-")).await;
     assert!(metrics.contains("sindri_connections_refused_total{reason=\"slow_head\"} 1"), "{metrics}");
 }
 
 #[tokio::test]
 async fn a_silent_client_is_disconnected_and_an_idle_one_after_a_request_is_not() {
     let server = TestServer::new(Limits { head_time_max: SHORT, ..Limits::default() }).await;
-    let mut idle = server.peer().await;
+    let mut idle = server.connect().await;
     idle.send(HEALTH).await;
-    assert_eq!(idle.response().await.0, 200);
-    server.peer().await.closed().await;
+    assert_eq!(idle.read_response().await.0, 200);
+    server.connect().await.expect_close().await;
     idle.send(HEALTH).await;
-    assert_eq!(idle.response().await.0, 200);
+    assert_eq!(idle.read_response().await.0, 200);
     idle.send("GET /hea").await;
-    idle.closed().await;
+    idle.expect_close().await;
 }
 
 #[tokio::test]
 async fn a_connection_that_is_idle_for_too_long_is_closed() {
     let server = TestServer::new(Limits { idle_time_max: SHORT, ..Limits::default() }).await;
-    let mut idle = server.peer().await;
+    let mut idle = server.connect().await;
     idle.send(HEALTH).await;
-    assert_eq!(idle.response().await.0, 200);
-    idle.closed().await;
+    assert_eq!(idle.read_response().await.0, 200);
+    idle.expect_close().await;
 }
 
 #[tokio::test]
 async fn a_slow_body_is_rejected() {
     let server = TestServer::new(Limits { body_time_max: SHORT, ..Limits::default() }).await;
-    let mut slow = server.peer().await;
+    let mut slow = server.connect().await;
     slow.send(&post("/api/v1/generators", &server.admin, 1000)).await;
     slow.send("{\"name\"").await;
-    let (status, body) = slow.response().await;
-    assert_eq!((status, code(&body).as_str()), (408, "body_timeout"));
-    slow.closed().await;
+    let (status, body) = slow.read_response().await;
+    assert_eq!((status, error_code(&body).as_str()), (408, "body_timeout"));
+    slow.expect_close().await;
 }
 
 #[tokio::test]
@@ -80,8 +80,8 @@ async fn the_time_of_a_revision_is_when_its_body_has_arrived() {
     let now = second.clone();
     let clock = Clock::new(move || Timestamp::from_second(now.load(Ordering::SeqCst)).unwrap());
     let api = Api::with_clock(":memory:", clock, counting_entropy()).await;
-    let (generator, _) = api.generator("shop").await;
-    let stack = api.stack("web", &generator).await;
+    let (generator, _) = api.create_generator("shop").await;
+    let stack = api.create_stack("web", &generator).await;
     let slowly = stream::once(async move {
         second.fetch_add(60, Ordering::SeqCst);
         Ok::<_, Infallible>(BUNDLE)
@@ -91,26 +91,26 @@ async fn the_time_of_a_revision_is_when_its_body_has_arrived() {
         .header("content-type", "application/yaml")
         .body(Body::from_stream(slowly))
         .unwrap();
-    let made = api.send(request).await.with(201).json();
-    assert_eq!(made["created_at"].as_str().unwrap().parse::<Timestamp>().unwrap().as_second(), 1_700_000_060);
+    let created = api.send(request).await.expect_status(201).json();
+    assert_eq!(created["created_at"].as_str().unwrap().parse::<Timestamp>().unwrap().as_second(), 1_700_000_060);
 }
 
 #[tokio::test]
 async fn a_truncated_body_changes_nothing() {
     let server = TestServer::new(Limits::default()).await;
     let whole = "{\"name\": \"shop\"}";
-    let mut short = server.peer().await;
+    let mut short = server.connect().await;
     short.send(&post("/api/v1/generators", &server.admin, whole.len() + 1)).await;
     short.send(whole).await;
     short.0.shutdown().await.unwrap();
-    in_time(async {
+    with_timeout(async {
         let mut rest = Vec::new();
         // An error response or a closed connection: only the stored state counts.
         let _ = tokio::io::AsyncReadExt::read_to_end(&mut short.0, &mut rest).await;
         assert!(!String::from_utf8_lossy(&rest).starts_with("HTTP/1.1 2"));
     })
     .await;
-    let (status, body) = server.ask(&get("/api/v1/generators", &server.admin)).await;
+    let (status, body) = server.request(&get("/api/v1/generators", &server.admin)).await;
     assert_eq!((status, body.as_str()), (200, "[]"));
 }
 
@@ -118,26 +118,26 @@ async fn a_truncated_body_changes_nothing() {
 async fn a_head_that_is_too_large_or_has_too_many_lines_is_rejected() {
     let server = TestServer::new(Limits::default()).await;
     let large = format!("GET /healthz HTTP/1.1\r\nhost: b\r\nx-a: {}\r\n\r\n", "a".repeat(17 * 1024));
-    assert_eq!(server.ask(&large).await.0, 431);
+    assert_eq!(server.request(&large).await.0, 431);
     let many = format!("GET /healthz HTTP/1.1\r\nhost: b\r\n{}\r\n", "x-a: a\r\n".repeat(101));
-    assert_eq!(server.ask(&many).await.0, 431);
-    assert_eq!(server.ask("nonsense\r\n\r\n").await.0, 400);
+    assert_eq!(server.request(&many).await.0, 431);
+    assert_eq!(server.request("nonsense\r\n\r\n").await.0, 400);
 }
 
 #[tokio::test]
 async fn a_client_that_reads_no_response_is_disconnected() {
     let server = TestServer::new(Limits { stall_time_max: SHORT, ..Limits::default() }).await;
-    let (_, made) = ask_json(&server, "/api/v1/generators", "{\"name\": \"shop\"}").await;
-    let stack = format!("{{\"name\": \"web\", \"generator_id\": {}}}", made["generator"]["id"]);
-    let (_, stack) = ask_json(&server, "/api/v1/stacks", &stack).await;
+    let (_, created) = send_json(&server, "/api/v1/generators", "{\"name\": \"shop\"}").await;
+    let stack = format!("{{\"name\": \"web\", \"generator_id\": {}}}", created["generator"]["id"]);
+    let (_, stack) = send_json(&server, "/api/v1/stacks", &stack).await;
     let path = format!("/api/v1/stacks/{}/deployment-objects", stack["id"].as_str().unwrap());
     let bundle = format!("{BUNDLE}data: {{a: {}}}\n", "a".repeat(1024 * 1024));
     let bundle = serde_json::json!({"yaml_content": bundle}).to_string();
-    assert_eq!(ask_json(&server, &path, &bundle).await.0, 201);
-    let mut deaf = server.peer().await;
+    assert_eq!(send_json(&server, &path, &bundle).await.0, 201);
+    let mut deaf = server.connect().await;
     deaf.send(&get(&path, &server.admin).repeat(50)).await;
     let mut ticks = interval(DRIP);
-    in_time(async {
+    with_timeout(async {
         while deaf.0.write_all(b"G").await.is_ok() {
             ticks.tick().await;
         }
@@ -145,57 +145,57 @@ async fn a_client_that_reads_no_response_is_disconnected() {
     .await;
 }
 
-async fn ask_json(server: &TestServer, path: &str, body: &str) -> (u16, serde_json::Value) {
+async fn send_json(server: &TestServer, path: &str, body: &str) -> (u16, serde_json::Value) {
     let request = format!("{}{body}", post(path, &server.admin, body.len()));
-    let (status, body) = server.ask(&request).await;
+    let (status, body) = server.request(&request).await;
     (status, serde_json::from_str(&body).unwrap())
 }
 
 #[tokio::test]
 async fn at_the_limit_a_connection_waits_until_another_ends() {
     let server = TestServer::new(Limits { connections_max: 2, ..Limits::default() }).await;
-    let mut first = server.peer().await;
-    let mut second = server.peer().await;
+    let mut first = server.connect().await;
+    let mut second = server.connect().await;
     for peer in [&mut first, &mut second] {
         peer.send(HEALTH).await;
-        assert_eq!(peer.response().await.0, 200);
+        assert_eq!(peer.read_response().await.0, 200);
     }
-    let mut third = server.peer().await;
+    let mut third = server.connect().await;
     third.send(HEALTH).await;
-    let early = tokio::time::timeout(SHORT, third.response()).await;
+    let early = tokio::time::timeout(SHORT, third.read_response()).await;
     assert!(early.is_err(), "the limit is reached");
     drop(first);
-    assert_eq!(third.response().await.0, 200);
+    assert_eq!(third.read_response().await.0, 200);
 }
 
 #[tokio::test]
 async fn shutdown_closes_idle_connections_at_once_and_finishes_a_request_in_progress() {
     let mut server = TestServer::new(Limits::default()).await;
-    let mut idle = server.peer().await;
+    let mut idle = server.connect().await;
     idle.send(HEALTH).await;
-    assert_eq!(idle.response().await.0, 200);
-    let (body, mut busy) = ("{\"name\": \"shop\"}", server.peer().await);
+    assert_eq!(idle.read_response().await.0, 200);
+    let (body, mut busy) = ("{\"name\": \"shop\"}", server.connect().await);
     let (begun, rest) = body.split_at(5);
     busy.send(&format!("{}{begun}", post("/api/v1/generators", &server.admin, body.len()))).await;
     // This response comes after the head above, so the broker has received that head.
-    assert_eq!(server.ask(HEALTH).await.0, 200);
+    assert_eq!(server.request(HEALTH).await.0, 200);
     server.stop();
-    idle.closed().await;
+    idle.expect_close().await;
     busy.send(rest).await;
-    assert_eq!(busy.response().await.0, 201);
-    busy.closed().await;
-    server.ended().await;
+    assert_eq!(busy.read_response().await.0, 201);
+    busy.expect_close().await;
+    server.await_shutdown().await;
 }
 
 #[tokio::test]
 async fn shutdown_disconnects_a_request_that_does_not_finish() {
     let mut server = TestServer::new(Limits { shutdown_time_max: SHORT, ..Limits::default() }).await;
-    let mut busy = server.peer().await;
+    let mut busy = server.connect().await;
     busy.send(&post("/api/v1/generators", &server.admin, 100)).await;
-    assert_eq!(server.ask(HEALTH).await.0, 200);
+    assert_eq!(server.request(HEALTH).await.0, 200);
     server.stop();
-    server.ended().await;
-    busy.closed().await;
+    server.await_shutdown().await;
+    busy.expect_close().await;
 }
 
 #[tokio::test]
@@ -203,10 +203,10 @@ async fn requests_are_counted_by_the_template_of_their_route() {
     let server = TestServer::new(Limits::default()).await;
     let paths = ["/api/v1/agents/1", "/api/v1/agents/2", "/nowhere/1", "/nowhere/2"];
     for path in paths {
-        server.ask(&get(path, &server.admin)).await;
+        server.request(&get(path, &server.admin)).await;
     }
-    server.ask(&get("/api/v1/agents", "unknown")).await;
-    let (status, metrics) = server.ask(&get("/metrics", "-")).await;
+    server.request(&get("/api/v1/agents", "unknown")).await;
+    let (status, metrics) = server.request(&get("/metrics", "-")).await;
     assert_eq!(status, 200);
     for line in [
         "sindri_http_requests_total{method=\"GET\",route=\"/api/v1/agents/{id}\",status=\"400\"} 2",
@@ -222,23 +222,23 @@ async fn requests_are_counted_by_the_template_of_their_route() {
 #[tokio::test]
 async fn wrong_keys_from_one_address_are_throttled_and_valid_ones_are_not() {
     let server = TestServer::new(Limits::default()).await;
-    let (status, made) = ask_json(&server, "/api/v1/generators", "{\"name\": \"shop\"}").await;
+    let (status, created) = send_json(&server, "/api/v1/generators", "{\"name\": \"shop\"}").await;
     assert_eq!(status, 201);
-    let fresh = made["pak"].as_str().unwrap();
+    let fresh = created["pak"].as_str().unwrap();
     let guess = get("/api/v1/stacks", &format!("{}x", server.admin));
     for _ in 0..10 {
-        assert_eq!(server.ask(&guess).await.0, 401);
+        assert_eq!(server.request(&guess).await.0, 401);
     }
-    let mut peer = server.peer().await;
+    let mut peer = server.connect().await;
     peer.send(&guess).await;
-    let head = peer.head().await;
+    let head = peer.read_head().await;
     assert!(head.starts_with("HTTP/1.1 429"), "{head}");
     assert!((1..=61).contains(&header(&head, "retry-after").unwrap().parse().unwrap()), "{head}");
-    let (status, body) = server.ask(&get("/api/v1/stacks", "nonsense")).await;
-    assert_eq!((status, code(&body).as_str()), (429, "too_many_failures"));
-    assert_eq!(server.ask(&get("/api/v1/stacks", &server.admin)).await.0, 200);
-    assert_eq!(server.ask(&get("/api/v1/stacks", fresh)).await.0, 200, "a key that is used for the first time");
-    assert_eq!(server.ask(HEALTH).await.0, 200);
-    let (_, metrics) = server.ask(&get("/metrics", "-")).await;
+    let (status, body) = server.request(&get("/api/v1/stacks", "nonsense")).await;
+    assert_eq!((status, error_code(&body).as_str()), (429, "too_many_failures"));
+    assert_eq!(server.request(&get("/api/v1/stacks", &server.admin)).await.0, 200);
+    assert_eq!(server.request(&get("/api/v1/stacks", fresh)).await.0, 200, "a key that is used for the first time");
+    assert_eq!(server.request(HEALTH).await.0, 200);
+    let (_, metrics) = server.request(&get("/metrics", "-")).await;
     assert!(metrics.contains("sindri_throttled_keys_total 2"), "{metrics}");
 }

@@ -7,14 +7,14 @@ use std::process::Command;
 use crate::process::{PROGRAM, error_line, ready, start_with, stop};
 
 /// Sends a request on a new connection and returns the response.
-pub fn ask(address: &str, method: &str, path: &str, key: &str, body: &str) -> String {
+pub fn send(address: &str, method: &str, path: &str, key: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let head =
         format!("{method} /api/v1{path} HTTP/1.1\r\nhost: b\r\nconnection: close\r\nauthorization: {}", key.trim());
     write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
 #[test]
@@ -26,12 +26,12 @@ fn an_operator_begins_a_new_epoch_after_a_restore() {
     let address = ready(&mut lines, "http");
     assert!(error_line(&restored()).contains("in use by another process"));
     let admin = std::fs::read_to_string(directory.path().join("key")).unwrap();
-    let made = ask(&address, "POST", "/agents", &admin, r#"{"name": "east", "cluster_name": "c"}"#);
-    let agent = made.split(r#""id":""#).nth(1).and_then(|rest| rest.split('"').next()).unwrap().to_owned();
+    let created = send(&address, "POST", "/agents", &admin, r#"{"name": "east", "cluster_name": "c"}"#);
+    let agent = created.split(r#""id":""#).nth(1).and_then(|rest| rest.split('"').next()).unwrap().to_owned();
     let epoch = |address: &str| {
-        let answer = ask(address, "GET", &format!("/agents/{agent}/target-state"), &admin, "");
-        let line = answer.lines().find_map(|line| line.strip_prefix("x-sindri-epoch: ").map(str::to_owned));
-        line.unwrap_or_else(|| panic!("{answer}"))
+        let response = send(address, "GET", &format!("/agents/{agent}/target-state"), &admin, "");
+        let line = response.lines().find_map(|line| line.strip_prefix("x-sindri-epoch: ").map(str::to_owned));
+        line.unwrap_or_else(|| panic!("{response}"))
     };
     assert_eq!(epoch(&address), "1");
     stop(process);
@@ -53,8 +53,8 @@ fn the_broker_does_not_start_without_the_key_of_its_secrets() {
     let address = ready(&mut lines, "http");
     let admin = std::fs::read_to_string(directory.path().join("key")).unwrap();
     let body = r#"{"name": "hook", "url": "https://hooks.example.com/hidden", "event_types": ["*"]}"#;
-    let made = ask(&address, "POST", "/webhooks", &admin, body);
-    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    let created = send(&address, "POST", "/webhooks", &admin, body);
+    assert!(created.starts_with("HTTP/1.1 201"), "{created}");
     stop(process);
     let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
     let run = |more: &[&str]| Command::new(PROGRAM).args(["--database-url", &database]).args(more).output().unwrap();

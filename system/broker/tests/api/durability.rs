@@ -13,9 +13,9 @@ async fn a_restart_keeps_the_state_and_sequences_continue() {
     let (agent, stack, first, marker);
     {
         let api = Api::open(&path, entropy.clone()).await;
-        let generator = api.generator("shop").await;
-        agent = api.agent("east", &[&generator.0]).await;
-        stack = api.stack("web", &generator.0).await;
+        let generator = api.create_generator("shop").await;
+        agent = api.create_agent("east", &[&generator.0]).await;
+        stack = api.create_stack("web", &generator.0).await;
         api.target(&agent.0, &stack).await;
         first = api.submit(&stack, false).await;
         assert_eq!(api.poll(&agent).await, std::slice::from_ref(&first));
@@ -36,13 +36,13 @@ async fn the_administrators_key_is_set_once() {
     let admin = Api::open(&path, counting_entropy()).await.admin;
     let store = SqliteStore::open(&path, None).unwrap();
     let broker = sindri_broker::Broker::start(store, crate::support::fixed_clock(), counting_entropy()).await.unwrap();
-    assert!(broker.has_admin().await.unwrap());
-    let intruder = sindri_model::Pak::mint(&counting_entropy());
-    assert!(!broker.initialise(&intruder).await.unwrap());
+    assert!(broker.has_admin_key().await.unwrap());
+    let intruder = sindri_model::Pak::generate(&counting_entropy());
+    assert!(!broker.create_admin_key(&intruder).await.unwrap());
     drop(broker);
     let api = Api::open(&path, counting_entropy()).await;
-    api.get(&admin, "/agents").await.with(200);
-    api.get(&intruder.reveal(), "/agents").await.with(401);
+    api.get(&admin, "/agents").await.expect_status(200);
+    api.get(&intruder.reveal(), "/agents").await.expect_status(401);
 }
 
 #[test]
@@ -77,7 +77,7 @@ async fn secrets_of_keys_are_not_in_the_file() {
     let secret;
     {
         let api = Api::open(&path, counting_entropy()).await;
-        secret = api.agent("east", &[]).await.1.rsplit('_').next().unwrap().to_owned();
+        secret = api.create_agent("east", &[]).await.1.rsplit('_').next().unwrap().to_owned();
     }
     let bytes = std::fs::read(&path).unwrap();
     assert!(bytes.windows(4).any(|window| window == b"east"), "the file does not contain the agent");

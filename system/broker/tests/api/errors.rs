@@ -21,13 +21,13 @@ async fn raw(fleet: &Fleet, content_type: &str, query: &str, body: impl Into<Bod
 #[tokio::test]
 async fn unknown_routes_and_invalid_ids_have_their_codes() {
     let api = Api::new().await;
-    assert_eq!(api.get(&api.admin, "/nothing").await.error_code(404), "route_not_found");
-    assert_eq!(api.get(&api.admin, "/agents/not-a-uuid").await.error_code(400), "invalid_id");
-    assert_eq!(api.get(&api.admin, "/agents/").await.error_code(400), "invalid_query");
-    let answer = api.call(&api.admin, Method::PATCH, "/agents", None).await;
-    assert_eq!(answer.error_code(405), "method_not_allowed");
+    assert_eq!(api.get(&api.admin, "/nothing").await.expect_error(404), "route_not_found");
+    assert_eq!(api.get(&api.admin, "/agents/not-a-uuid").await.expect_error(400), "invalid_id");
+    assert_eq!(api.get(&api.admin, "/agents/").await.expect_error(400), "invalid_query");
+    let response = api.call(&api.admin, Method::PATCH, "/agents", None).await;
+    assert_eq!(response.expect_error(405), "method_not_allowed");
     let root = api.send(Request::get("/nothing").body(Body::empty()).unwrap()).await;
-    assert_eq!(root.error_code(404), "route_not_found");
+    assert_eq!(root.expect_error(404), "route_not_found");
 }
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn the_code_names_the_object_that_does_not_exist() {
         ("agents/?name=a&cluster_name=b", "agent_not_found"),
     ] {
         let path = format!("/{}", path.replace("ID", UNKNOWN_ID));
-        assert_eq!(api.get(&api.admin, &path).await.error_code(404), code, "{path}");
+        assert_eq!(api.get(&api.admin, &path).await.expect_error(404), code, "{path}");
     }
 }
 
@@ -54,11 +54,11 @@ async fn a_body_that_is_not_the_expected_json_is_rejected() {
     let api = Api::new().await;
     for body in ["", "{", "[]", "null", "{\"name\": 1}", "{\"name\": \"a\"}"] {
         let request = Request::post("/api/v1/agents").header("authorization", &api.admin).body(body.into()).unwrap();
-        assert_eq!(api.send(request).await.error_code(400), "invalid_json", "{body:?}");
+        assert_eq!(api.send(request).await.expect_error(400), "invalid_json", "{body:?}");
     }
     for name in ["", "  ", "a\nb", &"x".repeat(256)] {
-        let answer = api.post(&api.admin, "/agents", &json!({"name": name, "cluster_name": "c"})).await;
-        assert_eq!(answer.error_code(400), "invalid_name", "{name:?}");
+        let response = api.post(&api.admin, "/agents", &json!({"name": name, "cluster_name": "c"})).await;
+        assert_eq!(response.expect_error(400), "invalid_name", "{name:?}");
     }
 }
 
@@ -67,9 +67,9 @@ async fn a_body_above_the_limit_is_rejected_and_one_at_the_limit_is_not() {
     let fleet = Fleet::new().await;
     let mut text = format!("{BUNDLE}# ");
     text.push_str(&"x".repeat(BODY_BYTES_MAX - text.len()));
-    raw(&fleet, "application/yaml", "", text.clone()).await.with(201);
+    raw(&fleet, "application/yaml", "", text.clone()).await.expect_status(201);
     text.push('x');
-    assert_eq!(raw(&fleet, "application/yaml", "", text).await.error_code(413), "body_too_large");
+    assert_eq!(raw(&fleet, "application/yaml", "", text).await.expect_error(413), "body_too_large");
 }
 
 #[tokio::test]
@@ -77,19 +77,19 @@ async fn a_revision_is_accepted_as_json_and_as_yaml_and_stored_unchanged() {
     let fleet = Fleet::new().await;
     let exact = format!("# ü\r\n{BUNDLE}");
     for content_type in ["application/yaml", "text/yaml; charset=utf-8", "application/x-yaml"] {
-        let revision = raw(&fleet, content_type, "", exact.clone()).await.with(201).json();
+        let revision = raw(&fleet, content_type, "", exact.clone()).await.expect_status(201).json();
         assert_eq!(text(&revision["yaml_content"]), exact);
         assert_eq!(revision["is_deletion_marker"], false);
     }
-    let marker = raw(&fleet, "application/yaml", "?deletion_marker=true", "").await.with(201).json();
+    let marker = raw(&fleet, "application/yaml", "?deletion_marker=true", "").await.expect_status(201).json();
     assert_eq!(marker["is_deletion_marker"], true);
-    assert_eq!(raw(&fleet, "text/html", "", BUNDLE).await.error_code(415), "unsupported_media_type");
-    assert_eq!(raw(&fleet, "application/yaml", "", &b"\xff"[..]).await.error_code(400), "invalid_deployment_object");
+    assert_eq!(raw(&fleet, "text/html", "", BUNDLE).await.expect_error(415), "unsupported_media_type");
+    assert_eq!(raw(&fleet, "application/yaml", "", &b"\xff"[..]).await.expect_error(400), "invalid_deployment_object");
     for nothing in ["", "\n", "---\n", "# only words\n", "---\n# a\n---\n"] {
-        let answer = raw(&fleet, "application/yaml", "", nothing).await;
-        assert_eq!(answer.error_code(400), "invalid_deployment_object", "{nothing:?}");
+        let response = raw(&fleet, "application/yaml", "", nothing).await;
+        assert_eq!(response.expect_error(400), "invalid_deployment_object", "{nothing:?}");
     }
-    raw(&fleet, "application/yaml", "", "a: [broken").await.with(201);
+    raw(&fleet, "application/yaml", "", "a: [broken").await.expect_status(201);
 }
 
 #[tokio::test]
@@ -98,42 +98,46 @@ async fn an_existing_name_is_a_conflict_and_references_must_exist() {
     let (api, admin, agent) = (&fleet.api, &fleet.api.admin, &fleet.agent.0);
     let post = async |path: &str, body| api.post(admin, path, &body).await;
     let again = json!({"name": "east", "cluster_name": "c"});
-    assert_eq!(post("/agents", again).await.error_code(409), "agent_exists");
-    assert_eq!(post("/generators", json!({"name": "shop"})).await.error_code(409), "generator_exists");
+    assert_eq!(post("/agents", again).await.expect_error(409), "agent_exists");
+    assert_eq!(post("/generators", json!({"name": "shop"})).await.expect_error(409), "generator_exists");
     let stack = json!({"name": "web", "generator_id": fleet.generator.0});
-    assert_eq!(post("/stacks", stack).await.error_code(409), "stack_exists");
+    assert_eq!(post("/stacks", stack).await.expect_error(409), "stack_exists");
     let register = format!("/generators/{}/register", fleet.generator.0);
-    assert_eq!(post(&register, json!({"agent_id": agent})).await.error_code(409), "registration_exists");
-    assert_eq!(post(&register, json!({})).await.error_code(400), "agent_id_required");
+    assert_eq!(post(&register, json!({"agent_id": agent})).await.expect_error(409), "registration_exists");
+    assert_eq!(post(&register, json!({})).await.expect_error(400), "agent_id_required");
     let targets = format!("/agents/{agent}/targets");
     let target = json!({"agent_id": agent, "stack_id": fleet.stack});
-    assert_eq!(post(&targets, target).await.error_code(409), "target_exists");
+    assert_eq!(post(&targets, target).await.expect_error(409), "target_exists");
     let elsewhere = json!({"agent_id": UNKNOWN_ID, "stack_id": fleet.stack});
-    assert_eq!(post(&targets, elsewhere).await.error_code(400), "agent_id_mismatch");
+    assert_eq!(post(&targets, elsewhere).await.expect_error(400), "agent_id_mismatch");
     let orphan = json!({"name": "orphan", "generator_id": UNKNOWN_ID});
-    assert_eq!(post("/stacks", orphan).await.error_code(422), "generator_not_found");
+    assert_eq!(post("/stacks", orphan).await.expect_error(422), "generator_not_found");
     let lost = json!({"name": "lost", "cluster_name": "c", "generator_ids": [UNKNOWN_ID]});
-    assert_eq!(post("/agents", lost).await.error_code(422), "generator_not_found");
+    assert_eq!(post("/agents", lost).await.expect_error(422), "generator_not_found");
     let missing = api.get(admin, "/agents/?name=lost&cluster_name=c").await;
-    assert_eq!(missing.error_code(404), "agent_not_found", "a rejected agent was created");
+    assert_eq!(missing.expect_error(404), "agent_not_found", "a rejected agent was created");
 }
 
 #[tokio::test]
 async fn a_target_needs_a_registration_with_the_stacks_generator() {
     let fleet = Fleet::new().await;
-    let west = fleet.api.agent("west", &[]).await;
+    let west = fleet.api.create_agent("west", &[]).await;
     let (path, body) = (format!("/agents/{}/targets", west.0), json!({"agent_id": west.0, "stack_id": fleet.stack}));
     let refused = fleet.api.post(&fleet.api.admin, &path, &body).await;
-    assert_eq!(refused.error_code(403), "agent_not_registered");
+    assert_eq!(refused.expect_error(403), "agent_not_registered");
     // An agent may register itself without its id.
-    fleet.api.post(&west.1, &format!("/generators/{}/register", fleet.generator.0), &json!({})).await.with(201);
-    fleet.api.post(&fleet.api.admin, &path, &body).await.with(201);
+    fleet
+        .api
+        .post(&west.1, &format!("/generators/{}/register", fleet.generator.0), &json!({}))
+        .await
+        .expect_status(201);
+    fleet.api.post(&fleet.api.admin, &path, &body).await.expect_status(201);
 }
 
 #[tokio::test]
 async fn health_needs_no_key() {
     let api = Api::new().await;
     for path in ["/healthz", "/readyz"] {
-        api.send(Request::get(path).body(Body::empty()).unwrap()).await.with(200);
+        api.send(Request::get(path).body(Body::empty()).unwrap()).await.expect_status(200);
     }
 }

@@ -17,7 +17,7 @@ async fn with_key(fleet: &Fleet, key: &str, body: &Value) -> TestResponse {
 
 async fn events(fleet: &Fleet) -> Vec<Value> {
     let path = format!("/agents/{}/events", fleet.agent.0);
-    fleet.api.get(&fleet.agent.1, &path).await.with(200).json().as_array().unwrap().clone()
+    fleet.api.get(&fleet.agent.1, &path).await.expect_status(200).json().as_array().unwrap().clone()
 }
 
 #[tokio::test]
@@ -25,14 +25,14 @@ async fn an_event_with_the_same_idempotency_key_is_recorded_once_per_agent() {
     let fleet = Fleet::new().await;
     let revision = text(&fleet.api.submit(&fleet.stack, false).await["id"]);
     let body = event(&fleet.agent.0, &revision, "SUCCESS");
-    let first = with_key(&fleet, "k1", &body).await.with(201).json();
-    assert_eq!(with_key(&fleet, "k1", &body).await.with(201).json(), first);
-    assert_ne!(with_key(&fleet, "k2", &body).await.with(201).json(), first);
+    let first = with_key(&fleet, "k1", &body).await.expect_status(201).json();
+    assert_eq!(with_key(&fleet, "k1", &body).await.expect_status(201).json(), first);
+    assert_ne!(with_key(&fleet, "k2", &body).await.expect_status(201).json(), first);
     assert_eq!(events(&fleet).await.len(), 2);
-    let all = fleet.api.get(&fleet.api.admin, "/agent-events").await.with(200).json();
+    let all = fleet.api.get(&fleet.api.admin, "/agent-events").await.expect_status(200).json();
     assert_eq!(all, json!(events(&fleet).await));
     let one = fleet.api.get(&fleet.api.admin, &format!("/agent-events/{}", text(&first["id"]))).await;
-    assert_eq!(one.with(200).json(), first);
+    assert_eq!(one.expect_status(200).json(), first);
 }
 
 #[tokio::test]
@@ -52,15 +52,15 @@ async fn an_event_about_an_unknown_revision_or_agent_is_rejected() {
     let path = format!("/agents/{}/events", east.0);
     let unknown = "00000000-0000-4000-8000-000000000000";
     let response = api.post(&east.1, &path, &event(&east.0, unknown, "SUCCESS")).await;
-    assert_eq!(response.error_code(422), "deployment_object_not_found");
+    assert_eq!(response.expect_error(422), "deployment_object_not_found");
     let mismatch = api.post(&east.1, &path, &event(unknown, &revision, "SUCCESS")).await;
-    assert_eq!(mismatch.error_code(400), "agent_id_mismatch");
+    assert_eq!(mismatch.expect_error(400), "agent_id_mismatch");
     let mut long = event(&east.0, &revision, "SUCCESS");
     long["event_type"] = json!("x".repeat(51));
-    assert_eq!(api.post(&east.1, &path, &long).await.error_code(400), "invalid_event");
+    assert_eq!(api.post(&east.1, &path, &long).await.expect_error(400), "invalid_event");
     long["event_type"] = json!("DEPLOY");
     for key in ["", &"k".repeat(256)] {
-        assert_eq!(with_key(&fleet, key, &long).await.error_code(400), "invalid_idempotency_key");
+        assert_eq!(with_key(&fleet, key, &long).await.expect_error(400), "invalid_idempotency_key");
     }
     assert_eq!(events(&fleet).await.len(), 0);
 }
@@ -71,11 +71,15 @@ async fn a_heartbeat_keeps_fields_that_it_does_not_report() {
     let (path, read) = (format!("/agents/{}/heartbeat", fleet.agent.0), format!("/agents/{}", fleet.agent.0));
     let before = fleet.api.get(&fleet.agent.1, &read).await.json();
     assert!(before.get("last_heartbeat").is_none());
-    fleet.api.post(&fleet.agent.1, &path, &json!({"k8s_reachable": true, "k8s_api_latency_ms": 12})).await.with(204);
-    let beat = fleet.api.post(&fleet.agent.1, &path, &json!({})).await.with(204);
+    fleet
+        .api
+        .post(&fleet.agent.1, &path, &json!({"k8s_reachable": true, "k8s_api_latency_ms": 12}))
+        .await
+        .expect_status(204);
+    let beat = fleet.api.post(&fleet.agent.1, &path, &json!({})).await.expect_status(204);
     assert_eq!(beat.header("sindri-agent-status"), "INACTIVE");
-    fleet.api.put(&fleet.api.admin, &read, &json!({"status": "ACTIVE"})).await.with(200);
-    let beat = fleet.api.post(&fleet.agent.1, &path, &json!({})).await.with(204);
+    fleet.api.put(&fleet.api.admin, &read, &json!({"status": "ACTIVE"})).await.expect_status(200);
+    let beat = fleet.api.post(&fleet.agent.1, &path, &json!({})).await.expect_status(204);
     assert_eq!(beat.header("sindri-agent-status"), "ACTIVE");
     let after = fleet.api.get(&fleet.agent.1, &read).await.json();
     assert_eq!(after["k8s_api_latency_ms"], 12);

@@ -14,7 +14,7 @@ async fn say(fleet: &Fleet, revision: &Value, status: &str) -> crate::support::T
 }
 
 async fn read(api: &Api, path: String) -> Value {
-    api.get(&api.admin, &path).await.with(200).json()
+    api.get(&api.admin, &path).await.expect_status(200).json()
 }
 
 #[tokio::test]
@@ -23,12 +23,12 @@ async fn the_health_of_a_stack_is_the_worst_of_the_newest_revisions() {
     let (api, stack) = (&fleet.api, &fleet.stack);
     let first = api.submit(stack, false).await;
     assert_eq!(read(api, format!("/stacks/{stack}/health")).await["overall_status"], "unknown");
-    assert_eq!(say(&fleet, &first, "failing").await.with(200).json(), json!({}));
+    assert_eq!(say(&fleet, &first, "failing").await.expect_status(200).json(), json!({}));
     let of_stack = read(api, format!("/stacks/{stack}/health")).await;
     assert_eq!(of_stack["overall_status"], "failing");
     assert_eq!(of_stack["deployment_objects"][0]["health_records"][0]["summary"], json!({"p": 1}));
     let second = api.submit(stack, false).await;
-    say(&fleet, &second, "degraded").await.with(200);
+    say(&fleet, &second, "degraded").await.expect_status(200);
     let of_stack = read(api, format!("/stacks/{stack}/health")).await;
     assert_eq!(of_stack["overall_status"], "degraded");
     assert_eq!(of_stack["deployment_objects"].as_array().unwrap().len(), 1);
@@ -40,15 +40,15 @@ async fn the_health_of_a_stack_is_the_worst_of_the_newest_revisions() {
 async fn a_health_report_about_another_agents_revision_or_too_many_is_rejected() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
-    let other = api.stack("other", &fleet.generator.0).await;
+    let other = api.create_stack("other", &fleet.generator.0).await;
     let foreign = api.submit(&other, false).await;
-    assert_eq!(say(&fleet, &foreign, "healthy").await.error_code(422), "deployment_object_not_found");
-    assert_eq!(say(&fleet, &foreign, "splendid").await.error_code(400), "invalid_json");
+    assert_eq!(say(&fleet, &foreign, "healthy").await.expect_error(422), "deployment_object_not_found");
+    assert_eq!(say(&fleet, &foreign, "splendid").await.expect_error(400), "invalid_json");
     let said = json!({"id": foreign["id"], "status": "healthy", "checked_at": "2026-01-01T00:00:00Z"});
     let body = json!({"deployment_objects": vec![said; 1001]});
     let path = format!("/agents/{}/health-status", fleet.agent.0);
-    let answer = api.call(&fleet.agent.1, Method::PATCH, &path, Some(&body)).await;
-    assert_eq!(answer.error_code(400), "invalid_health_status");
+    let response = api.call(&fleet.agent.1, Method::PATCH, &path, Some(&body)).await;
+    assert_eq!(response.expect_error(400), "invalid_health_status");
     assert_eq!(read(api, format!("/stacks/{other}/health")).await["deployment_objects"], json!([]));
 }
 
@@ -62,15 +62,17 @@ async fn the_fleet_has_pending_counts_and_deleted_agents_with_pending_removals()
     assert_eq!((&record["agent_id"], &record["status"]), (&json!(agent), &json!("INACTIVE")));
     assert_eq!((&record["pending_object_count"], record.get("last_heartbeat")), (&json!(1), None));
     api.report(&fleet.agent, &revision, "SUCCESS").await;
-    say(&fleet, &revision, "failing").await.with(200);
-    api.post(&fleet.agent.1, &format!("/agents/{agent}/heartbeat"), &json!({"k8s_reachable": true})).await.with(204);
+    say(&fleet, &revision, "failing").await.expect_status(200);
+    api.post(&fleet.agent.1, &format!("/agents/{agent}/heartbeat"), &json!({"k8s_reachable": true}))
+        .await
+        .expect_status(204);
     let one = read(api, format!("/agents/{agent}/fleet-status")).await;
     let record = &one["record"];
     assert_eq!((&record["pending_object_count"], &record["health_failing"]), (&json!(0), &json!(1)));
     assert_eq!((&record["heartbeat_age_seconds"], &record["seconds_since_last_event"]), (&json!(0), &json!(0)));
     assert_eq!(record["k8s_reachable"], true);
     assert_eq!(one["recent_events"][0]["deployment_object_id"], revision["id"]);
-    api.delete(&format!("/agents/{agent}")).await.with(204);
+    api.delete(&format!("/agents/{agent}")).await.expect_status(204);
     assert_eq!(read(api, "/fleet".to_owned()).await[0]["status"], "DELETED");
 }
 

@@ -13,7 +13,7 @@ use crate::support::{Api, BUNDLE, text, webhooks};
 const SEEDS: u64 = 8;
 const REQUESTS_PER_SEED: usize = 3_000;
 /// Limit on the size of a response.
-const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+const RESPONSE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Pseudo-random numbers of a seed.
 struct Dice(u64);
@@ -74,13 +74,13 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let api = Api::bare(Some(webhooks())).await;
-        let (shop, other) = (api.generator("shop").await, api.generator("other").await);
-        let (east, west) = (api.agent("east", &[&shop.0]).await, api.agent("west", &[]).await);
-        let stack = api.stack("web", &shop.0).await;
+        let api = Api::without_waiting(Some(webhooks())).await;
+        let (shop, other) = (api.create_generator("shop").await, api.create_generator("other").await);
+        let (east, west) = (api.create_agent("east", &[&shop.0]).await, api.create_agent("west", &[]).await);
+        let stack = api.create_stack("web", &shop.0).await;
         api.target(&east.0, &stack).await;
         let revision = text(&api.submit(&stack, false).await["id"]);
-        let webhook = api.webhook("hook", &["edge"]).await;
+        let webhook = api.create_webhook("hook", &["edge"]).await;
         let unknown = "00000000-0000-4000-8000-000000000000".to_owned();
         let mut keys = vec![api.admin.clone(); 6];
         keys.extend([east.1, west.1, shop.1, other.1]);
@@ -343,24 +343,24 @@ async fn no_request_makes_the_broker_fail() {
         let (world, mut dice) = (World::new().await, Dice(seed));
         for number in 0..REQUESTS_PER_SEED {
             let request = world.request(&mut dice);
-            let shown = format!("seed {seed}, request {number}: {} {}", request.method(), request.uri());
+            let description = format!("seed {seed}, request {number}: {} {}", request.method(), request.uri());
             let is_head = request.method() == Method::HEAD;
-            let answer = world.api.send(request).await;
-            let status = answer.status.as_u16();
+            let response = world.api.send(request).await;
+            let status = response.status.as_u16();
             *reached.entry(status).or_default() += 1;
-            assert!(status < 500, "{shown}: {status} {:?}", answer.body);
-            assert!(answer.body.len() <= ANSWER_BYTES_MAX, "{shown}");
-            if status >= 400 && !is_head && answer.headers.get("content-encoding").is_none() {
-                let problem = answer.json();
+            assert!(status < 500, "{description}: {status} {:?}", response.body);
+            assert!(response.body.len() <= RESPONSE_BYTES_MAX, "{description}");
+            if status >= 400 && !is_head && response.headers.get("content-encoding").is_none() {
+                let problem = response.json();
                 let fields: Vec<&String> = problem.as_object().unwrap().keys().collect();
                 assert!(
                     fields == ["code", "message"] || fields == ["code", "details", "message"],
-                    "{shown}: {problem}"
+                    "{description}: {problem}"
                 );
             }
         }
         // The administrator can still read.
-        world.api.get(&world.api.admin, "/agents").await.with(200);
+        world.api.get(&world.api.admin, "/agents").await.expect_status(200);
     }
     // The test is only meaningful if requests reach the handlers.
     for status in [200, 201, 204, 400, 401, 403, 404, 405, 409, 415] {

@@ -8,18 +8,18 @@ use crate::support::{Fleet, text};
 async fn a_common_label_assigns_the_stack() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
-    let west = api.agent("west", &[&fleet.generator.0]).await;
+    let west = api.create_agent("west", &[&fleet.generator.0]).await;
     api.submit(&fleet.stack, false).await;
     let body = json!({"agent_id": west.0, "label": "a/b c".replace(' ', "-")});
-    let made = api.post(&api.admin, &format!("/agents/{}/labels", west.0), &body).await.with(201).json();
-    assert_eq!(made["label"], "a/b-c");
+    let created = api.post(&api.admin, &format!("/agents/{}/labels", west.0), &body).await.expect_status(201).json();
+    assert_eq!(created["label"], "a/b-c");
     assert!(api.poll(&west).await.is_empty());
     let labels = format!("/stacks/{}/labels", fleet.stack);
-    api.post(&fleet.generator.1, &labels, &json!("a/b-c")).await.with(201);
+    api.post(&fleet.generator.1, &labels, &json!("a/b-c")).await.expect_status(201);
     assert_eq!(api.poll(&west).await.len(), 1);
-    assert_eq!(api.get(&west.1, &labels).await.with(200).json()[0]["label"], "a/b-c");
+    assert_eq!(api.get(&west.1, &labels).await.expect_status(200).json()[0]["label"], "a/b-c");
     let gone = api.call(&fleet.generator.1, http::Method::DELETE, &format!("{labels}/a%2Fb-c"), None).await;
-    gone.with(204);
+    gone.expect_status(204);
     assert_eq!(api.poll(&west).await[0]["is_deletion_marker"], true);
 }
 
@@ -33,11 +33,11 @@ async fn an_existing_label_is_a_conflict_and_a_missing_one_is_not_found() {
         (format!("/stacks/{stack}/labels"), json!("x"), "label"),
         (format!("/stacks/{stack}/annotations"), json!({"stack_id": stack, "key": "x", "value": ""}), "annotation"),
     ] {
-        let made = api.post(&api.admin, &path, &body).await.with(201).json();
-        assert_eq!(api.get(&api.admin, &path).await.json(), json!([made]));
-        assert_eq!(api.post(&api.admin, &path, &body).await.error_code(409), format!("{noun}_exists"));
-        api.delete(&format!("{path}/x")).await.with(204);
-        assert_eq!(api.delete(&format!("{path}/x")).await.error_code(404), format!("{noun}_not_found"));
+        let created = api.post(&api.admin, &path, &body).await.expect_status(201).json();
+        assert_eq!(api.get(&api.admin, &path).await.json(), json!([created]));
+        assert_eq!(api.post(&api.admin, &path, &body).await.expect_error(409), format!("{noun}_exists"));
+        api.delete(&format!("{path}/x")).await.expect_status(204);
+        assert_eq!(api.delete(&format!("{path}/x")).await.expect_error(404), format!("{noun}_not_found"));
         assert_eq!(api.get(&api.admin, &path).await.json(), json!([]));
     }
 }
@@ -46,23 +46,23 @@ async fn an_existing_label_is_a_conflict_and_a_missing_one_is_not_found() {
 async fn a_stack_and_a_generator_are_updated_by_fields_and_by_the_whole_object() {
     let fleet = Fleet::new().await;
     let (api, path) = (&fleet.api, format!("/stacks/{}", fleet.stack));
-    let changed = api.put(&fleet.generator.1, &path, &json!({"description": "d"})).await.with(200).json();
+    let changed = api.put(&fleet.generator.1, &path, &json!({"description": "d"})).await.expect_status(200).json();
     assert_eq!((text(&changed["name"]), text(&changed["description"])), ("web".to_owned(), "d".to_owned()));
     let mut whole = changed.clone();
     whole["name"] = json!("shop-web");
-    assert_eq!(text(&api.put(&api.admin, &path, &whole).await.with(200).json()["name"]), "shop-web");
+    assert_eq!(text(&api.put(&api.admin, &path, &whole).await.expect_status(200).json()["name"]), "shop-web");
     whole["id"] = json!(fleet.agent.0);
-    assert_eq!(api.put(&api.admin, &path, &whole).await.error_code(400), "stack_id_mismatch");
-    api.stack("other", &fleet.generator.0).await;
-    assert_eq!(api.put(&api.admin, &path, &json!({"name": "other"})).await.error_code(409), "stack_exists");
+    assert_eq!(api.put(&api.admin, &path, &whole).await.expect_error(400), "stack_id_mismatch");
+    api.create_stack("other", &fleet.generator.0).await;
+    assert_eq!(api.put(&api.admin, &path, &json!({"name": "other"})).await.expect_error(409), "stack_exists");
 
     let path = format!("/generators/{}", fleet.generator.0);
     let mut whole = api.get(&api.admin, &path).await.json();
     whole["name"] = json!("renamed");
-    let changed = api.put(&fleet.generator.1, &path, &whole).await.with(200).json();
+    let changed = api.put(&fleet.generator.1, &path, &whole).await.expect_status(200).json();
     assert_eq!(text(&changed["name"]), "renamed");
-    api.generator("taken").await;
-    assert_eq!(api.put(&api.admin, &path, &json!({"name": "taken"})).await.error_code(409), "generator_exists");
+    api.create_generator("taken").await;
+    assert_eq!(api.put(&api.admin, &path, &json!({"name": "taken"})).await.expect_error(409), "generator_exists");
 }
 
 #[tokio::test]
@@ -72,9 +72,9 @@ async fn deleting_a_generator_deletes_its_stacks_and_its_key() {
     api.submit(&fleet.stack, false).await;
     fleet.poll().await;
     let path = format!("/generators/{}", fleet.generator.0);
-    api.call(&fleet.generator.1, http::Method::DELETE, &path, None).await.with(204);
-    api.post(&fleet.generator.1, "/auth/pak", &json!({})).await.with(401);
-    assert_eq!(api.get(&api.admin, &path).await.error_code(404), "generator_not_found");
-    assert_eq!(api.get(&api.admin, &format!("/stacks/{}", fleet.stack)).await.error_code(404), "stack_not_found");
+    api.call(&fleet.generator.1, http::Method::DELETE, &path, None).await.expect_status(204);
+    api.post(&fleet.generator.1, "/auth/pak", &json!({})).await.expect_status(401);
+    assert_eq!(api.get(&api.admin, &path).await.expect_error(404), "generator_not_found");
+    assert_eq!(api.get(&api.admin, &format!("/stacks/{}", fleet.stack)).await.expect_error(404), "stack_not_found");
     assert_eq!(fleet.poll().await[0]["is_deletion_marker"], true);
 }

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::support::{Api, Fleet, TestResponse, text};
 
-fn next(answer: &TestResponse) -> Option<String> {
-    let link = answer.headers.get("link")?.to_str().unwrap();
+fn next_link(response: &TestResponse) -> Option<String> {
+    let link = response.headers.get("link")?.to_str().unwrap();
     Some(link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap().to_owned())
 }
 
@@ -13,10 +13,10 @@ fn next(answer: &TestResponse) -> Option<String> {
 async fn list_pages(api: &Api, path: &str, query: &str) -> (Vec<Value>, usize) {
     let (mut all, mut parts, mut query) = (Vec::new(), 0, query.to_owned());
     loop {
-        let answer = api.get(&api.admin, &format!("{path}{query}")).await.with(200);
+        let response = api.get(&api.admin, &format!("{path}{query}")).await.expect_status(200);
         parts += 1;
-        all.extend(answer.json().as_array().unwrap().iter().cloned());
-        match next(&answer) {
+        all.extend(response.json().as_array().unwrap().iter().cloned());
+        match next_link(&response) {
             Some(found) => query = found,
             None => return (all, parts),
         }
@@ -28,20 +28,20 @@ async fn the_pages_of_every_list_have_each_entry_once() {
     let fleet = Fleet::new().await;
     let (api, agent, stack) = (&fleet.api, &fleet.agent.0, &fleet.stack);
     for number in 0..5 {
-        let generator = api.generator(&format!("g{number}")).await.0;
-        api.agent(&format!("a{number}"), &[]).await;
-        let other = api.stack(&format!("s{number}"), &fleet.generator.0).await;
+        let generator = api.create_generator(&format!("g{number}")).await.0;
+        api.create_agent(&format!("a{number}"), &[]).await;
+        let other = api.create_stack(&format!("s{number}"), &fleet.generator.0).await;
         api.target(agent, &other).await;
         let revision = api.submit(stack, false).await;
         fleet.poll().await;
         api.report(&fleet.agent, &revision, "SUCCESS").await;
-        api.webhook(&format!("w{number}"), &[]).await;
+        api.create_webhook(&format!("w{number}"), &[]).await;
         let held = serde_json::json!({
             "deployment_object_id": revision["id"], "digest": number.to_string().repeat(64), "reasons": [], "plan": "",
         });
-        api.put(&fleet.agent.1, &format!("/agents/{agent}/stacks/{stack}/approval"), &held).await.with(200);
+        api.put(&fleet.agent.1, &format!("/agents/{agent}/stacks/{stack}/approval"), &held).await.expect_status(200);
         let body = serde_json::json!({"agent_id": agent});
-        api.post(&api.admin, &format!("/generators/{generator}/register"), &body).await.with(201);
+        api.post(&api.admin, &format!("/generators/{generator}/register"), &body).await.expect_status(201);
         for (path, body) in [
             (format!("/agents/{agent}/labels"), serde_json::json!({"agent_id": agent, "label": number.to_string()})),
             (format!("/stacks/{stack}/labels"), serde_json::json!(number.to_string())),
@@ -54,7 +54,7 @@ async fn the_pages_of_every_list_have_each_entry_once() {
                 serde_json::json!({"stack_id": stack, "key": number.to_string(), "value": ""}),
             ),
         ] {
-            api.post(&api.admin, &path, &body).await.with(201);
+            api.post(&api.admin, &path, &body).await.expect_status(201);
         }
     }
     let webhooks = api.get(&api.admin, "/webhooks").await.json();
@@ -78,8 +78,8 @@ async fn the_pages_of_every_list_have_each_entry_once() {
         format!("/stacks/{stack}/deployment-objects"),
         format!("/webhooks/{}/deliveries", text(&webhooks[0]["id"])),
     ] {
-        let whole = api.get(&api.admin, &path).await.with(200);
-        assert!(next(&whole).is_none(), "{path}");
+        let whole = api.get(&api.admin, &path).await.expect_status(200);
+        assert!(next_link(&whole).is_none(), "{path}");
         let whole = whole.json().as_array().unwrap().clone();
         assert!(whole.len() >= 5, "{path} has {}", whole.len());
         let (all, parts) = list_pages(api, &path, "?limit=2").await;
@@ -92,10 +92,10 @@ async fn the_pages_of_every_list_have_each_entry_once() {
 async fn a_link_keeps_the_other_parameters() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
-    let answer = api.get(&api.admin, "/admin/audit-logs?action=agent.%2A&limit=1").await.with(200);
-    let (link, body) = (next(&answer).unwrap(), answer.json());
+    let response = api.get(&api.admin, "/admin/audit-logs?action=agent.%2A&limit=1").await.expect_status(200);
+    let (link, body) = (next_link(&response).unwrap(), response.json());
     assert_eq!(link, format!("?action=agent.%2A&limit=1&after={}", text(&body["logs"][0]["id"])));
-    let second = api.get(&api.admin, &format!("/admin/audit-logs{link}")).await.with(200).json();
+    let second = api.get(&api.admin, &format!("/admin/audit-logs{link}")).await.expect_status(200).json();
     assert_ne!(second["logs"][0], body["logs"][0]);
     assert!(text(&second["logs"][0]["action"]).starts_with("agent."));
 }
@@ -104,18 +104,19 @@ async fn a_link_keeps_the_other_parameters() {
 async fn the_audit_log_is_filtered_and_counted() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
-    let ask = async |query: &str| api.get(&api.admin, &format!("/admin/audit-logs?{query}")).await.with(200).json();
-    let all = ask("").await;
+    let list_audit_log =
+        async |query: &str| api.get(&api.admin, &format!("/admin/audit-logs?{query}")).await.expect_status(200).json();
+    let all = list_audit_log("").await;
     assert_eq!((&all["limit"], &all["offset"]), (&100.into(), &0.into()));
     assert_eq!(all["count"], all["total"]);
-    let of_stack = ask(&format!("resource_type=stack&resource_id={}", fleet.stack)).await;
+    let of_stack = list_audit_log(&format!("resource_type=stack&resource_id={}", fleet.stack)).await;
     assert_eq!(of_stack["total"], 1);
     assert_eq!(of_stack["logs"][0]["action"], "stack.created");
     assert_eq!(of_stack["logs"][0]["actor_type"], "admin");
-    assert_eq!(ask("actor_type=agent").await["total"], 0);
-    assert_eq!(ask("from=2100-01-01T00:00:00Z").await["total"], 0);
-    assert_eq!(ask("to=2100-01-01T00:00:00Z").await["total"], all["total"]);
-    let rest = ask("offset=1&limit=100000").await;
+    assert_eq!(list_audit_log("actor_type=agent").await["total"], 0);
+    assert_eq!(list_audit_log("from=2100-01-01T00:00:00Z").await["total"], 0);
+    assert_eq!(list_audit_log("to=2100-01-01T00:00:00Z").await["total"], all["total"]);
+    let rest = list_audit_log("offset=1&limit=100000").await;
     assert_eq!((&rest["limit"], &rest["offset"]), (&1000.into(), &1.into()));
     assert_eq!(rest["logs"].as_array().unwrap()[..], all["logs"].as_array().unwrap()[1..]);
 }

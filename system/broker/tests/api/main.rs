@@ -1,5 +1,5 @@
 //! Tests of the broker's API in process; sockets only where the connection is tested.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod access;
 mod approvals;

@@ -31,15 +31,16 @@ fn is_update_requested() -> bool {
 #[tokio::test]
 async fn the_document_needs_no_key() {
     let api = Api::new().await;
-    let answer = api.send(Request::get("/docs/openapi.json").body(Body::empty()).unwrap()).await.with(200);
-    assert_eq!(answer.header("content-type"), "application/json");
-    assert_eq!(answer.json(), openapi_document());
+    let response = api.send(Request::get("/docs/openapi.json").body(Body::empty()).unwrap()).await.expect_status(200);
+    assert_eq!(response.header("content-type"), "application/json");
+    assert_eq!(response.json(), openapi_document());
 }
 
 fn operations(document: &Value) -> impl Iterator<Item = (&String, &String, &Value)> {
     let paths = document["paths"].as_object().unwrap().iter();
-    paths
-        .flat_map(|(path, methods)| methods.as_object().unwrap().iter().map(move |(method, told)| (path, method, told)))
+    paths.flat_map(|(path, methods)| {
+        methods.as_object().unwrap().iter().map(move |(method, described)| (path, method, described))
+    })
 }
 
 fn references(value: &Value, found: &mut BTreeSet<String>) {
@@ -68,9 +69,9 @@ fn every_reference_resolves() {
 #[test]
 fn every_path_parameter_is_declared_and_every_operation_id_is_unique() {
     let (document, mut names) = (openapi_document(), BTreeSet::new());
-    for (path, method, told) in operations(&document) {
-        assert!(names.insert(told["operationId"].as_str().unwrap()), "{method} {path}");
-        let parameters = told["parameters"].as_array().unwrap();
+    for (path, method, described) in operations(&document) {
+        assert!(names.insert(described["operationId"].as_str().unwrap()), "{method} {path}");
+        let parameters = described["parameters"].as_array().unwrap();
         let declared: Vec<&str> = parameters
             .iter()
             .filter(|parameter| parameter["in"] == "path" && parameter["required"] == true)
@@ -79,7 +80,7 @@ fn every_path_parameter_is_declared_and_every_operation_id_is_unique() {
         let in_path: Vec<&str> = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
         assert_eq!(declared, in_path, "{method} {path}");
         let all: BTreeSet<_> =
-            parameters.iter().map(|told| (told["in"].to_string(), told["name"].to_string())).collect();
+            parameters.iter().map(|described| (described["in"].to_string(), described["name"].to_string())).collect();
         assert_eq!(all.len(), parameters.len(), "{method} {path}");
         assert!(parameters.iter().all(|parameter| parameter["schema"].is_object()), "{method} {path}");
     }
@@ -89,17 +90,20 @@ fn every_path_parameter_is_declared_and_every_operation_id_is_unique() {
 #[test]
 fn every_operation_describes_its_responses_errors_and_roles() {
     let document = openapi_document();
-    for (path, method, told) in operations(&document) {
-        let statuses: Vec<&String> = told["responses"].as_object().unwrap().keys().collect();
+    for (path, method, described) in operations(&document) {
+        let statuses: Vec<&String> = described["responses"].as_object().unwrap().keys().collect();
         assert!(statuses.iter().any(|status| status.starts_with('2')), "{method} {path}");
         assert!(statuses.iter().any(|status| *status == "503"), "{method} {path}");
-        assert!(!told["summary"].as_str().unwrap().is_empty());
+        assert!(!described["summary"].as_str().unwrap().is_empty());
         if path.starts_with("/api/") {
-            assert!(["401", "403"].iter().all(|status| statuses.iter().any(|told| told == status)), "{method} {path}");
-            assert_eq!(told["security"][0]["key"], serde_json::json!([]), "{method} {path}");
-            assert!(!told["x-roles"].as_array().unwrap().is_empty(), "{method} {path}");
+            assert!(
+                ["401", "403"].iter().all(|status| statuses.iter().any(|described| described == status)),
+                "{method} {path}"
+            );
+            assert_eq!(described["security"][0]["key"], serde_json::json!([]), "{method} {path}");
+            assert!(!described["x-roles"].as_array().unwrap().is_empty(), "{method} {path}");
         }
-        if ["post", "put", "patch"].contains(&method.as_str()) && told.get("requestBody").is_some() {
+        if ["post", "put", "patch"].contains(&method.as_str()) && described.get("requestBody").is_some() {
             assert!(statuses.iter().any(|status| *status == "415"), "{method} {path}");
         }
     }

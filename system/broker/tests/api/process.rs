@@ -131,12 +131,15 @@ fn logged(form: &str, level: &str) -> String {
     let body = "content-length: 15\r\n\r\n{\"name\":\"shop\"}";
     write!(stream, "GET /api/v1/agents/a?b HTTP/1.1\r\nhost: b\r\nx-request-id: the-\"first\"\r\n\r\n").unwrap();
     let (host, id) = ("host: b\r\nconnection: close", "x-request-id: the-second");
-    let mut answers = String::new();
-    ask(&mut stream);
+    let mut responses = String::new();
+    send(&mut stream);
     write!(stream, "POST /api/v1/generators HTTP/1.1\r\n{host}\r\n{id}\r\nauthorization: {}\r\n{body}", key.trim())
         .unwrap();
-    stream.read_to_string(&mut answers).unwrap();
-    assert!(answers.contains("HTTP/1.1 201") && answers.contains("\r\nx-request-id: the-second\r\n"), "{answers}");
+    stream.read_to_string(&mut responses).unwrap();
+    assert!(
+        responses.contains("HTTP/1.1 201") && responses.contains("\r\nx-request-id: the-second\r\n"),
+        "{responses}"
+    );
     let mut said = String::new();
     let mut errors = process.stderr.take().unwrap();
     stop(process);
@@ -177,7 +180,7 @@ fn pretty_lines_end_with_the_request_id_and_reads_are_logged_at_debug() {
 fn several_workers_serve_requests() {
     let directory = tempfile::tempdir().unwrap();
     let (process, mut lines) = start_with(directory.path(), &["--workers", "3"]);
-    assert!(ask(&mut TcpStream::connect(address(&mut lines)).unwrap()).starts_with("HTTP/1.1 200"));
+    assert!(send(&mut TcpStream::connect(address(&mut lines)).unwrap()).starts_with("HTTP/1.1 200"));
     stop(process);
 }
 
@@ -218,15 +221,15 @@ pub fn ready(lines: &mut Lines<BufReader<ChildStdout>>, scheme: &str) -> String 
 }
 
 /// Requests /healthz on this connection and reads the response.
-fn ask(stream: &mut TcpStream) -> String {
+fn send(stream: &mut TcpStream) -> String {
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: b\r\n\r\n").unwrap();
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"\r\n\r\nok") {
+    let mut response = Vec::new();
+    while !response.ends_with(b"\r\n\r\nok") {
         let mut byte = [0];
         stream.read_exact(&mut byte).unwrap();
-        answer.push(byte[0]);
+        response.push(byte[0]);
     }
-    String::from_utf8(answer).unwrap()
+    String::from_utf8(response).unwrap()
 }
 
 /// Returns the resident memory of a process in bytes.
@@ -243,14 +246,14 @@ fn a_thousand_idle_connections_use_little_memory_and_requests_are_served() {
     let directory = tempfile::tempdir().unwrap();
     let (process, mut lines) = start(directory.path());
     let address = address(&mut lines);
-    ask(&mut TcpStream::connect(&address).unwrap());
+    send(&mut TcpStream::connect(&address).unwrap());
     let before = resident(&process);
     let mut idle: Vec<_> = (0..CONNECTIONS).map(|_| TcpStream::connect(&address).unwrap()).collect();
-    idle.iter_mut().for_each(|stream| assert!(ask(stream).starts_with("HTTP/1.1 200")));
+    idle.iter_mut().for_each(|stream| assert!(send(stream).starts_with("HTTP/1.1 200")));
     let each = resident(&process).saturating_sub(before) / CONNECTIONS;
     println!("{each} bytes per idle connection");
     assert!(each <= BYTES_EACH_MAX, "{each} bytes per idle connection");
-    assert!(ask(&mut TcpStream::connect(&address).unwrap()).starts_with("HTTP/1.1 200"));
+    assert!(send(&mut TcpStream::connect(&address).unwrap()).starts_with("HTTP/1.1 200"));
     stop(process);
 }
 
@@ -264,14 +267,14 @@ fn a_request_in_progress_at_sigterm_is_finished() {
     let head = "POST /api/v1/generators HTTP/1.1\r\nhost: b\r\ncontent-length: 16\r\nauthorization:";
     write!(busy, "{head} {}\r\n\r\n{{\"name\":", key.trim()).unwrap();
     let mut idle = TcpStream::connect(&address).unwrap();
-    ask(&mut idle);
+    send(&mut idle);
     let killed = Command::new("kill").args(["-TERM", &process.id().to_string()]).status().unwrap();
     assert!(killed.success());
     // Idle connections close at once after the signal.
     assert_eq!(idle.read(&mut [0]).unwrap(), 0);
     write!(busy, " \"shop\"}}").unwrap();
-    let mut answer = String::new();
-    busy.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let mut response = String::new();
+    busy.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 201"), "{response}");
     assert_eq!(process.wait().unwrap().code(), Some(0));
 }

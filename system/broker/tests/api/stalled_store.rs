@@ -32,12 +32,12 @@ impl StallableBroker {
             })
         }));
         let broker = Broker::start(store, fixed_clock(), counting_entropy()).await.unwrap();
-        let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
-        broker.initialise(&admin).await.unwrap();
+        let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
+        broker.create_admin_key(&admin).await.unwrap();
         Self { router: router(broker), admin: admin.reveal(), is_stalled }
     }
 
-    async fn ask(
+    async fn send(
         &self,
         method: Method,
         path: &str,
@@ -52,7 +52,7 @@ impl StallableBroker {
     }
 }
 
-async fn json_of(response: http::Response<Body>) -> serde_json::Value {
+async fn read_json(response: http::Response<Body>) -> serde_json::Value {
     let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
@@ -61,19 +61,19 @@ async fn json_of(response: http::Response<Body>) -> serde_json::Value {
 async fn idle_polls_heartbeats_and_liveness_make_no_query() {
     let broker = StallableBroker::new().await;
     let request = json!({"name": "east", "cluster_name": "c"});
-    let made = broker.ask(Method::POST, "/api/v1/agents", &broker.admin, Some(request), "").await;
-    let made = json_of(made).await;
-    let (agent, key) = (text(&made["agent"]["id"]), text(&made["initial_pak"]));
+    let created = broker.send(Method::POST, "/api/v1/agents", &broker.admin, Some(request), "").await;
+    let created = read_json(created).await;
+    let (agent, key) = (text(&created["agent"]["id"]), text(&created["initial_pak"]));
     let poll = format!("/api/v1/agents/{agent}/target-state");
-    let first = broker.ask(Method::GET, &poll, &key, None, "").await;
+    let first = broker.send(Method::GET, &poll, &key, None, "").await;
     assert_eq!(first.status(), StatusCode::OK);
     let etag = first.headers()["etag"].to_str().unwrap().to_owned();
     broker.is_stalled.store(true, Ordering::SeqCst);
-    assert_eq!(broker.ask(Method::GET, &poll, &key, None, &etag).await.status(), StatusCode::NOT_MODIFIED);
-    assert_eq!(broker.ask(Method::GET, &poll, &key, None, "").await.status(), StatusCode::OK, "from memory");
-    let beat = broker.ask(Method::POST, &format!("/api/v1/agents/{agent}/heartbeat"), &key, Some(json!({})), "").await;
+    assert_eq!(broker.send(Method::GET, &poll, &key, None, &etag).await.status(), StatusCode::NOT_MODIFIED);
+    assert_eq!(broker.send(Method::GET, &poll, &key, None, "").await.status(), StatusCode::OK, "from memory");
+    let beat = broker.send(Method::POST, &format!("/api/v1/agents/{agent}/heartbeat"), &key, Some(json!({})), "").await;
     assert_eq!(beat.status(), StatusCode::NO_CONTENT);
     assert_eq!(beat.headers()["sindri-agent-status"], "INACTIVE");
-    assert_eq!(broker.ask(Method::GET, "/healthz", "", None, "").await.status(), StatusCode::OK);
-    assert_eq!(broker.ask(Method::GET, "/readyz", "", None, "").await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(broker.send(Method::GET, "/healthz", "", None, "").await.status(), StatusCode::OK);
+    assert_eq!(broker.send(Method::GET, "/readyz", "", None, "").await.status(), StatusCode::SERVICE_UNAVAILABLE);
 }

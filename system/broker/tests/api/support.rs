@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sindri_broker::{
-    Bounds, Broker, SealingKey, Sender, SqliteStore, TargetPolicy, WebhookSettings, router, system_connector,
+    Bounds, Broker, EncryptionKey, Sender, SqliteStore, TargetPolicy, WebhookSettings, router, system_connector,
 };
 use sindri_model::{Clock, Entropy, Pak};
 use tower::ServiceExt;
@@ -38,7 +38,7 @@ pub fn fixed_clock() -> Clock {
 pub fn webhooks() -> WebhookSettings {
     let policy = TargetPolicy::default();
     let sender = Sender::new(system_connector(policy));
-    WebhookSettings { key: SealingKey::parse(&"ab".repeat(32)).unwrap(), policy, sender }
+    WebhookSettings { key: EncryptionKey::parse(&"ab".repeat(32)).unwrap(), policy, sender }
 }
 
 pub struct TestResponse {
@@ -53,14 +53,14 @@ impl TestResponse {
     }
 
     /// Checks the status and returns the response.
-    pub fn with(self, status: u16) -> Self {
+    pub fn expect_status(self, status: u16) -> Self {
         assert_eq!(self.status.as_u16(), status, "{:?}", self.body);
         self
     }
 
     /// Checks the status and the shape of an error and returns its code.
-    pub fn error_code(self, status: u16) -> String {
-        let problem = self.with(status).json();
+    pub fn expect_error(self, status: u16) -> String {
+        let problem = self.expect_status(status).json();
         let fields: Vec<_> = problem.as_object().unwrap().keys().cloned().collect();
         assert_eq!(fields, ["code", "message"]);
         assert!(!problem["message"].as_str().unwrap().is_empty());
@@ -88,19 +88,19 @@ impl Api {
     }
 
     pub async fn with_clock(path: &str, clock: Clock, entropy: Entropy) -> Self {
-        let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
+        let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
         let store = SqliteStore::open(path, None).unwrap();
         let broker = Broker::start(store, clock, entropy).await.unwrap();
-        broker.initialise(&admin).await.unwrap();
+        broker.create_admin_key(&admin).await.unwrap();
         Self { router: router(broker.with_webhooks(webhooks())), admin: admin.reveal() }
     }
 
     /// Starts a broker whose polls never wait, with or without webhooks.
-    pub async fn bare(webhooks: Option<WebhookSettings>) -> Self {
-        let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
+    pub async fn without_waiting(webhooks: Option<WebhookSettings>) -> Self {
+        let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
         let store = SqliteStore::open(":memory:", None).unwrap();
         let broker = Broker::start(store, fixed_clock(), counting_entropy()).await.unwrap();
-        broker.initialise(&admin).await.unwrap();
+        broker.create_admin_key(&admin).await.unwrap();
         let broker = broker.with_bounds(Bounds { wait_max: Duration::ZERO, ..Bounds::default() });
         let broker = match webhooks {
             Some(webhooks) => broker.with_webhooks(webhooks),
@@ -142,60 +142,60 @@ impl Api {
     }
 
     /// Creates a generator and returns its id and key.
-    pub async fn generator(&self, name: &str) -> (String, String) {
-        let made = self.post(&self.admin, "/generators", &json!({"name": name})).await.with(201).json();
-        (text(&made["generator"]["id"]), text(&made["pak"]))
+    pub async fn create_generator(&self, name: &str) -> (String, String) {
+        let created = self.post(&self.admin, "/generators", &json!({"name": name})).await.expect_status(201).json();
+        (text(&created["generator"]["id"]), text(&created["pak"]))
     }
 
     /// Creates an agent that is registered with these generators and returns its id and key.
-    pub async fn agent(&self, name: &str, generators: &[&str]) -> (String, String) {
+    pub async fn create_agent(&self, name: &str, generators: &[&str]) -> (String, String) {
         let request = json!({"name": name, "cluster_name": "c", "generator_ids": generators});
-        let made = self.post(&self.admin, "/agents", &request).await.with(201).json();
-        (text(&made["agent"]["id"]), text(&made["initial_pak"]))
+        let created = self.post(&self.admin, "/agents", &request).await.expect_status(201).json();
+        (text(&created["agent"]["id"]), text(&created["initial_pak"]))
     }
 
-    pub async fn stack(&self, name: &str, generator: &str) -> String {
+    pub async fn create_stack(&self, name: &str, generator: &str) -> String {
         let request = json!({"name": name, "generator_id": generator});
-        text(&self.post(&self.admin, "/stacks", &request).await.with(201).json()["id"])
+        text(&self.post(&self.admin, "/stacks", &request).await.expect_status(201).json()["id"])
     }
 
     pub async fn submit(&self, stack: &str, is_deletion_marker: bool) -> Value {
         let request = json!({"yaml_content": BUNDLE, "is_deletion_marker": is_deletion_marker});
-        self.post(&self.admin, &format!("/stacks/{stack}/deployment-objects"), &request).await.with(201).json()
+        self.post(&self.admin, &format!("/stacks/{stack}/deployment-objects"), &request).await.expect_status(201).json()
     }
 
     /// Creates a subscription to all event types; with labels, agents with one of them deliver.
-    pub async fn webhook(&self, name: &str, labels: &[&str]) -> String {
+    pub async fn create_webhook(&self, name: &str, labels: &[&str]) -> String {
         let request = json!({
             "name": name, "url": "https://hooks.example.com/secret-path", "event_types": ["*"], "target_labels": labels,
         });
-        text(&self.post(&self.admin, "/webhooks", &request).await.with(201).json()["id"])
+        text(&self.post(&self.admin, "/webhooks", &request).await.expect_status(201).json()["id"])
     }
 
     /// Returns the number of entries in the audit log.
-    pub async fn changes(&self) -> i64 {
-        let logs = self.get(&self.admin, "/admin/audit-logs?limit=1").await.with(200).json();
+    pub async fn count_audit_entries(&self) -> i64 {
+        let logs = self.get(&self.admin, "/admin/audit-logs?limit=1").await.expect_status(200).json();
         logs["total"].as_i64().unwrap()
     }
 
     pub async fn target(&self, agent: &str, stack: &str) {
         let request = json!({"agent_id": agent, "stack_id": stack});
-        self.post(&self.admin, &format!("/agents/{agent}/targets"), &request).await.with(201);
+        self.post(&self.admin, &format!("/agents/{agent}/targets"), &request).await.expect_status(201);
     }
 
     pub async fn untarget(&self, agent: &str, stack: &str) {
-        self.delete(&format!("/agents/{agent}/targets/{stack}")).await.with(204);
+        self.delete(&format!("/agents/{agent}/targets/{stack}")).await.expect_status(204);
     }
 
     /// Polls and returns the target state.
     pub async fn poll(&self, agent: &(String, String)) -> Vec<Value> {
-        let answer = self.get(&agent.1, &format!("/agents/{}/target-state", agent.0)).await.with(200);
-        answer.json().as_array().unwrap().clone()
+        let response = self.get(&agent.1, &format!("/agents/{}/target-state", agent.0)).await.expect_status(200);
+        response.json().as_array().unwrap().clone()
     }
 
     pub async fn report(&self, agent: &(String, String), revision: &Value, status: &str) {
         let event = event(&agent.0, &text(&revision["id"]), status);
-        self.post(&agent.1, &format!("/agents/{}/events", agent.0), &event).await.with(201);
+        self.post(&agent.1, &format!("/agents/{}/events", agent.0), &event).await.expect_status(201);
     }
 }
 
@@ -219,9 +219,9 @@ impl Fleet {
     /// Creates a fleet whose stack has no revision and is targeted at the agent.
     pub async fn new() -> Self {
         let api = Api::new().await;
-        let generator = api.generator("shop").await;
-        let agent = api.agent("east", &[&generator.0]).await;
-        let stack = api.stack("web", &generator.0).await;
+        let generator = api.create_generator("shop").await;
+        let agent = api.create_agent("east", &[&generator.0]).await;
+        let stack = api.create_stack("web", &generator.0).await;
         api.target(&agent.0, &stack).await;
         Self { api, generator, agent, stack }
     }

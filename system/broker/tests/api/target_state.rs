@@ -26,7 +26,7 @@ async fn poll_with(fleet: &Fleet, etag: &str) -> TestResponse {
 #[tokio::test]
 async fn the_newest_revision_of_each_stack_is_returned_in_ascending_order() {
     let fleet = Fleet::new().await;
-    let second = fleet.api.stack("second", &fleet.generator.0).await;
+    let second = fleet.api.create_stack("second", &fleet.generator.0).await;
     fleet.api.target(&fleet.agent.0, &second).await;
     assert_eq!(fleet.poll().await, Vec::<Value>::new());
     fleet.api.submit(&fleet.stack, false).await;
@@ -50,9 +50,9 @@ async fn a_deleted_stack_leaves_a_marker_until_the_agent_confirms_it() {
     let fleet = Fleet::new().await;
     let first = fleet.api.submit(&fleet.stack, false).await;
     fleet.poll().await;
-    fleet.api.delete(&format!("/stacks/{}", fleet.stack)).await.with(204);
+    fleet.api.delete(&format!("/stacks/{}", fleet.stack)).await.expect_status(204);
     // The agent may be offline for any time, with other changes meanwhile.
-    let other = fleet.api.stack("web", &fleet.generator.0).await;
+    let other = fleet.api.create_stack("web", &fleet.generator.0).await;
     fleet.api.submit(&other, false).await;
     let state = fleet.poll().await;
     assert_eq!(state.len(), 1);
@@ -70,20 +70,20 @@ async fn a_deleted_stack_that_the_agent_never_received_is_not_in_its_target_stat
     fleet.api.submit(&fleet.stack, false).await;
     // The administrator reads the target state; the agent has not polled.
     let path = format!("/agents/{}/target-state", fleet.agent.0);
-    assert_eq!(fleet.api.get(&fleet.api.admin, &path).await.with(200).json().as_array().unwrap().len(), 1);
+    assert_eq!(fleet.api.get(&fleet.api.admin, &path).await.expect_status(200).json().as_array().unwrap().len(), 1);
     fleet.api.untarget(&fleet.agent.0, &fleet.stack).await;
     assert_eq!(fleet.poll().await, Vec::<Value>::new());
     fleet.api.target(&fleet.agent.0, &fleet.stack).await;
     fleet.api.submit(&fleet.stack, true).await;
     assert_eq!(fleet.poll().await, Vec::<Value>::new());
-    fleet.api.delete(&format!("/stacks/{}", fleet.stack)).await.with(204);
+    fleet.api.delete(&format!("/stacks/{}", fleet.stack)).await.expect_status(204);
     assert_eq!(fleet.poll().await, Vec::<Value>::new());
 }
 
 #[tokio::test]
 async fn a_removed_target_becomes_a_removal_for_that_agent_only() {
     let fleet = Fleet::new().await;
-    let west = fleet.api.agent("west", &[&fleet.generator.0]).await;
+    let west = fleet.api.create_agent("west", &[&fleet.generator.0]).await;
     fleet.api.target(&west.0, &fleet.stack).await;
     let revision = fleet.api.submit(&fleet.stack, false).await;
     assert_eq!(fleet.poll().await, fleet.api.poll(&west).await);
@@ -96,10 +96,10 @@ async fn a_removed_target_becomes_a_removal_for_that_agent_only() {
 
     // The removal can be read by its id, by that agent only.
     let path = format!("/deployment-objects/{}", text(&removal[0]["id"]));
-    assert_eq!(fleet.api.get(&fleet.agent.1, &path).await.with(200).json(), removal[0]);
-    fleet.api.get(&west.1, &path).await.with(403);
+    assert_eq!(fleet.api.get(&fleet.agent.1, &path).await.expect_status(200).json(), removal[0]);
+    fleet.api.get(&west.1, &path).await.expect_status(403);
     let event = crate::support::event(&west.0, &text(&removal[0]["id"]), "SUCCESS");
-    fleet.api.post(&west.1, &format!("/agents/{}/events", west.0), &event).await.with(422);
+    fleet.api.post(&west.1, &format!("/agents/{}/events", west.0), &event).await.expect_status(422);
     assert_eq!(fleet.poll().await, removal, "another agent confirmed it");
     fleet.api.report(&fleet.agent, &removal[0], "SUCCESS").await;
     assert_eq!(fleet.poll().await, Vec::<Value>::new());
@@ -132,11 +132,11 @@ async fn a_restored_target_cancels_the_removal_and_needs_a_new_one_later() {
 async fn an_unchanged_poll_is_304_and_each_change_ends_that() {
     let fleet = Fleet::new().await;
     let path = format!("/agents/{}/target-state", fleet.agent.0);
-    let first = fleet.api.get(&fleet.agent.1, &path).await.with(200);
+    let first = fleet.api.get(&fleet.agent.1, &path).await.expect_status(200);
     assert_eq!(first.header("x-sindri-epoch"), "1");
     let mut etag = first.header("etag").to_owned();
     for step in 0..4 {
-        let unchanged = poll_with(&fleet, &etag).await.with(304);
+        let unchanged = poll_with(&fleet, &etag).await.expect_status(304);
         assert_eq!((unchanged.header("etag"), unchanged.header("x-sindri-epoch")), (etag.as_str(), "1"));
         assert!(unchanged.body.is_empty());
         match step {
@@ -145,9 +145,9 @@ async fn an_unchanged_poll_is_304_and_each_change_ends_that() {
             2 => fleet.api.report(&fleet.agent, &fleet.poll().await[0], "SUCCESS").await,
             _ => fleet.api.target(&fleet.agent.0, &fleet.stack).await,
         }
-        let changed = poll_with(&fleet, &etag).await.with(200);
+        let changed = poll_with(&fleet, &etag).await.expect_status(200);
         assert_ne!(changed.header("etag"), etag, "step {step}");
         etag = changed.header("etag").to_owned();
     }
-    poll_with(&fleet, "\"something else\"").await.with(200);
+    poll_with(&fleet, "\"something else\"").await.expect_status(200);
 }

@@ -130,38 +130,39 @@ impl Model {
     }
 
     /// Compares a response with the model, and records that the agent has received it.
-    fn check(&mut self, agent: usize, answer: &[Value]) {
-        let sequences: Vec<i64> = answer.iter().map(|object| object["sequence_id"].as_i64().unwrap()).collect();
+    fn check(&mut self, agent: usize, response: &[Value]) {
+        let sequences: Vec<i64> = response.iter().map(|object| object["sequence_id"].as_i64().unwrap()).collect();
         assert!(sequences.windows(2).all(|pair| pair[0] < pair[1]), "not ascending: {sequences:?}");
-        let mut told: BTreeMap<String, Value> = BTreeMap::new();
-        for object in answer {
-            assert!(told.insert(text(&object["stack_id"]), object.clone()).is_none(), "a stack came twice");
+        let mut received: BTreeMap<String, Value> = BTreeMap::new();
+        for object in response {
+            assert!(received.insert(text(&object["stack_id"]), object.clone()).is_none(), "a stack occurs twice");
         }
         let stacks: BTreeSet<String> =
             self.views.keys().filter(|key| key.0 == agent).map(|key| key.1.clone()).collect();
-        assert!(told.keys().all(|stack| stacks.contains(stack)), "a stack that is nothing to this agent");
+        assert!(received.keys().all(|stack| stacks.contains(stack)), "a stack that is not assigned to this agent");
         for stack in stacks {
-            let wanted = self.newest.get(&stack).filter(|_| !self.is_marker(&stack) && !self.deleted.contains(&stack));
-            let wanted = wanted.cloned();
+            let expected =
+                self.newest.get(&stack).filter(|_| !self.is_marker(&stack) && !self.deleted.contains(&stack));
+            let expected = expected.cloned();
             let seen = self.seen[agent].clone();
             let view = self.view(agent, &stack);
-            match (told.get(&stack), wanted.filter(|_| view.targeted), view.removal.clone()) {
-                (told, Some(wanted), _) => {
-                    assert_eq!(told, Some(&wanted));
-                    view.received = view.received.max(wanted["sequence_id"].as_i64());
+            match (received.get(&stack), expected.filter(|_| view.targeted), view.removal.clone()) {
+                (received, Some(expected), _) => {
+                    assert_eq!(received, Some(&expected));
+                    view.received = view.received.max(expected["sequence_id"].as_i64());
                 }
-                (told, None, Some(Removal::Known(removal))) => assert_eq!(told, Some(&removal)),
-                (Some(told), None, Some(Removal::New)) => {
-                    assert_eq!(told["is_deletion_marker"], true);
-                    assert!(!seen.contains(told), "an old instruction was used again");
-                    assert!(told["sequence_id"].as_i64() > view.received, "older than what it removes");
-                    view.removal = Some(Removal::Known(told.clone()));
+                (received, None, Some(Removal::Known(removal))) => assert_eq!(received, Some(&removal)),
+                (Some(received), None, Some(Removal::New)) => {
+                    assert_eq!(received["is_deletion_marker"], true);
+                    assert!(!seen.contains(received), "an old removal was sent again");
+                    assert!(received["sequence_id"].as_i64() > view.received, "older than what it removes");
+                    view.removal = Some(Removal::Known(received.clone()));
                 }
                 (None, None, Some(Removal::New)) => panic!("the removal of {stack} is missing"),
-                (told, None, None) => assert_eq!(told, None, "nothing should be said about {stack}"),
+                (received, None, None) => assert_eq!(received, None, "{stack} is in the target state"),
             }
         }
-        for object in answer.iter().filter(|object| object["is_deletion_marker"] == true) {
+        for object in response.iter().filter(|object| object["is_deletion_marker"] == true) {
             if !self.seen[agent].contains(object) {
                 self.seen[agent].push(object.clone());
             }
@@ -180,13 +181,13 @@ struct Run {
 impl Run {
     async fn new() -> Self {
         let api = Api::new().await;
-        let generator = api.generator("shop").await.0;
+        let generator = api.create_generator("shop").await.0;
         let (mut agents, mut stacks) = (Vec::new(), Vec::new());
         for index in 0..AGENTS {
-            agents.push(api.agent(&format!("agent-{index}"), &[&generator]).await);
+            agents.push(api.create_agent(&format!("agent-{index}"), &[&generator]).await);
         }
         for index in 0..STACKS {
-            stacks.push(api.stack(&format!("stack-{index}"), &generator).await);
+            stacks.push(api.create_stack(&format!("stack-{index}"), &generator).await);
         }
         Self { api, generator, agents, stacks, model: Model::default() }
     }
@@ -210,9 +211,9 @@ impl Run {
             Step::Submit(stack) => self.submit(stack, false).await,
             Step::Marker(stack) => self.submit(stack, true).await,
             Step::Delete(stack) => {
-                self.api.delete(&format!("/stacks/{}", self.stacks[stack])).await.with(204);
+                self.api.delete(&format!("/stacks/{}", self.stacks[stack])).await.expect_status(204);
                 self.model.delete(&self.stacks[stack]);
-                self.stacks[stack] = self.api.stack(&format!("stack-{stack}"), &self.generator).await;
+                self.stacks[stack] = self.api.create_stack(&format!("stack-{stack}"), &self.generator).await;
             }
             Step::Poll(agent) => self.poll(agent).await,
             Step::Confirm(agent, which) => {
@@ -244,13 +245,13 @@ impl Run {
         if let Some((etag, _)) = &last {
             request = request.header("if-none-match", etag);
         }
-        let answer = self.api.send(request.body(Body::empty()).unwrap()).await;
-        let objects = match (answer.status.as_u16(), last) {
+        let response = self.api.send(request.body(Body::empty()).unwrap()).await;
+        let objects = match (response.status.as_u16(), last) {
             (304, Some((_, objects))) => objects,
             (200, last) => {
-                let objects = answer.json().as_array().unwrap().clone();
-                assert_ne!(Some(&objects), last.as_ref().map(|last| &last.1), "200 for an unchanged answer");
-                self.model.last[agent] = Some((answer.header("etag").to_owned(), objects.clone()));
+                let objects = response.json().as_array().unwrap().clone();
+                assert_ne!(Some(&objects), last.as_ref().map(|last| &last.1), "200 for an unchanged response");
+                self.model.last[agent] = Some((response.header("etag").to_owned(), objects.clone()));
                 objects
             }
             (status, _) => panic!("status {status}"),

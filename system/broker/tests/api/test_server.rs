@@ -32,11 +32,11 @@ impl TestServer {
     }
 
     pub async fn with(options: ServeOptions) -> Self {
-        let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
+        let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
         let broker = Broker::start(SqliteStore::open(":memory:", None).unwrap(), fixed_clock(), counting_entropy())
             .await
             .unwrap();
-        broker.initialise(&admin).await.unwrap();
+        broker.create_admin_key(&admin).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -51,23 +51,23 @@ impl TestServer {
     }
 
     /// Waits for the end of the shutdown.
-    pub async fn ended(&mut self) {
-        in_time(self.serving.join_next()).await.unwrap().unwrap().unwrap();
+    pub async fn await_shutdown(&mut self) {
+        with_timeout(self.serving.join_next()).await.unwrap().unwrap().unwrap();
     }
 
-    pub async fn peer(&self) -> RawConnection {
+    pub async fn connect(&self) -> RawConnection {
         RawConnection(TcpStream::connect(self.address).await.unwrap())
     }
 
     /// Sends a request on a new connection and returns status and body.
-    pub async fn ask(&self, request: &str) -> (u16, String) {
-        let mut peer = self.peer().await;
+    pub async fn request(&self, request: &str) -> (u16, String) {
+        let mut peer = self.connect().await;
         peer.send(request).await;
-        peer.response().await
+        peer.read_response().await
     }
 }
 
-pub async fn in_time<T>(future: impl Future<Output = T>) -> T {
+pub async fn with_timeout<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(TEST_TIMEOUT, future).await.expect("the operation ends in time")
 }
 
@@ -79,27 +79,27 @@ impl RawConnection {
     }
 
     /// Reads the next response and returns status and body.
-    pub async fn response(&mut self) -> (u16, String) {
-        let head = self.head().await;
+    pub async fn read_response(&mut self) -> (u16, String) {
+        let head = self.read_head().await;
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let length = header(&head, "content-length").map_or(0, |length| length.parse().unwrap());
         let mut body = vec![0; length];
-        in_time(self.0.read_exact(&mut body)).await.unwrap();
+        with_timeout(self.0.read_exact(&mut body)).await.unwrap();
         (status, String::from_utf8(body).unwrap())
     }
 
-    pub async fn head(&mut self) -> String {
+    pub async fn read_head(&mut self) -> String {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
-            head.push(in_time(self.0.read_u8()).await.expect("an answer"));
+            head.push(with_timeout(self.0.read_u8()).await.expect("the connection was closed before a response"));
         }
         String::from_utf8(head).unwrap()
     }
 
     /// Waits until the broker has closed the connection without a further byte.
-    pub async fn closed(&mut self) {
+    pub async fn expect_close(&mut self) {
         let mut rest = Vec::new();
-        match in_time(self.0.read_to_end(&mut rest)).await {
+        match with_timeout(self.0.read_to_end(&mut rest)).await {
             Ok(_) => assert_eq!(String::from_utf8_lossy(&rest), ""),
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
         }
@@ -112,7 +112,7 @@ pub fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-pub fn code(body: &str) -> String {
+pub fn error_code(body: &str) -> String {
     let problem: Value = serde_json::from_str(body).unwrap();
     problem["code"].as_str().unwrap().to_owned()
 }

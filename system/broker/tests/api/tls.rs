@@ -42,19 +42,19 @@ fn connect(address: &str, trusted: &Pair) -> io::Result<StreamOwned<ClientConnec
         .with_no_client_auth();
     let client = ClientConnection::new(Arc::new(client), "broker".try_into().unwrap()).unwrap();
     let mut stream = StreamOwned::new(client, TcpStream::connect(address)?);
-    ask(&mut stream)?;
+    send(&mut stream)?;
     Ok(stream)
 }
 
-fn ask(stream: &mut (impl Read + Write)) -> io::Result<()> {
+fn send(stream: &mut (impl Read + Write)) -> io::Result<()> {
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: broker\r\n\r\n")?;
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"\r\n\r\nok") {
+    let mut response = Vec::new();
+    while !response.ends_with(b"\r\n\r\nok") {
         let mut byte = [0];
         stream.read_exact(&mut byte)?;
-        answer.push(byte[0]);
+        response.push(byte[0]);
     }
-    assert!(answer.starts_with(b"HTTP/1.1 200"));
+    assert!(response.starts_with(b"HTTP/1.1 200"));
     Ok(())
 }
 
@@ -80,7 +80,7 @@ fn new_connections_get_a_replaced_certificate_and_old_ones_continue() {
     // The signal may be handled after the next connection.
     while connect(&address, &second).is_err() {}
     assert!(connect(&address, &first).is_err());
-    ask(&mut old).expect("a connection goes on with what it began with");
+    send(&mut old).expect("a connection goes on with what it began with");
     stop(process);
 }
 
@@ -111,5 +111,5 @@ async fn a_client_without_a_handshake_is_disconnected() {
     let tls = Tls::from_pem(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();
     let limits = Limits { handshake_time_max: SHORT, ..Limits::default() };
     let server = TestServer::with(ServeOptions { tls: Some(tls), limits }).await;
-    server.peer().await.closed().await;
+    server.connect().await.expect_close().await;
 }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use ring::hmac;
 use serde_json::{Value, json};
 use sindri_broker::{
-    Broker, SealingKey, Sender, SqliteStore, TargetPolicy, WebhookSettings, router, serve, system_connector,
+    Broker, EncryptionKey, Sender, SqliteStore, TargetPolicy, WebhookSettings, router, serve, system_connector,
 };
 use sindri_model::{Clock, Entropy, Pak};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 use crate::support::{counting_entropy, text};
-use crate::test_server::{header, in_time};
+use crate::test_server::{header, with_timeout};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const START: i64 = 1_700_000_000;
@@ -46,11 +46,11 @@ impl DeliveringBroker {
         let clock = Clock::new(move || Timestamp::from_second(now.load(Ordering::SeqCst)).unwrap());
         let store = SqliteStore::open(":memory:", None).unwrap();
         let policy = TargetPolicy { allow_http: true, allow_private: true };
-        let key = SealingKey::parse(&"ab".repeat(32)).unwrap();
+        let key = EncryptionKey::parse(&"ab".repeat(32)).unwrap();
         let settings = WebhookSettings { key, policy, sender: Sender::new(system_connector(policy)) };
         let broker = Broker::start(store, clock, counting_entropy()).await.unwrap().with_webhooks(settings);
-        let admin = Pak::mint(&Entropy::new(|bytes| bytes.fill(7)));
-        broker.initialise(&admin).await.unwrap();
+        let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
+        broker.create_admin_key(&admin).await.unwrap();
         let (listener, hook) = (bound().await, bound().await);
         let (sender, received) = mpsc::channel(16);
         let (router, receiver) = (router(broker.clone()), format!("http://{}/hook", hook.local_addr().unwrap()));
@@ -60,12 +60,12 @@ impl DeliveringBroker {
         Self { router, admin: admin.reveal(), second, received, receiver, _tasks: tasks }
     }
 
-    async fn ask(&self, method: Method, path: &str, body: &Value) -> Value {
+    async fn send(&self, method: Method, path: &str, body: &Value) -> Value {
         let request = Request::builder().method(method).uri(format!("/api/v1{path}"));
         let request = request.header("authorization", &self.admin).body(Body::from(body.to_string())).unwrap();
-        let answer = self.router.clone().oneshot(request).await.unwrap();
-        assert!(answer.status().is_success(), "{answer:?}");
-        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        assert!(response.status().is_success(), "{response:?}");
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
@@ -74,27 +74,27 @@ impl DeliveringBroker {
             "name": "hook", "url": self.receiver, "auth_header": "Bearer abc", "event_types": ["stack.created"],
             "max_retries": max_retries, "signing_secret": SECRET,
         });
-        text(&self.ask(Method::POST, "/webhooks", &request).await["id"])
+        text(&self.send(Method::POST, "/webhooks", &request).await["id"])
     }
 
     async fn generator(&self) -> String {
-        text(&self.ask(Method::POST, "/generators", &json!({"name": "shop"})).await["generator"]["id"])
+        text(&self.send(Method::POST, "/generators", &json!({"name": "shop"})).await["generator"]["id"])
     }
 
     async fn make_stack(&self, generator: &str, name: &str) {
-        self.ask(Method::POST, "/stacks", &json!({"name": name, "generator_id": generator})).await;
+        self.send(Method::POST, "/stacks", &json!({"name": name, "generator_id": generator})).await;
     }
 
     async fn next(&mut self) -> (String, Value) {
-        let (head, body) = in_time(self.received.recv()).await.unwrap();
+        let (head, body) = with_timeout(self.received.recv()).await.unwrap();
         (head, serde_json::from_str(&body).unwrap())
     }
 
     /// Waits until the oldest delivery of a subscription has this status, and returns it.
     async fn oldest_with(&self, webhook: &str, status: &str) -> Value {
-        in_time(async {
+        with_timeout(async {
             loop {
-                let history = self.ask(Method::GET, &format!("/webhooks/{webhook}/deliveries"), &json!({})).await;
+                let history = self.send(Method::GET, &format!("/webhooks/{webhook}/deliveries"), &json!({})).await;
                 let oldest = history.as_array().unwrap().last().unwrap().clone();
                 if oldest["status"] == status {
                     return oldest;
@@ -114,8 +114,8 @@ async fn receive(listener: TcpListener, statuses: &'static [u16], received: mpsc
     for status in statuses.iter().chain(std::iter::repeat(statuses.last().unwrap())) {
         let (mut stream, _) = listener.accept().await.unwrap();
         let message = read(&mut stream).await;
-        let answer = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n");
-        stream.write_all(answer.as_bytes()).await.unwrap();
+        let response = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n");
+        stream.write_all(response.as_bytes()).await.unwrap();
         received.send(message).await.unwrap();
     }
 }
@@ -160,7 +160,7 @@ async fn the_signature_is_valid_for_the_secret() {
     let mut sending = DeliveringBroker::new(&[200]).await;
     let (_, generator) = (sending.subscribe(5).await, sending.generator().await);
     sending.make_stack(&generator, "web").await;
-    let (head, body) = in_time(sending.received.recv()).await.unwrap();
+    let (head, body) = with_timeout(sending.received.recv()).await.unwrap();
     let secret = STANDARD.decode(SECRET.strip_prefix("whsec_").unwrap()).unwrap();
     let (id, at) = (header(&head, "webhook-id").unwrap(), header(&head, "webhook-timestamp").unwrap());
     assert_eq!(at, START.to_string());

@@ -18,9 +18,9 @@ async fn create(api: &Api, body: &Value) -> TestResponse {
 #[tokio::test]
 async fn a_subscription_returns_only_the_generated_secret_and_only_once() {
     let api = Api::new().await;
-    let made = create(&api, &request()).await.with(201);
-    assert!(made.header("x-sindri-signing-secret").starts_with("whsec_"));
-    let shown = made.json();
+    let created = create(&api, &request()).await.expect_status(201);
+    assert!(created.header("x-sindri-signing-secret").starts_with("whsec_"));
+    let shown = created.json();
     let expected = json!({
         "id": shown["id"], "name": "hook", "has_url": true, "has_auth_header": true, "event_types": ["stack.*"],
         "enabled": true, "max_retries": 5, "timeout_seconds": 30, "created_by": "admin",
@@ -28,22 +28,22 @@ async fn a_subscription_returns_only_the_generated_secret_and_only_once() {
     });
     assert_eq!(shown, expected);
     let path = format!("/webhooks/{}", text(&shown["id"]));
-    for answer in [api.get(&api.admin, &path).await, api.get(&api.admin, "/webhooks").await] {
-        assert!(answer.headers.get("x-sindri-signing-secret").is_none());
-        assert!(!String::from_utf8_lossy(&answer.with(200).body).contains("hidden"));
+    for response in [api.get(&api.admin, &path).await, api.get(&api.admin, "/webhooks").await] {
+        assert!(response.headers.get("x-sindri-signing-secret").is_none());
+        assert!(!String::from_utf8_lossy(&response.expect_status(200).body).contains("hidden"));
     }
     let mut given = request();
     given["name"] = json!("given");
     given["signing_secret"] = json!("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
-    assert!(create(&api, &given).await.with(201).headers.get("x-sindri-signing-secret").is_none());
+    assert!(create(&api, &given).await.expect_status(201).headers.get("x-sindri-signing-secret").is_none());
 }
 
 #[tokio::test]
 async fn an_invalid_subscription_is_rejected_without_repeating_a_secret() {
     let fleet = Fleet::new().await;
     let (api, unknown) = (&fleet.api, "00000000-0000-4000-8000-000000000000");
-    create(api, &json!({"name": "there", "url": URL, "event_types": ["*"]})).await.with(201);
-    let before = api.changes().await;
+    create(api, &json!({"name": "there", "url": URL, "event_types": ["*"]})).await.expect_status(201);
+    let before = api.count_audit_entries().await;
     for (field, value, status, code) in [
         ("name", json!(""), 400, "invalid_name"),
         ("name", json!("there"), 409, "webhook_exists"),
@@ -68,48 +68,49 @@ async fn an_invalid_subscription_is_rejected_without_repeating_a_secret() {
     ] {
         let mut body = request();
         body[field] = value.clone();
-        let answer = create(api, &body).await;
-        assert!(!String::from_utf8_lossy(&answer.body).contains("hidden"), "{field} {value}");
-        assert_eq!(answer.error_code(status), code, "{field} {value}");
+        let response = create(api, &body).await;
+        assert!(!String::from_utf8_lossy(&response.body).contains("hidden"), "{field} {value}");
+        assert_eq!(response.expect_error(status), code, "{field} {value}");
     }
-    assert_eq!(api.changes().await, before);
+    assert_eq!(api.count_audit_entries().await, before);
 }
 
 #[tokio::test]
 async fn a_subscription_is_updated_by_fields() {
     let api = Api::new().await;
-    let path = format!("/webhooks/{}", text(&create(&api, &request()).await.with(201).json()["id"]));
+    let path = format!("/webhooks/{}", text(&create(&api, &request()).await.expect_status(201).json()["id"]));
     let change = async |body: Value| api.put(&api.admin, &path, &body).await;
-    let changed = change(json!({"enabled": false, "target_labels": ["a"], "max_retries": 0})).await.with(200).json();
+    let changed =
+        change(json!({"enabled": false, "target_labels": ["a"], "max_retries": 0})).await.expect_status(200).json();
     assert_eq!(changed["enabled"], false);
     assert_eq!((&changed["target_labels"], &changed["max_retries"]), (&json!(["a"]), &json!(0)));
     assert_eq!((&changed["name"], &changed["has_auth_header"]), (&json!("hook"), &json!(true)));
-    let changed = change(json!({"auth_header": "", "target_labels": []})).await.with(200).json();
+    let changed = change(json!({"auth_header": "", "target_labels": []})).await.expect_status(200).json();
     assert_eq!((&changed["has_auth_header"], changed.get("target_labels")), (&json!(false), None));
     assert_eq!(api.get(&api.admin, &path).await.json(), changed);
-    assert_eq!(change(json!({"url": "ftp://x/"})).await.error_code(400), "invalid_webhook_url");
-    assert_eq!(change(json!({"event_types": ["x"]})).await.error_code(400), "invalid_event_type");
-    api.webhook("taken", &[]).await;
-    assert_eq!(change(json!({"name": "taken"})).await.error_code(409), "webhook_exists");
-    api.delete(&path).await.with(204);
-    assert_eq!(change(json!({})).await.error_code(404), "webhook_not_found");
+    assert_eq!(change(json!({"url": "ftp://x/"})).await.expect_error(400), "invalid_webhook_url");
+    assert_eq!(change(json!({"event_types": ["x"]})).await.expect_error(400), "invalid_event_type");
+    api.create_webhook("taken", &[]).await;
+    assert_eq!(change(json!({"name": "taken"})).await.expect_error(409), "webhook_exists");
+    api.delete(&path).await.expect_status(204);
+    assert_eq!(change(json!({})).await.expect_error(404), "webhook_not_found");
 }
 
 #[tokio::test]
 async fn without_an_encryption_key_subscriptions_are_rejected_with_the_missing_setting() {
-    let api = Api::bare(None).await;
-    let answer = create(&api, &request()).await;
-    assert!(String::from_utf8_lossy(&answer.body).contains("webhooks.encryption_key_file"));
-    assert_eq!(answer.error_code(503), "webhooks_not_configured");
-    assert_eq!(api.get(&api.admin, "/webhooks").await.with(200).json(), json!([]));
-    let configured = Api::bare(Some(webhooks())).await;
-    create(&configured, &request()).await.with(201);
+    let api = Api::without_waiting(None).await;
+    let response = create(&api, &request()).await;
+    assert!(String::from_utf8_lossy(&response.body).contains("webhooks.encryption_key_file"));
+    assert_eq!(response.expect_error(503), "webhooks_not_configured");
+    assert_eq!(api.get(&api.admin, "/webhooks").await.expect_status(200).json(), json!([]));
+    let configured = Api::without_waiting(Some(webhooks())).await;
+    create(&configured, &request()).await.expect_status(201);
 }
 
 #[tokio::test]
 async fn event_types_are_listed() {
     let api = Api::new().await;
-    let types = api.get(&api.admin, "/webhooks/event-types").await.with(200).json();
+    let types = api.get(&api.admin, "/webhooks/event-types").await.expect_status(200).json();
     assert!(types.as_array().unwrap().contains(&json!("deployment.failed")));
 }
 
@@ -120,20 +121,26 @@ async fn only_events_that_match_the_filters_are_delivered() {
     let mut body = request();
     body["event_types"] = json!(["deployment.created"]);
     body["filters"] = json!({"stack_id": fleet.stack});
-    let webhook = text(&create(api, &body).await.with(201).json()["id"]);
-    let other = api.stack("other", &fleet.generator.0).await;
+    let webhook = text(&create(api, &body).await.expect_status(201).json()["id"]);
+    let other = api.create_stack("other", &fleet.generator.0).await;
     api.submit(&other, false).await;
     api.submit(&fleet.stack, false).await;
     let path = format!("/webhooks/{webhook}/deliveries");
-    let deliveries = api.get(&api.admin, &path).await.with(200).json();
+    let deliveries = api.get(&api.admin, &path).await.expect_status(200).json();
     assert_eq!(deliveries.as_array().unwrap().len(), 1, "{deliveries}");
     assert_eq!(deliveries[0]["payload"]["data"]["stack_id"], json!(fleet.stack));
     let count = async |status: &str| {
-        api.get(&api.admin, &format!("{path}?status={status}")).await.with(200).json().as_array().unwrap().len()
+        api.get(&api.admin, &format!("{path}?status={status}"))
+            .await
+            .expect_status(200)
+            .json()
+            .as_array()
+            .unwrap()
+            .len()
     };
     assert_eq!((count("pending").await, count("dead").await), (1, 0));
-    assert_eq!(api.get(&api.admin, &format!("{path}?status=lost")).await.error_code(400), "invalid_query");
-    assert_eq!(api.get(&api.admin, &format!("{path}?offset=-1")).await.error_code(400), "invalid_query");
+    assert_eq!(api.get(&api.admin, &format!("{path}?status=lost")).await.expect_error(400), "invalid_query");
+    assert_eq!(api.get(&api.admin, &format!("{path}?offset=-1")).await.expect_error(400), "invalid_query");
 }
 
 /// Returns a fleet whose agent has a label and delivers the messages of a subscription.
@@ -141,19 +148,19 @@ async fn with_message(retries: i64) -> (Fleet, String) {
     let fleet = Fleet::new().await;
     let api = &fleet.api;
     let label = json!({"agent_id": fleet.agent.0, "label": "edge"});
-    api.post(&api.admin, &format!("/agents/{}/labels", fleet.agent.0), &label).await.with(201);
+    api.post(&api.admin, &format!("/agents/{}/labels", fleet.agent.0), &label).await.expect_status(201);
     let mut body = request();
     body["target_labels"] = json!(["edge"]);
     body["max_retries"] = json!(retries);
-    let webhook = text(&create(api, &body).await.with(201).json()["id"]);
-    let test = api.post(&api.admin, &format!("/webhooks/{webhook}/test"), &json!({})).await.with(200).json();
+    let webhook = text(&create(api, &body).await.expect_status(201).json()["id"]);
+    let test = api.post(&api.admin, &format!("/webhooks/{webhook}/test"), &json!({})).await.expect_status(200).json();
     assert!(test["delivery_id"].is_string());
     (fleet, webhook)
 }
 
 async fn pending(fleet: &Fleet) -> Vec<Value> {
     let path = format!("/agents/{}/webhooks/pending", fleet.agent.0);
-    fleet.api.get(&fleet.agent.1, &path).await.with(200).json().as_array().unwrap().clone()
+    fleet.api.get(&fleet.agent.1, &path).await.expect_status(200).json().as_array().unwrap().clone()
 }
 
 async fn result(fleet: &Fleet, delivery: &Value, body: Value) -> TestResponse {
@@ -172,9 +179,12 @@ async fn an_agent_acquires_a_delivery_once_with_everything_to_send_it() {
     let payload: Value = serde_json::from_str(message["payload"].as_str().unwrap()).unwrap();
     assert_eq!(payload["data"]["test"], true);
     assert!(pending(&fleet).await.is_empty(), "it is taken");
-    assert_eq!(result(&fleet, message, json!({"success": true, "status_code": 200})).await.with(200).json(), json!({}));
+    assert_eq!(
+        result(&fleet, message, json!({"success": true, "status_code": 200})).await.expect_status(200).json(),
+        json!({})
+    );
     let again = result(&fleet, message, json!({"success": true})).await;
-    assert_eq!(again.error_code(404), "webhook_delivery_not_found");
+    assert_eq!(again.expect_error(404), "webhook_delivery_not_found");
     let path = format!("/webhooks/{webhook}/deliveries");
     let delivery = fleet.api.get(&fleet.api.admin, &path).await.json()[0].clone();
     assert_eq!((&delivery["status"], &delivery["attempts"]), (&json!("success"), &json!(1)));
@@ -185,7 +195,7 @@ async fn a_failed_delivery_is_retried_later_or_dead() {
     for (retries, status) in [(1, "failed"), (0, "dead")] {
         let (fleet, webhook) = with_message(retries).await;
         let taken = pending(&fleet).await;
-        result(&fleet, &taken[0], json!({"success": false, "status_code": 500})).await.with(200);
+        result(&fleet, &taken[0], json!({"success": false, "status_code": 500})).await.expect_status(200);
         let path = format!("/webhooks/{webhook}/deliveries");
         let delivery = fleet.api.get(&fleet.api.admin, &path).await.json()[0].clone();
         assert_eq!((&delivery["status"], &delivery["attempts"]), (&json!(status), &json!(1)));

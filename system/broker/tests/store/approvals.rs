@@ -76,7 +76,7 @@ async fn a_repeated_request_returns_the_same_approval_and_writes_nothing(world: 
     let entries = fixture.entries().await;
     assert_eq!(fixture.request("a").await, approved);
     assert_eq!(fixture.entries().await, entries);
-    let missing = fixture.try_request(RevisionId::mint(&entropy()), "a").await;
+    let missing = fixture.try_request(RevisionId::generate(&entropy()), "a").await;
     assert!(matches!(missing, Err(StoreError::MissingReference { kind: RecordKind::Revision, .. })), "{missing:?}");
 }
 
@@ -152,7 +152,7 @@ async fn a_decision_is_final_and_requests_a_new_pass(world: World) {
 async fn a_generator_cannot_see_approvals_of_another_generator(world: World) {
     let fixture = Fixture::new(world).await;
     let approval = fixture.request("a").await;
-    let (store, other) = (&fixture.world.store, GeneratorId::mint(&entropy()));
+    let (store, other) = (&fixture.world.store, GeneratorId::generate(&entropy()));
     fixture.world.add_generator(other, "other").await;
     let own = Some(fixture.world.generator);
     assert_eq!(store.list_approvals(own, None, ALL).await.unwrap(), std::slice::from_ref(&approval));

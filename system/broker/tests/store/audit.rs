@@ -50,7 +50,7 @@ async fn a_failed_change_writes_no_entry(world: World) {
 
 async fn entries_are_found_by_each_field_of_the_filter(world: World) {
     let [_] = world.add_agents().await;
-    let late = WriteContext { at: at(100), ..write_context() };
+    let late = WriteContext { time: at(100), ..write_context() };
     let created = world.store.create_stack(late, stack("web", world.generator)).await.unwrap();
     let by = |change: fn(&mut AuditFilter, String)| {
         let mut filter = AuditFilter::default();

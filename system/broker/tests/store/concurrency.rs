@@ -79,7 +79,7 @@ async fn concurrent_submissions_have_the_same_results_as_single_ones(world: Worl
         world.store.get_target_version(agent).await.unwrap(),
         world.store.get_target_version(unregistered).await.unwrap(),
     );
-    let nowhere = StackId::mint(&entropy());
+    let nowhere = StackId::generate(&entropy());
     let submit = |write_context, stack| world.store.append_revision(write_context, revision(stack, "a: 1"));
     let submissions = (0..40).map(|number| match number % 4 {
         0 => submit(write_context(), one),

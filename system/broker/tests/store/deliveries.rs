@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use sindri_broker::{
-    AcquireDeliveries, AcquiredDeliveries, AttemptOutcome, DeliveryAttempt, DeliveryFilter, SealedParts, WebhookRecord,
+    AcquireDeliveries, AcquiredDeliveries, AttemptOutcome, DeliveryAttempt, DeliveryFilter, EncryptedParts,
+    WebhookRecord,
 };
 use sindri_model::wire::{AgentStatus, EventStatus, UpdateAgentRequest, WebhookFilters, WebhookResponse};
 use sindri_model::{AgentId, DeliveryId, WebhookId};
@@ -21,7 +22,7 @@ contracts!(
 
 pub fn webhook(name: &str, events: &[&str]) -> WebhookRecord {
     let public = WebhookResponse {
-        id: WebhookId::mint(&entropy()),
+        id: WebhookId::generate(&entropy()),
         name: name.to_owned(),
         has_url: true,
         has_auth_header: false,
@@ -35,11 +36,11 @@ pub fn webhook(name: &str, events: &[&str]) -> WebhookRecord {
         created_at: at(0),
         updated_at: at(0),
     };
-    WebhookRecord { public, sealed: SealedParts { url: vec![1], auth_header: None, signing_secret: vec![2] } }
+    WebhookRecord { public, encrypted: EncryptedParts { url: vec![1], auth_header: None, signing_secret: vec![2] } }
 }
 
-pub fn acquire(by: &str, at: Timestamp) -> AcquireDeliveries {
-    AcquireDeliveries { by: by.to_owned(), at, until: at + seconds(60), limit: 10 }
+pub fn acquire(sender: &str, now: Timestamp) -> AcquireDeliveries {
+    AcquireDeliveries { sender: sender.to_owned(), now, until: now + seconds(60), limit: 10 }
 }
 
 pub async fn add(world: &World, webhook: WebhookRecord) -> WebhookId {
@@ -112,7 +113,7 @@ async fn a_message_is_acquired_by_one_sender_at_a_time(world: World) {
     assert_eq!((first.deliveries.len(), second.deliveries.len()), (2, 1));
     assert!(ids(&second).iter().all(|id| !ids(&first).contains(id)));
     assert_eq!(second.next_at, Some(at(61)), "the time at which the first sender loses its messages");
-    assert_eq!(first.deliveries[0].webhook.sealed.url, [1]);
+    assert_eq!(first.deliveries[0].webhook.encrypted.url, [1]);
     assert_eq!(ids(&world.store.acquire_deliveries(acquire("three", at(2))).await.unwrap()), []);
 }
 
@@ -128,10 +129,10 @@ async fn a_sender_that_does_not_respond_loses_its_messages(world: World) {
     assert!(world.store.record_delivery_attempt(attempt(&second, "two", AttemptOutcome::Delivered)).await.unwrap());
 }
 
-fn attempt(acquired: &AcquiredDeliveries, by: &str, outcome: AttemptOutcome) -> DeliveryAttempt {
+fn attempt(acquired: &AcquiredDeliveries, sender: &str, outcome: AttemptOutcome) -> DeliveryAttempt {
     let delivery = acquired.deliveries[0].delivery.id;
     let error = (outcome != AttemptOutcome::Delivered).then(|| "refused".to_owned());
-    DeliveryAttempt { delivery, by: by.to_owned(), at: at(70), outcome, error }
+    DeliveryAttempt { delivery, sender: sender.to_owned(), ended_at: at(70), outcome, error }
 }
 
 async fn the_history_shows_retries_and_abandoned_messages(world: World) {

@@ -22,7 +22,7 @@ async fn the_administrator_has_one_key(world: World) {
 
 async fn a_rotated_key_replaces_the_old_one(world: World) {
     let [agent] = world.add_agents().await;
-    let (old, new) = (Pak::mint(&entropy()), Pak::mint(&entropy()));
+    let (old, new) = (Pak::generate(&entropy()), Pak::generate(&entropy()));
     world.store.rotate_agent_key(write_context(), agent, KeyRecord::from(&old)).await.unwrap();
     world.store.rotate_agent_key(write_context(), agent, KeyRecord::from(&new)).await.unwrap();
     assert_eq!(world.store.find_keys(old.short().to_owned()).await.unwrap(), []);
@@ -32,7 +32,7 @@ async fn a_rotated_key_replaces_the_old_one(world: World) {
 
 async fn a_deleted_holder_has_no_key(world: World) {
     let [agent] = world.add_agents().await;
-    let pak = Pak::mint(&entropy());
+    let pak = Pak::generate(&entropy());
     world.store.rotate_generator_key(write_context(), world.generator, KeyRecord::from(&pak)).await.unwrap();
     world.store.delete_generator(write_context(), world.generator).await.unwrap();
     world.store.delete_agent(write_context(), agent).await.unwrap();

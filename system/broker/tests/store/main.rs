@@ -1,5 +1,5 @@
 //! The contract of the store: what every implementation does, on real databases.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod agent_replacement;
 mod approvals;

@@ -99,7 +99,7 @@ async fn errors_name_the_missing_or_existing_record(world: World) {
     let [agent] = world.add_agents().await;
     let existing = world.add_agent("agent-0", &[]).await.unwrap_err();
     assert_eq!(existing.to_string(), "agent agent-0 of cluster cluster exists already");
-    let missing_generator = GeneratorId::mint(&entropy());
+    let missing_generator = GeneratorId::generate(&entropy());
     let error = world.add_agent("new", &[missing_generator]).await.unwrap_err();
     assert_eq!(
         error,

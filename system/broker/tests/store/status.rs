@@ -30,7 +30,7 @@ pub fn report(revision: RevisionId, conditions: &[(&str, ConditionStatus, &str)]
 }
 
 async fn record(world: &World, second: i64, pair: (AgentId, StackId), report: StackStatusReport) {
-    let context = WriteContext { at: at(second), ..write_context() };
+    let context = WriteContext { time: at(second), ..write_context() };
     world.store.record_stack_status(context, pair.0, pair.1, report).await.unwrap();
 }
 

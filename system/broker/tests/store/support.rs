@@ -101,7 +101,7 @@ impl World {
     }
 
     fn new(store: Arc<dyn Store>, url: Option<String>, directory: Option<tempfile::TempDir>) -> Self {
-        Self { store, generator: GeneratorId::mint(&entropy()), url, _directory: directory }
+        Self { store, generator: GeneratorId::generate(&entropy()), url, _directory: directory }
     }
 
     /// Adds the generator and agents registered with it.
@@ -149,12 +149,12 @@ impl World {
     }
 
     pub async fn target(&self, agent_id: AgentId, stack_id: StackId) -> Result<AgentTarget, StoreError> {
-        let id = LinkId::mint(&entropy());
+        let id = LinkId::generate(&entropy());
         self.store.add_target(write_context(), AgentTarget { id, agent_id, stack_id }).await
     }
 
     pub async fn label_agent(&self, agent_id: AgentId, label: &str) {
-        let id = LinkId::mint(&entropy());
+        let id = LinkId::generate(&entropy());
         self.store
             .add_agent_label(write_context(), AgentLabel { id, agent_id, label: label.to_owned() })
             .await
@@ -162,7 +162,7 @@ impl World {
     }
 
     pub async fn label_stack(&self, stack_id: StackId, label: &str) {
-        let id = LinkId::mint(&entropy());
+        let id = LinkId::generate(&entropy());
         self.store
             .add_stack_label(write_context(), StackLabel { id, stack_id, label: label.to_owned() })
             .await
@@ -170,12 +170,12 @@ impl World {
     }
 
     pub async fn annotate_agent(&self, agent_id: AgentId, key: &str, value: &str) {
-        let (id, key, value) = (LinkId::mint(&entropy()), key.to_owned(), value.to_owned());
+        let (id, key, value) = (LinkId::generate(&entropy()), key.to_owned(), value.to_owned());
         self.store.add_agent_annotation(write_context(), AgentAnnotation { id, agent_id, key, value }).await.unwrap();
     }
 
     pub async fn annotate_stack(&self, stack_id: StackId, key: &str, value: &str) {
-        let (id, key, value) = (LinkId::mint(&entropy()), key.to_owned(), value.to_owned());
+        let (id, key, value) = (LinkId::generate(&entropy()), key.to_owned(), value.to_owned());
         self.store.add_stack_annotation(write_context(), StackAnnotation { id, stack_id, key, value }).await.unwrap();
     }
 
@@ -197,7 +197,7 @@ impl World {
     }
 
     pub async fn send_heartbeat(&self, agent: AgentId, second: i64) {
-        let heartbeat = Heartbeat { at: at(second), report: Default::default() };
+        let heartbeat = Heartbeat { received_at: at(second), report: Default::default() };
         self.store.record_heartbeats(vec![(agent, heartbeat)]).await.unwrap();
     }
 }
@@ -208,12 +208,12 @@ pub fn revision_ids(target: &TargetState) -> Vec<(RevisionId, bool)> {
 }
 
 pub fn key() -> KeyRecord {
-    KeyRecord::from(&Pak::mint(&entropy()))
+    KeyRecord::from(&Pak::generate(&entropy()))
 }
 
 pub fn agent(name: &str) -> Agent {
     Agent {
-        id: AgentId::mint(&entropy()),
+        id: AgentId::generate(&entropy()),
         created_at: at(0),
         updated_at: at(0),
         deleted_at: None,
@@ -229,7 +229,7 @@ pub fn agent(name: &str) -> Agent {
 
 pub fn stack(name: &str, generator_id: GeneratorId) -> Stack {
     Stack {
-        id: StackId::mint(&entropy()),
+        id: StackId::generate(&entropy()),
         created_at: at(0),
         updated_at: at(0),
         deleted_at: None,
@@ -240,12 +240,17 @@ pub fn stack(name: &str, generator_id: GeneratorId) -> Stack {
 }
 
 pub fn revision(stack: StackId, yaml: &str) -> NewRevision {
-    NewRevision { id: RevisionId::mint(&entropy()), stack, yaml_content: yaml.to_owned(), is_deletion_marker: false }
+    NewRevision {
+        id: RevisionId::generate(&entropy()),
+        stack,
+        yaml_content: yaml.to_owned(),
+        is_deletion_marker: false,
+    }
 }
 
 pub fn event(agent_id: AgentId, revision: RevisionId, status: EventStatus) -> AgentEvent {
     AgentEvent {
-        id: EventId::mint(&entropy()),
+        id: EventId::generate(&entropy()),
         created_at: at(1),
         updated_at: at(1),
         deleted_at: None,

@@ -7,7 +7,7 @@ use sindri_model::wire::{Agent, AgentStatus, CreateAgentRequest, UpdateAgentRequ
 use crate::failure::Failure;
 use crate::names;
 use crate::output::{print, print_or_fail};
-use crate::table::table;
+use crate::table::format_table;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -52,7 +52,7 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
 async fn create(client: &Client, name: String, cluster_name: String) -> Result<(), Failure> {
     let created = client.create_agent(&CreateAgentRequest { name, cluster_name, generator_ids: None }).await?;
     let (agent, key) = (created.agent, created.initial_pak);
-    print_or_fail(&format!("agent {} ({})\nkey, shown this once: {key}\n", agent.name, agent.id))
+    print_or_fail(&format!("agent {} ({})\nkey, shown only once: {key}\n", agent.name, agent.id))
 }
 
 async fn set_status(client: &Client, agent: &str, status: AgentStatus) -> Result<(), Failure> {
@@ -72,12 +72,12 @@ async fn delete(client: &Client, agent: &str) -> Result<(), Failure> {
 }
 
 async fn list(client: &Client) -> Result<(), Failure> {
-    let rows: Vec<_> = client.agents().await?.iter().map(row).collect();
-    print(&table(["NAME", "CLUSTER", "STATUS", "LAST HEARTBEAT", "ID"], &rows))
+    let rows: Vec<_> = client.list_agents().await?.iter().map(format_row).collect();
+    print(&format_table(["NAME", "CLUSTER", "STATUS", "LAST HEARTBEAT", "ID"], &rows))
 }
 
-fn row(agent: &Agent) -> [String; 5] {
-    let heartbeat = agent.last_heartbeat.map_or_else(|| "never".to_owned(), |at| at.to_string());
+fn format_row(agent: &Agent) -> [String; 5] {
+    let heartbeat = agent.last_heartbeat.map_or_else(|| "never".to_owned(), |time| time.to_string());
     let (name, cluster) = (agent.name.clone(), agent.cluster_name.clone());
     [name, cluster, status_name(agent.status).to_owned(), heartbeat, agent.id.to_string()]
 }

@@ -20,22 +20,22 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(&arguments.file).map_err(|error| unreadable(&arguments.file, &error))?;
-    let objects = check(&arguments.file, &text)?;
+    let text = std::fs::read_to_string(&arguments.file).map_err(|error| unreadable_file(&arguments.file, &error))?;
+    let objects = check_bundle(&arguments.file, &text)?;
     let stack = names::find_stack(client, &arguments.stack).await?;
-    let revision = client.submit(stack.id, &text).await?;
+    let revision = client.submit_revision(stack.id, &text).await?;
     print(&format!("stack {} is at sequence {} with {objects} objects\n", stack.name, revision.sequence_id))
 }
 
-fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
+fn unreadable_file(file: &Path, error: &std::io::Error) -> Failure {
     Failure::Usage(format!("{} cannot be read: {error}", file.display()))
 }
 
 /// Validates a bundle and returns its number of objects. An empty bundle is rejected: to remove a stack, delete it.
-fn check(file: &Path, text: &str) -> Result<usize, Failure> {
+fn check_bundle(file: &Path, text: &str) -> Result<usize, Failure> {
     let bundle = Bundle::parse(text).map_err(|error| {
-        let faults: Vec<String> = error.faults.iter().map(|fault| format!("{}: {fault}", file.display())).collect();
-        Failure::Usage(faults.join("\n"))
+        let errors: Vec<String> = error.errors.iter().map(|error| format!("{}: {error}", file.display())).collect();
+        Failure::Usage(errors.join("\n"))
     })?;
     match bundle.objects().len() {
         0 => Err(Failure::Usage(format!("{} declares no object", file.display()))),
@@ -48,18 +48,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_is_reported_with_its_file() {
+    fn every_error_is_reported_with_its_file() {
         let text = "apiVersion: v1\nkind: ConfigMap\n---\nkind: Secret\n";
-        let words = check(Path::new("a.yaml"), text).unwrap_err().to_string();
-        let lines: Vec<&str> = words.lines().collect();
-        assert_eq!(lines.len(), 2, "{words}");
-        assert!(lines[0].starts_with("a.yaml: document 1, line 1"), "{words}");
-        assert!(lines[1].starts_with("a.yaml: document 2, line"), "{words}");
+        let message = check_bundle(Path::new("a.yaml"), text).unwrap_err().to_string();
+        let lines: Vec<&str> = message.lines().collect();
+        assert_eq!(lines.len(), 2, "{message}");
+        assert!(lines[0].starts_with("a.yaml: document 1, line 1"), "{message}");
+        assert!(lines[1].starts_with("a.yaml: document 2, line"), "{message}");
     }
 
     #[test]
     fn a_file_without_objects_is_rejected() {
-        let words = check(Path::new("a.yaml"), "# nothing\n").unwrap_err().to_string();
-        assert_eq!(words, "a.yaml declares no object");
+        let message = check_bundle(Path::new("a.yaml"), "# nothing\n").unwrap_err().to_string();
+        assert_eq!(message, "a.yaml declares no object");
     }
 }

@@ -9,7 +9,7 @@ use sindri_model::wire::{Approval, ApprovalState};
 
 use crate::failure::Failure;
 use crate::output::print;
-use crate::table::table;
+use crate::table::format_table;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -22,25 +22,25 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn list(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
     if let Some(id) = &arguments.id {
-        return print(&describe(&client.approval(parse_id(id)?).await?));
+        return print(&describe(&client.get_approval(parse_id(id)?).await?));
     }
-    let approvals = client.approvals((!arguments.all).then_some(ApprovalState::Pending)).await?;
-    let agents: BTreeMap<_, _> = client.agents().await?.into_iter().map(|agent| (agent.id, agent.name)).collect();
-    let stacks: BTreeMap<_, _> = client.stacks().await?.into_iter().map(|stack| (stack.id, stack.name)).collect();
+    let approvals = client.list_approvals((!arguments.all).then_some(ApprovalState::Pending)).await?;
+    let agents: BTreeMap<_, _> = client.list_agents().await?.into_iter().map(|agent| (agent.id, agent.name)).collect();
+    let stacks: BTreeMap<_, _> = client.list_stacks().await?.into_iter().map(|stack| (stack.id, stack.name)).collect();
     let row = |approval: &Approval| {
         let agent = agents.get(&approval.agent_id).cloned().unwrap_or_else(|| approval.agent_id.to_string());
         let stack = stacks.get(&approval.stack_id).cloned().unwrap_or_else(|| approval.stack_id.to_string());
         [approval.id.to_string(), stack, agent, approval.state.to_string(), approval.reasons.join("; ")]
     };
     let rows: Vec<_> = approvals.iter().map(row).collect();
-    print(&table(["ID", "STACK", "AGENT", "STATE", "WHY"], &rows))
+    print(&format_table(["ID", "STACK", "AGENT", "STATE", "REASONS"], &rows))
 }
 
 fn describe(approval: &Approval) -> String {
     let decider = approval.decided_by.iter().map(|decider| format!("decided by {decider}\n"));
     let reasons = approval.reasons.iter().map(|reason| format!("- {reason}\n"));
-    let rest: String = decider.chain(reasons).collect();
-    format!("approval {} is {}\n{rest}\n{}\n", approval.id, approval.state, approval.plan.trim_end())
+    let details: String = decider.chain(reasons).collect();
+    format!("approval {} is {}\n{details}\n{}\n", approval.id, approval.state, approval.plan.trim_end())
 }
 
 pub(crate) async fn approve(client: &Client, id: &str) -> Result<(), Failure> {

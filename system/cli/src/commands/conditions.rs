@@ -5,9 +5,9 @@ use sindri_model::StackId;
 use sindri_model::wire::{AgentStackStatus, Condition, ConditionStatus, condition};
 
 use crate::failure::Failure;
-use crate::table::table;
+use crate::table::format_table;
 
-/// Condition types with a column, in the usual order of a stack's life.
+/// Condition types that have a column, in the order in which a stack usually reaches them.
 const COLUMNS: [&str; 6] = [
     condition::ACCEPTED,
     condition::APPLIED,
@@ -19,40 +19,40 @@ const COLUMNS: [&str; 6] = [
 
 /// Formats the conditions of a stack; `None` if no agent has reported any.
 pub(crate) async fn describe(client: &Client, name: &str, stack: StackId) -> Result<Option<String>, Failure> {
-    let status = client.stack_status(stack).await?;
+    let status = client.get_stack_status(stack).await?;
     if status.agents.iter().all(|agent| agent.conditions.is_empty()) {
         return Ok(None);
     }
-    let rows: Vec<_> = status.agents.iter().map(row).collect();
-    let head =
-        ["CLUSTER", "AGENT", "SEQUENCE", "ACCEPTED", "APPLIED", "READY", "DRIFTED", "BLOCKED", "DELETING", "WHY"];
-    Ok(Some(format!("stack {name} is {}\n{}", status.state, table(head, &rows))))
+    let rows: Vec<_> = status.agents.iter().map(format_row).collect();
+    let header =
+        ["CLUSTER", "AGENT", "SEQUENCE", "ACCEPTED", "APPLIED", "READY", "DRIFTED", "BLOCKED", "DELETING", "REASON"];
+    Ok(Some(format!("stack {name} is {}\n{}", status.state, format_table(header, &rows))))
 }
 
-fn row(agent: &AgentStackStatus) -> [String; 10] {
+fn format_row(agent: &AgentStackStatus) -> [String; 10] {
     let sequence = agent.sequence_id.map_or_else(|| "-".to_owned(), |sequence| sequence.to_string());
     let status = |kind: &str| {
-        let known = agent.conditions.iter().find(|condition| condition.kind == kind);
-        known.map_or_else(|| "-".to_owned(), |condition| condition.status.to_string())
+        let condition = agent.conditions.iter().find(|condition| condition.kind == kind);
+        condition.map_or_else(|| "-".to_owned(), |condition| condition.status.to_string())
     };
     let [accepted, applied, ready, drifted, blocked, deleting] = COLUMNS.map(status);
-    let (cluster, name, why) = (agent.cluster_name.clone(), agent.name.clone(), explain(&agent.conditions));
-    [cluster, name, sequence, accepted, applied, ready, drifted, blocked, deleting, why]
+    let (cluster, name, reason) = (agent.cluster_name.clone(), agent.name.clone(), explain(&agent.conditions));
+    [cluster, name, sequence, accepted, applied, ready, drifted, blocked, deleting, reason]
 }
 
-/// Returns reason and message of each condition that needs attention, and of those without a column.
+/// Formats reason and message of each condition that needs attention or has no column.
 fn explain(conditions: &[Condition]) -> String {
     let explanations = conditions.iter().filter(|condition| needs_attention(condition)).map(|condition| {
-        let texts = [condition.reason.as_str(), condition.message.as_str()];
-        let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-        format!("{}={} {}", condition.kind, condition.status, texts.join(": ")).trim_end().to_owned()
+        let parts = [condition.reason.as_str(), condition.message.as_str()];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        format!("{}={} {}", condition.kind, condition.status, parts.join(": ")).trim_end().to_owned()
     });
     explanations.collect::<Vec<_>>().join("; ")
 }
 
 fn needs_attention(condition: &Condition) -> bool {
     match condition.kind.as_str() {
-        // Applied, but the cluster has other values.
+        // Applied, but an admission webhook changed some of the declared values.
         condition::APPLIED if condition.reason == condition::REWRITTEN => true,
         condition::ACCEPTED | condition::APPLIED | condition::READY => condition.status != ConditionStatus::True,
         condition::DRIFTED | condition::BLOCKED | condition::DELETING => condition.status != ConditionStatus::False,

@@ -34,21 +34,22 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
     }
 }
 
-/// Returns the generator of the key, or the one that the administrator names, or the default.
-async fn find_or_create_generator(client: &Client, wanted: Option<&str>) -> Result<GeneratorId, Failure> {
-    if let (None, Some(own)) = (wanted, client.whoami().await?.generator) {
+/// Returns the id of the generator with the name or id `requested`. Without one, returns the key's own generator, or
+/// for an administrator the default generator, which is created if it does not exist.
+async fn find_or_create_generator(client: &Client, requested: Option<&str>) -> Result<GeneratorId, Failure> {
+    if let (None, Some(own)) = (requested, client.whoami().await?.generator) {
         return Ok(own);
     }
-    let generators = client.generators().await?;
-    let name = wanted.unwrap_or(DEFAULT_GENERATOR);
+    let generators = client.list_generators().await?;
+    let name = requested.unwrap_or(DEFAULT_GENERATOR);
     let found = generators.iter().find(|generator| generator.name == name || generator.id.to_string() == name);
-    match (found, wanted) {
+    match (found, requested) {
         (Some(generator), _) => Ok(generator.id),
-        (None, Some(wanted)) => Err(Failure::Usage(format!("there is no generator {wanted}"))),
+        (None, Some(requested)) => Err(Failure::Usage(format!("there is no generator {requested}"))),
         (None, None) => {
             let created = client.create_generator(&NewGenerator { name: name.to_owned(), description: None }).await?;
             print_or_fail(&format!(
-                "generator {name} ({}), its key, shown this once: {}\n",
+                "generator {name} ({}), key, shown only once: {}\n",
                 created.generator.id, created.pak
             ))?;
             Ok(created.generator.id)

@@ -14,37 +14,42 @@ use crate::commands::conditions;
 use crate::failure::Failure;
 use crate::names;
 use crate::output::print;
-use crate::table::table;
+use crate::table::format_table;
 
 type Row = [String; 4];
 
-pub(crate) async fn run(client: &Client, only: Option<&str>) -> Result<(), Failure> {
-    let stacks = match only {
-        Some(wanted) => vec![names::find_stack(client, wanted).await?],
-        None => client.stacks().await?,
+pub(crate) async fn run(client: &Client, requested: Option<&str>) -> Result<(), Failure> {
+    let stacks = match requested {
+        Some(name) => vec![names::find_stack(client, name).await?],
+        None => client.list_stacks().await?,
     };
     let mut agents = Vec::new();
-    for agent in client.agents().await? {
+    for agent in client.list_agents().await? {
         agents.push(AgentState::read(client, agent).await?);
     }
     let mut rows = Vec::new();
     for stack in &stacks {
-        let newest = client.revisions(stack.id).await?.pop();
-        let mut of_stack = Vec::new();
+        let newest = client.list_revisions(stack.id).await?.pop();
+        let mut stack_rows = Vec::new();
         for agent in &agents {
-            of_stack.extend(agent.row(stack.id, &stack.name, newest.as_ref()));
+            stack_rows.extend(agent.format_row(stack.id, &stack.name, newest.as_ref()));
         }
-        if of_stack.is_empty() {
-            of_stack.push([stack.name.clone(), sequence(newest.as_ref()), "-".to_owned(), "not targeted".to_owned()]);
+        if stack_rows.is_empty() {
+            stack_rows.push([
+                stack.name.clone(),
+                format_sequence(newest.as_ref()),
+                "-".to_owned(),
+                "not targeted".to_owned(),
+            ]);
         }
-        rows.extend(of_stack);
+        rows.extend(stack_rows);
     }
-    if only.is_none() {
-        let living: Vec<StackId> = stacks.iter().map(|stack| stack.id).collect();
-        rows.extend(agents.iter().flat_map(|agent| agent.rows_of_deleted(&living)));
+    if requested.is_none() {
+        let existing: Vec<StackId> = stacks.iter().map(|stack| stack.id).collect();
+        rows.extend(agents.iter().flat_map(|agent| agent.format_deleted_stacks(&existing)));
     }
-    let mut text = table(["STACK", "SEQUENCE", "AGENT", "STATUS"], &rows);
-    if only.is_some() {
+    let mut text = format_table(["STACK", "SEQUENCE", "AGENT", "STATUS"], &rows);
+    if requested.is_some() {
         for stack in &stacks {
             let conditions = conditions::describe(client, &stack.name, stack.id).await?;
             text.extend(conditions.iter().map(|conditions| format!("\n{conditions}")));
@@ -53,7 +58,7 @@ pub(crate) async fn run(client: &Client, only: Option<&str>) -> Result<(), Failu
     print(&text)
 }
 
-fn sequence(revision: Option<&DeploymentObject>) -> String {
+fn format_sequence(revision: Option<&DeploymentObject>) -> String {
     revision.map_or_else(|| "-".to_owned(), |revision| revision.sequence_id.to_string())
 }
 
@@ -67,42 +72,44 @@ struct AgentState {
 
 impl AgentState {
     async fn read(client: &Client, agent: Agent) -> Result<Self, Failure> {
-        let objects = match client.target_state(agent.id, None).await? {
+        let objects = match client.get_target_state(agent.id, None).await? {
             TargetStateResponse::Changed { objects, .. } => objects,
             TargetStateResponse::Unchanged { .. } => Vec::new(),
         };
         let target_state = objects.into_iter().map(|object| (object.stack_id, object)).collect();
-        let targeted = client.targets(agent.id).await?.into_iter().map(|target| target.stack_id).collect();
+        let targeted = client.list_targets(agent.id).await?.into_iter().map(|target| target.stack_id).collect();
         // Events are sorted by time, so the last one per revision stays.
-        let events = client.events(agent.id).await?;
+        let events = client.list_events(agent.id).await?;
         let last_events = events.into_iter().map(|event| (event.deployment_object_id, event)).collect();
         Ok(Self { agent, target_state, targeted, last_events })
     }
 
-    /// Returns the row of a stack that this agent has in its target state or targets.
-    fn row(&self, stack: StackId, name: &str, newest: Option<&DeploymentObject>) -> Option<Row> {
+    /// Formats the row of a stack; `None` if it is neither in the agent's target state nor among its targets.
+    fn format_row(&self, stack: StackId, name: &str, newest: Option<&DeploymentObject>) -> Option<Row> {
         let status = match self.target_state.get(&stack) {
-            Some(object) => self.outcome(object),
-            None if self.targeted.contains(&stack) => self.status_without_instruction(newest),
+            Some(object) => self.describe_outcome(object),
+            None if self.targeted.contains(&stack) => self.describe_missing_entry(newest),
             None => return None,
         };
-        Some([name.to_owned(), sequence(newest), self.agent.name.clone(), status])
+        Some([name.to_owned(), format_sequence(newest), self.agent.name.clone(), status])
     }
 
-    /// Returns the rows of deleted stacks, by id: their names may be in use again.
-    fn rows_of_deleted(&self, living: &[StackId]) -> Vec<Row> {
-        let deleted = self.target_state.values().filter(|object| !living.contains(&object.stack_id));
-        let row = |object: &DeploymentObject| {
+    /// Formats the rows of deleted stacks. They are identified by id, because another stack may have the name now.
+    fn format_deleted_stacks(&self, existing: &[StackId]) -> Vec<Row> {
+        let deleted = self.target_state.values().filter(|object| !existing.contains(&object.stack_id));
+        let format_row = |object: &DeploymentObject| {
             let name = format!("(deleted {})", object.stack_id);
-            [name, object.sequence_id.to_string(), self.agent.name.clone(), self.outcome(object)]
+            [name, object.sequence_id.to_string(), self.agent.name.clone(), self.describe_outcome(object)]
         };
-        deleted.map(row).collect()
+        deleted.map(format_row).collect()
     }
 
-    fn outcome(&self, object: &DeploymentObject) -> String {
+    fn describe_outcome(&self, object: &DeploymentObject) -> String {
         let reported = self.last_events.get(&object.id).map(|event| (&event.status, event.message.as_deref()));
         match (reported, object.is_deletion_marker) {
-            (Some((EventStatus::Failure, message)), _) => format!("failed: {}", message.unwrap_or("no reason given")),
+            (Some((EventStatus::Failure, message)), _) => {
+                format!("failed: {}", message.unwrap_or("the agent gave no reason"))
+            }
             (_, true) => "removing".to_owned(),
             (Some((EventStatus::Success, _)), false) => "applied".to_owned(),
             (None | Some((EventStatus::Other(_), _)), false) => "pending".to_owned(),
@@ -110,7 +117,7 @@ impl AgentState {
     }
 
     /// Returns the status of a target without an entry in the target state: no revision yet, or a confirmed removal.
-    fn status_without_instruction(&self, newest: Option<&DeploymentObject>) -> String {
+    fn describe_missing_entry(&self, newest: Option<&DeploymentObject>) -> String {
         match newest {
             Some(_) => "removed".to_owned(),
             None => "no revision yet".to_owned(),

@@ -22,7 +22,7 @@ pub(crate) async fn add(client: &Client, arguments: &Arguments) -> Result<(), Fa
     let agent = names::find_agent(client, &arguments.agent).await?;
     match client.add_target(agent.id, stack.id).await {
         Err(error) if is_unregistered(&error) => {
-            ignore_conflict(client.register(stack.generator_id, agent.id).await)?;
+            ignore_conflict(client.register_agent(stack.generator_id, agent.id).await)?;
             ignore_conflict(client.add_target(agent.id, stack.id).await)?;
         }
         other => ignore_conflict(other)?,
@@ -43,7 +43,7 @@ pub(crate) async fn remove(client: &Client, arguments: &Arguments) -> Result<(),
 }
 
 fn is_unregistered(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused { problem, .. } if problem.code == "agent_not_registered")
+    matches!(error, ClientError::Rejected { problem, .. } if problem.code == "agent_not_registered")
 }
 
 fn ignore_conflict<T>(result: Result<T, ClientError>) -> Result<(), Failure> {

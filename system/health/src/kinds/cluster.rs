@@ -1,10 +1,10 @@
 //! Namespaces, CustomResourceDefinitions and APIServices.
 
-use crate::conditions::{ConditionTruth, Conditions};
+use crate::conditions::{ConditionStatus, Conditions};
 use crate::health::{Health, HealthState};
 use crate::object::Object;
 
-pub(super) fn namespace(object: Object<'_>) -> Health {
+pub(super) fn assess_namespace(object: Object<'_>) -> Health {
     match object.text(&["status", "phase"]) {
         Some("Active") => Health::ready("Active", ""),
         Some("Terminating") => Health::progressing("Terminating", "being deleted"),
@@ -13,7 +13,7 @@ pub(super) fn namespace(object: Object<'_>) -> Health {
 }
 
 /// Custom resources can be written when the names are accepted and the CRD is established.
-pub(super) fn custom_resource_definition(object: Object<'_>) -> Health {
+pub(super) fn assess_custom_resource_definition(object: Object<'_>) -> Health {
     let (names, established) = (object.condition("NamesAccepted"), object.condition("Established"));
     if let Some(condition) = names.filter(|condition| condition.is_false()) {
         return condition.to_health(HealthState::Failing, "NamesNotAccepted");
@@ -31,13 +31,13 @@ pub(super) fn custom_resource_definition(object: Object<'_>) -> Health {
     }
 }
 
-pub(super) fn api_service(object: Object<'_>) -> Health {
+pub(super) fn assess_api_service(object: Object<'_>) -> Health {
     let Some(condition) = object.condition("Available") else {
         return Health::progressing("NotObserved", "the API server has not observed it yet");
     };
-    match condition.truth {
-        ConditionTruth::True => Health::ready("Available", ""),
-        ConditionTruth::False | ConditionTruth::Unknown => {
+    match condition.status {
+        ConditionStatus::True => Health::ready("Available", ""),
+        ConditionStatus::False | ConditionStatus::Unknown => {
             condition.to_health(HealthState::Progressing, "NotAvailable")
         }
     }

@@ -8,7 +8,7 @@ fn has_address(object: Object<'_>) -> bool {
 }
 
 /// Only a load balancer needs a controller; every other Service works as soon as it exists.
-pub(super) fn service(object: Object<'_>) -> Health {
+pub(super) fn assess_service(object: Object<'_>) -> Health {
     match object.text(&["spec", "type"]) {
         Some("LoadBalancer") if has_address(object) => Health::ready("LoadBalancerReady", ""),
         Some("LoadBalancer") => Health::progressing("NoAddress", "its load balancer has no address yet"),
@@ -17,7 +17,7 @@ pub(super) fn service(object: Object<'_>) -> Health {
 }
 
 /// Ready without an address: many controllers never write one.
-pub(super) fn ingress(object: Object<'_>) -> Health {
+pub(super) fn assess_ingress(object: Object<'_>) -> Health {
     let message = if has_address(object) { "" } else { "no controller has given it an address" };
     Health::ready("Exists", message)
 }

@@ -4,7 +4,7 @@ use crate::health::Health;
 use crate::object::Object;
 
 /// A claim that waits for its first consumer is pending like any other: its status does not distinguish the two.
-pub(super) fn claim(object: Object<'_>) -> Health {
+pub(super) fn assess_claim(object: Object<'_>) -> Health {
     match object.text(&["status", "phase"]) {
         Some("Bound") => Health::ready("Bound", ""),
         Some("Lost") => Health::failing("Lost", "the volume that it was bound to is gone"),
@@ -13,7 +13,7 @@ pub(super) fn claim(object: Object<'_>) -> Health {
     }
 }
 
-pub(super) fn volume(object: Object<'_>) -> Health {
+pub(super) fn assess_volume(object: Object<'_>) -> Health {
     let message = object.text(&["status", "message"]).unwrap_or_default();
     match object.text(&["status", "phase"]) {
         Some(phase @ ("Available" | "Bound" | "Released")) => Health::ready(phase, message),

@@ -1,4 +1,4 @@
-//! Malicious rules: they terminate soon, on a small stack, without a panic.
+//! Malicious rules: their evaluation terminates within its limits, on a small stack, without a panic.
 
 use serde_json::json;
 use sindri_health::{Health, HealthState, RULE_BYTES_MAX, assess};
@@ -9,17 +9,17 @@ use crate::with_rule;
 const STACK_BYTES: usize = 512 * 1024;
 
 /// Assesses a rule on a thread with a small stack, so that an overflow is noticed here.
-fn on_a_small_stack(rule: String) -> Health {
-    let look = move || assess(&with_rule(&rule, json!({ "list": vec![1; 1_000], "text": "x".repeat(100_000) })));
-    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(look).expect("a thread can be started");
+fn assess_on_small_stack(rule: String) -> Health {
+    let run = move || assess(&with_rule(&rule, json!({ "list": vec![1; 1_000], "text": "x".repeat(100_000) })));
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(run).expect("a thread can be started");
     thread.join().expect("nothing panics")
 }
 
-fn assert_rejected(rule: String, reason: &str, words: &str) {
-    let begin: String = rule.chars().take(60).collect();
-    let health = on_a_small_stack(rule);
-    assert_eq!((health.state, health.reason.as_str()), (HealthState::Failing, reason), "{begin}: {}", health.message);
-    assert!(health.message.contains(words), "{begin}: {}", health.message);
+fn assert_rejected(rule: String, reason: &str, expected: &str) {
+    let start: String = rule.chars().take(60).collect();
+    let health = assess_on_small_stack(rule);
+    assert_eq!((health.state, health.reason.as_str()), (HealthState::Failing, reason), "{start}: {}", health.message);
+    assert!(health.message.contains(expected), "{start}: {}", health.message);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_rule_that_is_too_deep_is_not_evaluated() {
         format!("object{}", ".size()".repeat(240)),
         format!("{}1", "!-".repeat(490)),
     ] {
-        let health = on_a_small_stack(rule.clone());
+        let health = assess_on_small_stack(rule.clone());
         assert_eq!(health.state, HealthState::Failing, "{rule}: {}", health.message);
     }
 }
@@ -122,7 +122,7 @@ fn an_invalid_rule_is_rejected() {
         "18446744073709551616u",
         "0xfffffffffffffffff",
     ] {
-        let health = on_a_small_stack(rule.to_owned());
+        let health = assess_on_small_stack(rule.to_owned());
         assert_eq!(health.state, HealthState::Failing, "{rule:?}: {}", health.message);
     }
 }

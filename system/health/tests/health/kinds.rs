@@ -4,7 +4,7 @@ use serde_json::Value;
 use sindri_health::{assess, explain};
 
 /// Returns the case and the health of each object of a file.
-fn describe(text: &str) -> String {
+fn describe_objects(text: &str) -> String {
     let documents = sindri_model::yaml::parse_documents(text).expect("the objects are YAML");
     let lines = documents.iter().map(|document| {
         let content = &document.content;
@@ -23,7 +23,7 @@ macro_rules! files {
     ($($test:ident $file:literal)*) => { $(
         #[test]
         fn $test() {
-            insta::assert_snapshot!($file, describe(include_str!(concat!("../objects/", $file, ".yaml"))));
+            insta::assert_snapshot!($file, describe_objects(include_str!(concat!("../objects/", $file, ".yaml"))));
         }
     )* };
 }
@@ -34,10 +34,10 @@ files! {
     a_daemon_set_is_ready_when_every_node_has_its_pod "daemonset"
     a_replica_set_is_ready_when_its_pods_are_available "replicaset"
     a_job_is_ready_when_it_is_complete "job"
-    a_pod_is_ready_when_it_serves_or_ended_well "pod"
+    a_pod_is_ready_when_it_is_running_and_ready_or_has_succeeded "pod"
     a_claim_is_ready_when_it_is_bound "storage"
     a_load_balancer_is_ready_when_it_has_an_address "network"
-    a_definition_is_ready_when_it_is_served "cluster"
+    a_custom_resource_definition_is_ready_when_it_is_established "cluster"
     an_autoscaler_is_ready_when_it_can_scale "scaling"
-    every_other_kind_is_ready_when_its_conditions_say_so "other"
+    other_kinds_are_ready_by_their_conditions "other"
 }

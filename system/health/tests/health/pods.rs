@@ -13,19 +13,19 @@ fn deployment(selector: Value) -> Value {
     })
 }
 
-fn waiting(name: &str, reason: &str) -> Value {
+fn waiting_pod(name: &str, reason: &str) -> Value {
     let status =
         json!({ "name": "web", "restartCount": 2, "state": { "waiting": { "reason": reason, "message": "words" } } });
     json!({ "metadata": { "name": name, "namespace": "shop" }, "status": { "phase": "Running", "containerStatuses": [status] } })
 }
 
-fn selector(selector: Value) -> Option<String> {
+fn format_selector(selector: Value) -> Option<String> {
     pod_selector(&deployment(selector)).map(|pods| pods.labels)
 }
 
 #[test]
 fn labels_and_expressions_become_one_query() {
-    let found = pod_selector(&deployment(json!({
+    let selector = pod_selector(&deployment(json!({
         "matchLabels": { "tier": "front", "app.kubernetes.io/name": "web" },
         "matchExpressions": [
             { "key": "track", "operator": "In", "values": ["stable", "canary"] },
@@ -35,16 +35,16 @@ fn labels_and_expressions_become_one_query() {
         ],
     })))
     .expect("a Deployment has pods");
-    assert_eq!(found.namespace, "shop");
+    assert_eq!(selector.namespace, "shop");
     assert_eq!(
-        found.labels,
+        selector.labels,
         "app.kubernetes.io/name=web,tier=front,track in (stable,canary),zone notin (a),owner,!old"
     );
 }
 
 #[test]
 fn an_invalid_selector_selects_nothing() {
-    for bad in [
+    for invalid in [
         json!({}),
         json!(null),
         json!({ "matchLabels": {} }),
@@ -53,7 +53,7 @@ fn an_invalid_selector_selects_nothing() {
         json!({ "matchLabels": { "a": "b" }, "matchExpressions": [{ "key": "c", "operator": "Near" }] }),
         json!({ "matchLabels": { "a": "b" }, "matchExpressions": ["c"] }),
     ] {
-        assert_eq!(selector(bad.clone()), None, "{bad}");
+        assert_eq!(format_selector(invalid.clone()), None, "{invalid}");
     }
 }
 
@@ -66,30 +66,30 @@ fn only_kinds_with_pods_have_a_selector() {
 }
 
 #[test]
-fn the_worst_pod_explains_and_of_equals_the_first_by_name() {
+fn the_worst_pod_explains_and_among_equal_ones_the_first_by_name() {
     let object = deployment(json!({ "matchLabels": { "app": "web" } }));
     let pods = [
-        waiting("web-d", "ContainerCreating"),
-        waiting("web-c", "CrashLoopBackOff"),
-        waiting("web-b", "ImagePullBackOff"),
-        waiting("web-a", "CrashLoopBackOff"),
+        waiting_pod("web-d", "ContainerCreating"),
+        waiting_pod("web-c", "CrashLoopBackOff"),
+        waiting_pod("web-b", "ImagePullBackOff"),
+        waiting_pod("web-a", "CrashLoopBackOff"),
     ];
     let health = explain(assess(&object), &pods);
     assert_eq!((health.state, health.reason.as_str()), (HealthState::Progressing, "CrashLoopBackOff"));
-    let said = "1 of 3 replicas are available; pod web-a (and 2 more pods): container web: CrashLoopBackOff, 2 restarts: words";
-    assert_eq!(health.message, said);
-    let mut backwards = pods;
-    backwards.reverse();
-    assert_eq!(explain(assess(&object), &backwards), health);
+    let expected = "1 of 3 replicas are available; pod web-a (and 2 more pods): container web: CrashLoopBackOff, 2 restarts: words";
+    assert_eq!(health.message, expected);
+    let mut reversed = pods;
+    reversed.reverse();
+    assert_eq!(explain(assess(&object), &reversed), health);
 }
 
 #[test]
 fn starting_terminating_and_succeeded_pods_explain_nothing() {
     let object = deployment(json!({ "matchLabels": { "app": "web" } }));
-    let mut leaving = waiting("web-b", "CrashLoopBackOff");
-    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mut terminating = waiting_pod("web-b", "CrashLoopBackOff");
+    terminating["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let done = json!({ "metadata": { "name": "web-c" }, "status": { "phase": "Succeeded" } });
-    let pods = [waiting("web-a", "ContainerCreating"), leaving, done, json!(null), json!({})];
+    let pods = [waiting_pod("web-a", "ContainerCreating"), terminating, done, json!(null), json!({})];
     assert_eq!(explain(assess(&object), &pods), assess(&object));
 }
 
@@ -97,7 +97,7 @@ fn starting_terminating_and_succeeded_pods_explain_nothing() {
 fn an_evicted_pod_does_not_hide_a_current_problem() {
     let evicted = json!({ "metadata": { "name": "web-a" }, "status": { "phase": "Failed", "reason": "Evicted", "message": "low on memory" } });
     let object = deployment(json!({ "matchLabels": { "app": "web" } }));
-    let health = explain(assess(&object), &[evicted.clone(), waiting("web-b", "ImagePullBackOff")]);
+    let health = explain(assess(&object), &[evicted.clone(), waiting_pod("web-b", "ImagePullBackOff")]);
     assert_eq!(health.reason, "ImagePullBackOff");
     assert_eq!(explain(assess(&object), &[evicted]).reason, "Evicted");
 }
@@ -106,6 +106,6 @@ fn an_evicted_pod_does_not_hide_a_current_problem() {
 fn pods_do_not_explain_a_ready_object() {
     let mut object = deployment(json!({ "matchLabels": { "app": "web" } }));
     object["status"]["availableReplicas"] = json!(3);
-    let health = explain(assess(&object), &[waiting("web-a", "CrashLoopBackOff")]);
+    let health = explain(assess(&object), &[waiting_pod("web-a", "CrashLoopBackOff")]);
     assert_eq!((health.state, health.reason.as_str()), (HealthState::Ready, "Available"));
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use sindri_health::{
-    AssessedObject, Health, MESSAGE_CHARACTERS_MAX, REASON_CHARACTERS_MAX, assess, explain, pod_selector, summarise,
+    AssessedObject, Health, MESSAGE_CHARACTERS_MAX, REASON_CHARACTERS_MAX, assess, explain, pod_selector, summarize,
 };
 
 use crate::with_rule;
@@ -156,7 +156,7 @@ const PARTS: [&str; 44] = [
     ".",
 ];
 
-fn leaf() -> impl Strategy<Value = Value> {
+fn any_scalar() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -168,23 +168,23 @@ fn leaf() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn name() -> impl Strategy<Value = String> {
+fn any_name() -> impl Strategy<Value = String> {
     prop_oneof![4 => prop::sample::select(&NAMES[..]).prop_map(ToOwned::to_owned), 1 => any::<String>()]
 }
 
-fn document() -> impl Strategy<Value = Value> {
-    leaf().prop_recursive(6, 96, 8, |inner| {
+fn any_document() -> impl Strategy<Value = Value> {
+    any_scalar().prop_recursive(6, 96, 8, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::vec((name(), inner), 0..8)
+            prop::collection::vec((any_name(), inner), 0..8)
                 .prop_map(|fields| Value::Object(fields.into_iter().collect::<Map<_, _>>())),
         ]
     })
 }
 
 /// An object of some kind with random content at the usual places.
-fn object() -> impl Strategy<Value = Value> {
-    (prop::sample::select(&KINDS[..]), document(), document(), document()).prop_map(|((version, kind), metadata, spec, status)| {
+fn any_object() -> impl Strategy<Value = Value> {
+    (prop::sample::select(&KINDS[..]), any_document(), any_document(), any_document()).prop_map(|((version, kind), metadata, spec, status)| {
         json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec, "status": status })
     })
 }
@@ -199,26 +199,26 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
 
     #[test]
-    fn any_object_is_assessed_deterministically(value in prop_oneof![object(), document()], pods in prop::collection::vec(document(), 0..3)) {
+    fn any_object_is_assessed_deterministically(value in prop_oneof![any_object(), any_document()], pods in prop::collection::vec(any_document(), 0..3)) {
         let health = explain(assess(&value), &pods);
         assert_bounded(&health);
         prop_assert_eq!(&health, &explain(assess(&value.clone()), &pods));
-        let mut backwards = pods.clone();
-        backwards.reverse();
-        prop_assert_eq!(&health, &explain(assess(&value), &backwards));
+        let mut reversed = pods.clone();
+        reversed.reverse();
+        prop_assert_eq!(&health, &explain(assess(&value), &reversed));
         prop_assert_ne!(pod_selector(&value).map(|pods| pods.labels), Some(String::new()));
     }
 
     #[test]
-    fn a_summary_does_not_depend_on_the_order(values in prop::collection::vec(object(), 0..5)) {
+    fn a_summary_does_not_depend_on_the_order(values in prop::collection::vec(any_object(), 0..5)) {
         let mut objects: Vec<AssessedObject> = values.iter().map(|value| AssessedObject::new(value, &[])).collect();
-        let summary = summarise(&objects);
+        let summary = summarize(&objects);
         objects.reverse();
-        prop_assert_eq!(summary.to_json(), summarise(&objects).to_json());
+        prop_assert_eq!(summary.to_json(), summarize(&objects).to_json());
     }
 
     #[test]
-    fn any_rule_is_evaluated_deterministically(parts in prop::collection::vec(prop::sample::select(&PARTS[..]), 0..40), value in document()) {
+    fn any_rule_is_evaluated_deterministically(parts in prop::collection::vec(prop::sample::select(&PARTS[..]), 0..40), value in any_document()) {
         let object = with_rule(&parts.concat(), json!({ "list": [1, "a", value] }));
         let health = assess(&object);
         assert_bounded(&health);

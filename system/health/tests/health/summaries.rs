@@ -1,7 +1,7 @@
 //! Aggregated health of several objects.
 
 use serde_json::{Value, json};
-use sindri_health::{AssessedObject, CONDITIONS_MAX, OverallHealth, RESOURCES_MAX, summarise};
+use sindri_health::{AssessedObject, CONDITIONS_MAX, OverallHealth, RESOURCES_MAX, summarize};
 
 fn thing(name: &str, condition: Value) -> Value {
     json!({ "apiVersion": "example.com/v1", "kind": "Thing", "metadata": { "name": name, "namespace": "shop" }, "status": { "conditions": [condition] } })
@@ -29,7 +29,7 @@ fn pod(name: &str, is_ready: bool) -> Value {
 
 #[test]
 fn the_worst_object_decides_and_comes_first() {
-    let summary = summarise(&[ready("a"), waits("d", "Waiting"), stalled("c"), waits("b", "Waiting")]);
+    let summary = summarize(&[ready("a"), waits("d", "Waiting"), stalled("c"), waits("b", "Waiting")]);
     assert_eq!((summary.status, summary.ready, summary.total), (OverallHealth::Failing, 1, 4));
     assert_eq!(summary.conditions, ["BadAddress", "Waiting"]);
     let names: Vec<&str> = summary.resources.iter().map(|resource| resource.name.as_str()).collect();
@@ -47,7 +47,7 @@ fn the_status_is_one_of_the_broker_api() {
         (vec![waits("b", "Waiting"), nothing.clone()], "degraded"),
         (vec![waits("b", "Waiting"), stalled("a"), nothing], "failing"),
     ] {
-        let said = summarise(&objects).status.to_string();
+        let said = summarize(&objects).status.to_string();
         assert_eq!(said, status);
         said.parse::<sindri_model::wire::HealthStatus>().expect("the broker knows the word");
     }
@@ -62,7 +62,7 @@ fn a_pod_counts_once_and_not_when_it_has_ended() {
     let mut done = pod("done", false);
     done["status"]["phase"] = json!("Succeeded");
     let pods = [pod("one", true), pod("two", false), leaving, done];
-    let summary = summarise(&[
+    let summary = summarize(&[
         AssessedObject::new(&set, &pods),
         AssessedObject::new(&set, &pods[..1]),
         AssessedObject::new(&pod("own", true), &[]),
@@ -74,7 +74,7 @@ fn a_pod_counts_once_and_not_when_it_has_ended() {
 fn a_stack_of_many_objects_has_a_short_summary() {
     let objects: Vec<AssessedObject> =
         (0..500).map(|number| waits(&format!("a{number:03}"), &format!("Reason{number}"))).collect();
-    let summary = summarise(&objects);
+    let summary = summarize(&objects);
     assert_eq!(
         (summary.total, summary.resources.len(), summary.conditions.len()),
         (500, RESOURCES_MAX, CONDITIONS_MAX)

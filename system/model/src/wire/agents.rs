@@ -26,7 +26,7 @@ impl AgentStatus {
     }
 
     /// Returns the status with this name on the wire.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         [Self::Active, Self::Inactive].into_iter().find(|status| status.as_str() == name)
     }
 }

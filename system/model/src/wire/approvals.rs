@@ -66,9 +66,9 @@ pub struct ApprovalRequest {
     pub deployment_object_id: RevisionId,
     /// Digest of the plan: 64 hexadecimal digits in lower case.
     pub digest: String,
-    /// Reasons of the hold; at most 32, of at most 1,024 characters each.
+    /// Reasons for the hold; at most 32, of at most 1,024 characters each.
     pub reasons: Vec<String>,
-    /// Plan as text for people; at most 64 KiB.
+    /// Human-readable plan; at most 64 KiB.
     pub plan: String,
 }
 
@@ -88,9 +88,9 @@ pub struct Approval {
     pub digest: String,
     /// State of the approval.
     pub state: ApprovalState,
-    /// Reasons of the hold.
+    /// Reasons for the hold.
     pub reasons: Vec<String>,
-    /// Plan as text for people.
+    /// Human-readable plan.
     pub plan: String,
     /// `admin`, or `generator` and its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]

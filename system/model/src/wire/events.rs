@@ -18,7 +18,7 @@ pub enum EventStatus {
     Success,
     /// The revision was not applied, or only in part.
     Failure,
-    /// A value of another client; it is recorded and has no effect.
+    /// A value that Sindri's agents do not send; it is recorded and has no effect.
     Other(String),
 }
 
@@ -87,7 +87,7 @@ pub struct AgentEvent {
     pub event_type: String,
     /// Result.
     pub status: EventStatus,
-    /// Explanation for operators.
+    /// Human-readable message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -105,7 +105,7 @@ pub struct NewAgentEvent {
     pub event_type: String,
     /// Result.
     pub status: EventStatus,
-    /// Explanation for operators.
+    /// Human-readable message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

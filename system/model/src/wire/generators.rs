@@ -20,7 +20,7 @@ pub struct Generator {
     pub deleted_at: Option<Timestamp>,
     /// Unique name.
     pub name: String,
-    /// Description for people.
+    /// Human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// True if the generator may submit.
@@ -54,7 +54,7 @@ pub struct UpdateGeneratorRequest {
 pub struct NewGenerator {
     /// Unique name.
     pub name: String,
-    /// Description for people.
+    /// Human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! Labels and annotations of agents and stacks. An agent receives every stack with which it shares one.
+//! Labels and annotations of agents and stacks. An agent receives each stack that has a label or an
+//! annotation in common with it.
 
 use serde::{Deserialize, Serialize};
 

@@ -20,7 +20,7 @@ pub struct Stack {
     pub deleted_at: Option<Timestamp>,
     /// Name, unique among the existing stacks of the generator.
     pub name: String,
-    /// Description for people.
+    /// Human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Id of the generator that owns the stack.
@@ -49,7 +49,7 @@ pub struct UpdateStackRequest {
 pub struct NewStack {
     /// Name, unique among the stacks of the generator.
     pub name: String,
-    /// Description for people.
+    /// Human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Id of the generator that owns the stack.

@@ -57,10 +57,10 @@ pub struct ReportedCondition {
     pub kind: String,
     /// Status.
     pub status: ConditionStatus,
-    /// Machine-readable reason in one word; at most 256 characters.
+    /// Machine-readable reason in CamelCase; at most 256 characters.
     #[serde(default)]
     pub reason: String,
-    /// Explanation for people; at most 4,096 characters.
+    /// Human-readable message; at most 4,096 characters.
     #[serde(default)]
     pub message: String,
 }
@@ -85,9 +85,9 @@ pub struct Condition {
     pub kind: String,
     /// Status.
     pub status: ConditionStatus,
-    /// Machine-readable reason in one word.
+    /// Machine-readable reason in CamelCase.
     pub reason: String,
-    /// Explanation for people.
+    /// Human-readable message.
     pub message: String,
     /// Time of the last change of `status`. A new reason or message does not change it.
     #[serde(rename = "lastTransitionTime")]

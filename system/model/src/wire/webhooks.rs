@@ -26,7 +26,7 @@ pub struct WebhookFilters {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateWebhookRequest {
-    /// Name for people.
+    /// Human-readable name.
     pub name: String,
     /// URL to which messages are sent.
     pub url: String,
@@ -57,7 +57,7 @@ pub struct CreateWebhookRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateWebhookRequest {
-    /// Name for people.
+    /// Human-readable name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// URL to which messages are sent.
@@ -105,7 +105,7 @@ impl fmt::Debug for UpdateWebhookRequest {
 pub struct WebhookResponse {
     /// Id of the subscription.
     pub id: WebhookId,
-    /// Name for people.
+    /// Human-readable name.
     pub name: String,
     /// True if a URL is set.
     pub has_url: bool,

@@ -21,40 +21,40 @@ const BUNDLES: [&str; 5] = [
     "# one\n---\napiVersion: v1\nkind: A\nmetadata: {name: x}\n---\n? k\n: v\n",
 ];
 
-fn read(text: &str) -> Result<Bundle, BundleError> {
+fn parse(text: &str) -> Result<Bundle, BundleError> {
     #[expect(clippy::disallowed_methods, reason = "the test measures the duration")]
-    let began = Instant::now();
+    let start = Instant::now();
     let bundle = Bundle::parse(text);
-    assert!(began.elapsed() < TIME_MAX, "{:?} for {} bytes", began.elapsed(), text.len());
+    assert!(start.elapsed() < TIME_MAX, "{:?} for {} bytes", start.elapsed(), text.len());
     bundle
 }
 
-fn values(value: &Value) -> usize {
+fn count_values(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
-        Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
-        Value::Object(fields) => 1 + fields.values().map(values).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(count_values).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(count_values).sum::<usize>(),
     }
 }
 
 /// Checks the properties of every text.
-fn check(text: &str) -> Result<(), TestCaseError> {
-    let bundle = read(text);
-    prop_assert_eq!(&bundle, &read(text), "the same text has the same result");
+fn check_properties(text: &str) -> Result<(), TestCaseError> {
+    let bundle = parse(text);
+    prop_assert_eq!(&bundle, &parse(text), "the same text has the same result");
     if let Err(error) = &bundle {
-        prop_assert!(!error.faults.is_empty() && !error.to_string().is_empty());
+        prop_assert!(!error.errors.is_empty() && !error.to_string().is_empty());
     }
     if let Ok(documents) = parse_documents(text) {
-        let count: usize = documents.iter().map(|document| values(&document.content)).sum();
+        let count: usize = documents.iter().map(|document| count_values(&document.content)).sum();
         prop_assert!(count <= 1 + VALUES_PER_BYTE_MAX * text.len(), "{} values of {} bytes", count, text.len());
     }
     let Ok(bundle) = bundle else { return Ok(()) };
     // Serializing and parsing an accepted bundle does not change it.
     let written: String = bundle.objects().iter().map(|object| format!("---\n{}", to_text(&object.manifest))).collect();
-    let again = read(&written);
-    let again = again.map_err(|error| TestCaseError::fail(format!("{error}\n{written}")))?;
+    let reparsed = parse(&written);
+    let reparsed = reparsed.map_err(|error| TestCaseError::fail(format!("{error}\n{written}")))?;
     let manifests = |bundle: &Bundle| bundle.objects().iter().map(|object| object.manifest.clone()).collect::<Vec<_>>();
-    prop_assert_eq!(manifests(&again), manifests(&bundle));
+    prop_assert_eq!(manifests(&reparsed), manifests(&bundle));
     Ok(())
 }
 
@@ -67,7 +67,7 @@ enum Change {
     Splice(prop::sample::Index, usize),
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn any_change() -> impl Strategy<Value = Change> {
     let piece = prop_oneof![
         "[-\\[\\]{}:,&*!|>'\"%@`#?~ \\n\\t]{1,4}",
         Just("---\n".to_owned()),
@@ -82,64 +82,64 @@ fn change() -> impl Strategy<Value = Change> {
         (any::<prop::sample::Index>(), 1_usize..20).prop_map(|(at, length)| Change::Remove(at, length)),
         (any::<prop::sample::Index>(), 1_usize..30, 2_usize..50)
             .prop_map(|(at, len, times)| Change::Repeat(at, len, times)),
-        (any::<prop::sample::Index>(), 0..BUNDLES.len()).prop_map(|(at, which)| Change::Splice(at, which)),
+        (any::<prop::sample::Index>(), 0..BUNDLES.len()).prop_map(|(at, bundle)| Change::Splice(at, bundle)),
     ]
 }
 
-fn changed(text: &str, change: &Change) -> String {
+fn apply_change(text: &str, change: &Change) -> String {
     let mut chars: Vec<char> = text.chars().collect();
-    let place = |at: &prop::sample::Index, chars: &[char]| at.index(chars.len() + 1);
+    let position = |index: &prop::sample::Index, chars: &[char]| index.index(chars.len() + 1);
     match change {
         Change::Insert(at, piece) => {
-            let at = place(at, &chars);
+            let at = position(at, &chars);
             chars.splice(at..at, piece.chars());
         }
         Change::Remove(at, length) => {
-            let at = place(at, &chars);
+            let at = position(at, &chars);
             chars.drain(at..(at + length).min(chars.len()));
         }
         Change::Repeat(at, length, times) => {
-            let at = place(at, &chars);
+            let at = position(at, &chars);
             let piece = chars[at..(at + length).min(chars.len())].repeat(*times);
             chars.splice(at..at, piece);
         }
-        Change::Splice(at, which) => {
-            let at = place(at, &chars);
-            chars.splice(at..at, BUNDLES[*which].chars());
+        Change::Splice(at, bundle) => {
+            let at = position(at, &chars);
+            chars.splice(at..at, BUNDLES[*bundle].chars());
         }
     }
     chars.into_iter().collect()
 }
 
-fn config() -> Config {
+fn proptest_config() -> Config {
     Config { cases: 1_000, failure_persistence: None, ..Config::default() }
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(proptest_config())]
 
     #[test]
     fn any_text_is_parsed_or_rejected(text in "\\PC{0,200}") {
-        check(&text)?;
+        check_properties(&text)?;
     }
 
     #[test]
     fn any_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        check(&String::from_utf8_lossy(&bytes))?;
+        check_properties(&String::from_utf8_lossy(&bytes))?;
     }
 
     #[test]
     fn text_of_yaml_characters_is_parsed_or_rejected(text in "[-a1\\[\\]{}:,&*!|>'\"%#?~ \\n\\t]{0,200}") {
-        check(&text)?;
+        check_properties(&text)?;
     }
 
     #[test]
     fn a_mutated_bundle_is_parsed_or_rejected(
-        which in 0..BUNDLES.len(),
-        changes in prop::collection::vec(change(), 0..6),
+        bundle in 0..BUNDLES.len(),
+        changes in prop::collection::vec(any_change(), 0..6),
     ) {
-        let text = changes.iter().fold(BUNDLES[which].to_owned(), |text, change| changed(&text, change));
-        check(&text)?;
+        let text = changes.iter().fold(BUNDLES[bundle].to_owned(), |text, change| apply_change(&text, change));
+        check_properties(&text)?;
     }
 }
 
@@ -156,10 +156,10 @@ fn oversized_texts_are_rejected_in_time() {
         |items: usize, aliases: usize| format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(items), "*a,".repeat(aliases));
     let nested = format!("{}{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
     for text in ["[".repeat(50_000), "{a: ".repeat(50_000), "- ".repeat(50_000), nested, wide(200_000, 100)] {
-        assert!(read(&text).is_err(), "{}", &text[..20]);
+        assert!(parse(&text).is_err(), "{}", &text[..20]);
     }
     for text in ["- a\n".repeat(200_000), format!("a: \"{}\"", "\\n".repeat(200_000)), wide(10, 1_000)] {
         assert!(parse_documents(&text).is_ok(), "{}", &text[..20]);
-        let _ = read(&text);
+        let _ = parse(&text);
     }
 }

@@ -75,7 +75,7 @@ impl SimulatedWorld {
     pub fn new(options: Options, expected: Rc<RefCell<ExpectedState>>) -> Result<Self, StepError> {
         let (seed, brokers) = (options.seed, options.fleet.brokers);
         let mut engine = options.engine.engine(seed);
-        let admin = Pak::mint(&SeededRng::new(seed, "admin").into_entropy());
+        let admin = Pak::generate(&SeededRng::new(seed, "admin").into_entropy());
         let (jobs, queue) = mpsc::channel(1);
         let mut hosts = BTreeMap::new();
         let database = if brokers > 1 { Database::shared() } else { Database::default() };

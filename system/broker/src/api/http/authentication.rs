@@ -32,7 +32,7 @@ pub(crate) struct ActorLabel(pub String);
 pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Request, next: Next) -> Response {
     let source = throttle_source(request.extensions());
     let (actor, label) = match identify(&broker, request.headers(), source).await {
-        Ok(identified) => identified,
+        Ok(actor_and_label) => actor_and_label,
         Err(error) => return error.into_response(),
     };
     request.extensions_mut().insert(actor);
@@ -91,20 +91,20 @@ pub(crate) struct Credentials {
 impl Credentials {
     /// Parses the key in an `Authorization` header.
     pub(crate) fn parse(header: &HeaderValue, source: Option<ThrottleSource>) -> Option<Self> {
-        let pak = Pak::parse(without_scheme(header.to_str().ok()?)).ok()?;
+        let pak = Pak::parse(strip_scheme(header.to_str().ok()?)).ok()?;
         Some(Self { pak, source })
     }
 
     /// Returns the holder of the key, from the cache if it is there. A wrong key counts against the source.
     pub(crate) async fn authenticate(&self, broker: &Broker) -> Result<KeyHolder, AuthenticationError> {
-        match broker.memory.keys.holder(&self.pak) {
+        match broker.memory.keys.find_holder(&self.pak) {
             Some(holder) => Ok(holder),
             None => look_up_key(broker, &self.pak, self.source).await,
         }
     }
 }
 
-/// Looks a key up that is not cached.
+/// Looks up a key that is not cached.
 async fn look_up_key(
     broker: &Broker,
     pak: &Pak,
@@ -125,7 +125,7 @@ async fn look_up_key(
 }
 
 /// Removes the scheme `Bearer`, if there is one, in any case.
-fn without_scheme(text: &str) -> &str {
+fn strip_scheme(text: &str) -> &str {
     match text.trim().split_once(' ') {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim(),
         _ => text.trim(),
@@ -157,20 +157,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Actor {
 impl Actor {
     /// Checks that the actor is the administrator or this agent.
     pub(crate) fn check_admin_or_agent(self, agent: AgentId) -> Result<(), ErrorResponse> {
-        check(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Agent(agent))
+        require(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Agent(agent))
     }
 
     /// Checks that the actor is this agent.
     pub(crate) fn check_agent(self, agent: AgentId) -> Result<(), ErrorResponse> {
-        check(self.0 == KeyHolder::Agent(agent))
+        require(self.0 == KeyHolder::Agent(agent))
     }
 
     /// Checks that the actor is the administrator or this generator.
     pub(crate) fn check_admin_or_generator(self, generator: GeneratorId) -> Result<(), ErrorResponse> {
-        check(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Generator(generator))
+        require(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Generator(generator))
     }
 }
 
-fn check(allowed: bool) -> Result<(), ErrorResponse> {
-    if allowed { Ok(()) } else { Err(ErrorResponse::forbidden()) }
+fn require(is_allowed: bool) -> Result<(), ErrorResponse> {
+    if is_allowed { Ok(()) } else { Err(ErrorResponse::forbidden()) }
 }

@@ -39,15 +39,15 @@ fn into_gzip(response: Response) -> Response {
     let (mut head, body) = response.into_parts();
     head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     head.headers.remove(CONTENT_LENGTH);
-    if let Some(tag) = head.headers.get(ETAG).and_then(weak) {
+    if let Some(tag) = head.headers.get(ETAG).and_then(to_weak_etag) {
         head.headers.insert(ETAG, tag);
     }
     let encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
     Response::from_parts(head, Body::new(GzipBody { body, pending: Bytes::new(), encoder }))
 }
 
-/// Returns the tag as a weak one, because the compressed body has other bytes.
-fn weak(tag: &HeaderValue) -> Option<HeaderValue> {
+/// Returns the ETag as a weak one, because the compressed body has other bytes.
+fn to_weak_etag(tag: &HeaderValue) -> Option<HeaderValue> {
     let text = tag.to_str().ok().filter(|text| !text.starts_with("W/"))?;
     HeaderValue::try_from(format!("W/{text}")).ok()
 }
@@ -105,13 +105,13 @@ impl GzipBody {
         if let Err(error) = encoder.write_all(&slice) {
             return Some(Err(axum::Error::new(error)));
         }
-        let out = std::mem::take(encoder.get_mut());
-        (!out.is_empty()).then(|| Ok(Frame::data(out.into())))
+        let output = std::mem::take(encoder.get_mut());
+        (!output.is_empty()).then(|| Ok(Frame::data(output.into())))
     }
 
     fn finish(&mut self) -> Option<Result<Frame<Bytes>, axum::Error>> {
-        let rest = self.encoder.take()?.finish();
-        Some(rest.map(|rest| Frame::data(rest.into())).map_err(axum::Error::new))
+        let trailer = self.encoder.take()?.finish();
+        Some(trailer.map(|bytes| Frame::data(bytes.into())).map_err(axum::Error::new))
     }
 }
 
@@ -141,16 +141,16 @@ mod tests {
     #[tokio::test]
     async fn a_compressed_body_decompresses_to_the_original() {
         for size in [1, SLICE_BYTES, 5 * SLICE_BYTES + 17] {
-            let plain: Vec<u8> = (0..size).map(|at| (at * at % 251) as u8).collect();
+            let plain: Vec<u8> = (0..size).map(|index| (index * index % 251) as u8).collect();
             let mut response = Response::new(Body::from(plain.clone()));
             response.headers_mut().insert(ETAG, HeaderValue::from_static("\"a\""));
-            let packed = into_gzip(response);
-            assert_eq!(packed.headers()[CONTENT_ENCODING], "gzip");
-            assert_eq!(packed.headers()[ETAG], "W/\"a\"");
-            let bytes = packed.into_body().collect().await.unwrap().to_bytes();
-            let mut unpacked = Vec::new();
-            flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut unpacked).unwrap();
-            assert!(unpacked == plain);
+            let compressed = into_gzip(response);
+            assert_eq!(compressed.headers()[CONTENT_ENCODING], "gzip");
+            assert_eq!(compressed.headers()[ETAG], "W/\"a\"");
+            let bytes = compressed.into_body().collect().await.unwrap().to_bytes();
+            let mut decompressed = Vec::new();
+            flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut decompressed).unwrap();
+            assert!(decompressed == plain);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Extensions of a request through which the server reports about its connection.
+//! Extensions of a request with data about its connection.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Address of the client that sent a request; `None` if the listener names none, as in the simulation.
+/// Address of the client that sent a request; `None` if the listener has no addresses, as in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddress(pub Option<IpAddr>);
 

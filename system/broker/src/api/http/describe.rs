@@ -23,7 +23,7 @@ pub(crate) struct Operation {
     /// Parameters in the query and in headers.
     pub parameters: Vec<Value>,
     pub body: Option<Value>,
-    /// Responses of success, by status.
+    /// Responses to requests that succeed, by status.
     pub responses: BTreeMap<u16, Value>,
     /// Statuses of errors.
     pub errors: BTreeSet<u16>,
@@ -72,7 +72,7 @@ impl DescribeRequest for State<Broker> {
     fn describe(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
 }
 
-/// The table of routes has the roles.
+/// Describes nothing: the table of routes has the roles.
 impl DescribeRequest for Actor {
     fn describe(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
 }

@@ -125,17 +125,18 @@ pub(crate) async fn read_body(request: Request, broker: &Broker) -> Result<Bytes
 
 /// Deserializes a JSON body.
 pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ErrorResponse> {
-    let invalid = |error: serde_json::Error| {
-        ErrorResponse::bad_request("invalid_json", format!("the body is not valid: {error}"))
+    let to_response = |error: serde_json::Error| {
+        ErrorResponse::bad_request("invalid_json", format!("the body is not valid JSON for this operation: {error}"))
     };
-    // Parsed as a value only if the escape is there; the same characters may also follow an escaped backslash.
+    // The escape is searched for first, which is fast. Its characters may also follow an escaped backslash, so the
+    // parsed value decides.
     if bytes.windows(NUL_IN_JSON.len()).any(|part| part == NUL_IN_JSON) {
-        let value: Value = serde_json::from_slice(bytes).map_err(invalid)?;
+        let value: Value = serde_json::from_slice(bytes).map_err(to_response)?;
         if contains_nul(&value) {
             return Err(ErrorResponse::bad_request("invalid_json", "the body contains a NUL character"));
         }
     }
-    serde_json::from_slice(bytes).map_err(invalid)
+    serde_json::from_slice(bytes).map_err(to_response)
 }
 
 /// Checks every key and string. The recursion is limited because the parser limits the depth.

@@ -15,9 +15,9 @@ use super::error_response::STATUSES;
 use super::route::Route;
 
 /// Error statuses of every operation.
-const ALWAYS: [u16; 2] = [500, 503];
+const ERRORS_OF_EVERY_OPERATION: [u16; 2] = [500, 503];
 /// Error statuses of every operation that needs a key.
-const WITH_KEY: [u16; 3] = [401, 403, 429];
+const ERRORS_WITH_KEY: [u16; 3] = [401, 403, 429];
 
 /// The document as a response.
 pub(crate) struct Document(pub Bytes);
@@ -38,7 +38,7 @@ impl DescribeResponse for Document {
 }
 
 /// Describes routes, each with its whole path, as an OpenAPI 3.1 document.
-pub(crate) fn document(routes: impl IntoIterator<Item = (String, Route)>) -> Value {
+pub(crate) fn describe_routes(routes: impl IntoIterator<Item = (String, Route)>) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.definitions_path = "/components/schemas".into();
@@ -47,7 +47,7 @@ pub(crate) fn document(routes: impl IntoIterator<Item = (String, Route)>) -> Val
     schemas.subschema_for::<Problem>();
     let mut paths = Map::new();
     for (path, route) in routes {
-        let operation = operation(&path, &route, &mut schemas);
+        let operation = describe_operation(&path, &route, &mut schemas);
         let operations = paths.entry(path).or_insert_with(|| json!({}));
         operations[route.method.as_str().to_ascii_lowercase()] = operation;
     }
@@ -75,18 +75,19 @@ pub(crate) fn document(routes: impl IntoIterator<Item = (String, Route)>) -> Val
     })
 }
 
-fn operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) -> Value {
-    let mut described = Operation::default();
-    (route.describe)(&mut described, schemas);
-    let mut statuses = described.errors;
-    statuses.extend(route.other_errors.iter().chain(&ALWAYS));
+fn describe_operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) -> Value {
+    let mut description = Operation::default();
+    (route.describe)(&mut description, schemas);
+    let mut statuses = description.errors;
+    statuses.extend(route.other_errors.iter().chain(&ERRORS_OF_EVERY_OPERATION));
     if route.roles.is_some() {
-        statuses.extend(WITH_KEY);
+        statuses.extend(ERRORS_WITH_KEY);
     }
     let mut responses: Map<String, Value> =
-        described.responses.into_iter().map(|(status, response)| (status.to_string(), response)).collect();
+        description.responses.into_iter().map(|(status, response)| (status.to_string(), response)).collect();
     responses.extend(statuses.into_iter().map(|status| (status.to_string(), error_reference(status))));
-    let parameters: Vec<Value> = path_parameters(path, described.path_schemas).chain(described.parameters).collect();
+    let parameters: Vec<Value> =
+        path_parameters(path, description.path_schemas).chain(description.parameters).collect();
     let mut operation = json!({
         "operationId": route.name,
         "summary": route.summary,
@@ -98,7 +99,7 @@ fn operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) -> Value 
         operation["security"] = json!([{"key": []}]);
         operation["x-roles"] = roles.iter().map(|role| role.as_str()).collect();
     }
-    if let Some(body) = described.body {
+    if let Some(body) = description.body {
         operation["requestBody"] = body;
     }
     operation
@@ -116,11 +117,11 @@ fn path_parameters(path: &str, schemas: Vec<Value>) -> impl Iterator<Item = Valu
 }
 
 fn error_reference(status: u16) -> Value {
-    json!({"$ref": format!("#/components/responses/Refusal{status}")})
+    json!({"$ref": format!("#/components/responses/Error{status}")})
 }
 
 fn error_responses() -> Map<String, Value> {
     let content = json!({"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
-    let response = |description: &str| json!({"description": description, "content": content});
-    STATUSES.iter().map(|(status, meaning)| (format!("Refusal{status}"), response(meaning))).collect()
+    let to_response = |description: &str| json!({"description": description, "content": content});
+    STATUSES.iter().map(|(status, meaning)| (format!("Error{status}"), to_response(meaning))).collect()
 }

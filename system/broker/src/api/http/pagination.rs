@@ -21,8 +21,9 @@ use super::error_response::ErrorResponse;
 use super::extract::QueryParams;
 use crate::store::Page;
 
+/// Query parameters that select a page.
 #[derive(Deserialize)]
-struct Window {
+struct PageParams {
     limit: Option<i64>,
     after: Option<Uuid>,
 }
@@ -38,13 +39,13 @@ impl<S: Send + Sync, const DEFAULT: i64, const MAX: i64> FromRequestParts<S> for
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
-        let QueryParams(window) = QueryParams::<Window>::from_request_parts(parts, state).await?;
-        let limit = window.limit.unwrap_or(DEFAULT);
+        let QueryParams(params) = QueryParams::<PageParams>::from_request_parts(parts, state).await?;
+        let limit = params.limit.unwrap_or(DEFAULT);
         if limit < 1 {
             return Err(ErrorResponse::bad_request("invalid_query", "limit must be at least 1"));
         }
-        let after = window.after.map(|after| after.to_string());
-        let other_params = without_window(parts.uri.query().unwrap_or_default());
+        let after = params.after.map(|after| after.to_string());
+        let other_params = remove_page_params(parts.uri.query().unwrap_or_default());
         Ok(Self { page: Page { after, limit: limit.min(MAX) }, other_params })
     }
 }
@@ -60,9 +61,10 @@ impl<const DEFAULT: i64, const MAX: i64> DescribeRequest for ListParams<DEFAULT,
     }
 }
 
-fn without_window(query: &str) -> String {
-    let is_kept = |pair: &&str| !pair.is_empty() && !["limit", "after"].contains(&pair.split('=').next().unwrap_or(""));
-    query.split('&').filter(is_kept).map(|pair| format!("{pair}&")).collect()
+fn remove_page_params(query: &str) -> String {
+    let is_other =
+        |pair: &&str| !pair.is_empty() && !["limit", "after"].contains(&pair.split('=').next().unwrap_or(""));
+    query.split('&').filter(is_other).map(|pair| format!("{pair}&")).collect()
 }
 
 impl<const DEFAULT: i64, const MAX: i64> ListParams<DEFAULT, MAX> {
@@ -75,12 +77,12 @@ impl<const DEFAULT: i64, const MAX: i64> ListParams<DEFAULT, MAX> {
     pub(crate) fn respond<T, I: Display>(&self, items: Vec<T>, id: impl Fn(&T) -> I) -> ListResponse<Vec<T>> {
         let is_full = i64::try_from(items.len()).is_ok_and(|length| length >= self.page.limit);
         let last = items.last().filter(|_| is_full).map(id);
-        ListResponse { next: last.and_then(|last| self.next(&last)), body: items }
+        ListResponse { next_link: last.and_then(|last| self.next_link(&last)), body: items }
     }
 
-    fn next(&self, last: &dyn Display) -> Option<HeaderValue> {
+    fn next_link(&self, last: &dyn Display) -> Option<HeaderValue> {
         let link = format!("<?{}limit={}&after={last}>; rel=\"next\"", self.other_params, self.page.limit);
-        // A query that is not valid in a header gets no link.
+        // There is no link if the query is not valid in a header.
         HeaderValue::try_from(link).ok()
     }
 }
@@ -88,21 +90,21 @@ impl<const DEFAULT: i64, const MAX: i64> ListParams<DEFAULT, MAX> {
 /// One page of a list.
 pub(crate) struct ListResponse<B> {
     body: B,
-    next: Option<HeaderValue>,
+    next_link: Option<HeaderValue>,
 }
 
 impl<B> ListResponse<B> {
     /// Returns the same page with another body.
     pub(crate) fn map<C>(self, change: impl FnOnce(B) -> C) -> ListResponse<C> {
-        ListResponse { body: change(self.body), next: self.next }
+        ListResponse { body: change(self.body), next_link: self.next_link }
     }
 }
 
 impl<B: Serialize> IntoResponse for ListResponse<B> {
     fn into_response(self) -> Response {
         let mut response = Json(self.body).into_response();
-        if let Some(next) = self.next {
-            response.headers_mut().insert(LINK, next);
+        if let Some(next_link) = self.next_link {
+            response.headers_mut().insert(LINK, next_link);
         }
         response
     }
@@ -122,19 +124,19 @@ mod tests {
     use super::*;
 
     fn params(query: &str, limit: i64) -> ListParams {
-        ListParams { page: Page { after: None, limit }, other_params: without_window(query) }
+        ListParams { page: Page { after: None, limit }, other_params: remove_page_params(query) }
     }
 
     #[test]
     fn a_full_page_links_to_the_next_and_keeps_the_other_parameters() {
         let page = params("limit=2&pak_id=a%20b&after=x&&mode=full", 2).respond(vec![7, 8], |item| *item);
-        assert_eq!(page.next.unwrap(), "<?pak_id=a%20b&mode=full&limit=2&after=8>; rel=\"next\"");
-        assert_eq!(params("", 1).respond(vec![1], |item| *item).next.unwrap(), "<?limit=1&after=1>; rel=\"next\"");
+        assert_eq!(page.next_link.unwrap(), "<?pak_id=a%20b&mode=full&limit=2&after=8>; rel=\"next\"");
+        assert_eq!(params("", 1).respond(vec![1], |item| *item).next_link.unwrap(), "<?limit=1&after=1>; rel=\"next\"");
     }
 
     #[test]
     fn a_page_that_is_not_full_has_no_link() {
-        assert!(params("limit=3", 3).respond(vec![7, 8], |item| *item).next.is_none());
-        assert!(params("limit=3", 3).respond(Vec::<u8>::new(), |item| *item).next.is_none());
+        assert!(params("limit=3", 3).respond(vec![7, 8], |item| *item).next_link.is_none());
+        assert!(params("limit=3", 3).respond(Vec::<u8>::new(), |item| *item).next_link.is_none());
     }
 }

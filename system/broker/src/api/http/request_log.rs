@@ -19,29 +19,29 @@ use crate::request_id::{REQUEST_ID, scope_request_id};
 
 /// Runs a request with its id, counts it and logs its response.
 pub(crate) async fn log_request(State(broker): State<Broker>, request: Request, next: Next) -> Response {
-    let id = broker.request_ids.get_or_mint(request.headers());
+    let id = broker.request_ids.get_or_generate(request.headers());
     let mut response = scope_request_id(id.clone(), respond(&broker.metrics, request, next)).await;
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }
 
 async fn respond(metrics: &Metrics, request: Request, next: Next) -> Response {
-    let began = Instant::now();
+    let start = Instant::now();
     let method = request.method().clone();
-    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let matched_path = request.extensions().get::<MatchedPath>().cloned();
     let body_timeout = request.extensions().get::<BodyTimeoutFlag>().cloned();
     let mut response = next.run(request).await;
     if body_timeout.is_some_and(|flag| flag.is_set()) {
         response = body_timeout_response();
     }
-    let route = matched.as_ref().map(MatchedPath::as_str);
-    metrics.record_request(&method, route, response.status(), began.elapsed());
-    write_line(&method, route.unwrap_or("-"), &response);
+    let route = matched_path.as_ref().map(MatchedPath::as_str);
+    metrics.record_request(&method, route, response.status(), start.elapsed());
+    log_response(&method, route.unwrap_or("-"), &response);
     response
 }
 
 /// Writes the log line of a response.
-fn write_line(method: &Method, route: &str, response: &Response) {
+fn log_response(method: &Method, route: &str, response: &Response) {
     let status = response.status();
     let actor = response.extensions().get::<ActorLabel>().map_or("-", |label| &label.0);
     if is_logged_at_info(method, status) {

@@ -27,7 +27,7 @@ impl FromRequestParts<Broker> for WriteContext {
             actor: Some(holder),
             peer: parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0),
             user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),
-            idempotency_key: idempotency_key(parts)?,
+            idempotency_key: read_idempotency_key(parts)?,
             ..broker.write_context()
         })
     }
@@ -37,17 +37,17 @@ impl DescribeRequest for WriteContext {
     fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
         let schema = json!({"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX});
         let description =
-            "A request with the same Idempotency-Key of the same sender is a retry: it changes nothing again.";
+            "A request with an Idempotency-Key that the same sender has used before is a retry and changes nothing.";
         operation.parameters.push(parameter("header", "Idempotency-Key", description, schema));
         operation.errors.insert(400);
     }
 }
 
-fn idempotency_key(parts: &Parts) -> Result<Option<String>, ErrorResponse> {
+fn read_idempotency_key(parts: &Parts) -> Result<Option<String>, ErrorResponse> {
     let Some(value) = parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
     if text.is_empty() || text.len() > IDEMPOTENCY_KEY_CHARS_MAX {
-        let message = format!("an Idempotency-Key has 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible characters");
+        let message = format!("an Idempotency-Key must have 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible characters");
         return Err(ErrorResponse::bad_request("invalid_idempotency_key", message));
     }
     Ok(Some(text.to_owned()))

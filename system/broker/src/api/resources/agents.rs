@@ -40,9 +40,9 @@ pub(crate) async fn create(
     check_name("name", &request.name)?;
     check_name("cluster_name", &request.cluster_name)?;
     let agent = Agent {
-        id: AgentId::mint(&broker.entropy),
-        created_at: context.at,
-        updated_at: context.at,
+        id: AgentId::generate(&broker.entropy),
+        created_at: context.time,
+        updated_at: context.time,
         deleted_at: None,
         name: request.name,
         cluster_name: request.cluster_name,
@@ -53,7 +53,7 @@ pub(crate) async fn create(
         k8s_reported_at: None,
     };
     let generators = request.generator_ids.unwrap_or_default();
-    let pak = Pak::mint(&broker.entropy);
+    let pak = Pak::generate(&broker.entropy);
     broker.store.create_agent(context, agent.clone(), KeyRecord::from(&pak), generators).await?;
     Ok(Created(CreateAgentResponse { agent, initial_pak: pak.reveal() }))
 }
@@ -127,12 +127,12 @@ pub(crate) async fn heartbeat(
     JsonBody(report): JsonBody<HeartbeatReport>,
 ) -> Result<HeartbeatAccepted, ErrorResponse> {
     actor.check_agent(agent)?;
-    broker.memory.heartbeats.insert(agent, Heartbeat { at: broker.clock.now(), report });
-    Ok(HeartbeatAccepted { status: agent_status(&broker, agent).await })
+    broker.memory.heartbeats.insert(agent, Heartbeat { received_at: broker.clock.now(), report });
+    Ok(HeartbeatAccepted { status: get_status(&broker, agent).await })
 }
 
 /// Returns the agent's status, usually from the cache; `None` while the store does not respond.
-async fn agent_status(broker: &Broker, agent: AgentId) -> Option<AgentStatus> {
+async fn get_status(broker: &Broker, agent: AgentId) -> Option<AgentStatus> {
     let cache = &broker.memory.target_states;
     if let Some(status) = cache.agent_status(agent) {
         return Some(status);

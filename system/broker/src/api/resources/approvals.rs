@@ -30,11 +30,11 @@ pub(crate) async fn request(
     JsonBody(request): JsonBody<ApprovalRequest>,
 ) -> Result<Json<Approval>, ErrorResponse> {
     actor.check_agent(agent)?;
-    check(&request)?;
+    check_request(&request)?;
     Ok(Json(broker.store.request_approval(context, agent, stack, request).await?))
 }
 
-fn check(request: &ApprovalRequest) -> Result<(), ErrorResponse> {
+fn check_request(request: &ApprovalRequest) -> Result<(), ErrorResponse> {
     let invalid = |message: String| Err(ErrorResponse::bad_request("invalid_approval", message));
     let is_hex_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if request.digest.len() != DIGEST_CHARS || !request.digest.bytes().all(is_hex_digit) {
@@ -42,10 +42,12 @@ fn check(request: &ApprovalRequest) -> Result<(), ErrorResponse> {
     }
     let is_long = |reason: &String| reason.chars().count() > REASON_CHARS_MAX;
     if request.reasons.len() > REASONS_MAX || request.reasons.iter().any(is_long) {
-        return invalid(format!("there are at most {REASONS_MAX} reasons of at most {REASON_CHARS_MAX} characters"));
+        return invalid(format!(
+            "there must be at most {REASONS_MAX} reasons of at most {REASON_CHARS_MAX} characters"
+        ));
     }
     if request.plan.len() > PLAN_BYTES_MAX {
-        return invalid(format!("a plan has at most {PLAN_BYTES_MAX} bytes"));
+        return invalid(format!("a plan must have at most {PLAN_BYTES_MAX} bytes"));
     }
     Ok(())
 }

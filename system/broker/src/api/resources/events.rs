@@ -40,9 +40,9 @@ pub(crate) async fn record(
         ));
     }
     let event = AgentEvent {
-        id: EventId::mint_at(context.at, &broker.entropy),
-        created_at: context.at,
-        updated_at: context.at,
+        id: EventId::generate_at(context.time, &broker.entropy),
+        created_at: context.time,
+        updated_at: context.time,
         deleted_at: None,
         agent_id: agent,
         deployment_object_id: request.deployment_object_id,

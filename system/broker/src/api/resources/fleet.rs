@@ -22,7 +22,7 @@ pub(crate) async fn list(
 ) -> Result<ListResponse<Vec<FleetAgentRecord>>, ErrorResponse> {
     let entries = broker.store.list_fleet(filter.scope(), params.page()).await?;
     let now = broker.clock.now();
-    let records = entries.into_iter().map(|entry| record(&broker, entry, now)).collect();
+    let records = entries.into_iter().map(|entry| to_record(&broker, entry, now)).collect();
     Ok(params.respond(records, |record: &FleetAgentRecord| record.agent_id))
 }
 
@@ -32,13 +32,13 @@ pub(crate) async fn read(
 ) -> Result<Json<AgentFleetStatusResponse>, ErrorResponse> {
     let entry = broker.store.get_fleet_entry(agent).await?;
     let recent_events = broker.store.list_recent_events(agent, RECENT_EVENTS_MAX).await?;
-    Ok(Json(AgentFleetStatusResponse { record: record(&broker, entry, broker.clock.now()), recent_events }))
+    Ok(Json(AgentFleetStatusResponse { record: to_record(&broker, entry, broker.clock.now()), recent_events }))
 }
 
-fn record(broker: &Broker, entry: FleetEntry, now: Timestamp) -> FleetAgentRecord {
+fn to_record(broker: &Broker, entry: FleetEntry, now: Timestamp) -> FleetAgentRecord {
     let agent = broker.memory.heartbeats.apply_to(entry.agent);
-    // Clocks differ and may go back: an age is never negative.
-    let age = |time: Option<Timestamp>| time.map(|time| now.duration_since(time).as_secs().max(0));
+    // The clocks of two brokers differ, and a clock may be set back: a negative age becomes 0.
+    let seconds_since = |time: Option<Timestamp>| time.map(|time| now.duration_since(time).as_secs().max(0));
     let status = match (agent.deleted_at, agent.status) {
         (Some(_), _) => "DELETED",
         (None, AgentStatus::Active) => "ACTIVE",
@@ -50,9 +50,9 @@ fn record(broker: &Broker, entry: FleetEntry, now: Timestamp) -> FleetAgentRecor
         cluster_name: agent.cluster_name,
         status: status.to_owned(),
         last_heartbeat: agent.last_heartbeat,
-        heartbeat_age_seconds: age(agent.last_heartbeat),
+        heartbeat_age_seconds: seconds_since(agent.last_heartbeat),
         last_event_at: entry.last_event_at,
-        seconds_since_last_event: age(entry.last_event_at),
+        seconds_since_last_event: seconds_since(entry.last_event_at),
         pending_object_count: entry.pending,
         health_degraded: entry.degraded,
         health_failing: entry.failing,

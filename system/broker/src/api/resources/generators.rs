@@ -24,9 +24,9 @@ pub(crate) async fn create(
 ) -> Result<Created<CreateGeneratorResponse>, ErrorResponse> {
     check_name("name", &request.name)?;
     let generator = Generator {
-        id: GeneratorId::mint(&broker.entropy),
-        created_at: context.at,
-        updated_at: context.at,
+        id: GeneratorId::generate(&broker.entropy),
+        created_at: context.time,
+        updated_at: context.time,
         deleted_at: None,
         name: request.name,
         description: request.description,
@@ -34,7 +34,7 @@ pub(crate) async fn create(
         is_system: false,
         last_active_at: None,
     };
-    let pak = Pak::mint(&broker.entropy);
+    let pak = Pak::generate(&broker.entropy);
     broker.store.create_generator(context, generator.clone(), KeyRecord::from(&pak)).await?;
     Ok(Created(CreateGeneratorResponse { generator, pak: pak.reveal() }))
 }

@@ -26,7 +26,7 @@ pub(crate) async fn report(
 ) -> Result<Json<EmptyObject>, ErrorResponse> {
     actor.check_agent(agent)?;
     if update.deployment_objects.len() > REVISIONS_MAX {
-        let message = format!("a report has at most {REVISIONS_MAX} deployment objects");
+        let message = format!("a report must have at most {REVISIONS_MAX} deployment objects");
         return Err(ErrorResponse::bad_request("invalid_health_status", message));
     }
     broker.store.record_health(context, agent, update).await?;

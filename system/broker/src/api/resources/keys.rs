@@ -1,4 +1,4 @@
-//! Keys: which there are, and new ones in place of old ones. A key is shown when it is made, and never again.
+//! Access keys: lists and rotates them. A key is returned only when it is created.
 
 use axum::Json;
 use axum::extract::State;
@@ -28,7 +28,7 @@ pub(crate) async fn rotate_agent_key(
     context: WriteContext,
 ) -> Result<Json<RotateAgentPakResponse>, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
-    let pak = Pak::mint(&broker.entropy);
+    let pak = Pak::generate(&broker.entropy);
     let agent = broker.store.rotate_agent_key(context, agent, KeyRecord::from(&pak)).await?;
     Ok(Json(RotateAgentPakResponse { agent: broker.memory.heartbeats.apply_to(agent), pak: pak.reveal() }))
 }
@@ -40,7 +40,7 @@ pub(crate) async fn rotate_generator_key(
     context: WriteContext,
 ) -> Result<Created<CreateGeneratorResponse>, ErrorResponse> {
     actor.check_admin_or_generator(generator)?;
-    let pak = Pak::mint(&broker.entropy);
+    let pak = Pak::generate(&broker.entropy);
     let generator = broker.store.rotate_generator_key(context, generator, KeyRecord::from(&pak)).await?;
     Ok(Created(CreateGeneratorResponse { generator, pak: pak.reveal() }))
 }

@@ -38,7 +38,7 @@ pub(crate) async fn add_agent_label(
         return Err(agent_mismatch());
     }
     check_label(&request.label)?;
-    let label = AgentLabel { id: LinkId::mint(&broker.entropy), agent_id: agent, label: request.label };
+    let label = AgentLabel { id: LinkId::generate(&broker.entropy), agent_id: agent, label: request.label };
     Ok(Created(broker.store.add_agent_label(context, label).await?))
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn add_agent_annotation(
     }
     let NewAgentAnnotation { agent_id, key, value } = request;
     check_annotation(&key, &value)?;
-    let annotation = AgentAnnotation { id: LinkId::mint(&broker.entropy), agent_id, key, value };
+    let annotation = AgentAnnotation { id: LinkId::generate(&broker.entropy), agent_id, key, value };
     Ok(Created(broker.store.add_agent_annotation(context, annotation).await?))
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn add_stack_label(
 ) -> Result<Created<StackLabel>, ErrorResponse> {
     load_owned_stack(&broker, actor, stack).await?;
     check_label(&label)?;
-    let label = StackLabel { id: LinkId::mint(&broker.entropy), stack_id: stack, label };
+    let label = StackLabel { id: LinkId::generate(&broker.entropy), stack_id: stack, label };
     Ok(Created(broker.store.add_stack_label(context, label).await?))
 }
 
@@ -146,7 +146,7 @@ pub(crate) async fn add_stack_annotation(
     }
     let NewStackAnnotation { stack_id, key, value } = request;
     check_annotation(&key, &value)?;
-    let annotation = StackAnnotation { id: LinkId::mint(&broker.entropy), stack_id, key, value };
+    let annotation = StackAnnotation { id: LinkId::generate(&broker.entropy), stack_id, key, value };
     Ok(Created(broker.store.add_stack_annotation(context, annotation).await?))
 }
 

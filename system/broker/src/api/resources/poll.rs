@@ -27,7 +27,7 @@ pub(super) struct Poll {
     pub agent: AgentId,
     /// ETags of the target states that the agent has.
     pub if_none_match: Option<HeaderValue>,
-    /// Status that the agent assumes to have, if it says.
+    /// Status that the agent has last seen, if it sends one.
     pub status: Option<AgentStatus>,
     /// The wait for a change, if the agent asks for one.
     pub wait: Option<Wait>,
@@ -35,7 +35,7 @@ pub(super) struct Poll {
 
 /// The wait of a poll.
 pub(super) struct Wait {
-    pub until: Instant,
+    pub deadline: Instant,
     /// Checked again after the wait, because the key may have been revoked meanwhile.
     pub credentials: Credentials,
 }
@@ -46,7 +46,7 @@ impl Poll {
     }
 
     /// Returns true if the agent has this target state.
-    fn has(&self, state: &CachedTargetState) -> bool {
+    fn has_target_state(&self, state: &CachedTargetState) -> bool {
         matches_if_none_match(&state.etag, self.if_none_match())
     }
 }
@@ -56,21 +56,21 @@ pub(super) async fn respond_to_poll(broker: &Broker, mut poll: Poll) -> Result<R
     loop {
         let change = poll.wait.as_ref().and_then(|_| broker.memory.target_states.change_notification(poll.agent));
         let Some((wait, change)) = poll.wait.as_ref().zip(change) else {
-            let state = current(broker, &poll).await?;
+            let state = get_target_state(broker, &poll).await?;
             return respond_now(broker, &poll, state).await;
         };
         // Subscribed before the cache is read, so that no change in between is missed.
         let mut changed = pin!(change.notified());
         changed.as_mut().enable();
-        let state = current(broker, &poll).await?;
+        let state = get_target_state(broker, &poll).await?;
         // A change of the status ends the wait, although the target state is the same.
         let has_status_changed = *poll.status.get_or_insert(state.status) != state.status;
-        if has_status_changed || !poll.has(&state) {
+        if has_status_changed || !poll.has_target_state(&state) {
             return respond_now(broker, &poll, state).await;
         }
         let waiting = WaitingPoll::new(&broker.metrics);
-        if timeout_at(wait.until, changed).await.is_err() {
-            return Ok(not_modified(&state));
+        if timeout_at(wait.deadline, changed).await.is_err() {
+            return Ok(not_modified_response(&state));
         }
         drop(waiting);
         if let Err(error) = wait.credentials.authenticate(broker).await {
@@ -80,33 +80,37 @@ pub(super) async fn respond_to_poll(broker: &Broker, mut poll: Poll) -> Result<R
 }
 
 async fn respond_now(broker: &Broker, poll: &Poll, state: CachedTargetState) -> Result<Response, ErrorResponse> {
-    if poll.has(&state) {
-        return Ok(not_modified(&state));
+    if poll.has_target_state(&state) {
+        return Ok(not_modified_response(&state));
     }
     // A body that was dropped from the cache is read again; if it has changed, so has its ETag.
-    let state = if state.body.is_some() { state } else { load(broker, poll.agent, &[]).await? };
+    let state = if state.body.is_some() { state } else { load_target_state(broker, poll.agent, &[]).await? };
     let mut response = Response::new(Body::from(state.body.clone().unwrap_or_default()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(add_headers(response, &state))
 }
 
 /// Returns the agent's target state, from the cache if it is there.
-async fn current(broker: &Broker, poll: &Poll) -> Result<CachedTargetState, ErrorResponse> {
+async fn get_target_state(broker: &Broker, poll: &Poll) -> Result<CachedTargetState, ErrorResponse> {
     match broker.memory.target_states.get(poll.agent) {
         Some(state) => Ok(state),
-        None => load(broker, poll.agent, poll.if_none_match()).await,
+        None => load_target_state(broker, poll.agent, poll.if_none_match()).await,
     }
 }
 
 /// Reads the agent's target state from the store and caches it.
-async fn load(broker: &Broker, agent: AgentId, if_none_match: &[u8]) -> Result<CachedTargetState, ErrorResponse> {
+async fn load_target_state(
+    broker: &Broker,
+    agent: AgentId,
+    if_none_match: &[u8],
+) -> Result<CachedTargetState, ErrorResponse> {
     let generation = broker.memory.target_states.generation(agent);
     let mut target_state = broker.store.deliver_target_state(agent).await?;
     if broker.detect_restore(agent, &target_state, if_none_match).await? {
         target_state = broker.store.deliver_target_state(agent).await?;
     }
     let state = CachedTargetState {
-        etag: broker.etag_key.etag(agent, &target_state),
+        etag: broker.etag_key.create_etag(agent, &target_state),
         epoch: HeaderValue::from(target_state.epoch.0),
         status: target_state.status,
         body: Some(to_json(target_state.revisions.iter().map(|target| &target.revision))),
@@ -118,14 +122,15 @@ async fn load(broker: &Broker, agent: AgentId, if_none_match: &[u8]) -> Result<C
 /// Serializes revisions.
 pub(super) fn to_json<'a>(revisions: impl Iterator<Item = &'a DeploymentObject>) -> Bytes {
     let revisions: Vec<_> = revisions.collect();
-    // Reserved at once, because a growing buffer is copied repeatedly. Line ends become two characters in JSON.
+    // The capacity is reserved at once, because a growing buffer is copied repeatedly. Line ends take two characters
+    // in JSON.
     let capacity = revisions.iter().map(|revision| ENVELOPE_BYTES + revision.yaml_content.len() * 9 / 8).sum();
     let mut text = Vec::with_capacity(capacity);
-    serde_json::to_writer(&mut text, &revisions).expect("deployment objects have text keys and no failing parts");
+    serde_json::to_writer(&mut text, &revisions).expect("every deployment object can be written as JSON");
     text.into()
 }
 
-fn not_modified(state: &CachedTargetState) -> Response {
+fn not_modified_response(state: &CachedTargetState) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     add_headers(response, state)

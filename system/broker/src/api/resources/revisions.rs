@@ -1,9 +1,8 @@
 //! Revisions of stacks: submitted as JSON or as plain YAML, and immutable.
 //!
-//! A text that is not valid YAML is accepted: agents report what is wrong with a bundle, because they know their
-//! clusters, and the submitter reads it in their events like every other failure. Rejected is what no agent could report
-//! usefully: a text without any document, which would mean "nothing"; one beyond the limits of the parser, which protect
-//! agents too; and one that cannot be stored.
+//! A text that is not valid YAML is accepted: agents validate bundles, because they know their clusters, and report the
+//! errors in their events. The broker rejects only a text without any document, a text above the limits of the parser,
+//! and a text that cannot be stored.
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
@@ -28,7 +27,7 @@ use crate::store::{KeyHolder, NewRevision, WriteContext};
 
 const INVALID: &str = "invalid_deployment_object";
 
-/// Query parameter by which plain YAML has what JSON has as a field.
+/// Query parameter for submissions in YAML, whose body has no field for it.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct MarkerParam {
     /// True if the revision is a deletion marker, which tells agents to remove the stack.
@@ -76,12 +75,12 @@ pub(crate) async fn submit(
     mut context: WriteContext,
     Submission(mut request): Submission,
 ) -> Result<Created<DeploymentObject>, ErrorResponse> {
-    // The time of submission is when the whole body has arrived, which may be slow.
-    context.at = broker.clock.now();
+    // The time of submission is the time at which the whole body has arrived.
+    context.time = broker.clock.now();
     request.is_deletion_marker |= marker.deletion_marker;
-    check(&request)?;
+    check_request(&request)?;
     let revision = NewRevision {
-        id: RevisionId::mint_at(context.at, &broker.entropy),
+        id: RevisionId::generate_at(context.time, &broker.entropy),
         stack,
         yaml_content: request.yaml_content,
         is_deletion_marker: request.is_deletion_marker,
@@ -89,7 +88,7 @@ pub(crate) async fn submit(
     Ok(Created(broker.store.append_revision(context, revision).await?))
 }
 
-fn check(request: &CreateDeploymentObjectRequest) -> Result<(), ErrorResponse> {
+fn check_request(request: &CreateDeploymentObjectRequest) -> Result<(), ErrorResponse> {
     if request.yaml_content.contains('\0') {
         return Err(ErrorResponse::bad_request(INVALID, "the YAML contains a NUL character"));
     }
@@ -120,7 +119,7 @@ pub(crate) async fn read(
     PathParams(revision): PathParams<RevisionId>,
 ) -> Result<Json<DeploymentObject>, ErrorResponse> {
     let record = broker.store.get_revision(revision).await?;
-    let allowed = match actor.0 {
+    let is_allowed = match actor.0 {
         KeyHolder::Admin => true,
         KeyHolder::Generator(generator) => generator == record.generator,
         KeyHolder::Agent(agent) => {
@@ -128,5 +127,5 @@ pub(crate) async fn read(
                 && broker.store.is_assigned(agent, record.revision.stack_id).await?
         }
     };
-    if allowed { Ok(Json(record.revision)) } else { Err(ErrorResponse::forbidden()) }
+    if is_allowed { Ok(Json(record.revision)) } else { Err(ErrorResponse::forbidden()) }
 }

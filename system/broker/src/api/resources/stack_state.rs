@@ -1,6 +1,6 @@
 //! State of a stack over all clusters, derived from the conditions that its agents report.
 //!
-//! A report about another revision than the expected one never counts as done.
+//! A report about another revision than the expected one counts neither as applied nor as failed.
 
 use sindri_model::Sequence;
 use sindri_model::wire::{ConditionStatus, StackState, condition};
@@ -21,30 +21,30 @@ enum Expected {
 /// Derives the state of a stack; the first state in the order of precedence wins.
 pub(crate) fn derive_state(reports: &StackReports) -> StackState {
     let agents: Vec<(Expected, &AgentReport)> =
-        reports.agents.iter().map(|report| (expected(reports, report), report)).collect();
-    let is_any = |condition: fn(Expected, &AgentReport) -> bool| {
+        reports.agents.iter().map(|report| (find_expected(reports, report), report)).collect();
+    let any_agent = |condition: fn(Expected, &AgentReport) -> bool| {
         agents.iter().any(|(expected, report)| condition(*expected, report))
     };
-    let is_marked = reports.newest.is_some_and(|newest| newest.is_deletion_marker);
-    if is_marked && is_any(|expected, _| matches!(expected, Expected::Removal(_))) {
+    let is_deletion = reports.newest.is_some_and(|newest| newest.is_deletion_marker);
+    if is_deletion && any_agent(|expected, _| matches!(expected, Expected::Removal(_))) {
         return StackState::Deleting;
     }
-    if is_any(|_, report| has_condition(report, condition::BLOCKED, ConditionStatus::True)) {
+    if any_agent(|_, report| has_condition(report, condition::BLOCKED, ConditionStatus::True)) {
         return StackState::Blocked;
     }
-    if is_any(has_failed) {
+    if any_agent(has_failed) {
         return StackState::Failed;
     }
-    if is_any(|expected, report| !is_done(expected, report, condition::APPLIED)) {
+    if any_agent(|expected, report| !is_done(expected, report, condition::APPLIED)) {
         return StackState::Progressing;
     }
-    match is_any(|expected, report| !is_done(expected, report, condition::READY)) {
+    match any_agent(|expected, report| !is_done(expected, report, condition::READY)) {
         true => StackState::Applied,
         false => StackState::Ready,
     }
 }
 
-fn expected(reports: &StackReports, report: &AgentReport) -> Expected {
+fn find_expected(reports: &StackReports, report: &AgentReport) -> Expected {
     match (report.pending_removal, reports.newest) {
         (Some(removal), _) => Expected::Removal(removal),
         (None, Some(newest)) if newest.is_deletion_marker => Expected::Nothing,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     /// Returns a report about a revision: `+` before a condition type means true, `-` false.
-    fn agent(sequence: i64, conditions: &[&str]) -> AgentReport {
+    fn report(sequence: i64, conditions: &[&str]) -> AgentReport {
         let condition = |text: &&str| Condition {
             kind: text[1..].to_owned(),
             status: if text.starts_with('+') { ConditionStatus::True } else { ConditionStatus::False },
@@ -102,10 +102,10 @@ mod tests {
             last_transition_time: Timestamp::UNIX_EPOCH,
         };
         let status = AgentStackStatus {
-            agent_id: AgentId::mint(&entropy()),
+            agent_id: AgentId::generate(&entropy()),
             name: "east".to_owned(),
             cluster_name: "c".to_owned(),
-            deployment_object_id: Some(RevisionId::mint(&entropy())),
+            deployment_object_id: Some(RevisionId::generate(&entropy())),
             sequence_id: Some(Sequence(sequence)),
             conditions: conditions.iter().map(condition).collect(),
         };
@@ -117,14 +117,14 @@ mod tests {
     }
 
     /// Derives the state with 7 as the newest revision.
-    fn state_of(is_deletion_marker: bool, agents: &[AgentReport]) -> StackState {
-        let id = RevisionId::mint(&entropy());
+    fn derive(is_deletion_marker: bool, agents: &[AgentReport]) -> StackState {
+        let id = RevisionId::generate(&entropy());
         let newest = Some(NewestRevision { id, sequence: Sequence(7), is_deletion_marker });
-        derive_state(&StackReports { generator: GeneratorId::mint(&entropy()), newest, agents: agents.to_vec() })
+        derive_state(&StackReports { generator: GeneratorId::generate(&entropy()), newest, agents: agents.to_vec() })
     }
 
     fn no_report() -> AgentReport {
-        let mut report = agent(0, &[]);
+        let mut report = report(0, &[]);
         report.status.sequence_id = None;
         report
     }
@@ -133,43 +133,43 @@ mod tests {
 
     #[test]
     fn applied_and_ready_are_separate_states() {
-        assert_eq!(state_of(false, &[agent(7, &DONE), agent(7, &["+Applied"])]), StackState::Applied);
-        assert_eq!(state_of(false, &[agent(7, &DONE), agent(7, &["+Applied", "-Ready"])]), StackState::Applied);
-        assert_eq!(state_of(false, &[agent(7, &["+Ready"])]), StackState::Progressing);
-        assert_eq!(state_of(false, &[agent(7, &DONE), agent(7, &DONE)]), StackState::Ready);
+        assert_eq!(derive(false, &[report(7, &DONE), report(7, &["+Applied"])]), StackState::Applied);
+        assert_eq!(derive(false, &[report(7, &DONE), report(7, &["+Applied", "-Ready"])]), StackState::Applied);
+        assert_eq!(derive(false, &[report(7, &["+Ready"])]), StackState::Progressing);
+        assert_eq!(derive(false, &[report(7, &DONE), report(7, &DONE)]), StackState::Ready);
     }
 
     #[test]
     fn a_report_about_an_older_revision_counts_neither_as_done_nor_as_failed() {
-        assert_eq!(state_of(false, &[agent(7, &DONE), agent(6, &DONE)]), StackState::Progressing);
-        assert_eq!(state_of(false, &[agent(6, &["-Applied"])]), StackState::Progressing);
-        assert_eq!(state_of(false, &[agent(7, &DONE), no_report()]), StackState::Progressing);
+        assert_eq!(derive(false, &[report(7, &DONE), report(6, &DONE)]), StackState::Progressing);
+        assert_eq!(derive(false, &[report(6, &["-Applied"])]), StackState::Progressing);
+        assert_eq!(derive(false, &[report(7, &DONE), no_report()]), StackState::Progressing);
     }
 
     #[test]
     fn the_first_in_the_order_of_precedence_wins() {
-        let (blocked, failed) = (agent(7, &["+Blocked"]), agent(7, &["+Accepted", "-Applied"]));
-        let (refused, progressing) = (agent(7, &["-Accepted"]), agent(6, &DONE));
-        assert_eq!(state_of(false, &[progressing.clone(), failed.clone()]), StackState::Failed);
-        assert_eq!(state_of(false, &[progressing.clone(), refused.clone()]), StackState::Failed);
-        assert_eq!(state_of(false, &[failed.clone(), blocked.clone(), progressing]), StackState::Blocked);
-        assert_eq!(state_of(true, &[with_removal(7, blocked)]), StackState::Deleting);
-        assert_eq!(state_of(true, &[with_removal(7, failed)]), StackState::Deleting);
+        let (blocked, failed) = (report(7, &["+Blocked"]), report(7, &["+Accepted", "-Applied"]));
+        let (rejected, progressing) = (report(7, &["-Accepted"]), report(6, &DONE));
+        assert_eq!(derive(false, &[progressing.clone(), failed.clone()]), StackState::Failed);
+        assert_eq!(derive(false, &[progressing.clone(), rejected.clone()]), StackState::Failed);
+        assert_eq!(derive(false, &[failed.clone(), blocked.clone(), progressing]), StackState::Blocked);
+        assert_eq!(derive(true, &[with_removal(7, blocked)]), StackState::Deleting);
+        assert_eq!(derive(true, &[with_removal(7, failed)]), StackState::Deleting);
     }
 
     #[test]
     fn a_removal_is_done_when_it_is_confirmed() {
-        assert_eq!(state_of(true, &[no_report(), with_removal(7, agent(7, &DONE))]), StackState::Deleting);
-        assert_eq!(state_of(true, &[no_report()]), StackState::Ready, "the removal is confirmed");
+        assert_eq!(derive(true, &[no_report(), with_removal(7, report(7, &DONE))]), StackState::Deleting);
+        assert_eq!(derive(true, &[no_report()]), StackState::Ready, "the removal is confirmed");
         // Only this agent has to remove the stack.
-        assert_eq!(state_of(false, &[agent(7, &DONE), with_removal(9, agent(9, &DONE))]), StackState::Progressing);
-        assert_eq!(state_of(false, &[agent(7, &DONE), with_removal(9, agent(9, &["-Applied"]))]), StackState::Failed);
+        assert_eq!(derive(false, &[report(7, &DONE), with_removal(9, report(9, &DONE))]), StackState::Progressing);
+        assert_eq!(derive(false, &[report(7, &DONE), with_removal(9, report(9, &["-Applied"]))]), StackState::Failed);
     }
 
     #[test]
     fn a_stack_without_a_revision_is_not_ready_on_any_agent() {
         let reports =
-            StackReports { generator: GeneratorId::mint(&entropy()), newest: None, agents: vec![no_report()] };
+            StackReports { generator: GeneratorId::generate(&entropy()), newest: None, agents: vec![no_report()] };
         assert_eq!(derive_state(&reports), StackState::Progressing);
     }
 }

@@ -28,23 +28,23 @@ pub(crate) async fn report(
     JsonBody(report): JsonBody<StackStatusReport>,
 ) -> Result<NoContent, ErrorResponse> {
     actor.check_agent(agent)?;
-    check(&report.conditions)?;
+    check_conditions(&report.conditions)?;
     broker.store.record_stack_status(context, agent, stack, report).await?;
     Ok(NoContent)
 }
 
-/// Checks the limits of a report. Longer texts are rejected, not cut, because half a sentence may mean the opposite.
-fn check(conditions: &[ReportedCondition]) -> Result<(), ErrorResponse> {
+/// Checks the limits of a report. Longer texts are rejected instead of truncated, because a truncated sentence may be misleading.
+fn check_conditions(conditions: &[ReportedCondition]) -> Result<(), ErrorResponse> {
     let invalid = |message: String| Err(ErrorResponse::bad_request("invalid_status", message));
     if conditions.len() > CONDITIONS_MAX {
-        return invalid(format!("a report has at most {CONDITIONS_MAX} conditions"));
+        return invalid(format!("a report must have at most {CONDITIONS_MAX} conditions"));
     }
     let mut seen = BTreeSet::new();
     for condition in conditions {
         let kind = &condition.kind;
         if kind.is_empty() || is_longer(kind, TYPE_CHARS_MAX) || !kind.chars().all(|char| char.is_ascii_alphanumeric())
         {
-            return invalid(format!("the type of a condition has 1 to {TYPE_CHARS_MAX} letters and digits"));
+            return invalid(format!("the type of a condition must have 1 to {TYPE_CHARS_MAX} letters and digits"));
         }
         if !seen.insert(kind) {
             return invalid(format!("condition {kind} is reported twice"));

@@ -25,9 +25,9 @@ pub(crate) async fn create(
     actor.check_admin_or_generator(request.generator_id)?;
     check_name("name", &request.name)?;
     let stack = Stack {
-        id: StackId::mint(&broker.entropy),
-        created_at: context.at,
-        updated_at: context.at,
+        id: StackId::generate(&broker.entropy),
+        created_at: context.time,
+        updated_at: context.time,
         deleted_at: None,
         name: request.name,
         description: request.description,

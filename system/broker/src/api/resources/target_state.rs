@@ -61,7 +61,8 @@ impl<S: Send + Sync> FromRequestParts<S> for AgentHeaders {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ErrorResponse> {
-        let status = parts.headers.get(AGENT_STATUS_HEADER).and_then(|value| AgentStatus::named(value.to_str().ok()?));
+        let status =
+            parts.headers.get(AGENT_STATUS_HEADER).and_then(|value| AgentStatus::from_name(value.to_str().ok()?));
         let source = throttle_source(&parts.extensions);
         let (if_none_match, authorization) = (parts.headers.remove(IF_NONE_MATCH), parts.headers.remove(AUTHORIZATION));
         Ok(Self { if_none_match, status, authorization, source })
@@ -77,7 +78,7 @@ impl AgentHeaders {
             return Poll { agent, if_none_match: self.if_none_match, status: self.status, wait: None };
         };
         let if_none_match = self.if_none_match.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok());
-        let wait = Some(Wait { until: Instant::now() + wait, credentials });
+        let wait = Some(Wait { deadline: Instant::now() + wait, credentials });
         Poll { agent, if_none_match, status: self.status, wait }
     }
 
@@ -91,7 +92,7 @@ impl DescribeRequest for AgentHeaders {
         let description = "ETag of the last response.";
         operation.parameters.push(parameter("header", "If-None-Match", description, json!({"type": "string"})));
         let description =
-            "Status that the agent assumes to have; if its status is another one, the broker responds without waiting.";
+            "Status that the agent has last seen; if its status is another one, the broker responds without waiting.";
         operation.parameters.push(parameter("header", AGENT_STATUS_HEADER, description, agent_status_schema()));
     }
 }
@@ -107,11 +108,11 @@ impl IntoResponse for PollResponse {
 
 impl DescribeResponse for PollResponse {
     fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator) {
-        let tag = json!({"description": "Identifies this target state.", "schema": {"type": "string"}});
+        let etag = json!({"description": "Identifies this target state.", "schema": {"type": "string"}});
         let epoch =
             json!({"description": "1 + number of restores of the broker's database.", "schema": {"type": "integer"}});
         let status = json!({"description": "Status of the agent.", "schema": agent_status_schema()});
-        let headers = json!({"ETag": tag, EPOCH_HEADER: epoch, AGENT_STATUS_HEADER: status});
+        let headers = json!({"ETag": etag, EPOCH_HEADER: epoch, AGENT_STATUS_HEADER: status});
         let mut response = json_content::<Vec<DeploymentObject>>("The target state of the agent.", schemas);
         response["headers"] = headers.clone();
         operation.responses.insert(200, response);
@@ -156,7 +157,7 @@ async fn uncached_response(
     headers.insert(EPOCH_HEADER, HeaderValue::from(target_state.epoch.0));
     headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(target_state.status.as_str()));
     if mode == Mode::Full {
-        headers.insert(ETAG, broker.etag_key.etag(agent, &target_state));
+        headers.insert(ETAG, broker.etag_key.create_etag(agent, &target_state));
     }
     Ok(response)
 }

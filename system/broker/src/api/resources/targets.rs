@@ -36,7 +36,7 @@ pub(crate) async fn add(
         return Err(agent_mismatch());
     }
     load_owned_stack(&broker, actor, request.stack_id).await?;
-    let target = AgentTarget { id: LinkId::mint(&broker.entropy), agent_id: agent, stack_id: request.stack_id };
+    let target = AgentTarget { id: LinkId::generate(&broker.entropy), agent_id: agent, stack_id: request.stack_id };
     Ok(Created(broker.store.add_target(context, target).await?))
 }
 

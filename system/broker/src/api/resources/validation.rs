@@ -8,10 +8,10 @@ const LABEL_CHARS_MAX: usize = 63;
 const ANNOTATION_KEY_CHARS_MAX: usize = 253;
 const ANNOTATION_VALUE_CHARS_MAX: usize = 4096;
 
-/// Checks that a name can be typed and read.
+/// Checks that a name is neither blank nor too long, and has no control characters.
 pub(crate) fn check_name(field: &str, name: &str) -> Result<(), ErrorResponse> {
-    let fits = name.chars().count() <= NAME_CHARS_MAX;
-    if fits && !name.trim().is_empty() && !name.chars().any(char::is_control) {
+    let is_short_enough = name.chars().count() <= NAME_CHARS_MAX;
+    if is_short_enough && !name.trim().is_empty() && !name.chars().any(char::is_control) {
         return Ok(());
     }
     let message = format!("{field} must have 1 to {NAME_CHARS_MAX} characters and no control characters");

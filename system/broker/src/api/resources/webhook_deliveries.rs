@@ -10,7 +10,7 @@ use sindri_model::wire::{DeliveryResultRequest, PendingWebhookDelivery, WebhookD
 use sindri_model::{AgentId, DeliveryId, WebhookId};
 
 use super::validation::check_offset;
-use super::webhooks::settings;
+use super::webhooks::require_settings;
 use crate::api::http::authentication::Actor;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
@@ -20,8 +20,8 @@ use crate::broker::Broker;
 use crate::store::{
     AcquireDeliveries, AcquiredDelivery, DeliveryAttempt, DeliveryFilter, KeyHolder, RecordKind, StoreError,
 };
-use crate::webhooks::sealed_parts::SealedPart;
-use crate::webhooks::{UnsealError, WebhookSettings};
+use crate::webhooks::encrypted_parts::EncryptedPart;
+use crate::webhooks::{DecryptionError, WebhookSettings};
 
 /// Time for which a delivery is reserved for the agent that acquired it.
 const ACQUIRE_TIME: Duration = Duration::from_secs(60);
@@ -83,29 +83,34 @@ pub(crate) async fn acquire(
     PathParams(agent): PathParams<AgentId>,
 ) -> Result<Json<Vec<PendingWebhookDelivery>>, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
-    let (settings, at) = (settings(&broker)?, broker.clock.now());
-    let until = at.saturating_add(ACQUIRE_TIME).unwrap_or(at);
-    let request = AcquireDeliveries { by: agent.to_string(), at, until, limit: ACQUIRED_MAX };
+    let (settings, now) = (require_settings(&broker)?, broker.clock.now());
+    let until = now.saturating_add(ACQUIRE_TIME).unwrap_or(now);
+    let request = AcquireDeliveries { sender: agent.to_string(), now, until, limit: ACQUIRED_MAX };
     let acquired = broker.store.acquire_deliveries_for_agent(agent, request).await?;
-    let unsealed = acquired.deliveries.into_iter().filter_map(|acquired| {
+    let decrypted = acquired.deliveries.into_iter().filter_map(|acquired| {
         let id = acquired.delivery.id;
-        // One that cannot be decrypted must not block the others; it is acquired again later.
-        unseal(settings, acquired)
-            .inspect_err(|error| tracing::error!(delivery = %id, %error, "webhook cannot be decrypted"))
+        // A delivery that cannot be decrypted must not block the others; it is acquired again later.
+        decrypt_delivery(settings, acquired)
+            .inspect_err(
+                |error| tracing::error!(delivery = %id, %error, "the webhook of a delivery cannot be decrypted"),
+            )
             .ok()
     });
-    Ok(Json(unsealed.collect()))
+    Ok(Json(decrypted.collect()))
 }
 
-fn unseal(settings: &WebhookSettings, acquired: AcquiredDelivery) -> Result<PendingWebhookDelivery, UnsealError> {
+fn decrypt_delivery(
+    settings: &WebhookSettings,
+    acquired: AcquiredDelivery,
+) -> Result<PendingWebhookDelivery, DecryptionError> {
     let AcquiredDelivery { delivery, webhook } = acquired;
-    let open = |part, sealed: &[u8]| settings.open(delivery.subscription_id, part, sealed);
-    let auth_header = webhook.sealed.auth_header.as_deref();
+    let decrypt = |part, encrypted: &[u8]| settings.decrypt(delivery.subscription_id, part, encrypted);
+    let auth_header = webhook.encrypted.auth_header.as_deref();
     Ok(PendingWebhookDelivery {
         id: delivery.id,
         subscription_id: delivery.subscription_id,
-        url: open(SealedPart::Url, &webhook.sealed.url)?,
-        auth_header: auth_header.map(|sealed| open(SealedPart::AuthHeader, sealed)).transpose()?,
+        url: decrypt(EncryptedPart::Url, &webhook.encrypted.url)?,
+        auth_header: auth_header.map(|encrypted| decrypt(EncryptedPart::AuthHeader, encrypted)).transpose()?,
         event_type: delivery.event_type,
         payload: delivery.payload.to_string(),
         timeout_seconds: webhook.public.timeout_seconds,
@@ -123,17 +128,17 @@ pub(crate) async fn report_result(
 ) -> Result<Json<EmptyObject>, ErrorResponse> {
     let KeyHolder::Agent(agent) = actor.0 else { return Err(ErrorResponse::forbidden()) };
     let acquired = broker.store.get_acquired_delivery(agent, delivery).await?;
-    let (webhook, at) = (broker.store.get_webhook(acquired.subscription_id).await?.public, broker.clock.now());
-    let outcome = broker.decide_outcome(at, result.success, acquired.attempts + 1, webhook.max_retries);
-    let error = (!result.success).then(|| error_message(&result));
-    let attempt = DeliveryAttempt { delivery, by: agent.to_string(), at, outcome, error };
+    let (webhook, ended_at) = (broker.store.get_webhook(acquired.subscription_id).await?.public, broker.clock.now());
+    let outcome = broker.decide_outcome(ended_at, result.success, acquired.attempts + 1, webhook.max_retries);
+    let error = (!result.success).then(|| describe_failure(&result));
+    let attempt = DeliveryAttempt { delivery, sender: agent.to_string(), ended_at, outcome, error };
     if broker.store.record_delivery_attempt(attempt).await? {
         return Ok(Json(EmptyObject {}));
     }
     Err(StoreError::NotFound { kind: RecordKind::Delivery, name: delivery.to_string() }.into())
 }
 
-fn error_message(result: &DeliveryResultRequest) -> String {
+fn describe_failure(result: &DeliveryResultRequest) -> String {
     let reported = result.error.as_deref().map(|error| error.chars().take(ERROR_CHARS_MAX).collect());
     match (reported, result.status_code) {
         (Some(reported), _) => reported,

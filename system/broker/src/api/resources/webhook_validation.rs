@@ -44,8 +44,8 @@ pub(crate) fn check_labels(labels: &[String]) -> Result<(), ErrorResponse> {
 }
 
 pub(crate) fn check_retries(retries: i64) -> Result<(), ErrorResponse> {
-    let fits = (0..=i64::from(RETRIES_MAX)).contains(&retries);
-    if fits { Ok(()) } else { Err(invalid(format!("max_retries must be 0 to {RETRIES_MAX}"))) }
+    let is_allowed = (0..=i64::from(RETRIES_MAX)).contains(&retries);
+    if is_allowed { Ok(()) } else { Err(invalid(format!("max_retries must be 0 to {RETRIES_MAX}"))) }
 }
 
 pub(crate) fn check_timeout(seconds: i64) -> Result<(), ErrorResponse> {

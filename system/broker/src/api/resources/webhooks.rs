@@ -1,4 +1,4 @@
-//! Webhook subscriptions. Their secrets are stored sealed and never returned.
+//! Webhook subscriptions. Their confidential parts are stored encrypted and never returned.
 
 use axum::Json;
 use axum::extract::State;
@@ -22,10 +22,10 @@ use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
 use crate::broker::Broker;
 use crate::event_types::EventType;
-use crate::store::{SealedParts, StoreError, WebhookRecord, WriteContext};
+use crate::store::{EncryptedParts, StoreError, WebhookRecord, WriteContext};
 use crate::webhooks::WebhookSettings;
+use crate::webhooks::encrypted_parts::EncryptedPart;
 use crate::webhooks::schedule::RETRIES_DEFAULT;
-use crate::webhooks::sealed_parts::SealedPart;
 use crate::webhooks::signature::Secret;
 
 /// Header with a signing secret that the broker generated, in the response of its creation only.
@@ -35,13 +35,13 @@ const TIMEOUT_SECONDS_DEFAULT: i64 = 30;
 /// A new subscription, with its signing secret if the broker generated it.
 pub(crate) struct CreatedWebhook {
     webhook: WebhookResponse,
-    minted: Option<Secret>,
+    generated: Option<Secret>,
 }
 
 impl IntoResponse for CreatedWebhook {
     fn into_response(self) -> Response {
         let mut response = Created(self.webhook).into_response();
-        let secret = self.minted.and_then(|secret| HeaderValue::try_from(secret.reveal()).ok());
+        let secret = self.generated.and_then(|secret| HeaderValue::try_from(secret.reveal()).ok());
         if let Some(mut secret) = secret {
             secret.set_sensitive(true);
             response.headers_mut().insert(SECRET_HEADER, secret);
@@ -66,22 +66,22 @@ pub(crate) async fn create(
     context: WriteContext,
     JsonBody(request): JsonBody<CreateWebhookRequest>,
 ) -> Result<CreatedWebhook, ErrorResponse> {
-    let settings = settings(&broker)?;
-    let given = request.signing_secret.as_deref().map(parse_secret).transpose()?;
-    let (secret, is_minted) = match given {
+    let settings = require_settings(&broker)?;
+    let requested = request.signing_secret.as_deref().map(parse_secret).transpose()?;
+    let (secret, is_generated) = match requested {
         Some(secret) => (secret, false),
-        None => (Secret::mint(&broker.entropy), true),
+        None => (Secret::generate(&broker.entropy), true),
     };
-    let (id, request) = (WebhookId::mint(&broker.entropy), check_request(&broker, settings, request).await?);
-    let seal = |part, plain: &str| settings.seal(&broker.entropy, id, part, plain);
-    let sealed = SealedParts {
-        url: seal(SealedPart::Url, &request.url),
-        auth_header: request.auth_header.as_deref().map(|header| seal(SealedPart::AuthHeader, header)),
-        signing_secret: seal(SealedPart::SigningSecret, &secret.reveal()),
+    let (id, request) = (WebhookId::generate(&broker.entropy), check_request(&broker, settings, request).await?);
+    let encrypt = |part, plain: &str| settings.encrypt(&broker.entropy, id, part, plain);
+    let encrypted = EncryptedParts {
+        url: encrypt(EncryptedPart::Url, &request.url),
+        auth_header: request.auth_header.as_deref().map(|header| encrypt(EncryptedPart::AuthHeader, header)),
+        signing_secret: encrypt(EncryptedPart::SigningSecret, &secret.reveal()),
     };
     let webhook = new_webhook(id, request, &context);
-    broker.store.create_webhook(context, WebhookRecord { public: webhook.clone(), sealed }).await?;
-    Ok(CreatedWebhook { webhook, minted: is_minted.then_some(secret) })
+    broker.store.create_webhook(context, WebhookRecord { public: webhook.clone(), encrypted }).await?;
+    Ok(CreatedWebhook { webhook, generated: is_generated.then_some(secret) })
 }
 
 /// Checks a request and removes its empty fields.
@@ -116,8 +116,8 @@ fn new_webhook(id: WebhookId, request: CreateWebhookRequest, context: &WriteCont
         max_retries: request.max_retries.unwrap_or(i64::from(RETRIES_DEFAULT)),
         timeout_seconds: request.timeout_seconds.unwrap_or(TIMEOUT_SECONDS_DEFAULT),
         created_by: Some("admin".to_owned()),
-        created_at: context.at,
-        updated_at: context.at,
+        created_at: context.time,
+        updated_at: context.time,
     }
 }
 
@@ -141,8 +141,8 @@ fn missing_reference(error: StoreError) -> StoreError {
     }
 }
 
-/// Returns the settings of webhooks. Without an encryption key nothing can be sealed, so requests are rejected.
-pub(crate) fn settings(broker: &Broker) -> Result<&WebhookSettings, ErrorResponse> {
+/// Returns the settings of webhooks. Without an encryption key requests are rejected, because nothing can be encrypted.
+pub(crate) fn require_settings(broker: &Broker) -> Result<&WebhookSettings, ErrorResponse> {
     broker.webhooks.as_ref().ok_or_else(|| {
         let message = "webhooks need an encryption key: set webhooks.encryption_key_file";
         ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "webhooks_not_configured", message)
@@ -174,60 +174,60 @@ pub(crate) async fn update(
     context: WriteContext,
     JsonBody(changes): JsonBody<UpdateWebhookRequest>,
 ) -> Result<Json<WebhookResponse>, ErrorResponse> {
-    let settings = settings(&broker)?;
+    let settings = require_settings(&broker)?;
     check_filters(&broker, changes.filters.as_ref()).await?;
     let mut record = broker.store.get_webhook(webhook).await?;
-    update_sealed_parts(&broker, settings, &mut record, &changes)?;
+    update_encrypted_parts(&broker, settings, &mut record, &changes)?;
     update_fields(&mut record.public, changes)?;
-    record.public.updated_at = context.at;
+    record.public.updated_at = context.time;
     broker.store.replace_webhook(context, record.clone()).await?;
     Ok(Json(record.public))
 }
 
-fn update_sealed_parts(
+fn update_encrypted_parts(
     broker: &Broker,
     settings: &WebhookSettings,
     record: &mut WebhookRecord,
     changes: &UpdateWebhookRequest,
 ) -> Result<(), ErrorResponse> {
-    let seal = |part, plain: &str| settings.seal(&broker.entropy, record.public.id, part, plain);
+    let encrypt = |part, plain: &str| settings.encrypt(&broker.entropy, record.public.id, part, plain);
     if let Some(url) = &changes.url {
         check_url(url, settings.policy)?;
-        record.sealed.url = seal(SealedPart::Url, url);
+        record.encrypted.url = encrypt(EncryptedPart::Url, url);
     }
     match changes.auth_header.as_deref() {
         None => {}
-        Some("") => record.sealed.auth_header = None,
+        Some("") => record.encrypted.auth_header = None,
         Some(header) => {
             check_auth_header(header)?;
-            record.sealed.auth_header = Some(seal(SealedPart::AuthHeader, header));
+            record.encrypted.auth_header = Some(encrypt(EncryptedPart::AuthHeader, header));
         }
     }
-    record.public.has_auth_header = record.sealed.auth_header.is_some();
+    record.public.has_auth_header = record.encrypted.auth_header.is_some();
     Ok(())
 }
 
-fn update_fields(shown: &mut WebhookResponse, changes: UpdateWebhookRequest) -> Result<(), ErrorResponse> {
+fn update_fields(webhook: &mut WebhookResponse, changes: UpdateWebhookRequest) -> Result<(), ErrorResponse> {
     if let Some(name) = changes.name {
         check_name(&name)?;
-        shown.name = name;
+        webhook.name = name;
     }
     if let Some(event_types) = changes.event_types {
         check_event_types(&event_types)?;
-        shown.event_types = event_types;
+        webhook.event_types = event_types;
     }
     if let Some(labels) = changes.target_labels {
         check_labels(&labels)?;
-        shown.target_labels = Some(labels).filter(|labels| !labels.is_empty());
+        webhook.target_labels = Some(labels).filter(|labels| !labels.is_empty());
     }
     if let Some(filters) = changes.filters {
-        shown.filters = Some(filters).filter(|filters| *filters != WebhookFilters::default());
+        webhook.filters = Some(filters).filter(|filters| *filters != WebhookFilters::default());
     }
     changes.max_retries.map_or(Ok(()), check_retries)?;
     changes.timeout_seconds.map_or(Ok(()), check_timeout)?;
-    shown.max_retries = changes.max_retries.unwrap_or(shown.max_retries);
-    shown.timeout_seconds = changes.timeout_seconds.unwrap_or(shown.timeout_seconds);
-    shown.enabled = changes.enabled.unwrap_or(shown.enabled);
+    webhook.max_retries = changes.max_retries.unwrap_or(webhook.max_retries);
+    webhook.timeout_seconds = changes.timeout_seconds.unwrap_or(webhook.timeout_seconds);
+    webhook.enabled = changes.enabled.unwrap_or(webhook.enabled);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::PostgresError;
-use crate::trust::system_trust;
+use crate::trust::load_system_trust;
 
 /// Time after which a call fails with `StoreError::Unavailable`.
 pub(super) const CALL_MAX: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ pub(super) fn create_pool(config: &Config, tls: &MakeRustlsConnect, connections:
 /// Returns the TLS configuration. The URL decides if TLS is used; if it is, this machine must trust the server's
 /// certificate.
 pub(super) fn tls_config(config: &Config) -> rustls::ClientConfig {
-    let trust = if config.get_ssl_mode() == SslMode::Disable { None } else { system_trust() };
+    let trust = if config.get_ssl_mode() == SslMode::Disable { None } else { load_system_trust() };
     trust.map_or_else(without_roots, |trust| (*trust).clone())
 }
 

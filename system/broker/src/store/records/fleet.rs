@@ -7,7 +7,7 @@ use sindri_model::wire::{Agent, HeartbeatReport};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     /// Time of its arrival.
-    pub at: Timestamp,
+    pub received_at: Timestamp,
     /// Its content.
     pub report: HeartbeatReport,
 }

@@ -24,7 +24,7 @@ pub use reports::{AgentReport, StackReports};
 pub use revisions::{NewRevision, NewestRevision, StoredRevision, TargetRevision, TargetState};
 pub use webhooks::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AttemptOutcome, DeliveryAttempt, DeliveryFilter,
-    SealedParts, WebhookRecord,
+    EncryptedParts, WebhookRecord,
 };
 pub use write_context::WriteContext;
 

@@ -10,7 +10,7 @@ use super::paging::Page;
 
 /// The confidential parts of a subscription, encrypted.
 #[derive(Clone, PartialEq, Eq)]
-pub struct SealedParts {
+pub struct EncryptedParts {
     /// URL to which messages are sent.
     pub url: Vec<u8>,
     /// The `Authorization` header.
@@ -19,9 +19,9 @@ pub struct SealedParts {
     pub signing_secret: Vec<u8>,
 }
 
-impl fmt::Debug for SealedParts {
+impl fmt::Debug for EncryptedParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SealedParts")
+        f.write_str("EncryptedParts")
     }
 }
 
@@ -31,7 +31,7 @@ pub struct WebhookRecord {
     /// The parts that API clients may read.
     pub public: WebhookResponse,
     /// The confidential parts.
-    pub sealed: SealedParts,
+    pub encrypted: EncryptedParts,
 }
 
 /// Filter of the messages of a subscription.
@@ -47,13 +47,13 @@ pub struct DeliveryFilter {
     pub page: Page,
 }
 
-/// Request of a sender for messages that are due. No other sender gets them until the time is over.
+/// Request of a sender for messages that are due. No other sender gets them before `until`.
 #[derive(Clone, Debug)]
 pub struct AcquireDeliveries {
     /// Name of the sender: a broker or an agent.
-    pub by: String,
+    pub sender: String,
     /// Current time.
-    pub at: Timestamp,
+    pub now: Timestamp,
     /// Time after which another sender may acquire the messages.
     pub until: Timestamp,
     /// Largest number of messages.
@@ -84,16 +84,16 @@ pub struct DeliveryAttempt {
     /// The message.
     pub delivery: DeliveryId,
     /// Name of the sender that had acquired it.
-    pub by: String,
+    pub sender: String,
     /// Time at which the attempt ended.
-    pub at: Timestamp,
-    /// Consequence for the message.
+    pub ended_at: Timestamp,
+    /// Result for the message.
     pub outcome: AttemptOutcome,
     /// Reason of a failure.
     pub error: Option<String>,
 }
 
-/// Consequence of an attempt to send a message.
+/// Result of an attempt to send a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptOutcome {
     /// The subscriber accepted the message.

@@ -11,7 +11,7 @@ use super::keys::KeyHolder;
 #[derive(Clone, Debug)]
 pub struct WriteContext {
     /// Time of the write.
-    pub at: Timestamp,
+    pub time: Timestamp,
     /// Source of the ids that the write creates.
     pub entropy: Entropy,
     /// Holder of the key that made the request. None: the broker itself.
@@ -25,8 +25,8 @@ pub struct WriteContext {
 }
 
 impl WriteContext {
-    /// Context of a write that the broker makes on its own behalf.
-    pub fn system(at: Timestamp, entropy: Entropy) -> Self {
-        Self { at, entropy, actor: None, peer: None, user_agent: None, idempotency_key: None }
+    /// Creates the context of a write that the broker makes on its own behalf.
+    pub fn system(time: Timestamp, entropy: Entropy) -> Self {
+        Self { time, entropy, actor: None, peer: None, user_agent: None, idempotency_key: None }
     }
 }

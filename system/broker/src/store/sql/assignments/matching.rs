@@ -139,7 +139,7 @@ pub(crate) async fn issue_removal(
     (agent, stack): Pair,
 ) -> Result<(), StoreError> {
     let sequence = counter::next_number(session).await?;
-    let id = RevisionId::mint_at(context.at, &context.entropy);
+    let id = RevisionId::generate_at(context.time, &context.entropy);
     let removal = NewRevision { id, stack, yaml_content: String::new(), is_deletion_marker: true };
     revisions::insert(session, &[NumberedRevision { context, revision: &removal, sequence, only_for: Some(agent) }])
         .await?;

@@ -30,7 +30,7 @@ pub(crate) async fn create(
     let sql = "INSERT INTO agents (id, created_at, updated_at, name, cluster_name, active)
                VALUES (?1, ?2, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     let active = agent.status == AgentStatus::Active;
-    let row = values![agent.id, context.at, &agent.name, &agent.cluster_name, active];
+    let row = values![agent.id, context.time, &agent.name, &agent.cluster_name, active];
     require_inserted(
         execute(session, sql, row).await?,
         RecordKind::Agent,
@@ -71,7 +71,7 @@ pub(crate) async fn update(
     let status = changes.status.unwrap_or(current.status);
     let active = status == AgentStatus::Active;
     let sql = "UPDATE agents SET name = ?1, cluster_name = ?2, active = ?3, updated_at = ?4 WHERE id = ?5";
-    execute(session, sql, values![name, cluster_name, active, context.at, agent]).await?;
+    execute(session, sql, values![name, cluster_name, active, context.time, agent]).await?;
     if let Some(version) = version.filter(|_| status != current.status) {
         changes::record_target_change_at(session, agent, version).await?;
     }
@@ -98,7 +98,7 @@ pub(crate) async fn delete(session: &mut dyn Session, context: WriteContext, age
     matching::handle_deleted_agent(session, agent).await?;
     approvals::supersede_of_agent(session, agent).await?;
     let sql = "UPDATE agents SET deleted_at = ?1, updated_at = ?1 WHERE id = ?2";
-    execute(session, sql, values![context.at, agent]).await?;
+    execute(session, sql, values![context.time, agent]).await?;
     let details = json!({"name": deleted.name, "cluster_name": deleted.cluster_name});
     audit::record(session, &context, "agent.deleted", RESOURCE_TYPE, Some(agent.to_string()), Some(details.clone()))
         .await?;

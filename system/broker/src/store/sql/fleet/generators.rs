@@ -25,7 +25,7 @@ pub(crate) async fn create(
                VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
     let row = values![
         generator.id,
-        context.at,
+        context.time,
         &generator.name,
         generator.description.as_deref(),
         generator.is_active,
@@ -53,7 +53,7 @@ pub(crate) async fn update(
     }
     let sql = "UPDATE generators SET name = ?1, description = ?2, is_active = ?3, updated_at = ?4 WHERE id = ?5";
     let description = changes.description.as_ref().or(current.description.as_ref());
-    let row = values![name, description, changes.is_active.unwrap_or(current.is_active), context.at, generator];
+    let row = values![name, description, changes.is_active.unwrap_or(current.is_active), context.time, generator];
     execute(session, sql, row).await?;
     let details = json!(changes);
     audit::record(session, &context, "generator.updated", RESOURCE_TYPE, Some(generator.to_string()), Some(details))
@@ -77,7 +77,7 @@ pub(crate) async fn delete(
     keys::delete(session, KeyHolder::Generator(generator)).await?;
     execute(session, "DELETE FROM registrations WHERE generator_id = ?1", values![generator]).await?;
     let sql = "UPDATE generators SET deleted_at = ?1, updated_at = ?1, is_active = 0 WHERE id = ?2";
-    execute(session, sql, values![context.at, generator]).await?;
+    execute(session, sql, values![context.time, generator]).await?;
     let details = json!({"name": deleted.name});
     audit::record(session, &context, "generator.deleted", RESOURCE_TYPE, Some(generator.to_string()), Some(details))
         .await

@@ -19,11 +19,16 @@ pub(crate) async fn record(session: &mut dyn Session, heartbeats: Vec<(AgentId, 
     for (agent, heartbeat) in heartbeats {
         let sql = "UPDATE agents SET last_heartbeat = ?1, is_offline = 0
                    WHERE id = ?2 AND (last_heartbeat IS NULL OR last_heartbeat < ?1)";
-        execute(session, sql, values![heartbeat.at, agent]).await?;
+        execute(session, sql, values![heartbeat.received_at, agent]).await?;
         if heartbeat.report.k8s_reachable.is_some() || heartbeat.report.k8s_api_latency_ms.is_some() {
             let sql = "UPDATE agents SET k8s_reachable = ?1, k8s_api_latency_ms = ?2, k8s_reported_at = ?3
                        WHERE id = ?4 AND (k8s_reported_at IS NULL OR k8s_reported_at < ?3)";
-            let row = values![heartbeat.report.k8s_reachable, heartbeat.report.k8s_api_latency_ms, heartbeat.at, agent];
+            let row = values![
+                heartbeat.report.k8s_reachable,
+                heartbeat.report.k8s_api_latency_ms,
+                heartbeat.received_at,
+                agent
+            ];
             execute(session, sql, row).await?;
         }
     }

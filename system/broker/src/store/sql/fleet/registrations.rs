@@ -35,17 +35,17 @@ pub(crate) async fn add(
     agent: AgentId,
 ) -> Result<AgentGeneratorRegistration, StoreError> {
     generators::get(session, generator).await?;
-    let id = LinkId::mint(&context.entropy);
+    let id = LinkId::generate(&context.entropy);
     let sql = "INSERT INTO registrations (id, agent_id, generator_id, registered_at) VALUES (?1, ?2, ?3, ?4)
                ON CONFLICT DO NOTHING";
-    let rows = execute(session, sql, values![id, agent, generator, context.at]).await?;
+    let rows = execute(session, sql, values![id, agent, generator, context.time]).await?;
     require_inserted(rows, RecordKind::Registration, registrations::describe(generator, agent))?;
     let data = json!({"agent_id": agent, "generator_id": generator});
     let resource = Some(agent.to_string());
     audit::record(session, context, "agent.registered", "agent", resource, Some(data.clone())).await?;
     let event = WebhookEvent { event_type: EventType::AgentRegistered, agent: Some(agent), stack: None, data };
     outbox::publish(session, context, event).await?;
-    Ok(AgentGeneratorRegistration { id, agent_id: agent, generator_id: generator, registered_at: context.at })
+    Ok(AgentGeneratorRegistration { id, agent_id: agent, generator_id: generator, registered_at: context.time })
 }
 
 pub(crate) async fn unregister(

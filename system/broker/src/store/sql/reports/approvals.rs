@@ -72,11 +72,11 @@ async fn insert(
     stack: StackId,
     request: &ApprovalRequest,
 ) -> Result<ApprovalId, StoreError> {
-    let id = ApprovalId::mint_at(context.at, &context.entropy);
+    let id = ApprovalId::generate_at(context.time, &context.entropy);
     let sql = "INSERT INTO approvals (id, created_at, agent_id, stack_id, revision_id, digest, state, reasons, plan)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, ?8) ON CONFLICT DO NOTHING";
     let (revision, reasons) = (request.deployment_object_id, to_json(&request.reasons));
-    let row = values![id, context.at, agent, stack, revision, &request.digest, reasons, &request.plan];
+    let row = values![id, context.time, agent, stack, revision, &request.digest, reasons, &request.plan];
     if execute(session, sql, row).await? > 0 { Ok(id) } else { Err(StoreError::Unavailable) }
 }
 
@@ -146,7 +146,7 @@ pub(crate) async fn decide(
     }
     let version = counter::next_number(session).await?;
     let sql = "UPDATE approvals SET state = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1 AND state = 'pending'";
-    let rows = execute(session, sql, values![approval, decision, describe_actor(&context), context.at]).await?;
+    let rows = execute(session, sql, values![approval, decision, describe_actor(&context), context.time]).await?;
     let current = get(session, approval, owner).await?;
     if rows == 0 {
         return check_same_decision(current, decision);

@@ -27,8 +27,8 @@ pub(crate) async fn record(
                    ON CONFLICT (agent_id, revision_id)
                    DO UPDATE SET status = ?4, summary = ?5, checked_at = ?6, updated_at = ?7";
         let summary = health.summary.as_ref().map(to_json);
-        let id = HealthId::mint(&context.entropy);
-        execute(session, sql, values![id, agent, health.id, health.status, summary, health.checked_at, context.at])
+        let id = HealthId::generate(&context.entropy);
+        execute(session, sql, values![id, agent, health.id, health.status, summary, health.checked_at, context.time])
             .await?;
     }
     Ok(())

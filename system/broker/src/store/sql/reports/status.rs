@@ -58,7 +58,7 @@ pub(crate) async fn record(
     if is_removed || previous.sequence > sequence {
         return Ok(());
     }
-    let conditions = add_transition_times(report.conditions, &previous.conditions, context.at);
+    let conditions = add_transition_times(report.conditions, &previous.conditions, context.time);
     if find_true(&conditions, condition::BLOCKED).is_none() {
         approvals::supersede(session, &context, agent, stack, Some(sequence)).await?;
     }
@@ -84,8 +84,8 @@ fn add_transition_times(reported: Vec<ReportedCondition>, previous: &[Condition]
     let by_type: BTreeMap<String, ReportedCondition> =
         reported.into_iter().map(|condition| (condition.kind.clone(), condition)).collect();
     let conditions = by_type.into_values().map(|ReportedCondition { kind, status, reason, message }| {
-        let same = previous.iter().find(|previous| previous.kind == kind && previous.status == status);
-        let last_transition_time = same.map_or(now, |same| same.last_transition_time);
+        let unchanged = previous.iter().find(|previous| previous.kind == kind && previous.status == status);
+        let last_transition_time = unchanged.map_or(now, |condition| condition.last_transition_time);
         Condition { kind, status, reason, message, last_transition_time }
     });
     conditions.collect()
@@ -173,8 +173,8 @@ pub(crate) async fn get_of_stack(session: &mut dyn Session, stack: StackId) -> R
                WHERE assignments.stack_id = ?1 AND (wanted = 1 OR (removal IS NOT NULL AND confirmed = 0))
                ORDER BY agents.name, agents.cluster_name, agents.id";
     let agents = fetch_all(session, sql, values![stack], read_report).await?;
-    let is_forgotten = deleted_at.is_some() && agents.is_empty();
-    require((!is_forgotten).then_some(StackReports { generator, newest, agents }), RecordKind::Stack, stack)
+    let is_removed_everywhere = deleted_at.is_some() && agents.is_empty();
+    require((!is_removed_everywhere).then_some(StackReports { generator, newest, agents }), RecordKind::Stack, stack)
 }
 
 fn read_previous(row: &mut Row) -> Result<PreviousStatus, StoreError> {

@@ -64,8 +64,8 @@ fn to_row(entry: AuditEntry<'_>) -> Vec<Value> {
         Some(KeyHolder::Generator(generator)) => ("generator", Some(generator.to_string())),
     };
     row![
-        AuditId::mint_at(context.at, &context.entropy),
-        context.at,
+        AuditId::generate_at(context.time, &context.entropy),
+        context.time,
         actor_type,
         actor,
         action,

@@ -35,7 +35,7 @@ pub(crate) async fn begin(
 ) -> Result<StorePosition, StoreError> {
     counter::next_number(session).await?;
     if current(session).await? > above {
-        // Another agent or broker has noticed the restore before.
+        // The restore was already detected by a poll of another agent or by another broker.
         return position(session).await;
     }
     let epoch = Epoch(above.0 + 1);
@@ -51,22 +51,22 @@ pub(crate) async fn begin(
 
 pub(crate) async fn record_origin(session: &mut dyn Session, origin: String) -> Result<bool, StoreError> {
     let sql = "SELECT value FROM facts WHERE name = 'origin'";
-    let known: Option<String> = fetch_one(session, sql, &[], single_column).await?;
-    if known.as_ref() == Some(&origin) {
+    let previous: Option<String> = fetch_one(session, sql, &[], single_column).await?;
+    if previous.as_ref() == Some(&origin) {
         return Ok(false);
     }
     let sql = "INSERT INTO facts (name, value) VALUES ('origin', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1";
     execute(session, sql, values![origin]).await?;
-    Ok(known.is_some())
+    Ok(previous.is_some())
 }
 
 pub(crate) async fn get_or_create_secret(
     session: &mut dyn Session,
     context: WriteContext,
 ) -> Result<Vec<u8>, StoreError> {
-    let fresh: [u8; SECRET_BYTES] = context.entropy.bytes();
+    let secret: [u8; SECRET_BYTES] = context.entropy.bytes();
     let sql = "INSERT INTO secrets (name, value) VALUES ('etag', ?1) ON CONFLICT (name) DO NOTHING";
-    execute(session, sql, values![fresh.to_vec()]).await?;
+    execute(session, sql, values![secret.to_vec()]).await?;
     let stored = fetch_one(session, "SELECT value FROM secrets WHERE name = 'etag'", &[], single_column).await?;
     stored.ok_or_else(|| failed("the table secrets has no secret for ETags"))
 }

@@ -65,7 +65,7 @@ pub(crate) async fn record_all(
                INSERT INTO requests (actor, idempotency_key, resource, at) SELECT * FROM batch";
     let rows = created.into_iter().filter_map(|(context, id)| {
         let (actor, key) = request_key(context)?;
-        Some(row![actor, key, format!("{resource_type} {id}"), context.at])
+        Some(row![actor, key, format!("{resource_type} {id}"), context.time])
     });
     execute_batch(session, sql, rows.collect()).await
 }

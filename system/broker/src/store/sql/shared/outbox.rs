@@ -89,19 +89,19 @@ pub(crate) struct AddressedMessage {
 
 impl<'a> Message<'a> {
     pub(crate) fn new(context: &'a WriteContext, event: &WebhookEvent) -> Self {
-        let id = EventId::mint_at(context.at, &context.entropy);
+        let id = EventId::generate_at(context.time, &context.entropy);
         let text = json!({
             "id": id,
             "event_type": event.event_type.as_str(),
-            "timestamp": context.at,
+            "timestamp": context.time,
             "data": event.data,
         });
         Self { context, event: id, event_type: event.event_type, text: text.to_string() }
     }
 
     pub(crate) fn address_to(&self, subscriber: WebhookId, target_labels: Option<String>) -> AddressedMessage {
-        let id = DeliveryId::mint_at(self.context.at, &self.context.entropy);
-        let (event_type, at) = (self.event_type.as_str(), self.context.at);
+        let id = DeliveryId::generate_at(self.context.time, &self.context.entropy);
+        let (event_type, at) = (self.event_type.as_str(), self.context.time);
         AddressedMessage { id, row: row![id, subscriber, event_type, self.event, &self.text, target_labels, at] }
     }
 }
@@ -123,7 +123,7 @@ pub(crate) async fn queue(session: &mut dyn Session, messages: Vec<AddressedMess
 
 fn is_subscribed(subscriber: &Subscriber, event: &WebhookEvent) -> bool {
     let filters = subscriber.filters.as_ref();
-    EventPatterns::parse(&subscriber.event_types).is_ok_and(|patterns| patterns.match_type(event.event_type))
+    EventPatterns::parse(&subscriber.event_types).is_ok_and(|patterns| patterns.matches(event.event_type))
         && filters.and_then(|filters| filters.agent_id).is_none_or(|agent| event.agent == Some(agent))
         && filters.and_then(|filters| filters.stack_id).is_none_or(|stack| event.stack == Some(stack))
 }

@@ -28,10 +28,10 @@ pub(crate) async fn create(
     generators::get(session, stack.generator_id).await.map_err(as_missing_reference)?;
     let sql = "INSERT INTO stacks (id, created_at, updated_at, name, description, generator_id)
                VALUES (?1, ?2, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
-    let row = values![stack.id, context.at, &stack.name, stack.description.as_deref(), stack.generator_id];
+    let row = values![stack.id, context.time, &stack.name, stack.description.as_deref(), stack.generator_id];
     require_inserted(execute(session, sql, row).await?, RecordKind::Stack, &stack.name)?;
     let active = "UPDATE generators SET last_active_at = ?1 WHERE id = ?2";
-    execute(session, active, values![context.at, stack.generator_id]).await?;
+    execute(session, active, values![context.time, stack.generator_id]).await?;
     idempotency::record(session, &context, RESOURCE_TYPE, stack.id).await?;
     let data = json!({"stack_id": stack.id, "name": stack.name, "generator_id": stack.generator_id});
     audit::record(session, &context, "stack.created", RESOURCE_TYPE, Some(stack.id.to_string()), Some(data.clone()))
@@ -55,7 +55,7 @@ pub(crate) async fn update(
     }
     let description = changes.description.as_ref().or(current.description.as_ref());
     let sql = "UPDATE stacks SET name = ?1, description = ?2, updated_at = ?3 WHERE id = ?4";
-    execute(session, sql, values![name, description, context.at, stack]).await?;
+    execute(session, sql, values![name, description, context.time, stack]).await?;
     let details = json!({"name": name, "description": description});
     audit::record(session, &context, "stack.updated", RESOURCE_TYPE, Some(stack.to_string()), Some(details)).await?;
     stacks::get(session, stack).await
@@ -64,7 +64,7 @@ pub(crate) async fn update(
 pub(crate) async fn delete(session: &mut dyn Session, context: WriteContext, stack: StackId) -> Result<(), StoreError> {
     let sequence = counter::next_number(session).await?;
     let deleted = stacks::get(session, stack).await?;
-    let id = RevisionId::mint_at(context.at, &context.entropy);
+    let id = RevisionId::generate_at(context.time, &context.entropy);
     let marker = NewRevision { id, stack, yaml_content: String::new(), is_deletion_marker: true };
     let numbered = NumberedRevision { context: &context, revision: &marker, sequence, only_for: None };
     revisions::insert(session, &[numbered]).await?;
@@ -77,7 +77,7 @@ pub(crate) async fn delete(session: &mut dyn Session, context: WriteContext, sta
         execute(session, sql, values![stack]).await?;
     }
     let sql = "UPDATE stacks SET deleted_at = ?1, updated_at = ?1 WHERE id = ?2";
-    execute(session, sql, values![context.at, stack]).await?;
+    execute(session, sql, values![context.time, stack]).await?;
     let data = json!({"stack_id": stack, "name": deleted.name, "generator_id": deleted.generator_id});
     audit::record(session, &context, "stack.deleted", RESOURCE_TYPE, Some(stack.to_string()), Some(data.clone()))
         .await?;

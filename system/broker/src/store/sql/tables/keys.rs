@@ -22,7 +22,7 @@ pub(crate) async fn create(
     let (agent, generator) = holder_columns(holder);
     let sql = "INSERT INTO keys (id, short, digest, agent_id, generator_id, created_at)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let row = values![PakId::mint(&context.entropy), &key.short, &key.digest.0, agent, generator, context.at];
+    let row = values![PakId::generate(&context.entropy), &key.short, &key.digest.0, agent, generator, context.time];
     execute(session, sql, row).await?;
     Ok(())
 }

@@ -85,14 +85,14 @@ pub(crate) fn find_newest(revisions: &[NumberedRevision<'_>]) -> BTreeMap<StackI
 fn to_wire(NumberedRevision { context, revision, sequence, .. }: &NumberedRevision<'_>) -> DeploymentObject {
     DeploymentObject {
         id: revision.id,
-        created_at: context.at,
-        updated_at: context.at,
+        created_at: context.time,
+        updated_at: context.time,
         deleted_at: None,
         sequence_id: *sequence,
         stack_id: revision.stack,
         yaml_content: revision.yaml_content.clone(),
         yaml_checksum: Checksum::compute(&revision.yaml_content),
-        submitted_at: context.at,
+        submitted_at: context.time,
         is_deletion_marker: revision.is_deletion_marker,
     }
 }

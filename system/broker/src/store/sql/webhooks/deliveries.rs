@@ -69,7 +69,7 @@ pub(crate) async fn acquire(
         "WHERE target_labels IS NULL AND completed_at IS NULL AND due_at <= ?1
         ORDER BY due_at, position LIMIT ?2"
     );
-    let due = fetch_all(session, sql, values![request.at, request.limit], read).await?;
+    let due = fetch_all(session, sql, values![request.now, request.limit], read).await?;
     let deliveries = acquire_each(session, &request, due).await?;
     let sql = "SELECT min(due_at) FROM deliveries WHERE target_labels IS NULL AND completed_at IS NULL";
     let next_at = fetch_one(session, sql, &[], single_column).await?.flatten();
@@ -89,7 +89,7 @@ pub(crate) async fn acquire_for_agent(
         "WHERE target_labels IS NOT NULL AND completed_at IS NULL AND due_at <= ?1
         ORDER BY due_at, position LIMIT 1000"
     );
-    let due = fetch_all(session, sql, values![request.at], read).await?;
+    let due = fetch_all(session, sql, values![request.now], read).await?;
     let is_targeted = |delivery: &WebhookDelivery| {
         delivery.target_labels.as_ref().is_some_and(|targets| targets.iter().any(|label| labels.contains(label)))
     };
@@ -109,10 +109,10 @@ async fn acquire_each(
     for mut delivery in due {
         let sql = "UPDATE deliveries SET status = 'acquired', acquired_by = ?1, acquired_until = ?2, due_at = ?2
                    WHERE id = ?3 AND completed_at IS NULL AND due_at <= ?4";
-        if execute(session, sql, values![&request.by, request.until, delivery.id, request.at]).await? == 0 {
+        if execute(session, sql, values![&request.sender, request.until, delivery.id, request.now]).await? == 0 {
             continue;
         }
-        delivery.acquired_by = Some(request.by.clone());
+        delivery.acquired_by = Some(request.sender.clone());
         delivery.acquired_until = Some(request.until);
         let webhook = subscriptions::get(session, delivery.subscription_id).await?;
         acquired.push(AcquiredDelivery { delivery, webhook });
@@ -131,14 +131,14 @@ pub(crate) async fn get_acquired(
 
 pub(crate) async fn record_attempt(session: &mut dyn Session, attempt: DeliveryAttempt) -> Result<bool, StoreError> {
     let (status, due_at, completed_at) = match attempt.outcome {
-        AttemptOutcome::Delivered => ("success", attempt.at, Some(attempt.at)),
+        AttemptOutcome::Delivered => ("success", attempt.ended_at, Some(attempt.ended_at)),
         AttemptOutcome::RetryAt(at) => ("failed", at, None),
-        AttemptOutcome::Abandoned => ("dead", attempt.at, Some(attempt.at)),
+        AttemptOutcome::Abandoned => ("dead", attempt.ended_at, Some(attempt.ended_at)),
     };
     let sql = "UPDATE deliveries SET status = ?1, due_at = ?2, completed_at = ?3, attempts = attempts + 1,
                  last_attempt_at = ?4, last_error = ?5, acquired_by = NULL, acquired_until = NULL
                WHERE id = ?6 AND acquired_by = ?7 AND status = 'acquired'";
-    let row = values![status, due_at, completed_at, attempt.at, attempt.error, attempt.delivery, &attempt.by];
+    let row = values![status, due_at, completed_at, attempt.ended_at, attempt.error, attempt.delivery, &attempt.sender];
     let was_acquired = execute(session, sql, row).await? > 0;
     if was_acquired && completed_at.is_some() {
         delete_oldest(session, attempt.delivery).await?;

@@ -4,7 +4,7 @@ use serde_json::json;
 use sindri_model::WebhookId;
 use sindri_model::wire::WebhookResponse;
 
-use crate::store::records::{Page, RecordKind, SealedParts, StoreError, WebhookRecord, WriteContext};
+use crate::store::records::{EncryptedParts, Page, RecordKind, StoreError, WebhookRecord, WriteContext};
 use crate::store::sql::shared::lookup::{require, require_inserted, require_that};
 use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, has_rows};
 use crate::store::sql::shared::values::{Row, Value, to_json, values};
@@ -101,7 +101,7 @@ async fn record_audit(
     audit::record(session, context, action, RESOURCE_TYPE, Some(webhook.id.to_string()), Some(details)).await
 }
 
-fn to_row(WebhookRecord { public, sealed }: &WebhookRecord) -> Vec<Value> {
+fn to_row(WebhookRecord { public, encrypted }: &WebhookRecord) -> Vec<Value> {
     values![
         public.id,
         &public.name,
@@ -114,9 +114,9 @@ fn to_row(WebhookRecord { public, sealed }: &WebhookRecord) -> Vec<Value> {
         public.created_by.as_deref(),
         public.created_at,
         public.updated_at,
-        sealed.url.clone(),
-        sealed.auth_header.clone(),
-        sealed.signing_secret.clone(),
+        encrypted.url.clone(),
+        encrypted.auth_header.clone(),
+        encrypted.signing_secret.clone(),
     ]
     .to_vec()
 }
@@ -137,7 +137,7 @@ fn read(row: &mut Row) -> Result<WebhookRecord, StoreError> {
         created_at: row.take()?,
         updated_at: row.take()?,
     };
-    let sealed = SealedParts { url: row.take()?, auth_header: row.take()?, signing_secret: row.take()? };
-    public.has_auth_header = sealed.auth_header.is_some();
-    Ok(WebhookRecord { public, sealed })
+    let encrypted = EncryptedParts { url: row.take()?, auth_header: row.take()?, signing_secret: row.take()? };
+    public.has_auth_header = encrypted.auth_header.is_some();
+    Ok(WebhookRecord { public, encrypted })
 }
