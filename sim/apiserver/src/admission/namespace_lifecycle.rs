@@ -1,9 +1,21 @@
-//! Namespaces and CustomResourceDefinitions that accept no new objects because they are being deleted.
+//! Namespaces and CustomResourceDefinitions that accept no new objects because they are being deleted, and namespaces that
+//! cannot be deleted.
 
 use crate::http::error::ApiError;
 use crate::object::fields::is_deleting;
 use crate::registry::resource::Resource;
 use crate::storage::store::Store;
+
+/// Namespaces that cannot be deleted.
+const UNDELETABLE: [&str; 3] = ["default", "kube-public", "kube-system"];
+
+/// Checks that a delete does not remove a namespace that the control plane needs.
+pub(crate) fn check_namespace_deletable(resource: &Resource, name: &str) -> Result<(), ApiError> {
+    if resource.is_namespace() && UNDELETABLE.contains(&name) {
+        return Err(ApiError::forbidden(resource, name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}
 
 /// Checks that the namespace of a new object exists and is not being deleted.
 pub(crate) fn check_namespace(

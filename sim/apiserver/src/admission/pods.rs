@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::object::fields::{list, text};
+use crate::registry::resource::Resource;
 use crate::storage::ids::Ids;
 use crate::storage::store::Store;
 
@@ -10,7 +11,16 @@ use crate::storage::store::Store;
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Adds a service account with its token, a priority and default tolerations to a pod. The error is the reason to reject it.
-pub(crate) fn admit_pod(store: &Store, ids: &mut Ids, requires_account: bool, pod: &mut Value) -> Result<(), String> {
+pub(crate) fn admit_pod(
+    store: &Store,
+    ids: &mut Ids,
+    requires_account: bool,
+    resource: &Resource,
+    pod: &mut Value,
+) -> Result<(), String> {
+    if !resource.is("", "pods") {
+        return Ok(());
+    }
     let namespace = text(pod, "/metadata/namespace").to_owned();
     let suffix = ids.name_suffix();
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return Ok(()) };

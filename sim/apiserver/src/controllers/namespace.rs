@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 use crate::object::conditions::set_condition;
 use crate::object::fields::{finalizers, is_deleting, stamp};
 use crate::object::key::StoredKey;
+use crate::registry::types::types;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::{Attribution, Verb};
 use crate::storage::store::Store;
+use crate::strategy::defaults::set_defaults;
+use crate::strategy::kinds::namespace::Namespace;
 use crate::verbs::delete::{Propagation, delete_stored};
 use crate::writes::commit::remove;
 use crate::writes::tracked::write_tracked;
@@ -35,8 +38,8 @@ pub(crate) fn create_namespace(state: &mut ServerState, now: Timestamp, name: &s
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "uid": state.ids.uid(), "creationTimestamp": stamp(now)},
     });
-    if let Some(of) = crate::registry::types::types().find_kind("", "v1", "Namespace") {
-        crate::strategy::defaults::fill(of, &mut namespace);
+    if let Some(schema_type) = types().find_kind("", "v1", "Namespace") {
+        set_defaults(&Namespace, schema_type, &mut namespace);
     }
     namespace["spec"] = json!({"finalizers": ["kubernetes"]});
     namespace["status"] = json!({"phase": "Active"});

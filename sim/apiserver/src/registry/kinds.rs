@@ -43,19 +43,6 @@ const WITH_GENERATION: [&str; 27] = [
     "IPAddress",
 ];
 
-/// Kinds that a PUT creates when they are missing.
-const CREATED_BY_UPDATE: [&str; 9] = [
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "Endpoints",
-    "Event",
-    "Lease",
-    "LimitRange",
-    "Role",
-    "RoleBinding",
-    "Service",
-];
-
 /// Deprecated kinds, with their warnings.
 const DEPRECATED: [(&str, &str); 2] = [
     ("ComponentStatus", "v1 ComponentStatus is deprecated in v1.19+"),
@@ -100,7 +87,6 @@ fn add(resources: &mut BTreeMap<(String, String), Resource>, group: &str, versio
         categories: texts("/categories"),
         namespaced: text(entry, "/scope") == "Namespaced",
         generation: WITH_GENERATION.contains(&kind.as_str()),
-        created_by_update: CREATED_BY_UPDATE.contains(&kind.as_str()),
         verbs: texts("/verbs"),
         custom: false,
         storage: version.to_owned(),

@@ -27,8 +27,6 @@ pub(crate) struct Resource {
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
     pub(crate) generation: bool,
-    /// True if a PUT creates an object that does not exist.
-    pub(crate) created_by_update: bool,
     /// Verbs, as in discovery.
     pub(crate) verbs: Vec<String>,
     pub(crate) custom: bool,
@@ -83,13 +81,17 @@ impl Resource {
         self.is("", "namespaces")
     }
 
-    pub(crate) fn is_crd(&self) -> bool {
-        self.is("apiextensions.k8s.io", "customresourcedefinitions")
-    }
-
-    /// True if an update must have a resourceVersion.
-    pub(crate) fn needs_version(&self) -> bool {
-        self.custom || self.is_crd() || self.is("coordination.k8s.io", "leases")
+    /// Returns the name of the resource in the keys of etcd, without its group.
+    pub(crate) fn storage_prefix(&self) -> &str {
+        match self.plural.as_str() {
+            _ if self.custom => &self.plural,
+            "services" => "services/specs",
+            "endpoints" => "services/endpoints",
+            "ingresses" => "ingress",
+            "replicationcontrollers" => "controllers",
+            "nodes" => "minions",
+            plural => plural,
+        }
     }
 
     /// True for reviews, which are not stored.
@@ -126,7 +128,6 @@ impl Resource {
             categories: owned("/categories"),
             namespaced: text(definition, "/spec/scope") == "Namespaced",
             generation: true,
-            created_by_update: false,
             verbs: VERBS.map(str::to_owned).to_vec(),
             custom: true,
             storage: text(storage, "/name").to_owned(),

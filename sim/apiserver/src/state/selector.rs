@@ -6,7 +6,7 @@ use crate::http::error::ApiError;
 use crate::object::fields::{at, text};
 use crate::object::stored::Stored;
 use crate::registry::resource::Resource;
-use crate::strategy::validation::names::{label_value_errors, qualified_name_errors};
+use crate::strategy::checks::names::{label_value_errors, qualified_name_errors};
 
 /// Requirement of a label selector.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::registry::served::Registry;
 use crate::storage::ids::Ids;
 use crate::storage::journal::Journal;
 use crate::storage::store::Store;
-use crate::strategy::service_allocation::ServiceAllocator;
+use crate::strategy::service_allocator::ServiceAllocator;
 
 /// State of one server.
 #[derive(Clone, Debug)]

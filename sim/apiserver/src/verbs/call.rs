@@ -21,6 +21,8 @@ use crate::printing::render;
 use crate::registry::conversion;
 use crate::registry::resource::Target;
 use crate::storage::journal::{Actor, Attribution, Verb};
+use crate::strategy::Strategy;
+use crate::strategy::kinds::strategy_for;
 
 /// Longest name of a field manager in bytes.
 const MANAGER_BYTES_MAX: usize = 128;
@@ -81,9 +83,14 @@ impl Call<'_> {
         }
     }
 
-    /// True if a write to `/status` creates a missing object, without the usual preparation.
+    /// Returns the rules of the requested kind.
+    pub(crate) fn strategy(&self) -> &'static dyn Strategy {
+        strategy_for(&self.target.resource)
+    }
+
+    /// True if the request writes to `/status` and creates the object if it is missing.
     pub(crate) fn creates_by_status(&self) -> bool {
-        self.is_status() && self.target.resource.is("", "services")
+        self.is_status() && self.strategy().allows_create_by_status()
     }
 
     /// True for server-side apply.

@@ -23,9 +23,8 @@ use crate::registry::types::encode;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
 use crate::storage::store::Store;
-use crate::strategy::prepare::prepare_for_create;
-use crate::strategy::service_allocation::{ServiceAllocator, allocation_errors};
-use crate::strategy::validation;
+use crate::strategy::PrepareContext;
+use crate::strategy::service_allocator::ServiceAllocator;
 use crate::writes::commit::commit;
 
 /// Number of attempts to generate a free name.
@@ -61,7 +60,7 @@ pub(crate) fn create(
     admit_quantities(&state.store, call, &name, &mut object)?;
     check_allocation(&state.store, call, &object)?;
     validate_object(call, None, &object, Vec::new(), &empty_values)?;
-    let notices = creation_warnings(call, &object);
+    let notices = call.strategy().warnings(&object);
     enforce_policies(&state.store, &call.target.resource, call.namespace.as_deref(), None, &object)?;
     check_webhooks_reachable(&state.store, &call.target.resource, call.namespace.as_deref(), "CREATE")?;
     check_absent(&state.store, call, &name).map_err(|error| error.with_warnings(&notices))?;
@@ -72,7 +71,8 @@ pub(crate) fn create(
     } else {
         commit(state, call.now, &call.attribution(options, verb), call.key(&name), object)
     };
-    Ok(WriteResult { object: as_first_shown(call, object), created: true, warnings })
+    let response = call.strategy().created_response(&object).map(|response| Arc::new(Stored::new(response)));
+    Ok(WriteResult { object: response.unwrap_or(object), created: true, warnings })
 }
 
 /// Sets the metadata that the server decides, and removes the status, which a create cannot set.
@@ -140,18 +140,12 @@ fn prepare(
     object: &mut Value,
 ) -> Result<(), ApiError> {
     let resource = &call.target.resource;
-    if call.is_status() {
-        object["status"] = json!({"loadBalancer": {}});
-    } else {
-        let mut trial = ServiceAllocator::for_dry_run();
-        let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
-        prepare_for_create(allocator, call.now, resource, object);
-        if resource.is("", "pods") {
-            let requires_account = state.requires_service_accounts;
-            admit_pod(&state.store, &mut state.ids, requires_account, object)
-                .map_err(|reason| ApiError::forbidden(resource, name, &reason))?;
-        }
-    }
+    let mut trial = ServiceAllocator::for_dry_run();
+    let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
+    let mut context = PrepareContext { now: call.now, is_status: call.is_status(), allocator };
+    call.strategy().prepare_for_create(&mut context, object);
+    admit_pod(&state.store, &mut state.ids, state.requires_service_accounts, resource, object)
+        .map_err(|reason| ApiError::forbidden(resource, name, &reason))?;
     encode::normalize_stored(call.target.version.typed, object);
     Ok(())
 }
@@ -164,12 +158,6 @@ fn admit_quantities(store: &Store, call: &Call<'_>, name: &str, object: &mut Val
     violation.map_or(Ok(()), |reason| Err(ApiError::forbidden(resource, name, &reason)))
 }
 
-fn creation_warnings(call: &Call<'_>, object: &Value) -> Vec<String> {
-    let mut warnings = validation::warnings(&call.target, object);
-    warnings.extend(validation::service_warnings(&call.target, object));
-    warnings
-}
-
 fn check_absent(store: &Store, call: &Call<'_>, name: &str) -> Result<(), ApiError> {
     match find_existing(store, call, name) {
         Some(existing) => Err(ApiError::already_exists(&call.target.resource, name, is_deleting(existing))),
@@ -177,13 +165,13 @@ fn check_absent(store: &Store, call: &Call<'_>, name: &str) -> Result<(), ApiErr
     }
 }
 
-/// Checks the addresses and ports of a Service, which the real server does before the other validation.
+/// Checks the values that must be free in the whole cluster, which the real server does before the other validation.
 pub(crate) fn check_allocation(store: &Store, call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
-    let resource = &call.target.resource;
-    match allocation_errors(store, resource, object) {
-        wrong if wrong.is_empty() => Ok(()),
-        wrong => Err(ApiError::invalid(resource, text(object, "/metadata/name"), &wrong)),
+    let errors = call.strategy().validate_allocation(store, object);
+    if errors.is_empty() {
+        return Ok(());
     }
+    Err(ApiError::invalid(&call.target.resource, text(object, "/metadata/name"), &errors))
 }
 
 fn find_existing<'a>(store: &'a Store, call: &Call<'_>, name: &str) -> Option<&'a Arc<Value>> {
@@ -204,14 +192,4 @@ fn choose_name(state: &mut ServerState, call: &Call<'_>, object: &Value) -> Stri
         }
     }
     name
-}
-
-/// Returns a new CRD as the real server responds with it: without a list of conditions.
-fn as_first_shown(call: &Call<'_>, object: Arc<Stored>) -> Arc<Stored> {
-    if !call.target.resource.is_crd() {
-        return object;
-    }
-    let mut shown = Value::clone(&object);
-    shown["status"]["conditions"] = Value::Null;
-    Arc::new(Stored::new(shown))
 }

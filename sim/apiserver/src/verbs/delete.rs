@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use super::call::{Call, Options};
 use super::read::find_live;
+use crate::admission::namespace_lifecycle::check_namespace_deletable;
 use crate::encoding::protobuf::ProtobufError;
 use crate::encoding::{protobuf, yaml};
 use crate::http::error::{ApiError, details};
 use crate::http::response::Response;
-use crate::object::conditions::set_condition;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{
     finalizers, is_deleting, list, metadata, name, resource_version, set_finalizers, stamp, text, uid,
 };
-use crate::object::finalizers::{CLEANUP, FOREGROUND, ORPHAN};
+use crate::object::finalizers::{FOREGROUND, ORPHAN};
 use crate::object::key::StoredKey;
 use crate::object::stored::Stored;
 use crate::printing::render;
@@ -23,14 +23,8 @@ use crate::registry::conversion;
 use crate::registry::resource::Resource;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::{Attribution, Verb};
+use crate::strategy::kinds::strategy_for;
 use crate::writes::commit::{commit, remove};
-
-/// Namespaces that cannot be deleted.
-const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
-
-/// Kinds whose deletion returns the object.
-const RETURNED: [&str; 7] =
-    ["PersistentVolume", "PersistentVolumeClaim", "Pod", "PodTemplate", "ResourceQuota", "Service", "ServiceAccount"];
 
 /// Propagation policy of a delete.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,10 +48,8 @@ struct DeleteOptions {
 pub(crate) fn delete_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
     let asked = read_options(call)?;
     let live = find_live(&state.store, call).cloned().ok_or_else(|| call.not_found())?;
-    let resource = &call.target.resource;
-    if resource.is_namespace() && IMMORTAL.contains(&call.name.as_str()) {
-        return Err(ApiError::forbidden(resource, &call.name, "this namespace may not be deleted"));
-    }
+    let (resource, strategy) = (&call.target.resource, call.strategy());
+    check_namespace_deletable(resource, &call.name)?;
     check_preconditions(call, &call.name, &asked, &live)?;
     let key = call.key(&call.name);
     let attribution = call.attribution(&asked.options, Verb::Delete);
@@ -65,7 +57,7 @@ pub(crate) fn delete_from_request(state: &mut ServerState, call: &Call<'_>) -> R
     let left = match decide_deletion(call.now, resource, &live, asked.propagation, asked.grace) {
         Deletion::Gone => {
             if !asked.options.dry_run {
-                last = remove_scheduled_pod(state, call, &attribution, &live).or(last);
+                last = mark_and_remove(state, call, &attribution, &live).or(last);
                 let gone = remove(state, call.now, &attribution, &key);
                 last = last.or_else(|| gone.map(|gone| Value::clone(&gone)));
             }
@@ -76,9 +68,9 @@ pub(crate) fn delete_from_request(state: &mut ServerState, call: &Call<'_>) -> R
         Deletion::Marked(object) => Some(commit(state, call.now, &attribution, key, object)),
     };
     Ok(match left {
-        None if RETURNED.contains(&resource.kind.as_str()) && !resource.custom => {
+        None if strategy.returns_deleted_object() => {
             let mut last = last.unwrap_or_else(|| Value::clone(&live));
-            if resource.is("", "pods") {
+            if strategy.is_deleted_gracefully() {
                 metadata(&mut last).insert("deletionTimestamp".to_owned(), json!(stamp(call.now)));
                 metadata(&mut last).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
             }
@@ -94,10 +86,10 @@ pub(crate) fn delete_from_request(state: &mut ServerState, call: &Call<'_>) -> R
     })
 }
 
-/// Removes a pod that has a node: it is marked first, so that its last state has the resourceVersion of the removal.
-fn remove_scheduled_pod(state: &mut ServerState, call: &Call<'_>, who: &Attribution, live: &Value) -> Option<Value> {
-    let scheduled = call.target.resource.is("", "pods") && !text(live, "/spec/nodeName").is_empty();
-    if !scheduled || is_deleting(live) {
+/// Stores an object with a deletion timestamp and removes it, so that its last state has the resourceVersion of the
+/// removal. `None` if the kind does not require that.
+fn mark_and_remove(state: &mut ServerState, call: &Call<'_>, who: &Attribution, live: &Value) -> Option<Value> {
+    if !call.strategy().is_marked_before_removal(live) || is_deleting(live) {
         return None;
     }
     let mut marked = live.clone();
@@ -188,62 +180,42 @@ fn decide_deletion(
         waiting.retain(|finalizer| ![FOREGROUND, ORPHAN].contains(finalizer) || policy == Some(*finalizer));
         waiting.extend(policy.filter(|policy| !waiting.contains(policy)));
     }
-    if !is_deleting(live) && resource.is_crd() {
-        waiting.push(CLEANUP);
+    let strategy = strategy_for(resource);
+    if !is_deleting(live) {
+        waiting.extend(strategy.finalizers_on_delete());
     }
-    let content = resource.is_namespace() && !list(live, "/spec/finalizers").is_empty();
-    let patience = grace_seconds(resource, live, grace);
-    if waiting.is_empty() && !content && patience == 0 {
+    let has_finalizers_in_spec = strategy.has_finalizers_in_spec(live);
+    let grace_seconds = strategy.grace_period_seconds(live, grace);
+    if waiting.is_empty() && !has_finalizers_in_spec && grace_seconds == 0 {
         return Deletion::Gone;
     }
-    if is_deleting(live) && content {
+    if is_deleting(live) && has_finalizers_in_spec {
         return Deletion::Unchanged;
     }
     if is_deleting(live) {
-        return decide_repeated_deletion(now, live, &waiting, patience);
+        return decide_repeated_deletion(now, live, &waiting, grace_seconds);
     }
     let mut marked = live.clone();
     set_finalizers(&mut marked, &waiting);
     let fields = metadata(&mut marked);
-    fields.insert("deletionTimestamp".to_owned(), json!(deletion_time(now, patience)));
-    if !resource.is_namespace() {
-        fields.insert("deletionGracePeriodSeconds".to_owned(), json!(patience));
-    }
-    if resource.generation && !resource.is_crd() {
+    fields.insert("deletionTimestamp".to_owned(), json!(deletion_time(now, grace_seconds)));
+    fields.insert("deletionGracePeriodSeconds".to_owned(), json!(grace_seconds));
+    if resource.generation {
         let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
         fields.insert("generation".to_owned(), json!(generation + 1));
     }
-    if resource.is_namespace() {
-        marked["status"]["phase"] = json!("Terminating");
-    }
-    if resource.is_crd() {
-        let why = "CustomResource deletion is in progress";
-        set_condition(&mut marked, &stamp(now), "Terminating", true, "InstanceDeletionInProgress", why);
-    }
+    strategy.prepare_for_delete(now, live, &mut marked);
     Deletion::Marked(marked)
 }
 
-/// Returns the grace period of a running pod in seconds; 0 for all other objects.
-fn grace_seconds(resource: &Resource, live: &Value, grace: Option<i64>) -> i64 {
-    let finished = matches!(text(live, "/status/phase"), "Succeeded" | "Failed");
-    if !resource.is("", "pods") || resource.custom || text(live, "/spec/nodeName").is_empty() || finished {
-        return 0;
-    }
-    let own = live.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
-    match grace.unwrap_or(own) {
-        less if less < 0 => 1,
-        seconds => seconds,
-    }
-}
-
-fn deletion_time(now: jiff::Timestamp, patience: i64) -> String {
-    stamp(crate::object::fields::later(now, jiff::SignedDuration::from_secs(patience)))
+fn deletion_time(now: jiff::Timestamp, grace_seconds: i64) -> String {
+    stamp(crate::object::fields::later(now, jiff::SignedDuration::from_secs(grace_seconds)))
 }
 
 /// Decides the effect of a repeated delete: it changes the policy, or shortens the grace period.
-fn decide_repeated_deletion(now: jiff::Timestamp, live: &Value, waiting: &[&str], patience: i64) -> Deletion {
+fn decide_repeated_deletion(now: jiff::Timestamp, live: &Value, waiting: &[&str], grace_seconds: i64) -> Deletion {
     let left = live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
-    let shorter = patience < left;
+    let shorter = grace_seconds < left;
     if !shorter && finalizers(live) == waiting {
         return Deletion::Unchanged;
     }
@@ -251,8 +223,8 @@ fn decide_repeated_deletion(now: jiff::Timestamp, live: &Value, waiting: &[&str]
     set_finalizers(&mut marked, waiting);
     if shorter {
         let fields = metadata(&mut marked);
-        fields.insert("deletionTimestamp".to_owned(), json!(deletion_time(now, patience)));
-        fields.insert("deletionGracePeriodSeconds".to_owned(), json!(patience));
+        fields.insert("deletionTimestamp".to_owned(), json!(deletion_time(now, grace_seconds)));
+        fields.insert("deletionGracePeriodSeconds".to_owned(), json!(grace_seconds));
     }
     Deletion::Marked(marked)
 }
@@ -331,8 +303,7 @@ fn read_body(call: &Call<'_>) -> Result<Value, ApiError> {
 
 fn check_preconditions(call: &Call<'_>, name: &str, asked: &DeleteOptions, live: &Value) -> Result<(), ApiError> {
     let refuse = |why: &str| Err(ApiError::precondition(&call.target.resource, name, why));
-    if call.target.resource.is_namespace() {
-        // Namespaces check preconditions themselves, with other messages.
+    if call.strategy().reports_preconditions_as_storage() {
         for (what, asked, found) in
             [("UID", &asked.uid, uid(live)), ("ResourceVersion", &asked.resource_version, resource_version(live))]
         {

@@ -9,40 +9,35 @@ use crate::object::fields::{at, metadata, name};
 use crate::registry::conversion;
 use crate::registry::types::encode;
 use crate::schema::custom_resource;
-use crate::strategy::{defaults, validation};
+use crate::strategy::checks::metadata::validate_update;
+use crate::strategy::{EmptyValue, defaults, validation};
 
-/// Fields that are empty in the request and omitted by normalization, which errors of the real server still show.
+/// JSON pointers of empty values that normalization omits, with the fields whose errors in the real server still show them.
 const SHOWN_EMPTY: [(&str, &str); 6] = [
     ("/data", "data"),
     ("/binaryData", "binaryData"),
-    ("/spec/podSelector/matchLabels", GENERATION),
+    ("/spec/podSelector/matchLabels", "spec.podSelector.matchLabels"),
     ("/spec/template/metadata/labels", "spec.template.metadata.labels"),
     ("/spec/rules", "spec"),
     ("/spec/resources/requests", "spec"),
 ];
 
-/// Marker instead of a field: an empty value here counts as a change of the generation.
-pub(super) const GENERATION: &str = "generation";
-
-/// Empty values of a request: the field in errors, and its value.
-pub(super) type EmptyValues = Vec<(&'static str, &'static str)>;
-
-fn empty_values(object: &Value) -> EmptyValues {
-    let empty = |(pointer, field): &(&str, &'static str)| match at(object, pointer)? {
-        Value::Object(map) if map.is_empty() => Some((*field, "{}")),
-        Value::Array(list) if list.is_empty() => Some((*field, "[]")),
+fn empty_values(object: &Value) -> Vec<EmptyValue> {
+    let read = |(pointer, field): (&'static str, &'static str)| match at(object, pointer)? {
+        Value::Object(map) if map.is_empty() => Some(EmptyValue { pointer, field, json: "{}" }),
+        Value::Array(list) if list.is_empty() => Some(EmptyValue { pointer, field, json: "[]" }),
         _ => None,
     };
-    SHOWN_EMPTY.iter().filter_map(empty).collect()
+    SHOWN_EMPTY.into_iter().filter_map(read).collect()
 }
 
 /// Normalizes and defaults an object before its fields are tracked; returns the empty values that it loses.
-pub(super) fn normalize(call: &Call<'_>, object: &mut Value) -> EmptyValues {
+pub(super) fn normalize(call: &Call<'_>, object: &mut Value) -> Vec<EmptyValue> {
     let empty_values = empty_values(object);
     let target = &call.target;
     if let Some(typed) = target.version.typed {
         encode::encode(typed, object);
-        defaults::fill(typed, object);
+        defaults::set_defaults(call.strategy(), typed, object);
     }
     object["apiVersion"] = json!(target.api_version());
     object["kind"] = json!(target.resource.kind);
@@ -65,29 +60,19 @@ pub(super) fn validate_object(
     live: Option<&Value>,
     object: &Value,
     mut errors: Vec<FieldError>,
-    empty_values: &EmptyValues,
+    empty_values: &[EmptyValue],
 ) -> Result<(), ApiError> {
-    errors.extend(live.map(|live| validation::validate_change(live, object)).unwrap_or_default());
+    let strategy = call.strategy();
+    errors.extend(live.map(|live| validate_update(live, object)).unwrap_or_default());
     errors.extend(validation::validate(&call.target, live, object));
-    errors
-        .extend(live.map(|live| validation::validate_immutable_fields(&call.target, live, object)).unwrap_or_default());
+    errors.extend(live.map(|live| strategy.validate_update(live, object, empty_values)).unwrap_or_default());
     if call.is_status() {
-        errors.extend(validation::validate_status(&call.target, object));
+        errors.extend(strategy.validate_status(object));
     }
-    let fixed = live.is_some_and(|live| live.get("immutable") == Some(&json!(true)));
-    let of = call.target.resource.kind.as_str();
-    let counts = |field: &str| matches!((of, field), ("ConfigMap", "binaryData") | ("Secret", "data"));
-    for (field, _) in empty_values.iter().filter(|(field, _)| fixed && counts(field)) {
-        // An absent field that becomes empty has changed.
-        let told = errors.iter().any(|error| error.field == *field);
-        if !told && live.is_some_and(|live| live.get(*field).is_none()) {
-            errors.push(FieldError::forbidden(*field, "field is immutable when `immutable` is set"));
-        }
-    }
-    for (field, empty) in empty_values {
+    for EmptyValue { field, json, .. } in empty_values {
         for error in errors.iter_mut().filter(|error| error.field == *field) {
-            error.message = error.message.replacen("Invalid value: null:", &format!("Invalid value: {empty}:"), 1);
-            error.message = error.message.replacen("\"Requests\": null", &format!("\"Requests\": {empty}"), 1);
+            error.message = error.message.replacen("Invalid value: null:", &format!("Invalid value: {json}:"), 1);
+            error.message = error.message.replacen("\"Requests\": null", &format!("\"Requests\": {json}"), 1);
         }
     }
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&call.target.resource, name(object), &errors)) }

@@ -171,7 +171,7 @@ fn blank_for(call: &Call<'_>, live: &Value) -> Value {
     if let (true, Some(spec)) = (call.is_status(), live.get("spec")) {
         blank["spec"] = spec.clone();
         let labels = at(live, "/metadata/labels");
-        if let (true, Some(labels)) = (call.target.resource.kind == "Deployment", labels) {
+        if let (false, Some(labels)) = (call.strategy().status_changes_labels(), labels) {
             blank["metadata"] = json!({ "labels": labels });
         }
     }

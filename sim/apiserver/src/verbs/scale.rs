@@ -19,7 +19,6 @@ use crate::registry::conversion;
 use crate::schema::custom_resource;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
-use crate::strategy::validation;
 use crate::writes::commit::commit;
 
 const API_VERSION: &str = "autoscaling/v1";
@@ -51,7 +50,7 @@ pub(crate) fn handle_scale(state: &mut ServerState, call: &Call<'_>) -> Result<R
         metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
     }
     // CEL rules are evaluated on the scaled object before it is defaulted.
-    validate_object(call, Some(&live), &object, Vec::new(), &Vec::new())?;
+    validate_object(call, Some(&live), &object, Vec::new(), &[])?;
     if let Some(rules) = &call.target.version.schema {
         custom_resource::fill_defaults(rules, &mut object);
     }
@@ -59,8 +58,7 @@ pub(crate) fn handle_scale(state: &mut ServerState, call: &Call<'_>) -> Result<R
     if object == ***stored {
         return Ok(Response::json(200, &scale_of(call, &live)));
     }
-    let moved = live.pointer("/metadata/generation") != object.pointer("/metadata/generation");
-    let warnings = if moved { validation::warnings(&call.target, &object) } else { Vec::new() };
+    let warnings = call.strategy().warnings_on_update(&live, &object);
     let written = if options.dry_run {
         std::sync::Arc::new(Stored::new(object))
     } else {
@@ -97,10 +95,7 @@ fn scale_of(call: &Call<'_>, object: &Value) -> Value {
     }
     let selected = match &call.target.version.scale {
         Some(_) => at_path(object, &path_of(call, "labelSelectorPath", "")),
-        None if call.target.resource.kind == "ReplicationController" => {
-            json!(selector(Some(&json!({ "matchLabels": object.pointer("/spec/selector") }))))
-        }
-        None => json!(selector(object.pointer("/spec/selector"))),
+        None => json!(selector(call.strategy().scale_selector(object).as_ref())),
     };
     let mut status =
         json!({"replicas": or_zero(at_path(object, &path_of(call, "statusReplicasPath", ".status.replicas")))});

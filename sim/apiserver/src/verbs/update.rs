@@ -9,14 +9,14 @@ use super::body::DecodedBody;
 use super::call::{Call, Options, WriteResult};
 use super::create::{check_allocation, create};
 use super::manager_versions;
-use super::normalize::{EmptyValues, GENERATION, normalize, validate_object};
+use super::normalize::{normalize, validate_object};
 use super::read::find_live;
 use crate::admission::policies::enforce_policies;
 use crate::admission::volume_resize::resize_violation;
 use crate::admission::webhooks::check_webhooks_reachable;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{at, finalizers, is_deleting, list, metadata, name, resource_version, uid};
+use crate::object::fields::{at, finalizers, is_deleting, metadata, name, resource_version, uid};
 use crate::object::stored::Stored;
 use crate::printing::convert::convert;
 use crate::registry::conversion;
@@ -24,9 +24,8 @@ use crate::registry::types::encode;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
 use crate::storage::store::Store;
-use crate::strategy::prepare::prepare_for_update;
-use crate::strategy::service_allocation::{ServiceAllocator, repeated_node_port};
-use crate::strategy::{defaults, validation};
+use crate::strategy::service_allocator::ServiceAllocator;
+use crate::strategy::{EmptyValue, PrepareContext, validation};
 use crate::writes::commit::{commit, remove};
 
 /// Metadata that an update cannot change.
@@ -47,7 +46,7 @@ fn replace_or_create(
     warnings: &[String],
 ) -> Result<WriteResult, ApiError> {
     let Some(live) = find_live(&state.store, call).cloned() else {
-        if !call.target.resource.created_by_update || !call.creates_by_status() && !call.subresource.is_empty() {
+        if !call.strategy().allows_create_on_update() || !call.creates_by_status() && !call.subresource.is_empty() {
             return Err(call.not_found());
         }
         check_stored_uid(call, &object, "")?;
@@ -116,10 +115,7 @@ fn ignored_metadata(call: &Call<'_>, verb: Verb, live: &Value, object: &Value) -
 
 /// Restores the parts of the live object that this request cannot change.
 fn restore_server_fields(call: &Call<'_>, live: &Value, object: &mut Value) {
-    if call.target.resource.is("", "services") {
-        // By the type in the request.
-        defaults::default_ip_mode(object);
-    }
+    call.strategy().set_request_defaults(object);
     restore_other_part(call, live, object);
     let fields = metadata(object);
     for kept in KEPT_METADATA.iter().chain(&["resourceVersion"]) {
@@ -160,17 +156,14 @@ fn prepare(
 ) -> Result<(), ApiError> {
     let mut trial = ServiceAllocator::for_dry_run();
     let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
-    prepare_for_update(allocator, &call.target.resource, live, object);
-    repeated_node_port(&call.target.resource, object).map_or(Ok(()), |reason| Err(ApiError::unknown(reason)))
+    let mut context = PrepareContext { now: call.now, is_status: call.is_status(), allocator };
+    call.strategy().prepare_for_update(&mut context, live, object)
 }
 
 /// Increments the generation if the desired state changed.
-fn increment_generation(call: &Call<'_>, live: &Value, empty_values: &EmptyValues, object: &mut Value) {
-    let becomes_empty = at(live, "/spec/podSelector/matchLabels").is_none()
-        && call.target.resource.kind == "NetworkPolicy"
-        && empty_values.iter().any(|(field, _)| *field == GENERATION);
-    let changed = becomes_empty || !has_same_generation(call, object, live);
-    if call.target.resource.generation && !call.is_status() && changed {
+fn increment_generation(call: &Call<'_>, live: &Value, empty_values: &[EmptyValue], object: &mut Value) {
+    let tracks_generation = call.target.resource.generation && !call.is_status();
+    if tracks_generation && changes_desired_state(call, live, object, empty_values) {
         let generation = at(live, "/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
         metadata(object).insert("generation".to_owned(), json!(generation + 1));
     }
@@ -190,11 +183,8 @@ fn admit(store: &Store, call: &Call<'_>, live: &Value, object: &Value) -> Result
 }
 
 fn update_warnings(call: &Call<'_>, live: &Value, object: &Value, known_violations: Vec<String>) -> Vec<String> {
-    let has_new_generation = at(live, "/metadata/generation") != at(object, "/metadata/generation");
-    let mut warnings = if has_new_generation { validation::warnings(&call.target, object) } else { Vec::new() };
-    if !call.is_status() {
-        warnings.extend(validation::service_warnings(&call.target, object));
-    }
+    let strategy = call.strategy();
+    let mut warnings = if call.is_status() { Vec::new() } else { strategy.warnings_on_update(live, object) };
     warnings.extend(known_violations);
     warnings
 }
@@ -218,9 +208,8 @@ fn store_update(
     stored: &Arc<Stored>,
     object: Value,
 ) -> Arc<Stored> {
-    // The real server stores a new claim differently from its decoded form, so that the next update always writes.
-    let always_writes =
-        call.target.resource.is("", "persistentvolumeclaims") && is_unchanged_since_creation(&state.store, call);
+    let strategy = call.strategy();
+    let always_writes = strategy.stores_first_update() && is_unchanged_since_creation(&state.store, call);
     if differs_in_times_only(stored, &object) && !always_writes {
         return stored.clone();
     }
@@ -229,8 +218,7 @@ fn store_update(
     }
     let attribution = call.attribution(options, verb);
     let key = call.key(&call.name);
-    let is_empty = !call.target.resource.is_namespace() || list(&object, "/spec/finalizers").is_empty();
-    if is_deleting(&object) && finalizers(&object).is_empty() && is_empty {
+    if is_deleting(&object) && finalizers(&object).is_empty() && !strategy.has_finalizers_in_spec(&object) {
         // The response is the object as it would have been stored, with the previous resourceVersion.
         remove(state, call.now, &attribution, &key);
         return Arc::new(Stored::new(object));
@@ -323,7 +311,7 @@ fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<
     }
     // Patches start from the live object, so that only a PUT can lack a resourceVersion.
     let replaces = call.request.method == http::Method::PUT;
-    if matches!(asked, "" | "0") && replaces && resource.needs_version() {
+    if matches!(asked, "" | "0") && replaces && !call.strategy().allows_unconditional_update() {
         let error = FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
         return Err(ApiError::invalid_kind(&resource.group, &resource.plural, name(live), &[error]));
     }
@@ -339,16 +327,7 @@ fn check_stored_uid(call: &Call<'_>, object: &Value, found: &str) -> Result<(), 
     let resource = &call.target.resource;
     let group = if resource.custom { format!("{}/", resource.group) } else { String::new() };
     let namespace = call.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-    let place = match resource.plural.as_str() {
-        _ if resource.custom => resource.plural.as_str(),
-        "services" => "services/specs",
-        "endpoints" => "services/endpoints",
-        "ingresses" => "ingress",
-        "replicationcontrollers" => "controllers",
-        "nodes" => "minions",
-        plural => plural,
-    };
-    let key = format!("/registry/{group}{place}/{namespace}{}", call.name);
+    let key = format!("/registry/{group}{}/{namespace}{}", resource.storage_prefix(), call.name);
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
     );
@@ -363,8 +342,8 @@ fn restore_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
     let (status, mut kept) = if call.is_status() {
         let mut kept = live.clone();
         let custom = call.target.resource.custom;
-        // A status write of a built-in kind changes metadata, too, except the labels of a Deployment.
-        let labels = !custom && call.target.resource.kind != "Deployment";
+        // A status write of a built-in kind changes metadata, too.
+        let labels = !custom && call.strategy().status_changes_labels();
         let taken = [
             ("managedFields", true),
             ("annotations", !custom),
@@ -392,20 +371,12 @@ fn restore_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
     *object = kept;
 }
 
-/// True if two states of an object have the same generation.
-fn has_same_generation(call: &Call<'_>, one: &Value, other: &Value) -> bool {
+/// True if an update changes the desired state.
+fn changes_desired_state(call: &Call<'_>, live: &Value, object: &Value, empty_values: &[EmptyValue]) -> bool {
     if call.target.resource.custom {
         let with_status: &[&str] = &["metadata", "apiVersion", "status"];
         let ignored = if call.target.version.status { with_status } else { &with_status[..2] };
-        return are_equal_but(one, other, ignored);
+        return !are_equal_but(live, object, ignored);
     }
-    // Annotations of a Deployment are copied to its replica sets, and change the generation.
-    let counts = call.target.resource.kind == "Deployment";
-    same(one.get("spec"), other.get("spec"))
-        && (!counts || same(at(one, "/metadata/annotations"), at(other, "/metadata/annotations")))
-}
-
-/// Compares two optional values; an absent one is null.
-fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
-    one.unwrap_or(&Value::Null) == other.unwrap_or(&Value::Null)
+    call.strategy().changes_desired_state(live, object, empty_values)
 }

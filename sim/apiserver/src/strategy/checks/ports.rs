@@ -7,13 +7,13 @@ use crate::object::field_error::FieldError;
 const NAME_LENGTH_MAX: usize = 15;
 
 /// Checks a port number.
-pub(super) fn check_number(field: String, number: i64) -> Option<FieldError> {
+pub(crate) fn check_number(field: String, number: i64) -> Option<FieldError> {
     let detail = "must be between 1 and 65535, inclusive";
     (!(1..=65_535).contains(&number)).then(|| FieldError::invalid(field, &json!(number), detail))
 }
 
 /// Returns the errors of a port name.
-pub(super) fn port_name_errors(name: &str) -> Vec<String> {
+pub(crate) fn port_name_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > NAME_LENGTH_MAX {
         errors.push(format!("must be no more than {NAME_LENGTH_MAX} characters"));
@@ -34,7 +34,7 @@ pub(super) fn port_name_errors(name: &str) -> Vec<String> {
 }
 
 /// Checks a port that is a number or a name.
-pub(super) fn check_number_or_name(field: &str, port: &Value) -> Vec<FieldError> {
+pub(crate) fn check_number_or_name(field: &str, port: &Value) -> Vec<FieldError> {
     match port {
         Value::String(name) => {
             port_name_errors(name).iter().map(|detail| FieldError::invalid(field, &json!(name), detail)).collect()

@@ -9,7 +9,7 @@ use crate::object::fields::{list, text};
 use sindri_cel::Quantity;
 
 /// Returns all errors of a pod spec. `more_volumes` are volumes that the workload adds.
-pub(super) fn validate_spec(spec: &Value, at: &str, restart: &[&str], more_volumes: &[&str]) -> Vec<FieldError> {
+pub(crate) fn validate_spec(spec: &Value, at: &str, restart: &[&str], more_volumes: &[&str]) -> Vec<FieldError> {
     let (mut known, mut errors) = check_volumes(list(spec, "/volumes"), at, more_volumes.len());
     known.extend(more_volumes);
     errors.extend(check_tolerations(list(spec, "/tolerations"), at));
@@ -263,7 +263,7 @@ fn hidden_variable_warnings(spec: &Value, at: &str) -> Vec<String> {
 }
 
 /// Returns the warnings for a pod spec: hidden variables, and duplicate ports.
-pub(super) fn warnings(spec: &Value, at: &str) -> Vec<String> {
+pub(crate) fn warnings(spec: &Value, at: &str) -> Vec<String> {
     let mut seen: Vec<(&Value, String)> = Vec::new();
     let mut warnings = hidden_variable_warnings(spec, at);
     for part in ["initContainers", "containers"] {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::names::{label_value_errors, qualified_name_errors};
 use crate::object::field_error::FieldError;
-use crate::object::fields::{finalizers, group_version, list, text};
+use crate::object::fields::{finalizers, group_version, is_deleting, list, text};
 use crate::object::finalizers::{FOREGROUND, ORPHAN};
 use crate::registry::resource::Resource;
 
@@ -13,8 +13,30 @@ const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 /// Finalizers without a domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
 
-pub(super) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
+/// Returns the errors of the metadata of an object.
+pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     [check_labels(object), check_annotations(object), check_finalizers(resource, object), check_owners(object)].concat()
+}
+
+/// Returns all errors of a change of metadata.
+pub(crate) fn validate_update(live: &Value, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if is_deleting(live) {
+        let existing = finalizers(live);
+        let added: Vec<&str> =
+            finalizers(object).into_iter().filter(|finalizer| !existing.contains(finalizer)).collect();
+        if !added.is_empty() {
+            let added: Vec<String> = added.iter().map(|finalizer| format!("{finalizer:?}")).collect();
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            // The real server checks twice.
+            let error = FieldError::forbidden("metadata.finalizers", &detail);
+            errors.extend([error.clone(), error]);
+        }
+    }
+    errors
 }
 
 fn check_labels(object: &Value) -> Vec<FieldError> {

@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 
 use crate::object::field_error::FieldError;
 use crate::object::fields::{name, text};
-use crate::registry::resource::Resource;
 
-pub(super) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-pub(super) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+pub(crate) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+pub(crate) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
 const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -64,18 +63,15 @@ fn is_name_part(text: &str) -> bool {
         && text.chars().all(|character| character.is_ascii_alphanumeric() || "-_.".contains(character))
 }
 
-/// Kinds whose names only have to be valid path segments.
-const PATH_NAMES: [&str; 6] =
-    ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "CertificateSigningRequest", "PodTemplate"];
-
-pub(super) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
+/// Returns the errors of the name of an object, or of the prefix of its generated name.
+pub(crate) fn validate(object: &Value, name_errors: impl Fn(&str) -> Vec<String>) -> Vec<FieldError> {
     let object_name = name(object);
     let base = text(object, "/metadata/generateName");
     let mut errors = Vec::new();
     if !base.is_empty() {
         // A prefix may end with a hyphen, because a suffix follows.
         let example = base.strip_suffix('-').map_or_else(|| base.to_owned(), |start| format!("{start}a"));
-        let details = name_errors(resource, &example);
+        let details = name_errors(&example);
         errors.extend(details.iter().map(|detail| FieldError::invalid("metadata.generateName", &json!(base), detail)));
     }
     if object_name.is_empty() {
@@ -83,39 +79,41 @@ pub(super) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
         return errors;
     }
     errors.extend(
-        name_errors(resource, object_name)
-            .iter()
-            .map(|detail| FieldError::invalid("metadata.name", &json!(object_name), detail)),
+        name_errors(object_name).iter().map(|detail| FieldError::invalid("metadata.name", &json!(object_name), detail)),
     );
     errors
 }
 
-/// Returns the errors of an object's name.
-fn name_errors(resource: &Resource, name: &str) -> Vec<String> {
-    if !resource.custom && PATH_NAMES.contains(&resource.kind.as_str()) {
-        let details = ["/", "%"].into_iter().filter(|part| name.contains(part));
-        let mut errors: Vec<String> = details.map(|part| format!("may not contain '{part}'")).collect();
-        if matches!(name, "." | "..") {
-            errors.push(format!("may not be '{name}'"));
-        }
-        return errors;
+/// Returns the errors of a name that has to be a DNS subdomain, as in most kinds.
+pub(crate) fn subdomain_name_errors(name: &str) -> Vec<String> {
+    dns_name_errors(name, 253, SUBDOMAIN, name.split('.').all(is_label))
+}
+
+/// Returns the errors of a name that has to be a DNS label.
+pub(crate) fn label_name_errors(name: &str) -> Vec<String> {
+    dns_name_errors(name, 63, LABEL, is_label(name))
+}
+
+/// Returns the errors of a name that has to be a DNS label and start with a letter.
+pub(crate) fn label_1035_name_errors(name: &str) -> Vec<String> {
+    let is_valid = is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase());
+    dns_name_errors(name, 63, LABEL_1035, is_valid)
+}
+
+/// Returns the errors of a name that only has to be a valid path segment.
+pub(crate) fn path_segment_name_errors(name: &str) -> Vec<String> {
+    let details = ["/", "%"].into_iter().filter(|part| name.contains(part));
+    let mut errors: Vec<String> = details.map(|part| format!("may not contain '{part}'")).collect();
+    if matches!(name, "." | "..") {
+        errors.push(format!("may not be '{name}'"));
     }
-    let (max, rule, is_valid) = match (resource.custom, resource.kind.as_str()) {
-        (false, "Namespace") => {
-            if name.contains('.') {
-                return vec!["must not contain dots".to_owned()];
-            }
-            (63, LABEL, is_label(name))
-        }
-        (false, "StatefulSet") => (63, LABEL, is_label(name)),
-        (false, "Service") => {
-            (63, LABEL_1035, is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase()))
-        }
-        _ => (253, SUBDOMAIN, name.split('.').all(is_label)),
-    };
+    errors
+}
+
+fn dns_name_errors(name: &str, length_max: usize, rule: &str, is_valid: bool) -> Vec<String> {
     let mut errors = Vec::new();
-    if name.len() > max {
-        errors.push(format!("must be no more than {max} characters"));
+    if name.len() > length_max {
+        errors.push(format!("must be no more than {length_max} characters"));
     }
     if !is_valid {
         errors.push(rule.to_owned());
@@ -123,7 +121,7 @@ fn name_errors(resource: &Resource, name: &str) -> Vec<String> {
     errors
 }
 
-pub(super) fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     let inner = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
     !text.is_empty() && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }

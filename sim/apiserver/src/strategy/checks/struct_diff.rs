@@ -6,7 +6,7 @@ use serde_json::Value;
 const CONTEXT: usize = 3;
 
 /// Formats a struct as lines, with its fields in the given order.
-pub(super) fn format_struct(fields: &[(&str, Value)]) -> Vec<String> {
+pub(crate) fn format_struct(fields: &[(&str, Value)]) -> Vec<String> {
     let mut lines = vec!["{".to_owned()];
     for (index, (name, value)) in fields.iter().enumerate() {
         let mut value_lines = format_lines(value);
@@ -41,7 +41,7 @@ struct EqualBlock {
 }
 
 /// Returns the unified diff of two texts.
-pub(super) fn format_difference(before: &[String], after: &[String]) -> String {
+pub(crate) fn format_difference(before: &[String], after: &[String]) -> String {
     let mut blocks = Vec::new();
     collect_equal_blocks(before, after, (0, before.len()), (0, after.len()), &mut blocks);
     blocks.push(EqualBlock { before: before.len(), after: after.len(), length: 0 });

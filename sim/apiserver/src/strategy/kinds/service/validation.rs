@@ -1,12 +1,13 @@
-//! Validates Services.
+//! Validation of Services, and the warnings for them.
 
 use serde_json::{Value, json};
 
-use super::names::{LABEL, is_label};
-use super::ports::{check_number, check_number_or_name};
 use crate::object::field_error::FieldError;
 use crate::object::fields::{list, text};
+use crate::strategy::checks::names::{LABEL, is_label};
+use crate::strategy::checks::ports::{check_number, check_number_or_name};
 
+/// Returns all errors of a Service.
 pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let ports = list(object, "/spec/ports");
@@ -96,7 +97,7 @@ fn check_duplicate_ports(ports: &[Value]) -> Vec<FieldError> {
 }
 
 /// True if a service is reachable from outside the cluster.
-pub(crate) fn is_reachable_from_outside(spec: &Value) -> bool {
+pub(super) fn is_reachable_from_outside(spec: &Value) -> bool {
     match text(spec, "/type") {
         "NodePort" | "LoadBalancer" => true,
         "ClusterIP" => !list(spec, "/externalIPs").is_empty(),
@@ -146,7 +147,8 @@ pub(super) fn validate_status(object: &Value) -> Vec<FieldError> {
         .collect()
 }
 
-pub(super) fn validate_change(live: &Value, object: &Value) -> Vec<FieldError> {
+/// Checks that the cluster IPs do not change.
+pub(super) fn validate_update(live: &Value, object: &Value) -> Vec<FieldError> {
     let addresses = |service: &Value| service.pointer("/spec/clusterIPs").cloned().unwrap_or_default();
     let is_external = |service: &Value| text(service, "/spec/type") == "ExternalName";
     let (before, after) = (addresses(live), addresses(object));

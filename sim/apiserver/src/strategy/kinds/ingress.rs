@@ -1,28 +1,33 @@
-//! Validates Ingresses and NetworkPolicies.
+//! Ingress.
 
 use serde_json::{Value, json};
 
-use super::names::{LABEL, SUBDOMAIN, is_label};
-use super::ports::{check_number, port_name_errors};
 use crate::object::field_error::FieldError;
 use crate::object::fields::{list, text};
+use crate::strategy::Strategy;
+use crate::strategy::checks::names::{LABEL, SUBDOMAIN, is_label};
+use crate::strategy::checks::ports::{check_number, port_name_errors};
 
-pub(super) fn validate_ingress(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let rules = list(object, "/spec/rules");
-    let backend = object.pointer("/spec/defaultBackend").filter(|backend| !backend.is_null());
-    if rules.is_empty() && backend.is_none() {
-        let detail = "either `defaultBackend` or `rules` must be specified";
-        let rules = object.pointer("/spec/rules").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid("spec", &rules, detail));
+pub(super) struct Ingress;
+
+impl Strategy for Ingress {
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let rules = list(object, "/spec/rules");
+        let backend = object.pointer("/spec/defaultBackend").filter(|backend| !backend.is_null());
+        if rules.is_empty() && backend.is_none() {
+            let detail = "either `defaultBackend` or `rules` must be specified";
+            let rules = object.pointer("/spec/rules").cloned().unwrap_or_default();
+            errors.push(FieldError::invalid("spec", &rules, detail));
+        }
+        if let Some(backend) = backend {
+            errors.extend(check_backend(backend, "spec.defaultBackend"));
+        }
+        for (index, rule) in rules.iter().enumerate() {
+            errors.extend(check_rule(rule, &format!("spec.rules[{index}]")));
+        }
+        errors
     }
-    if let Some(backend) = backend {
-        errors.extend(check_backend(backend, "spec.defaultBackend"));
-    }
-    for (index, rule) in rules.iter().enumerate() {
-        errors.extend(check_rule(rule, &format!("spec.rules[{index}]")));
-    }
-    errors
 }
 
 fn check_rule(rule: &Value, at: &str) -> Vec<FieldError> {
@@ -92,62 +97,6 @@ fn check_service_backend(service: &Value, at: &str) -> Vec<FieldError> {
                 .iter()
                 .map(|detail| FieldError::invalid(format!("{at}.service.port.name"), &json!(name), detail)),
         ),
-    }
-    errors
-}
-
-pub(super) fn validate_network_policy(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
-        for (index, rule) in list(object, &format!("/spec/{direction}")).iter().enumerate() {
-            let at = format!("spec.{direction}[{index}]");
-            for (index, port) in list(rule, "/ports").iter().enumerate() {
-                errors.extend(check_policy_port(port, &format!("{at}.ports[{index}]")));
-            }
-            for (index, peer) in list(rule, &format!("/{peers}")).iter().enumerate() {
-                errors.extend(check_peer(peer, &format!("{at}.{peers}[{index}]")));
-            }
-        }
-    }
-    let policy_types = list(object, "/spec/policyTypes");
-    if policy_types.len() > 2 {
-        let detail = "may not specify more than two policyTypes";
-        errors.push(FieldError::invalid("spec.policyTypes", &json!(policy_types), detail));
-        return errors;
-    }
-    for (index, policy_type) in policy_types.iter().enumerate() {
-        if !matches!(policy_type.as_str(), Some("Ingress" | "Egress")) {
-            let supported = ["\"Ingress\"", "\"Egress\""].map(str::to_owned);
-            errors.push(FieldError::unsupported(format!("spec.policyTypes[{index}]"), policy_type, &supported));
-        }
-    }
-    errors
-}
-
-fn check_policy_port(port: &Value, at: &str) -> Vec<FieldError> {
-    match port.get("port") {
-        Some(Value::Number(number)) => {
-            check_number(format!("{at}.port"), number.as_i64().unwrap_or_default()).into_iter().collect()
-        }
-        Some(Value::String(name)) => port_name_errors(name)
-            .iter()
-            .map(|detail| FieldError::invalid(format!("{at}.port"), &json!(name), detail))
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn check_peer(peer: &Value, at: &str) -> Vec<FieldError> {
-    let has = |name: &str| peer.get(name).is_some_and(|part| !part.is_null());
-    let has_selector = has("podSelector") || has("namespaceSelector");
-    let mut errors = Vec::new();
-    if has("ipBlock") && text(peer, "/ipBlock/cidr").is_empty() {
-        errors.push(FieldError::required(format!("{at}.ipBlock.cidr"), ""));
-    }
-    if !has_selector && !has("ipBlock") {
-        errors.push(FieldError::required(at, "must specify a peer"));
-    } else if has_selector && has("ipBlock") {
-        errors.push(FieldError::forbidden(at, "may not specify both ipBlock and another peer"));
     }
     errors
 }

@@ -1,0 +1,125 @@
+//! Pod and PodTemplate.
+
+use serde_json::{Map, Value, json};
+
+use crate::object::field_error::FieldError;
+use crate::object::fields::{list, text};
+use crate::registry::types::SchemaType;
+use crate::strategy::checks::names::path_segment_name_errors;
+use crate::strategy::checks::pod_spec;
+use crate::strategy::checks::workloads::RESTART_POLICIES;
+use crate::strategy::default_values::{map_field, set_default};
+use crate::strategy::{EmptyValue, PrepareContext, Strategy};
+
+pub(super) struct Pod;
+
+impl Strategy for Pod {
+    fn set_defaults(&self, _schema_type: &SchemaType, object: &mut Value) {
+        let Some(spec) = map_field(object, "spec") else { return };
+        set_default(spec, "enableServiceLinks", json!(true));
+        for list in ["containers", "initContainers"] {
+            let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+            for resources in containers.into_iter().flatten().filter_map(|container| map_field(container, "resources"))
+            {
+                let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { continue };
+                set_default(resources, "requests", json!({}));
+                for (name, amount) in limits {
+                    set_default(&mut resources["requests"], &name, amount);
+                }
+            }
+        }
+    }
+
+    fn prepare_for_create(&self, _context: &mut PrepareContext<'_>, object: &mut Value) {
+        object["status"] = json!({"phase": "Pending", "qosClass": qos_class(object)});
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let spec = object.get("spec").unwrap_or(&Value::Null);
+        pod_spec::validate_spec(spec, "spec", &RESTART_POLICIES, &[])
+    }
+
+    /// Checks that only mutable fields of the spec change.
+    fn validate_update(&self, live: &Value, object: &Value, _empty_values: &[EmptyValue]) -> Vec<FieldError> {
+        let immutable_spec = |pod: &Value| {
+            let mut spec = pod.get("spec").cloned().unwrap_or_default();
+            for list in ["containers", "initContainers"] {
+                for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                    container["image"] = Value::Null;
+                }
+            }
+            for field in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName"] {
+                if let Some(spec) = spec.as_object_mut() {
+                    spec.remove(field);
+                }
+            }
+            spec
+        };
+        if immutable_spec(live) == immutable_spec(object) {
+            return Vec::new();
+        }
+        let detail = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+        vec![FieldError::forbidden("spec", detail)]
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        object.get("spec").map(|spec| pod_spec::warnings(spec, "spec")).unwrap_or_default()
+    }
+
+    fn grace_period_seconds(&self, live: &Value, requested: Option<i64>) -> i64 {
+        let is_finished = matches!(text(live, "/status/phase"), "Succeeded" | "Failed");
+        if text(live, "/spec/nodeName").is_empty() || is_finished {
+            return 0;
+        }
+        let own = live.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+        match requested.unwrap_or(own) {
+            negative if negative < 0 => 1,
+            seconds => seconds,
+        }
+    }
+
+    fn is_deleted_gracefully(&self) -> bool {
+        true
+    }
+
+    /// True if the pod has a node.
+    fn is_marked_before_removal(&self, live: &Value) -> bool {
+        !text(live, "/spec/nodeName").is_empty()
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
+}
+
+pub(super) struct PodTemplate;
+
+impl Strategy for PodTemplate {
+    fn name_errors(&self, name: &str) -> Vec<String> {
+        path_segment_name_errors(name)
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
+}
+
+/// Returns the QoS class of a pod.
+fn qos_class(pod: &Value) -> &'static str {
+    let containers = ["/spec/containers", "/spec/initContainers"].map(|pointer| list(pod, pointer)).concat();
+    let amounts = |container: &Value, of: &str| -> Map<String, Value> {
+        let all =
+            container.pointer(&format!("/resources/{of}")).and_then(Value::as_object).cloned().unwrap_or_default();
+        all.into_iter().filter(|(name, amount)| matches!(name.as_str(), "cpu" | "memory") && amount != "0").collect()
+    };
+    let nothing =
+        |container: &Value| amounts(container, "limits").is_empty() && amounts(container, "requests").is_empty();
+    if containers.iter().all(nothing) {
+        return "BestEffort";
+    }
+    let whole = |container: &Value| {
+        let limits = amounts(container, "limits");
+        limits.len() == 2 && limits == amounts(container, "requests")
+    };
+    if containers.iter().all(whole) { "Guaranteed" } else { "Burstable" }
+}
