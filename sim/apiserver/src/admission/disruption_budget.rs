@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::object::fields::{is_deleting, list, text};
+use crate::object::fields::{array_at, is_deleting, string_at};
 use crate::storage::store::Store;
 
 pub(crate) const BUDGETS: (&str, &str) = ("policy", "poddisruptionbudgets");
@@ -38,7 +38,7 @@ pub(crate) fn budget_counts(store: &Store, budget: &Value) -> BudgetCounts {
 }
 
 fn selected_pods<'a>(store: &'a Store, budget: &Value) -> Vec<&'a Value> {
-    let namespace = text(budget, "/metadata/namespace");
+    let namespace = string_at(budget, "/metadata/namespace");
     let labels = budget.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
     let matches = |pod: &Value| {
         let pod_labels = pod.pointer("/metadata/labels");
@@ -61,7 +61,7 @@ pub(crate) fn blocking_budget(store: &Store, namespace: &str, pod: &Value) -> Op
 }
 
 fn is_ready(pod: &Value) -> bool {
-    list(pod, "/status/conditions")
+    array_at(pod, "/status/conditions")
         .iter()
         .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::object::fields::list;
+use crate::object::fields::array_at;
 use crate::registry::resource::Resource;
 use crate::storage::store::Store;
 
@@ -14,9 +14,9 @@ pub(super) fn matches_rules(
     operation: &str,
 ) -> bool {
     let has = |rule: &Value, field: &str, wanted: &str| {
-        list(rule, field).iter().filter_map(Value::as_str).any(|value| value == "*" || value == wanted)
+        array_at(rule, field).iter().filter_map(Value::as_str).any(|value| value == "*" || value == wanted)
     };
-    let matches = list(policy, "/spec/matchConstraints/resourceRules").iter().any(|rule| {
+    let matches = array_at(policy, "/spec/matchConstraints/resourceRules").iter().any(|rule| {
         has(rule, "/apiGroups", &resource.group)
             && has(rule, "/resources", &resource.plural)
             && has(rule, "/operations", operation)

@@ -42,8 +42,8 @@ pub(crate) fn check_crd_not_terminating(store: &Store, resource: &Resource, name
             .find("apiextensions.k8s.io", "customresourcedefinitions", None, &crd)
             .is_none_or(|found| is_deleting(found));
     if terminating {
-        let why = "create not allowed while custom resource definition is terminating";
-        return Err(ApiError::forbidden(resource, name, why));
+        let reason = "create not allowed while custom resource definition is terminating";
+        return Err(ApiError::forbidden(resource, name, reason));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 use crate::registry::resource::Resource;
 use crate::storage::ids::Ids;
 use crate::storage::store::Store;
@@ -21,10 +21,10 @@ pub(crate) fn admit_pod(
     if !resource.is("", "pods") {
         return Ok(());
     }
-    let namespace = text(pod, "/metadata/namespace").to_owned();
+    let namespace = string_at(pod, "/metadata/namespace").to_owned();
     let suffix = ids.name_suffix();
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return Ok(()) };
-    let account = match text(spec, "/serviceAccountName") {
+    let account = match string_at(spec, "/serviceAccountName") {
         "" => "default".to_owned(),
         account => account.to_owned(),
     };
@@ -48,7 +48,7 @@ pub(crate) fn admit_pod(
     }
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let toleration = json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300});
-        let known = list(spec, "/tolerations").iter().any(|known| text(known, "/key") == key);
+        let known = array_at(spec, "/tolerations").iter().any(|known| string_at(known, "/key") == key);
         if !known {
             push(spec, "tolerations", toleration);
         }
@@ -68,7 +68,8 @@ fn mount_token(spec: &mut Value, volume: &str) {
     for containers in ["containers", "initContainers"] {
         let containers = spec.get_mut(containers).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
-            let mounted = list(container, "/volumeMounts").iter().any(|mount| text(mount, "/mountPath") == TOKEN_PATH);
+            let mounted =
+                array_at(container, "/volumeMounts").iter().any(|mount| string_at(mount, "/mountPath") == TOKEN_PATH);
             if !mounted {
                 push(container, "volumeMounts", mount.clone());
             }

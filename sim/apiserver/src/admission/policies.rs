@@ -5,7 +5,7 @@ use sindri_cel::{Cel, Program, Type};
 
 use super::matching::matches_rules;
 use crate::http::error::{ApiError, details};
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 use crate::registry::resource::Resource;
 use crate::storage::store::Store;
 
@@ -21,8 +21,8 @@ pub(crate) fn enforce_policies(
 ) -> Result<(), ApiError> {
     let bindings = store.collection(GROUP, "validatingadmissionpolicybindings");
     for entry in bindings.into_iter().flat_map(|collection| collection.values()) {
-        let denies = list(&entry.object, "/spec/validationActions").iter().any(|action| action == "Deny");
-        let name = text(&entry.object, "/spec/policyName");
+        let denies = array_at(&entry.object, "/spec/validationActions").iter().any(|action| action == "Deny");
+        let name = string_at(&entry.object, "/spec/policyName");
         let Some(policy) = store.find(GROUP, "validatingadmissionpolicies", None, name).filter(|_| denies) else {
             continue;
         };
@@ -30,8 +30,8 @@ pub(crate) fn enforce_policies(
         if !matches_rules(store, policy, resource, namespace, operation) {
             continue;
         }
-        if let Some(why) = failed_validation(policy, live, object) {
-            return Err(denial(resource, crate::object::fields::name(object), name, &entry.key.name, &why));
+        if let Some(reason) = failed_validation(policy, live, object) {
+            return Err(denial(resource, crate::object::fields::name(object), name, &entry.key.name, &reason));
         }
     }
     Ok(())
@@ -42,9 +42,9 @@ fn failed_validation(policy: &Value, live: Option<&Value>, object: &Value) -> Op
     let nothing = Value::Null;
     let variables = [("object", Cel::from_json(object)), ("oldObject", Cel::from_json(live.unwrap_or(&nothing)))];
     let names = ["object", "oldObject"].map(|name| (name, Type::Dyn));
-    let is_lenient = text(policy, "/spec/failurePolicy") == "Ignore";
-    list(policy, "/spec/validations").iter().find_map(|validation| {
-        let expression = text(validation, "/expression");
+    let is_lenient = string_at(policy, "/spec/failurePolicy") == "Ignore";
+    array_at(policy, "/spec/validations").iter().find_map(|validation| {
+        let expression = string_at(validation, "/expression");
         // An expression that needs unsupported variables does not compile here, and denies nothing.
         let program = Program::compile(expression, &names).ok()?;
         match program.evaluate(&variables) {
@@ -58,19 +58,19 @@ fn failed_validation(policy: &Value, live: Option<&Value>, object: &Value) -> Op
 
 /// Returns the message of a validation: from its message expression, its message, or its expression.
 fn validation_message(validation: &Value, variables: &[(&str, Cel<'_>)], names: &[(&str, Type)]) -> String {
-    let finder = text(validation, "/messageExpression");
+    let finder = string_at(validation, "/messageExpression");
     let program = Some(finder).filter(|finder| !finder.is_empty()).and_then(|it| Program::compile(it, names).ok());
     let found = program.as_ref().and_then(|program| program.evaluate(variables).ok());
-    let said = found.as_ref().and_then(Cel::as_text).map(str::trim).filter(|said| !said.is_empty());
-    match (said, text(validation, "/message")) {
-        (Some(said), _) if !said.contains('\n') => said.to_owned(),
-        (_, "") => format!("failed expression: {}", text(validation, "/expression").trim()),
+    let message = found.as_ref().and_then(Cel::as_text).map(str::trim).filter(|message| !message.is_empty());
+    match (message, string_at(validation, "/message")) {
+        (Some(message), _) if !message.contains('\n') => message.to_owned(),
+        (_, "") => format!("failed expression: {}", string_at(validation, "/expression").trim()),
         (_, message) => message.trim().to_owned(),
     }
 }
 
-fn denial(resource: &Resource, name: &str, policy: &str, binding: &str, why: &str) -> ApiError {
-    let words = format!("ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {why}");
+fn denial(resource: &Resource, name: &str, policy: &str, binding: &str, reason: &str) -> ApiError {
+    let words = format!("ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {reason}");
     let message = format!("{} {name:?} is forbidden: {words}", resource.qualified());
     let mut details = details(name, &resource.group, &resource.plural);
     details["causes"] = json!([{ "message": words }]);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use sindri_cel::Quantity;
 
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 use crate::storage::store::Store;
 
 /// Returns the usage in a namespace of the resources that a quota limits.
@@ -75,9 +75,9 @@ fn amount_of(name: &str, group: &str, plural: &str, object: &Value) -> Quantity 
         _ => return Quantity::zero(),
     };
     let pointer = format!("/resources/{amount_type}/{resource}");
-    list(object, "/spec/containers")
+    array_at(object, "/spec/containers")
         .iter()
-        .filter_map(|container| Quantity::parse(text(container, &pointer)))
+        .filter_map(|container| Quantity::parse(string_at(container, &pointer)))
         .fold(Quantity::zero(), Quantity::plus)
 }
 
@@ -90,10 +90,10 @@ fn missing_amounts(hard: &Value, group: &str, plural: &str, object: &Value) -> V
     for name in hard.as_object().into_iter().flatten().map(|(name, _)| name) {
         let Some((amount_type @ ("requests" | "limits"), resource)) = name.split_once('.') else { continue };
         let pointer = format!("/resources/{amount_type}/{resource}");
-        let containers: Vec<&str> = list(object, "/spec/containers")
+        let containers: Vec<&str> = array_at(object, "/spec/containers")
             .iter()
             .filter(|container| container.pointer(&pointer).is_none())
-            .map(|container| text(container, "/name"))
+            .map(|container| string_at(container, "/name"))
             .collect();
         if !containers.is_empty() {
             missing.push(format!("{name} for: {}", containers.join(",")));

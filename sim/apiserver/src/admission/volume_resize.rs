@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sindri_cel::Quantity;
 
-use crate::object::fields::text;
+use crate::object::fields::string_at;
 use crate::registry::resource::Resource;
 use crate::storage::store::Store;
 
@@ -17,13 +17,13 @@ pub(crate) fn resize_violation(
     if !resource.is("", "persistentvolumeclaims") {
         return None;
     }
-    let size = |claim: &Value| Quantity::parse(text(claim, "/spec/resources/requests/storage"));
+    let size = |claim: &Value| Quantity::parse(string_at(claim, "/spec/resources/requests/storage"));
     if size(object)? <= size(live)? {
         return None;
     }
-    let class = text(object, "/spec/storageClassName");
+    let class = string_at(object, "/spec/storageClassName");
     let class = store.find("storage.k8s.io", "storageclasses", None, class);
     let grows = class.is_some_and(|class| class.get("allowVolumeExpansion") == Some(&json!(true)));
-    let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
-    (!grows).then_some(why)
+    let reason = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
+    (!grows).then_some(reason)
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::matching::matches_rules;
 use crate::http::error::ApiError;
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 use crate::registry::resource::Resource;
 use crate::storage::store::Store;
 
@@ -19,15 +19,15 @@ pub(crate) fn check_webhooks_reachable(
 ) -> Result<(), ApiError> {
     let collection = store.collection(GROUP, "validatingwebhookconfigurations");
     let configurations = collection.into_iter().flat_map(|collection| collection.values());
-    for webhook in configurations.flat_map(|entry| list(&entry.object, "/webhooks")) {
-        let asked = json!({"spec": {"matchConstraints": {
+    for webhook in configurations.flat_map(|entry| array_at(&entry.object, "/webhooks")) {
+        let requested = json!({"spec": {"matchConstraints": {
             "resourceRules": webhook["rules"], "namespaceSelector": webhook["namespaceSelector"],
         }}});
         let (name, place) =
-            (text(webhook, "/clientConfig/service/name"), text(webhook, "/clientConfig/service/namespace"));
-        let must = text(webhook, "/failurePolicy") == "Fail" && !name.is_empty();
+            (string_at(webhook, "/clientConfig/service/name"), string_at(webhook, "/clientConfig/service/namespace"));
+        let must = string_at(webhook, "/failurePolicy") == "Fail" && !name.is_empty();
         if must
-            && matches_rules(store, &asked, resource, namespace, operation)
+            && matches_rules(store, &requested, resource, namespace, operation)
             && store.find("", "services", Some(place), name).is_none()
         {
             return Err(unreachable_webhook(webhook, name, place));
@@ -39,11 +39,11 @@ pub(crate) fn check_webhooks_reachable(
 fn unreachable_webhook(webhook: &Value, name: &str, place: &str) -> ApiError {
     let number = |pointer: &str| webhook.pointer(pointer).map(Value::to_string).unwrap_or_default();
     let (port, seconds) = (number("/clientConfig/service/port"), number("/timeoutSeconds"));
-    let path = text(webhook, "/clientConfig/service/path").trim_start_matches('/');
-    let why = format!(
+    let path = string_at(webhook, "/clientConfig/service/path").trim_start_matches('/');
+    let reason = format!(
         "failed calling webhook {}: failed to call webhook: Post \"https://{name}.{place}.svc:{port}/{path}?timeout={seconds}s\": service {name:?} not found",
-        json!(text(webhook, "/name"))
+        json!(string_at(webhook, "/name"))
     );
-    let details = json!({"causes": [{ "message": why }]});
-    ApiError::new(500, "InternalError", format!("Internal error occurred: {why}"), Some(details))
+    let details = json!({"causes": [{ "message": reason }]});
+    ApiError::new(500, "InternalError", format!("Internal error occurred: {reason}"), Some(details))
 }

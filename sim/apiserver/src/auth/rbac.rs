@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::authorization_request::AuthorizationRequest;
 use super::user::{AUTHENTICATED, UNAUTHENTICATED, User};
-use crate::object::fields::{list, name, text};
+use crate::object::fields::{array_at, name, string_at};
 use crate::storage::store::Store;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -76,7 +76,7 @@ fn matching_bindings(store: &Store, user: &User, namespace: &str) -> Vec<(String
             if place.is_some_and(|place| place != namespace) {
                 continue;
             }
-            let subjects = list(&entry.object, "/subjects");
+            let subjects = array_at(&entry.object, "/subjects");
             let Some(subject) = subjects.iter().find(|subject| is_subject(subject, user, place)) else { continue };
             let rules = role_rules(store, &entry.object, place);
             found.push((reason(&entry.object, subject, place), rules));
@@ -86,13 +86,13 @@ fn matching_bindings(store: &Store, user: &User, namespace: &str) -> Vec<(String
 }
 
 fn role_rules(store: &Store, binding: &Value, namespace: Option<&str>) -> Vec<Value> {
-    let role = text(binding, "/roleRef/name");
-    let found = match text(binding, "/roleRef/kind") {
+    let role = string_at(binding, "/roleRef/name");
+    let found = match string_at(binding, "/roleRef/kind") {
         "ClusterRole" => store.find(GROUP, "clusterroles", None, role),
         _ => store.find(GROUP, "roles", namespace, role),
     };
     match (found, role) {
-        (Some(role), _) => list(role, "/rules").to_vec(),
+        (Some(role), _) => array_at(role, "/rules").to_vec(),
         (None, "cluster-admin") => vec![
             json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
             json!({"nonResourceURLs": ["*"], "verbs": ["*"]}),
@@ -102,10 +102,10 @@ fn role_rules(store: &Store, binding: &Value, namespace: Option<&str>) -> Vec<Va
 }
 
 fn reason(binding: &Value, subject: &Value, namespace: Option<&str>) -> String {
-    let (own, role) = (name(binding), text(binding, "/roleRef/name"));
-    let kind = text(binding, "/roleRef/kind");
-    let (subject_kind, subject_name) = (text(subject, "/kind"), text(subject, "/name"));
-    let subject_place = match text(subject, "/namespace") {
+    let (own, role) = (name(binding), string_at(binding, "/roleRef/name"));
+    let kind = string_at(binding, "/roleRef/kind");
+    let (subject_kind, subject_name) = (string_at(subject, "/kind"), string_at(subject, "/name"));
+    let subject_place = match string_at(subject, "/namespace") {
         "" => namespace.unwrap_or_default(),
         place => place,
     };
@@ -121,12 +121,12 @@ fn reason(binding: &Value, subject: &Value, namespace: Option<&str>) -> String {
 }
 
 fn is_subject(subject: &Value, user: &User, namespace: Option<&str>) -> bool {
-    let named = text(subject, "/name");
-    match text(subject, "/kind") {
+    let named = string_at(subject, "/name");
+    match string_at(subject, "/kind") {
         "User" => user.name == named,
         "Group" => user.groups.iter().any(|group| group == named),
         "ServiceAccount" => {
-            let place = match text(subject, "/namespace") {
+            let place = match string_at(subject, "/namespace") {
                 "" => namespace.unwrap_or_default(),
                 place => place,
             };
@@ -139,13 +139,13 @@ fn is_subject(subject: &Value, user: &User, namespace: Option<&str>) -> bool {
 /// True if a rule permits a request.
 fn permits(rule: &Value, request: &AuthorizationRequest) -> bool {
     let has = |field: &str, wanted: &str| {
-        list(rule, field).iter().filter_map(Value::as_str).any(|value| value == "*" || value == wanted)
+        array_at(rule, field).iter().filter_map(Value::as_str).any(|value| value == "*" || value == wanted)
     };
     if !has("/verbs", &request.verb) {
         return false;
     }
     if let Some(path) = &request.path {
-        return list(rule, "/nonResourceURLs")
+        return array_at(rule, "/nonResourceURLs")
             .iter()
             .filter_map(Value::as_str)
             .any(|pattern| pattern == path || pattern.strip_suffix('*').is_some_and(|start| path.starts_with(start)));
@@ -153,8 +153,8 @@ fn permits(rule: &Value, request: &AuthorizationRequest) -> bool {
     let any_parent = format!("*/{}", request.subresource);
     let resource = has("/resources", &request.full_resource())
         || !request.subresource.is_empty()
-            && list(rule, "/resources").iter().any(|value| *value == any_parent.as_str());
-    let names = list(rule, "/resourceNames");
+            && array_at(rule, "/resources").iter().any(|value| *value == any_parent.as_str());
+    let names = array_at(rule, "/resourceNames");
     has("/apiGroups", &request.group)
         && resource
         && (names.is_empty() || names.iter().any(|name| *name == request.name.as_str()))

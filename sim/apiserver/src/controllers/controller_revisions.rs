@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::template_hash::fnv32;
 use super::writes::{create_object, delete_object, number, replace_object};
-use crate::object::fields::{name, text, uid};
+use crate::object::fields::{name, string_at, uid};
 use crate::object::key::{StoredKey, builtin_key};
 use crate::object::owners::{controller_of, controller_reference};
 use crate::state::server_state::ServerState;
@@ -31,9 +31,10 @@ pub(super) fn revision_hash(owner: &Value) -> String {
 
 /// Returns the revisions of an owner, oldest first.
 fn list_revisions(store: &Store, owner: &Value) -> Vec<(StoredKey, Value)> {
-    let in_namespace = store.in_namespace(REVISIONS.0, REVISIONS.1, text(owner, "/metadata/namespace"));
-    let owned = in_namespace
-        .filter(|entry| controller_of(&entry.object).is_some_and(|reference| text(reference, "/uid") == uid(owner)));
+    let in_namespace = store.in_namespace(REVISIONS.0, REVISIONS.1, string_at(owner, "/metadata/namespace"));
+    let owned = in_namespace.filter(|entry| {
+        controller_of(&entry.object).is_some_and(|reference| string_at(reference, "/uid") == uid(owner))
+    });
     let mut revisions: Vec<(StoredKey, Value)> =
         owned.map(|entry| (StoredKey::clone(&entry.key), Value::clone(&entry.object))).collect();
     revisions.sort_by_key(|(_, revision)| number(revision, "/revision"));
@@ -68,14 +69,14 @@ pub(crate) fn ensure_current_revision(
         },
         "data": data, "revision": newest + 1,
     });
-    let namespace = text(owner, "/metadata/namespace");
+    let namespace = string_at(owner, "/metadata/namespace");
     create_object(state, now, controller, REVISIONS, namespace, object).ok()?;
     Some(revision_name)
 }
 
 /// Returns the pod template of a revision.
 pub(crate) fn template_of_revision(store: &Store, owner: &Value, revision: &str) -> Option<Value> {
-    let namespace = text(owner, "/metadata/namespace");
+    let namespace = string_at(owner, "/metadata/namespace");
     let key = builtin_key("apps", "ControllerRevision", "controllerrevisions", Some(namespace), revision);
     let mut template = store.find_key(&key)?.pointer("/data/spec/template")?.clone();
     if let Some(fields) = template.as_object_mut() {

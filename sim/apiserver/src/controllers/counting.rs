@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::admission::disruption_budget::budget_counts;
 use crate::admission::quota::quota_usage;
 use crate::object::conditions::set_condition;
-use crate::object::fields::stamp;
+use crate::object::fields::format_timestamp;
 use crate::object::key::StoredKey;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::{Attribution, Verb};
@@ -24,9 +24,9 @@ pub(crate) fn update_counts(state: &mut ServerState, now: Timestamp, key: &Store
         let counts = budget_counts(&state.store, &live);
         let allowed = (counts.healthy - counts.desired).max(0);
         let generation = live.pointer("/metadata/generation").cloned().unwrap_or_default();
-        let at = stamp(now);
+        let timestamp = format_timestamp(now);
         let reason = if allowed > 0 { "SufficientPods" } else { "InsufficientPods" };
-        set_condition(&mut object, &at, "DisruptionAllowed", allowed > 0, reason, "");
+        set_condition(&mut object, &timestamp, "DisruptionAllowed", allowed > 0, reason, "");
         for condition in object.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
             condition["observedGeneration"] = generation.clone();
         }

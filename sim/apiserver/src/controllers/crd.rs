@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::object::conditions::set_condition;
-use crate::object::fields::{finalizers, is_deleting, set_finalizers, stamp, text};
+use crate::object::fields::{finalizers, format_timestamp, is_deleting, set_finalizers, string_at};
 use crate::object::finalizers::CLEANUP;
 use crate::state::crd_serving::{CRDS, crd_key, stop_serving};
 use crate::state::schedule::Task;
@@ -22,20 +22,20 @@ pub(crate) fn establish_crd(state: &mut ServerState, now: Timestamp, name: &str)
     };
     let mut object = Value::clone(&live);
     let is_taken = is_kind_taken(state, name, &live);
-    let at = stamp(now);
+    let timestamp = format_timestamp(now);
     if is_taken {
         let names = &live["spec"]["names"];
         object["status"]["acceptedNames"] =
             json!({"plural": names["plural"], "singular": names["singular"], "kind": ""});
         let message = format!("{} is already in use", names["listKind"]);
-        set_condition(&mut object, &at, "NamesAccepted", false, "ListKindConflict", &message);
-        set_condition(&mut object, &at, "Established", false, "NotAccepted", "not all names are accepted");
+        set_condition(&mut object, &timestamp, "NamesAccepted", false, "ListKindConflict", &message);
+        set_condition(&mut object, &timestamp, "Established", false, "NotAccepted", "not all names are accepted");
     } else {
         object["status"]["acceptedNames"] = live["spec"]["names"].clone();
-        set_condition(&mut object, &at, "NamesAccepted", true, "NoConflicts", "no conflicts found");
+        set_condition(&mut object, &timestamp, "NamesAccepted", true, "NoConflicts", "no conflicts found");
         set_condition(
             &mut object,
-            &at,
+            &timestamp,
             "Established",
             true,
             "InitialNamesAccepted",
@@ -51,12 +51,12 @@ pub(crate) fn establish_crd(state: &mut ServerState, now: Timestamp, name: &str)
 }
 
 fn is_kind_taken(state: &ServerState, name: &str, crd: &Value) -> bool {
-    let (group, kind) = (text(crd, "/spec/group"), text(crd, "/spec/names/kind"));
+    let (group, kind) = (string_at(crd, "/spec/group"), string_at(crd, "/spec/names/kind"));
     let collection = state.store.collection(CRDS.0, CRDS.1);
     let taken = collection.into_iter().flat_map(|collection| collection.values()).any(|other| {
         other.key.name != name
-            && text(&other.object, "/spec/group") == group
-            && text(&other.object, "/status/acceptedNames/kind") == kind
+            && string_at(&other.object, "/spec/group") == group
+            && string_at(&other.object, "/status/acceptedNames/kind") == kind
     });
     taken || state.registry.by_kind(group, kind).is_some_and(|resource| !resource.custom)
 }
@@ -67,7 +67,7 @@ pub(crate) fn finalize_crd(state: &mut ServerState, now: Timestamp, name: &str) 
     let Some(live) = state.store.find_key(&key).filter(|object| is_deleting(object)).cloned() else {
         return;
     };
-    let (group, plural) = (text(&live, "/spec/group"), text(&live, "/spec/names/plural"));
+    let (group, plural) = (string_at(&live, "/spec/group"), string_at(&live, "/spec/names/plural"));
     let attribution = Attribution::controller("crd-finalizer", Verb::Delete);
     let custom_resources: Vec<_> =
         state.store.collection(group, plural).into_iter().flatten().map(|(_, entry)| entry.key.clone()).collect();

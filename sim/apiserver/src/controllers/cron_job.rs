@@ -10,7 +10,7 @@ use super::writes::{
     MANAGER, create_object, delete_object, error_message, is_already_exists, is_condition_true, record_event,
     replace_status,
 };
-use crate::object::fields::{is_deleting, later, list, name, stamp, text, uid};
+use crate::object::fields::{add_duration, array_at, format_timestamp, is_deleting, name, string_at, uid};
 use crate::object::key::{StoredKey, builtin_key};
 use crate::object::owners::{controller_of, controller_reference};
 use crate::state::schedule::{Task, Workload};
@@ -37,28 +37,29 @@ pub(crate) fn reconcile_cron_job(state: &mut ServerState, now: Timestamp, key: &
 }
 
 fn list_jobs(store: &Store, owner: &Value) -> Vec<OwnedObject> {
-    let in_namespace = store.in_namespace("batch", "jobs", text(owner, "/metadata/namespace"));
-    let owned = in_namespace
-        .filter(|entry| controller_of(&entry.object).is_some_and(|reference| text(reference, "/uid") == uid(owner)));
+    let in_namespace = store.in_namespace("batch", "jobs", string_at(owner, "/metadata/namespace"));
+    let owned = in_namespace.filter(|entry| {
+        controller_of(&entry.object).is_some_and(|reference| string_at(reference, "/uid") == uid(owner))
+    });
     owned.map(|entry| OwnedObject { key: entry.key.clone(), object: entry.object.object() }).collect()
 }
 
 /// Starts a due job, and schedules the next reconciliation.
 fn start_due_job(state: &mut ServerState, now: Timestamp, key: &StoredKey, cron: &mut Value) {
-    let zone = text(cron, "/spec/timeZone");
+    let zone = string_at(cron, "/spec/timeZone");
     if !matches!(zone, "" | "UTC" | "Etc/UTC") {
         let message = format!("invalid timeZone: {zone:?}: this server supports UTC only");
         return record_event(state, now, CONTROLLER, &cron.clone(), ("Warning", "UnknownTimeZone"), &message);
     }
-    let schedule = match CronSchedule::parse(text(cron, "/spec/schedule")) {
+    let schedule = match CronSchedule::parse(string_at(cron, "/spec/schedule")) {
         Ok(schedule) => schedule,
         Err(error) => {
-            let message = format!("unparseable schedule: {:?} : {error}", text(cron, "/spec/schedule"));
+            let message = format!("unparseable schedule: {:?} : {error}", string_at(cron, "/spec/schedule"));
             return record_event(state, now, CONTROLLER, &cron.clone(), ("Warning", "UnparseableSchedule"), &message);
         }
     };
     let since = ["/status/lastScheduleTime", "/metadata/creationTimestamp"];
-    let since = since.iter().find_map(|pointer| text(cron, pointer).parse::<Timestamp>().ok()).unwrap_or(now);
+    let since = since.iter().find_map(|pointer| string_at(cron, pointer).parse::<Timestamp>().ok()).unwrap_or(now);
     let deadline = cron.pointer("/spec/startingDeadlineSeconds").and_then(Value::as_i64);
     let max_age = deadline.map_or(LOOK_BACK, SignedDuration::from_secs).min(LOOK_BACK);
     let first = since.max(now.checked_sub(max_age).unwrap_or(since));
@@ -66,22 +67,22 @@ fn start_due_job(state: &mut ServerState, now: Timestamp, key: &StoredKey, cron:
         start_job(state, now, cron, due);
     }
     if let Some(next) = schedule.next(now) {
-        let wait = later(next, state.delays.cron_job).duration_since(now);
+        let wait = add_duration(next, state.delays.cron_job).duration_since(now);
         state.schedule_after(now, wait, Task::Reconcile(Workload::CronJob, key.clone()));
     }
 }
 
 fn start_job(state: &mut ServerState, now: Timestamp, cron: &mut Value, due: Timestamp) {
-    let namespace = text(cron, "/metadata/namespace").to_owned();
-    let active = list(cron, "/status/active").to_vec();
-    match text(cron, "/spec/concurrencyPolicy") {
+    let namespace = string_at(cron, "/metadata/namespace").to_owned();
+    let active = array_at(cron, "/status/active").to_vec();
+    match string_at(cron, "/spec/concurrencyPolicy") {
         "Forbid" if !active.is_empty() => {
             let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
             return record_event(state, now, CONTROLLER, &cron.clone(), ("Normal", "JobAlreadyActive"), message);
         }
         "Replace" => {
             for reference in &active {
-                let job = builtin_key("batch", "Job", "jobs", Some(&namespace), text(reference, "/name"));
+                let job = builtin_key("batch", "Job", "jobs", Some(&namespace), string_at(reference, "/name"));
                 delete_object(state, now, CONTROLLER, &job);
                 let message = format!("Deleted job {}", job.name);
                 record_event(state, now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulDelete"), &message);
@@ -95,13 +96,13 @@ fn start_job(state: &mut ServerState, now: Timestamp, cron: &mut Value, due: Tim
         Ok(job) => {
             let message = format!("Created job {}", name(&job));
             record_event(state, now, CONTROLLER, &cron.clone(), ("Normal", "SuccessfulCreate"), &message);
-            let mut active = list(cron, "/status/active").to_vec();
+            let mut active = array_at(cron, "/status/active").to_vec();
             active.push(json!({
                 "apiVersion": "batch/v1", "kind": "Job", "name": name(&job), "namespace": namespace,
                 "uid": uid(&job), "resourceVersion": job["metadata"]["resourceVersion"],
             }));
             cron["status"]["active"] = json!(active);
-            cron["status"]["lastScheduleTime"] = json!(stamp(due));
+            cron["status"]["lastScheduleTime"] = json!(format_timestamp(due));
         }
         Err(error) if is_already_exists(&error) => {}
         Err(error) => {
@@ -118,7 +119,7 @@ fn delete_old_jobs(state: &mut ServerState, now: Timestamp, cron: &Value, jobs: 
         let limit = cron.pointer(&format!("/spec/{field}")).and_then(Value::as_u64).unwrap_or(default);
         let mut ended: Vec<&OwnedObject> =
             jobs.iter().filter(|job| is_condition_true(&job.object, condition_type)).collect();
-        ended.sort_by_key(|job| (text(&job.object, "/status/startTime").to_owned(), job.key.name.clone()));
+        ended.sort_by_key(|job| (string_at(&job.object, "/status/startTime").to_owned(), job.key.name.clone()));
         let excess = ended.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
         for job in ended.into_iter().take(excess).filter(|job| !is_deleting(&job.object)) {
             delete_object(state, now, CONTROLLER, &job.key);
@@ -131,17 +132,17 @@ fn delete_old_jobs(state: &mut ServerState, now: Timestamp, cron: &Value, jobs: 
 /// Updates the list of active jobs and the time of the last success.
 fn update_active_jobs(cron: &mut Value, jobs: &[OwnedObject]) {
     let is_running = |reference: &&Value| {
-        jobs.iter().any(|job| uid(&job.object) == text(reference, "/uid") && !is_finished(&job.object))
+        jobs.iter().any(|job| uid(&job.object) == string_at(reference, "/uid") && !is_finished(&job.object))
     };
-    let active: Vec<Value> = list(cron, "/status/active").iter().filter(is_running).cloned().collect();
+    let active: Vec<Value> = array_at(cron, "/status/active").iter().filter(is_running).cloned().collect();
     if let (true, Some(status)) = (active.is_empty(), cron["status"].as_object_mut()) {
         status.remove("active");
     } else {
         cron["status"]["active"] = json!(active);
     }
     let completed = jobs.iter().filter(|job| is_condition_true(&job.object, "Complete"));
-    let last = completed.map(|job| text(&job.object, "/status/completionTime")).max().unwrap_or_default();
-    if last > text(cron, "/status/lastSuccessfulTime") {
+    let last = completed.map(|job| string_at(&job.object, "/status/completionTime")).max().unwrap_or_default();
+    if last > string_at(cron, "/status/lastSuccessfulTime") {
         cron["status"]["lastSuccessfulTime"] = json!(last);
     }
 }
@@ -150,7 +151,7 @@ fn update_active_jobs(cron: &mut Value, jobs: &[OwnedObject]) {
 fn build_job(cron: &Value, due: Timestamp) -> Value {
     let template = &cron["spec"]["jobTemplate"];
     let mut annotations = template.pointer("/metadata/annotations").cloned().unwrap_or_else(|| json!({}));
-    annotations[SCHEDULED] = json!(stamp(due));
+    annotations[SCHEDULED] = json!(format_timestamp(due));
     json!({
         "metadata": {
             "name": format!("{}-{}", name(cron), due.as_second() / 60), "annotations": annotations,

@@ -79,10 +79,10 @@ impl CronSchedule {
     /// Returns the last scheduled time after `first` and not after `now`.
     pub(super) fn last_until(&self, first: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let mut last = None;
-        let mut at = first;
-        while let Some(next) = self.next(at).filter(|next| *next <= now) {
+        let mut time = first;
+        while let Some(next) = self.next(time).filter(|next| *next <= now) {
             last = Some(next);
-            at = next;
+            time = next;
         }
         last
     }
@@ -103,10 +103,10 @@ impl CronFields {
             if self.matches_date(date) {
                 let times = self.hours.iter().flat_map(|hour| self.minutes.iter().map(move |minute| (*hour, *minute)));
                 for (hour, minute) in times {
-                    let at = date.to_datetime(Time::new(hour, minute, 0, 0).ok()?);
-                    let at = at.to_zoned(TimeZone::UTC).ok()?.timestamp();
-                    if at > after {
-                        return Some(at);
+                    let time = date.to_datetime(Time::new(hour, minute, 0, 0).ok()?);
+                    let time = time.to_zoned(TimeZone::UTC).ok()?.timestamp();
+                    if time > after {
+                        return Some(time);
                     }
                 }
             }
@@ -182,7 +182,7 @@ mod tests {
 
     fn next(schedule: &str, after: &str) -> String {
         let schedule = CronSchedule::parse(schedule).expect("a schedule");
-        schedule.next(after.parse().expect("a time")).map(|at| at.to_string()).unwrap_or_default()
+        schedule.next(after.parse().expect("a time")).map(|time| time.to_string()).unwrap_or_default()
     }
 
     #[test]

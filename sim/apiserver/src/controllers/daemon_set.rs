@@ -11,7 +11,7 @@ use super::writes::{
     MANAGER, create_object, delete_object, error_message, number, record_event, replace_status, set_count,
 };
 use crate::controllers::owned_objects::pod_from;
-use crate::object::fields::{is_deleting, list, name, text};
+use crate::object::fields::{array_at, is_deleting, name, string_at};
 use crate::object::key::StoredKey;
 use crate::state::schedule::{Task, Workload};
 use crate::state::server_state::ServerState;
@@ -32,12 +32,12 @@ const CREATE_RETRY_DELAY: SignedDuration = SignedDuration::from_secs(1);
 
 /// Returns the node that a pod runs on or is bound to by its affinity.
 fn node_of(pod: &Value) -> String {
-    let assigned = text(pod, "/spec/nodeName");
+    let assigned = string_at(pod, "/spec/nodeName");
     if !assigned.is_empty() {
         return assigned.to_owned();
     }
     let pointer = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields/0/values/0";
-    text(pod, pointer).to_owned()
+    string_at(pod, pointer).to_owned()
 }
 
 pub(crate) fn reconcile_daemon_set(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
@@ -78,7 +78,7 @@ fn sync_daemon_pods(
             continue;
         }
         let pod = build_daemon_pod(set, hash, node);
-        match create_object(state, now, CONTROLLER, ("", "pods"), text(set, "/metadata/namespace"), pod) {
+        match create_object(state, now, CONTROLLER, ("", "pods"), string_at(set, "/metadata/namespace"), pod) {
             Ok(pod) => {
                 let message = format!("Created pod: {}", name(&pod));
                 record_event(state, now, CONTROLLER, set, ("Normal", "SuccessfulCreate"), &message);
@@ -95,7 +95,7 @@ fn sync_daemon_pods(
 
 /// Deletes pods of an older template, as many as may be unavailable.
 fn delete_outdated_daemon_pods(state: &mut ServerState, now: Timestamp, set: &Value, hash: &str, nodes: &[String]) {
-    if text(set, "/spec/updateStrategy/type") == "OnDelete" {
+    if string_at(set, "/spec/updateStrategy/type") == "OnDelete" {
         return;
     }
     let pods = claim_objects(state, now, CONTROLLER, set, ("", "pods"));
@@ -179,7 +179,7 @@ fn is_eligible(set: &Value, node: &Value) -> bool {
 /// Adds the default tolerations of a DaemonSet's pods to a pod spec.
 fn add_tolerations(spec: &Value) -> Value {
     let mut spec = spec.clone();
-    let mut tolerations = list(&spec, "/tolerations").to_vec();
+    let mut tolerations = array_at(&spec, "/tolerations").to_vec();
     for (key, effect) in DEFAULT_TOLERATIONS {
         let exists = tolerations.iter().any(|known| known["key"] == key && known["effect"] == effect);
         if !exists {

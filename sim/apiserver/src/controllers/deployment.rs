@@ -8,7 +8,7 @@ use super::deployment_sets::{delete_old_sets, observe_rollout, sync_new_set};
 use super::deployment_status::{has_deadline, set_condition, update_deployment_status};
 use super::rollout::{recreate, roll_out, scale_sets};
 use super::writes::{MANAGER, condition, replace_status};
-use crate::object::fields::{is_deleting, stamp, text};
+use crate::object::fields::{format_timestamp, is_deleting, string_at};
 use crate::object::key::StoredKey;
 use crate::state::server_state::ServerState;
 
@@ -49,7 +49,7 @@ fn is_rescaled(rollout: &Rollout) -> bool {
 
 fn record_pause(state: &mut ServerState, now: Timestamp, rollout: &Rollout) {
     let deployment = &rollout.deployment;
-    let reason = condition(deployment, "Progressing").map(|known| text(known, "/reason")).unwrap_or_default();
+    let reason = condition(deployment, "Progressing").map(|known| string_at(known, "/reason")).unwrap_or_default();
     if !has_deadline(deployment) || reason == "ProgressDeadlineExceeded" {
         return;
     }
@@ -60,6 +60,6 @@ fn record_pause(state: &mut ServerState, now: Timestamp, rollout: &Rollout) {
         (true, true) | (false, false) => return,
     };
     let mut updated_object = Value::clone(deployment);
-    set_condition(&mut updated_object, &stamp(now), ("Progressing", "Unknown"), reason, message);
+    set_condition(&mut updated_object, &format_timestamp(now), ("Progressing", "Unknown"), reason, message);
     replace_status(state, now, (CONTROLLER, MANAGER), &rollout.key, &updated_object);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::owned_objects::OwnedObject;
 use super::writes::number;
-use crate::object::fields::{metadata, text};
+use crate::object::fields::{metadata, string_at};
 use crate::object::key::StoredKey;
 
 pub(super) const CONTROLLER: &str = "deployment-controller";
@@ -32,7 +32,7 @@ pub(super) struct Rollout {
 
 impl Rollout {
     pub(super) fn is_rolling_update(&self) -> bool {
-        text(&self.deployment, "/spec/strategy/type") != "Recreate"
+        string_at(&self.deployment, "/spec/strategy/type") != "Recreate"
     }
 
     pub(super) fn desired_replicas(&self) -> i64 {
@@ -41,9 +41,9 @@ impl Rollout {
 
     /// Returns the number of pods that may exist above the desired replicas, and the number that may be unavailable.
     fn rollout_limits(&self) -> (i64, i64) {
-        let at = |field: &str| self.deployment.pointer(&format!("/spec/strategy/rollingUpdate/{field}"));
-        let max_surge = resolve_share(at("maxSurge"), self.desired_replicas(), true);
-        let max_unavailable = resolve_share(at("maxUnavailable"), self.desired_replicas(), false);
+        let rolling_update = |field: &str| self.deployment.pointer(&format!("/spec/strategy/rollingUpdate/{field}"));
+        let max_surge = resolve_share(rolling_update("maxSurge"), self.desired_replicas(), true);
+        let max_unavailable = resolve_share(rolling_update("maxUnavailable"), self.desired_replicas(), false);
         if max_surge == 0 && max_unavailable == 0 { (0, 1) } else { (max_surge, max_unavailable) }
     }
 

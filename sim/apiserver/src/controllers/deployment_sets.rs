@@ -16,7 +16,7 @@ use super::writes::{
     MANAGER, condition, create_object, delete_object, error_message, is_already_exists, number, record_event,
     replace_object, replace_status,
 };
-use crate::object::fields::{is_deleting, metadata, name, stamp, text};
+use crate::object::fields::{format_timestamp, is_deleting, metadata, name, string_at};
 use crate::object::key::{StoredKey, builtin_key};
 use crate::object::owners::controller_reference;
 use crate::state::server_state::ServerState;
@@ -46,10 +46,10 @@ fn without_hash(template: &Value) -> Value {
 pub(crate) fn observe_rollout(state: &mut ServerState, now: Timestamp, key: &StoredKey) -> Option<Rollout> {
     let deployment = state.store.find_key(key)?.clone();
     let mut old = claim_objects(state, now, CONTROLLER, &deployment, SETS);
-    old.sort_by_key(|set| (text(&set.object, "/metadata/creationTimestamp").to_owned(), set.key.name.clone()));
+    old.sort_by_key(|set| (string_at(&set.object, "/metadata/creationTimestamp").to_owned(), set.key.name.clone()));
     let template = without_hash(&deployment["spec"]["template"]);
     let new = old.iter().position(|set| without_hash(&set.object["spec"]["template"]) == template);
-    let new = new.map(|at| old.remove(at));
+    let new = new.map(|index| old.remove(index));
     Some(Rollout { key: key.clone(), deployment, new, old })
 }
 
@@ -101,7 +101,7 @@ fn record_new_set(
     let mut updated_object = Value::clone(&rollout.deployment);
     set_annotation(&mut updated_object, REVISION, annotation(&set.object, REVISION));
     if let (Some((reason, message)), true) = (progress, has_deadline(&rollout.deployment)) {
-        set_condition(&mut updated_object, &stamp(now), ("Progressing", "True"), reason, &message);
+        set_condition(&mut updated_object, &format_timestamp(now), ("Progressing", "True"), reason, &message);
     }
     replace_status(state, now, (CONTROLLER, MANAGER), &rollout.key, &updated_object);
 }
@@ -127,7 +127,7 @@ fn create_set(state: &mut ServerState, now: Timestamp, rollout: &mut Rollout, ne
     }
     annotate(&deployment, &mut set, next);
     annotate_size(rollout, &mut set);
-    let namespace = text(&deployment, "/metadata/namespace");
+    let namespace = string_at(&deployment, "/metadata/namespace");
     match create_object(state, now, CONTROLLER, SETS, namespace, set) {
         Ok(object) => {
             let size = desired_replicas(&object);
@@ -145,8 +145,14 @@ fn create_set(state: &mut ServerState, now: Timestamp, rollout: &mut Rollout, ne
                 updated_object["status"]["collisionCount"] = json!(collisions.unwrap_or_default() + 1);
             } else {
                 let message = error_message(&error);
-                let at = stamp(now);
-                set_condition(&mut updated_object, &at, ("Progressing", "False"), "ReplicaSetCreateError", &message);
+                let timestamp = format_timestamp(now);
+                set_condition(
+                    &mut updated_object,
+                    &timestamp,
+                    ("Progressing", "False"),
+                    "ReplicaSetCreateError",
+                    &message,
+                );
             }
             replace_status(state, now, (CONTROLLER, MANAGER), &rollout.key, &updated_object);
             None

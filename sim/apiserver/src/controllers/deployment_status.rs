@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::deployment_rollout::{CONTROLLER, Rollout, desired_replicas};
 use super::writes::{MANAGER, condition, number, replace_status, set_count};
-use crate::object::fields::{later, list, name, stamp, text};
+use crate::object::fields::{add_duration, array_at, format_timestamp, name, string_at};
 use crate::state::schedule::{Task, Workload};
 use crate::state::server_state::ServerState;
 
 /// Sets a condition as the deployment controller does: a new one is appended, and one with the same status and reason stays.
 pub(super) fn set_condition(
     object: &mut Value,
-    at: &str,
+    timestamp: &str,
     (condition_type, status): (&str, &str),
     reason: &str,
     message: &str,
@@ -21,24 +21,24 @@ pub(super) fn set_condition(
     if known.as_ref().is_some_and(|known| known["status"] == status && known["reason"] == reason) {
         return;
     }
-    replace_condition(object, at, (condition_type, status), reason, message);
+    replace_condition(object, timestamp, (condition_type, status), reason, message);
 }
 
 /// Replaces a condition. Its `lastTransitionTime` changes only with its status.
 fn replace_condition(
     object: &mut Value,
-    at: &str,
+    timestamp: &str,
     (condition_type, status): (&str, &str),
     reason: &str,
     message: &str,
 ) {
     let known = condition(object, condition_type).filter(|known| known["status"] == status);
-    let since = known.map_or_else(|| json!(at), |known| known["lastTransitionTime"].clone());
-    let others = list(object, "/status/conditions").iter().filter(|condition| condition["type"] != condition_type);
+    let since = known.map_or_else(|| json!(timestamp), |known| known["lastTransitionTime"].clone());
+    let others = array_at(object, "/status/conditions").iter().filter(|condition| condition["type"] != condition_type);
     let mut conditions: Vec<Value> = others.cloned().collect();
     conditions.push(json!({
         "type": condition_type, "status": status, "reason": reason, "message": message,
-        "lastUpdateTime": at, "lastTransitionTime": since,
+        "lastUpdateTime": timestamp, "lastTransitionTime": since,
     }));
     object["status"]["conditions"] = json!(conditions);
 }
@@ -75,7 +75,7 @@ pub(crate) fn update_deployment_status(
     let Some(live) = state.store.find_key(&rollout.key).cloned() else { return };
     let mut updated_object = Value::clone(&live);
     set_counts(rollout, &mut updated_object);
-    let at = stamp(now);
+    let timestamp = format_timestamp(now);
     let available =
         number(&updated_object, "/status/availableReplicas") >= rollout.desired_replicas() - rollout.max_unavailable();
     let (status, reason, message) = if available {
@@ -83,10 +83,10 @@ pub(crate) fn update_deployment_status(
     } else {
         ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
     };
-    set_condition(&mut updated_object, &at, ("Available", status), reason, message);
+    set_condition(&mut updated_object, &timestamp, ("Available", status), reason, message);
     if with_progress {
         update_progress(rollout, &live, &mut updated_object, now);
-        update_failure(rollout, &mut updated_object, &at);
+        update_failure(rollout, &mut updated_object, &timestamp);
     }
     replace_status(state, now, (CONTROLLER, MANAGER), &rollout.key, &updated_object);
     if with_progress {
@@ -99,12 +99,12 @@ fn schedule_deadline_check(state: &mut ServerState, now: Timestamp, rollout: &Ro
     let Some(live) = state.store.find_key(&rollout.key) else { return };
     let seconds = number(live, "/spec/progressDeadlineSeconds");
     let Some(progress) = condition(live, "Progressing") else { return };
-    let is_over = matches!(text(progress, "/reason"), "NewReplicaSetAvailable" | "ProgressDeadlineExceeded");
+    let is_over = matches!(string_at(progress, "/reason"), "NewReplicaSetAvailable" | "ProgressDeadlineExceeded");
     if !has_deadline(live) || is_over {
         return;
     }
-    let since: Timestamp = text(progress, "/lastUpdateTime").parse().unwrap_or(now);
-    let due = later(since, SignedDuration::from_secs(seconds.saturating_add(1)));
+    let since: Timestamp = string_at(progress, "/lastUpdateTime").parse().unwrap_or(now);
+    let due = add_duration(since, SignedDuration::from_secs(seconds.saturating_add(1)));
     let task = Task::Reconcile(Workload::Deployment, rollout.key.clone());
     state.schedule_after(now, due.duration_since(now).max(SignedDuration::from_secs(1)), task);
 }
@@ -125,7 +125,7 @@ fn set_counts(rollout: &Rollout, updated_object: &mut Value) {
 
 /// Sets the `Progressing` condition: the rollout is complete, progresses, or has timed out.
 fn update_progress(rollout: &Rollout, live: &Value, updated_object: &mut Value, now: Timestamp) {
-    let at = stamp(now);
+    let timestamp = format_timestamp(now);
     if !has_deadline(live) {
         return;
     }
@@ -141,35 +141,41 @@ fn update_progress(rollout: &Rollout, live: &Value, updated_object: &mut Value, 
     let holds = ("Progressing", "True");
     if is_complete(live, &updated_object["status"]) {
         let message = format!("{subject} has successfully progressed.");
-        replace_condition(updated_object, &at, holds, "NewReplicaSetAvailable", &message);
+        replace_condition(updated_object, &timestamp, holds, "NewReplicaSetAvailable", &message);
     } else if has_progressed(&live["status"], &updated_object["status"]) {
-        replace_condition(updated_object, &at, holds, "ReplicaSetUpdated", &format!("{subject} is progressing."));
+        replace_condition(
+            updated_object,
+            &timestamp,
+            holds,
+            "ReplicaSetUpdated",
+            &format!("{subject} is progressing."),
+        );
     } else if is_stuck(live, known.as_ref(), now) {
         let message = format!("{subject} has timed out progressing.");
-        set_condition(updated_object, &at, ("Progressing", "False"), "ProgressDeadlineExceeded", &message);
+        set_condition(updated_object, &timestamp, ("Progressing", "False"), "ProgressDeadlineExceeded", &message);
     }
 }
 
 fn is_stuck(deployment: &Value, known: Option<&Value>, now: Timestamp) -> bool {
     let Some(known) = known else { return false };
-    match text(known, "/reason") {
+    match string_at(known, "/reason") {
         "NewReplicaSetAvailable" => return false,
         "ProgressDeadlineExceeded" => return true,
         _ => {}
     }
-    let since: Timestamp = text(known, "/lastUpdateTime").parse().unwrap_or(now);
+    let since: Timestamp = string_at(known, "/lastUpdateTime").parse().unwrap_or(now);
     let seconds = number(deployment, "/spec/progressDeadlineSeconds");
-    later(since, SignedDuration::from_secs(seconds)) < now
+    add_duration(since, SignedDuration::from_secs(seconds)) < now
 }
 
 /// Copies the `ReplicaFailure` condition of a replica set to the deployment.
-fn update_failure(rollout: &Rollout, updated_object: &mut Value, at: &str) {
+fn update_failure(rollout: &Rollout, updated_object: &mut Value, timestamp: &str) {
     let failures = rollout.new.iter().chain(&rollout.old);
     let failure = failures.filter_map(|set| condition(&set.object, "ReplicaFailure")).next().cloned();
     match failure {
         Some(failure) => {
-            let (reason, message) = (text(&failure, "/reason"), text(&failure, "/message"));
-            set_condition(updated_object, at, ("ReplicaFailure", "True"), reason, message);
+            let (reason, message) = (string_at(&failure, "/reason"), string_at(&failure, "/message"));
+            set_condition(updated_object, timestamp, ("ReplicaFailure", "True"), reason, message);
         }
         None => {
             let conditions = updated_object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);

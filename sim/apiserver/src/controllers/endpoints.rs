@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::owned_objects::{has_ended, is_ready};
 use super::writes::{create_object, delete_object, replace_object};
-use crate::object::fields::{at, is_deleting, list, metadata, name, stamp, text, uid};
+use crate::object::fields::{array_at, format_timestamp, is_deleting, metadata, name, string_at, uid, value_at};
 use crate::object::key::{StoredKey, builtin_key};
 use crate::object::label_selectors::is_selected_by;
 use crate::object::owners::controller_reference;
@@ -29,11 +29,11 @@ struct ServicePod {
 
 /// Returns the pods of a service that have an address, sorted by name.
 fn service_pods(store: &Store, service: &Value) -> Vec<ServicePod> {
-    let namespace = text(service, "/metadata/namespace");
-    let publishes_unready = at(service, "/spec/publishNotReadyAddresses") == Some(&json!(true));
+    let namespace = string_at(service, "/metadata/namespace");
+    let publishes_unready = value_at(service, "/spec/publishNotReadyAddresses") == Some(&json!(true));
     let pods = store.in_namespace("", "pods", namespace).map(|entry| &***entry.object);
-    let selected =
-        pods.filter(|pod| is_selected_by(service, pod) && !text(pod, "/status/podIP").is_empty() && !has_ended(pod));
+    let selected = pods
+        .filter(|pod| is_selected_by(service, pod) && !string_at(pod, "/status/podIP").is_empty() && !has_ended(pod));
     selected
         .map(|pod| ServicePod { pod: pod.clone(), ready: publishes_unready || is_ready(pod) && !is_deleting(pod) })
         .collect()
@@ -60,7 +60,7 @@ pub(crate) fn reconcile_endpoints(state: &mut ServerState, now: Timestamp, key: 
         None => {
             let object = json!({
                 "metadata": {
-                    "name": key.name, "labels": labels, "annotations": {TRIGGERED: stamp(now)},
+                    "name": key.name, "labels": labels, "annotations": {TRIGGERED: format_timestamp(now)},
                 },
                 "subsets": subsets,
             });
@@ -127,8 +127,8 @@ fn update_slice(state: &mut ServerState, now: Timestamp, key: &StoredKey, live: 
 }
 
 fn has_selector(service: &Value) -> bool {
-    at(service, "/spec/selector").and_then(Value::as_object).is_some_and(|selector| !selector.is_empty())
-        && text(service, "/spec/type") != "ExternalName"
+    value_at(service, "/spec/selector").and_then(Value::as_object).is_some_and(|selector| !selector.is_empty())
+        && string_at(service, "/spec/type") != "ExternalName"
 }
 
 fn is_slice_of(slice: &Value, service: &str) -> bool {
@@ -138,13 +138,13 @@ fn is_slice_of(slice: &Value, service: &str) -> bool {
 
 fn set_trigger_time(object: &mut Value, now: Timestamp) {
     let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
-    annotations[TRIGGERED] = json!(stamp(now));
+    annotations[TRIGGERED] = json!(format_timestamp(now));
 }
 
 /// Returns the labels for the endpoints of a service, including the label for headless services.
 fn endpoint_labels(service: &Value) -> Value {
     let mut labels = service.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
-    if text(service, "/spec/clusterIP") == "None" {
+    if string_at(service, "/spec/clusterIP") == "None" {
         labels[HEADLESS] = json!("");
     }
     labels
@@ -161,9 +161,9 @@ fn target_port(port: &Value, pod: &Value) -> Option<i64> {
         Value::Number(number) => return number.as_i64().filter(|number| *number != 0),
         _ => return port["port"].as_i64(),
     };
-    let ports = list(pod, "/spec/containers").iter().flat_map(|container| list(container, "/ports"));
+    let ports = array_at(pod, "/spec/containers").iter().flat_map(|container| array_at(container, "/ports"));
     let mut matching = ports.filter(|candidate| {
-        candidate["name"] == json!(named) && text(candidate, "/protocol") == text(port, "/protocol")
+        candidate["name"] == json!(named) && string_at(candidate, "/protocol") == string_at(port, "/protocol")
     });
     matching.next()?["containerPort"].as_i64()
 }
@@ -171,14 +171,14 @@ fn target_port(port: &Value, pod: &Value) -> Option<i64> {
 /// Returns the ports of a service, with the numbers that they have in a pod.
 fn endpoint_ports(service: &Value, pod: Option<&Value>, always_named: bool) -> Vec<Value> {
     let mut ports = Vec::new();
-    for port in list(service, "/spec/ports") {
+    for port in array_at(service, "/spec/ports") {
         let number = match pod {
             Some(pod) => target_port(port, pod),
             None => port["targetPort"].as_i64().or_else(|| port["port"].as_i64()),
         };
         let Some(number) = number else { continue };
-        let port_name = text(port, "/name");
-        let mut entry = json!({"port": number, "protocol": text(port, "/protocol")});
+        let port_name = string_at(port, "/name");
+        let mut entry = json!({"port": number, "protocol": string_at(port, "/protocol")});
         if always_named || !port_name.is_empty() {
             entry["name"] = json!(port_name);
         }
@@ -198,7 +198,7 @@ fn build_subsets(service: &Value, service_pods: &[ServicePod]) -> Value {
         let group = groups.entry(ports.to_string()).or_insert_with(|| json!({ "ports": ports }));
         let field = if *ready { "addresses" } else { "notReadyAddresses" };
         let address = json!({
-            "ip": text(pod, "/status/podIP"), "nodeName": text(pod, "/spec/nodeName"), "targetRef": pod_reference(pod),
+            "ip": string_at(pod, "/status/podIP"), "nodeName": string_at(pod, "/spec/nodeName"), "targetRef": pod_reference(pod),
         });
         if group.get(field).is_none() {
             group[field] = json!([]);
@@ -218,7 +218,7 @@ fn build_slice(service: &Value, service_pods: &[ServicePod]) -> Value {
         .map(|ServicePod { pod, ready }| {
             let is_terminating = is_deleting(pod);
             json!({
-                "addresses": [text(pod, "/status/podIP")], "nodeName": text(pod, "/spec/nodeName"),
+                "addresses": [string_at(pod, "/status/podIP")], "nodeName": string_at(pod, "/spec/nodeName"),
                 "targetRef": pod_reference(pod),
                 "conditions": {"ready": ready, "serving": is_ready(pod) || *ready, "terminating": is_terminating},
             })

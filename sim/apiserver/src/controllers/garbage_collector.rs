@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::object::fields::{finalizers, is_deleting, list, metadata, set_finalizers, text, uid};
+use crate::object::fields::{array_at, finalizers, is_deleting, metadata, set_finalizers, string_at, uid};
 use crate::object::finalizers::{FOREGROUND, ORPHAN};
 use crate::object::key::StoredKey;
 use crate::state::server_state::ServerState;
@@ -47,9 +47,9 @@ fn remove_owner_references(
     owner_uids: &[&str],
 ) {
     let mut updated = object.clone();
-    let references = list(object, "/metadata/ownerReferences");
+    let references = array_at(object, "/metadata/ownerReferences");
     let remaining: Vec<Value> =
-        references.iter().filter(|reference| !owner_uids.contains(&text(reference, "/uid"))).cloned().collect();
+        references.iter().filter(|reference| !owner_uids.contains(&string_at(reference, "/uid"))).cloned().collect();
     if remaining.is_empty() {
         metadata(&mut updated).remove("ownerReferences");
     } else {

@@ -9,7 +9,9 @@ use super::writes::{
     MANAGER, create_object, delete_object, error_message, number, record_event, replace_status, set_count,
 };
 use crate::controllers::owned_objects::pod_from;
-use crate::object::fields::{finalizers, is_deleting, later, list, name, set_finalizers, stamp, text};
+use crate::object::fields::{
+    add_duration, array_at, finalizers, format_timestamp, is_deleting, name, set_finalizers, string_at,
+};
 use crate::object::key::StoredKey;
 use crate::state::schedule::{Task, Workload};
 use crate::state::server_state::ServerState;
@@ -43,7 +45,7 @@ impl JobState {
     }
 
     fn is_indexed(&self) -> bool {
-        text(&self.job, "/spec/completionMode") == "Indexed"
+        string_at(&self.job, "/spec/completionMode") == "Indexed"
     }
 
     fn completions(&self) -> Option<i64> {
@@ -109,14 +111,14 @@ pub(crate) fn reconcile_job(state: &mut ServerState, now: Timestamp, key: &Store
 
 /// Counts the pods that ended, each once, and removes their tracking finalizer.
 fn count_ended(state: &mut ServerState, now: Timestamp, observed: &mut JobState) {
-    let mut done = parse_indexes(text(&observed.job, "/status/completedIndexes"));
+    let mut done = parse_indexes(string_at(&observed.job, "/status/completedIndexes"));
     for pod in &observed.pods {
         let object = &pod.object;
         let is_over = has_ended(object) || is_deleting(object);
         if !is_over || !finalizers(object).contains(&TRACKING) {
             continue;
         }
-        let has_succeeded = text(object, "/status/phase") == "Succeeded";
+        let has_succeeded = string_at(object, "/status/phase") == "Succeeded";
         let index = object["metadata"]["annotations"].get(INDEX).and_then(Value::as_str);
         let index = index.and_then(|index| index.parse::<i64>().ok()).filter(|_| observed.is_indexed());
         let is_repeated = has_succeeded && index.is_some_and(|index| !done.insert(index));
@@ -143,7 +145,8 @@ fn remove_released_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey)
     let Some(pod) = state.store.find_key(key).filter(|pod| is_deleting(pod) && finalizers(pod).is_empty()) else {
         return;
     };
-    let is_idle = text(pod, "/spec/nodeName").is_empty() || number(pod, "/metadata/deletionGracePeriodSeconds") == 0;
+    let is_idle =
+        string_at(pod, "/spec/nodeName").is_empty() || number(pod, "/metadata/deletionGracePeriodSeconds") == 0;
     if is_idle {
         remove(state, now, &Attribution::controller(CONTROLLER, Verb::Delete), key);
     }
@@ -155,17 +158,17 @@ fn find_failure(state: &mut ServerState, now: Timestamp, observed: &JobState) ->
     let restarts: i64 = observed
         .active()
         .iter()
-        .flat_map(|pod| list(&pod.object, "/status/containerStatuses").to_vec())
+        .flat_map(|pod| array_at(&pod.object, "/status/containerStatuses").to_vec())
         .map(|status| number(&status, "/restartCount"))
         .sum();
-    let restarts_on_failure = text(&observed.job, "/spec/template/spec/restartPolicy") == "OnFailure";
+    let restarts_on_failure = string_at(&observed.job, "/spec/template/spec/restartPolicy") == "OnFailure";
     let is_over_limit = restarts_on_failure && restarts > 0 && restarts >= limit;
     if number(&observed.job, "/status/failed") > limit || is_over_limit {
         return Some(("BackoffLimitExceeded", "Job has reached the specified backoff limit"));
     }
     let seconds = observed.job.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64)?;
-    let start: Timestamp = text(&observed.job, "/status/startTime").parse().ok()?;
-    let end = later(start, SignedDuration::from_secs(seconds));
+    let start: Timestamp = string_at(&observed.job, "/status/startTime").parse().ok()?;
+    let end = add_duration(start, SignedDuration::from_secs(seconds));
     if observed.is_suspended() || end > now {
         let task = Task::Reconcile(Workload::Job, observed.key.clone());
         state.schedule_after(now, end.duration_since(now).max(SignedDuration::from_secs(1)), task);
@@ -178,19 +181,26 @@ fn find_failure(state: &mut ServerState, now: Timestamp, observed: &JobState) ->
 fn sync_job_pods(state: &mut ServerState, now: Timestamp, observed: &mut JobState) {
     if observed.is_suspended() {
         stop_pods(state, now, observed, usize::MAX);
-        if set_condition(&mut observed.job, &stamp(now), ("Suspended", true), "JobSuspended", "Job suspended") {
+        if set_condition(
+            &mut observed.job,
+            &format_timestamp(now),
+            ("Suspended", true),
+            "JobSuspended",
+            "Job suspended",
+        ) {
             observed.job["status"].as_object_mut().into_iter().for_each(|status| drop(status.remove("startTime")));
             record_event(state, now, CONTROLLER, &observed.job, ("Normal", "Suspended"), "Job suspended");
         }
         return;
     }
     let was_suspended = super::writes::is_condition_true(&observed.job, "Suspended");
-    if was_suspended && set_condition(&mut observed.job, &stamp(now), ("Suspended", false), "JobResumed", "Job resumed")
+    if was_suspended
+        && set_condition(&mut observed.job, &format_timestamp(now), ("Suspended", false), "JobResumed", "Job resumed")
     {
         record_event(state, now, CONTROLLER, &observed.job, ("Normal", "Resumed"), "Job resumed");
     }
     if observed.job.pointer("/status/startTime").is_none() {
-        observed.job["status"]["startTime"] = json!(stamp(now));
+        observed.job["status"]["startTime"] = json!(format_timestamp(now));
         // The deadline counts from this time.
         let task = Task::Reconcile(Workload::Job, observed.key.clone());
         state.schedule_after(now, state.delays.job, task);
@@ -205,16 +215,16 @@ fn sync_job_pods(state: &mut ServerState, now: Timestamp, observed: &mut JobStat
 
 /// True if the backoff after the last failure is not over.
 fn is_backing_off(state: &mut ServerState, now: Timestamp, observed: &JobState) -> bool {
-    let ends = observed.pods.iter().filter(|pod| text(&pod.object, "/status/phase") == "Failed").flat_map(|pod| {
-        list(&pod.object, "/status/containerStatuses")
+    let ends = observed.pods.iter().filter(|pod| string_at(&pod.object, "/status/phase") == "Failed").flat_map(|pod| {
+        array_at(&pod.object, "/status/containerStatuses")
             .iter()
-            .filter_map(|status| text(status, "/state/terminated/finishedAt").parse::<Timestamp>().ok())
+            .filter_map(|status| string_at(status, "/state/terminated/finishedAt").parse::<Timestamp>().ok())
             .collect::<Vec<_>>()
     });
     let Some(last) = ends.max() else { return false };
     let failures = u32::try_from(number(&observed.job, "/status/failed").saturating_sub(1)).unwrap_or_default();
     let factor = 2_i32.checked_pow(failures.min(10)).unwrap_or(i32::MAX);
-    let due = later(last, BACK_OFF.checked_mul(factor).unwrap_or(BACK_OFF_MAX).min(BACK_OFF_MAX));
+    let due = add_duration(last, BACK_OFF.checked_mul(factor).unwrap_or(BACK_OFF_MAX).min(BACK_OFF_MAX));
     if due <= now {
         return false;
     }
@@ -224,12 +234,12 @@ fn is_backing_off(state: &mut ServerState, now: Timestamp, observed: &JobState) 
 }
 
 fn start_pods(state: &mut ServerState, now: Timestamp, observed: &JobState, count: i64) {
-    let done = parse_indexes(text(&observed.job, "/status/completedIndexes"));
+    let done = parse_indexes(string_at(&observed.job, "/status/completedIndexes"));
     let index_of = |pod: &&OwnedObject| pod.object["metadata"]["annotations"].get(INDEX)?.as_str()?.parse::<i64>().ok();
     let active_indexes: Vec<i64> = observed.active().iter().filter_map(index_of).collect();
     let free = (0..observed.completions().unwrap_or(i64::MAX))
         .filter(|index| !done.contains(index) && !active_indexes.contains(index));
-    let namespace = text(&observed.job, "/metadata/namespace");
+    let namespace = string_at(&observed.job, "/metadata/namespace");
     for index in free.take(usize::try_from(count).unwrap_or_default()) {
         let pod = build_job_pod(&observed.job, observed.is_indexed().then_some(index));
         match create_object(state, now, CONTROLLER, ("", "pods"), namespace, pod) {
@@ -265,7 +275,7 @@ fn finish_job(
     reason: &str,
     message: &str,
 ) {
-    finish(&mut observed.job, &stamp(now), conditions, reason, message);
+    finish(&mut observed.job, &format_timestamp(now), conditions, reason, message);
     let (event_type, reason, message) = match conditions.1 {
         "Complete" => ("Normal", "Completed", "Job completed"),
         _ => ("Warning", reason, message),
@@ -290,11 +300,11 @@ fn update_job_status(state: &mut ServerState, now: Timestamp, observed: &mut Job
 /// Deletes a finished job when its time to live is over.
 fn expire_job(state: &mut ServerState, now: Timestamp, observed: &JobState) {
     let Some(seconds) = observed.job.pointer("/spec/ttlSecondsAfterFinished").and_then(Value::as_i64) else { return };
-    let finished = list(&observed.job, "/status/conditions")
+    let finished = array_at(&observed.job, "/status/conditions")
         .iter()
-        .filter(|condition| matches!(text(condition, "/type"), "Complete" | "Failed"))
-        .find_map(|condition| text(condition, "/lastTransitionTime").parse::<Timestamp>().ok());
-    let due = later(finished.unwrap_or(now), SignedDuration::from_secs(seconds));
+        .filter(|condition| matches!(string_at(condition, "/type"), "Complete" | "Failed"))
+        .find_map(|condition| string_at(condition, "/lastTransitionTime").parse::<Timestamp>().ok());
+    let due = add_duration(finished.unwrap_or(now), SignedDuration::from_secs(seconds));
     if due > now {
         let task = Task::Reconcile(Workload::Job, observed.key.clone());
         return state.schedule_after(now, due.duration_since(now), task);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::writes::{condition, is_condition_true};
-use crate::object::fields::list;
+use crate::object::fields::array_at;
 
 /// True if a job has completed or failed.
 pub(super) fn is_finished(job: &Value) -> bool {
@@ -15,7 +15,7 @@ pub(super) fn is_finished(job: &Value) -> bool {
 /// Sets a condition. Returns true if it changed.
 pub(super) fn set_condition(
     job: &mut Value,
-    at: &str,
+    timestamp: &str,
     (condition_type, holds): (&str, bool),
     reason: &str,
     message: &str,
@@ -24,22 +24,22 @@ pub(super) fn set_condition(
     if condition(job, condition_type).is_some_and(|known| known["status"] == status && known["reason"] == reason) {
         return false;
     }
-    let others = list(job, "/status/conditions").iter().filter(|known| known["type"] != condition_type);
+    let others = array_at(job, "/status/conditions").iter().filter(|known| known["type"] != condition_type);
     let mut conditions: Vec<Value> = others.cloned().collect();
     conditions.push(json!({
         "type": condition_type, "status": status, "reason": reason, "message": message,
-        "lastProbeTime": at, "lastTransitionTime": at,
+        "lastProbeTime": timestamp, "lastTransitionTime": timestamp,
     }));
     job["status"]["conditions"] = json!(conditions);
     true
 }
 
 /// Sets the two conditions of a finished job: the decision and the end.
-pub(super) fn finish(job: &mut Value, at: &str, (decided, ended): (&str, &str), reason: &str, message: &str) {
-    set_condition(job, at, (decided, true), reason, message);
-    set_condition(job, at, (ended, true), reason, message);
+pub(super) fn finish(job: &mut Value, timestamp: &str, (decided, ended): (&str, &str), reason: &str, message: &str) {
+    set_condition(job, timestamp, (decided, true), reason, message);
+    set_condition(job, timestamp, (ended, true), reason, message);
     if ended == "Complete" {
-        job["status"]["completionTime"] = json!(at);
+        job["status"]["completionTime"] = json!(timestamp);
     }
 }
 

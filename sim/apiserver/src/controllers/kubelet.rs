@@ -10,7 +10,9 @@ use sha2::{Digest, Sha256};
 use super::owned_objects::has_ended;
 use super::writes::{record_event, replace_status};
 use crate::controllers::writes::number;
-use crate::object::fields::{at, finalizers, is_deleting, list, metadata, name, stamp, text, uid};
+use crate::object::fields::{
+    array_at, finalizers, format_timestamp, is_deleting, metadata, name, string_at, uid, value_at,
+};
 use crate::object::key::StoredKey;
 use crate::object::owners::controller_of;
 use crate::state::delays::ControllerDelays;
@@ -34,14 +36,14 @@ struct ContainerStep<'a> {
     outcome: PodOutcome,
     /// True if it exits by itself, as containers of jobs do.
     exits: bool,
-    at: String,
+    timestamp: String,
 }
 
 /// Moves a pod one step further.
 pub(crate) fn run_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
     let Some(pod) = state.store.find_key(key).cloned() else { return };
-    let node = text(&pod, "/spec/nodeName");
-    if state.store.find("", "nodes", None, node).is_none() || text(&pod, "/spec/nodeName").is_empty() {
+    let node = string_at(&pod, "/spec/nodeName");
+    if state.store.find("", "nodes", None, node).is_none() || string_at(&pod, "/spec/nodeName").is_empty() {
         return;
     }
     if is_deleting(&pod) {
@@ -53,11 +55,11 @@ pub(crate) fn run_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey) 
     let mut updated_object = Value::clone(&pod);
     let (statuses, delay) = next_statuses(state, now, &pod);
     record_container_events(state, now, &pod, &statuses);
-    if text(&pod, "/status/podIP").is_empty() {
+    if string_at(&pod, "/status/podIP").is_empty() {
         set_pod_addresses(state, now, &mut updated_object);
     }
     updated_object["status"]["containerStatuses"] = json!(statuses);
-    set_phase_and_conditions(&mut updated_object, &stamp(now));
+    set_phase_and_conditions(&mut updated_object, &format_timestamp(now));
     replace_status(state, now, (KUBELET, KUBELET), key, &updated_object);
     if let Some(delay) = delay {
         state.schedule_after(now, delay, Task::Reconcile(Workload::Kubelet, key.clone()));
@@ -66,13 +68,13 @@ pub(crate) fn run_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey) 
 
 fn next_statuses(state: &ServerState, now: Timestamp, pod: &Value) -> (Vec<Value>, Option<SignedDuration>) {
     let exits = controller_of(pod).is_some_and(|owner| owner["kind"] == "Job");
-    let known = list(pod, "/status/containerStatuses");
+    let known = array_at(pod, "/status/containerStatuses");
     let mut delay: Option<SignedDuration> = None;
     let mut statuses = Vec::new();
-    for container in list(pod, "/spec/containers") {
+    for container in array_at(pod, "/spec/containers") {
         let known = known.iter().find(|known| known["name"] == container["name"]);
         let outcome = state.workloads.outcome_of(pod, container);
-        let step = ContainerStep { pod, container, known, outcome, exits, at: stamp(now) };
+        let step = ContainerStep { pod, container, known, outcome, exits, timestamp: format_timestamp(now) };
         let (status, due) = step.next(&state.delays);
         delay = delay.into_iter().chain(due).min();
         statuses.push(status);
@@ -85,13 +87,13 @@ fn set_pod_addresses(state: &mut ServerState, now: Timestamp, pod: &mut Value) {
     state.workloads.addresses = state.workloads.addresses.wrapping_add(1);
     let [_, high, middle, low] = state.workloads.addresses.to_be_bytes();
     let address = format!("10.{}.{middle}.{low}", 244_u8.saturating_add(high % 11));
-    let node = state.store.find("", "nodes", None, text(pod, "/spec/nodeName"));
-    let host = node.map(|node| text(node, "/status/addresses/0/address").to_owned()).unwrap_or_default();
-    let initial: Vec<Value> = list(pod, "/spec/initContainers")
+    let node = state.store.find("", "nodes", None, string_at(pod, "/spec/nodeName"));
+    let host = node.map(|node| string_at(node, "/status/addresses/0/address").to_owned()).unwrap_or_default();
+    let initial: Vec<Value> = array_at(pod, "/spec/initContainers")
         .iter()
         .map(|container| {
             let ended =
-                json!({"exitCode": 0, "reason": "Completed", "startedAt": stamp(now), "finishedAt": stamp(now)});
+                json!({"exitCode": 0, "reason": "Completed", "startedAt": format_timestamp(now), "finishedAt": format_timestamp(now)});
             let mut status = base_status(pod, container, 0);
             status["state"] = json!({ "terminated": ended });
             status["ready"] = json!(true);
@@ -103,22 +105,22 @@ fn set_pod_addresses(state: &mut ServerState, now: Timestamp, pod: &mut Value) {
     status["hostIPs"] = json!([{ "ip": host }]);
     status["podIP"] = json!(address);
     status["podIPs"] = json!([{ "ip": address }]);
-    status["startTime"] = json!(stamp(now));
+    status["startTime"] = json!(format_timestamp(now));
     if !initial.is_empty() {
         status["initContainerStatuses"] = json!(initial);
     }
 }
 
 fn record_container_events(state: &mut ServerState, now: Timestamp, pod: &Value, statuses: &[Value]) {
-    let known = list(pod, "/status/containerStatuses");
+    let known = array_at(pod, "/status/containerStatuses");
     for status in statuses {
-        let container_name = text(status, "/name");
+        let container_name = string_at(status, "/name");
         let before = known.iter().find(|known| known["name"] == status["name"]);
         if before.is_some_and(|before| before["state"] == status["state"]) {
             continue;
         }
-        let waiting = text(status, "/state/waiting/reason");
-        let message = text(status, "/state/waiting/message");
+        let waiting = string_at(status, "/state/waiting/reason");
+        let message = string_at(status, "/state/waiting/message");
         if status.pointer("/state/running").is_some()
             && before.is_none_or(|known| known.pointer("/state/running").is_none())
         {
@@ -152,20 +154,20 @@ fn end_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey, pod: &Value
         if status.pointer("/state/terminated").is_none() {
             let since = status.pointer("/state/running/startedAt").cloned();
             status["state"] = json!({ "terminated": {
-                "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": stamp(now),
+                "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": format_timestamp(now),
             } });
             status["ready"] = json!(false);
             status["started"] = json!(false);
         }
     }
-    set_phase_and_conditions(&mut ended, &stamp(now));
+    set_phase_and_conditions(&mut ended, &format_timestamp(now));
     replace_status(state, now, (KUBELET, KUBELET), key, &ended);
 }
 
 /// Returns the part of a container status that is the same in every state.
 fn base_status(pod: &Value, container: &Value, restarts: i64) -> Value {
-    let image = text(container, "/image");
-    let unique = Sha256::digest(format!("{}/{}/{restarts}", uid(pod), text(container, "/name")).as_bytes());
+    let image = string_at(container, "/image");
+    let unique = Sha256::digest(format!("{}/{}/{restarts}", uid(pod), string_at(container, "/name")).as_bytes());
     let digest = Sha256::digest(image.as_bytes());
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     json!({
@@ -179,7 +181,7 @@ impl ContainerStep<'_> {
     /// Returns the next status of the container, and the delay until the step after it.
     fn next(&self, lags: &ControllerDelays) -> (Value, Option<SignedDuration>) {
         let Some(known) = self.known else { return self.start(lags) };
-        let waiting = text(known, "/state/waiting/reason");
+        let waiting = string_at(known, "/state/waiting/reason");
         if known.pointer("/state/terminated").is_some() {
             (known.clone(), None)
         } else if known.pointer("/state/running").is_some() {
@@ -192,7 +194,7 @@ impl ContainerStep<'_> {
         } else if waiting == "ImagePullBackOff" && self.outcome == PodOutcome::ImagePullError {
             (known.clone(), None)
         } else if waiting == "ErrImagePull" && self.outcome == PodOutcome::ImagePullError {
-            let message = format!("Back-off pulling image {:?}", text(self.container, "/image"));
+            let message = format!("Back-off pulling image {:?}", string_at(self.container, "/image"));
             (self.waiting_status(0, "ImagePullBackOff", &message), None)
         } else {
             self.start(lags)
@@ -201,7 +203,7 @@ impl ContainerStep<'_> {
 
     fn start(&self, lags: &ControllerDelays) -> (Value, Option<SignedDuration>) {
         if self.outcome == PodOutcome::ImagePullError {
-            let image = text(self.container, "/image");
+            let image = string_at(self.container, "/image");
             let message = format!("failed to pull and unpack image {image:?}: not found");
             return (self.waiting_status(0, "ErrImagePull", &message), Some(BACK_OFF));
         }
@@ -212,7 +214,7 @@ impl ContainerStep<'_> {
 
     fn running_status(&self, restarts: i64) -> Value {
         let mut status = base_status(self.pod, self.container, restarts);
-        status["state"] = json!({"running": {"startedAt": self.at}});
+        status["state"] = json!({"running": {"startedAt": self.timestamp}});
         status["started"] = json!(true);
         let has_probe = self.container.get("readinessProbe").is_some();
         status["ready"] = json!(!has_probe && self.outcome != PodOutcome::NeverReady);
@@ -265,7 +267,7 @@ impl ContainerStep<'_> {
     fn terminated_state(&self, known: &Value, code: i64, reason: &str) -> Value {
         json!({
             "exitCode": code, "reason": reason, "startedAt": known.pointer("/state/running/startedAt"),
-            "finishedAt": self.at, "containerID": known["containerID"],
+            "finishedAt": self.timestamp, "containerID": known["containerID"],
         })
     }
 
@@ -275,18 +277,18 @@ impl ContainerStep<'_> {
         let mut status = known.clone();
         status["ready"] = json!(false);
         status["started"] = json!(false);
-        if text(self.pod, "/spec/restartPolicy") == "Never" {
+        if string_at(self.pod, "/spec/restartPolicy") == "Never" {
             status["state"] = json!({ "terminated": ended });
             return (status, None);
         }
         let restarts = u32::try_from(number(known, "/restartCount")).unwrap_or_default();
         let factor = 2_i32.checked_pow(restarts.min(10)).unwrap_or(i32::MAX);
         let backoff = BACK_OFF.checked_mul(factor).unwrap_or(BACK_OFF_MAX).min(BACK_OFF_MAX);
-        let (pod, namespace) = (name(self.pod), text(self.pod, "/metadata/namespace"));
+        let (pod, namespace) = (name(self.pod), string_at(self.pod, "/metadata/namespace"));
         let message = format!(
             "back-off {}s restarting failed container={} pod={pod}_{namespace}({})",
             backoff.as_secs(),
-            text(self.container, "/name"),
+            string_at(self.container, "/name"),
             uid(self.pod)
         );
         status["state"] = json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}});
@@ -297,13 +299,13 @@ impl ContainerStep<'_> {
 
 /// Sets the phase and the conditions of a pod from its container statuses.
 fn set_phase_and_conditions(pod: &mut Value, now: &str) {
-    let statuses = list(pod, "/status/containerStatuses").to_vec();
+    let statuses = array_at(pod, "/status/containerStatuses").to_vec();
     let ended = |status: &Value| status.pointer("/state/terminated").cloned();
     let has_ended = !statuses.is_empty() && statuses.iter().all(|status| ended(status).is_some());
     let has_succeeded = statuses.iter().filter_map(ended).all(|end| end["exitCode"] == 0);
     let started = |status: &Value| {
         status.pointer("/state/running").is_some()
-            || at(status, "/lastState/terminated").is_some()
+            || value_at(status, "/lastState/terminated").is_some()
             || ended(status).is_some()
     };
     let phase = match (has_ended, has_succeeded) {
@@ -314,7 +316,7 @@ fn set_phase_and_conditions(pod: &mut Value, now: &str) {
     };
     pod["status"]["phase"] = json!(phase);
     let unready: Vec<&str> =
-        statuses.iter().filter(|status| status["ready"] == false).map(|status| text(status, "/name")).collect();
+        statuses.iter().filter(|status| status["ready"] == false).map(|status| string_at(status, "/name")).collect();
     let unready_reason = match phase {
         _ if unready.is_empty() => None,
         "Succeeded" => Some(("PodCompleted", String::new())),
@@ -330,7 +332,7 @@ fn set_phase_and_conditions(pod: &mut Value, now: &str) {
 
 fn set_condition(pod: &mut Value, now: &str, condition_type: &str, holds: bool, reason: Option<&(&str, String)>) {
     let status = if holds { "True" } else { "False" };
-    let mut conditions = list(pod, "/status/conditions").to_vec();
+    let mut conditions = array_at(pod, "/status/conditions").to_vec();
     let known = conditions.iter().position(|condition| condition["type"] == condition_type);
     let same = known.filter(|index| conditions[*index]["status"] == status);
     let since = same.map_or_else(|| json!(now), |index| conditions[index]["lastTransitionTime"].clone());

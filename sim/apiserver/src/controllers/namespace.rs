@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::object::conditions::set_condition;
-use crate::object::fields::{finalizers, is_deleting, stamp};
+use crate::object::fields::{finalizers, format_timestamp, is_deleting};
 use crate::object::key::StoredKey;
 use crate::registry::types::types;
 use crate::state::server_state::ServerState;
@@ -36,7 +36,7 @@ fn core_key(kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> St
 pub(crate) fn create_namespace(state: &mut ServerState, now: Timestamp, name: &str) {
     let mut namespace = json!({
         "apiVersion": "v1", "kind": "Namespace",
-        "metadata": {"name": name, "uid": state.ids.uid(), "creationTimestamp": stamp(now)},
+        "metadata": {"name": name, "uid": state.ids.uid(), "creationTimestamp": format_timestamp(now)},
     });
     if let Some(schema_type) = types().find_kind("", "v1", "Namespace") {
         set_defaults(&Namespace, schema_type, &mut namespace);
@@ -78,7 +78,7 @@ pub(crate) fn create_default_objects(state: &mut ServerState, now: Timestamp, na
         object["apiVersion"] = json!("v1");
         object["kind"] = json!(kind);
         object["metadata"] = json!({
-            "name": object_name, "namespace": name, "uid": state.ids.uid(), "creationTimestamp": stamp(now),
+            "name": object_name, "namespace": name, "uid": state.ids.uid(), "creationTimestamp": format_timestamp(now),
         });
         if kind == "ConfigMap" {
             object["metadata"]["annotations"] = json!({ "kubernetes.io/description": CA_DESCRIPTION });
@@ -134,7 +134,7 @@ fn report_remaining_content(state: &mut ServerState, now: Timestamp, key: &Store
     let deleted = "All content successfully deleted, may be waiting on finalization";
     let (discovered, parsed) = ("All resources successfully discovered", "All legacy kube types successfully parsed");
     let mut object = namespace.clone();
-    let at = stamp(now);
+    let timestamp = format_timestamp(now);
     let conditions = [
         ("NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered", discovered),
         ("NamespaceDeletionGroupVersionParsingFailure", false, "ParsedGroupVersions", parsed),
@@ -143,7 +143,7 @@ fn report_remaining_content(state: &mut ServerState, now: Timestamp, key: &Store
         ("NamespaceFinalizersRemaining", true, "SomeFinalizersRemain", waiting.as_str()),
     ];
     for (condition_type, holds, reason, message) in conditions {
-        set_condition(&mut object, &at, condition_type, holds, reason, message);
+        set_condition(&mut object, &timestamp, condition_type, holds, reason, message);
     }
     let mut attribution = Attribution::controller("namespace-controller", Verb::Update);
     attribution.subresource = "status";

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::object::fields::stamp;
+use crate::object::fields::format_timestamp;
 use crate::object::key::builtin_key;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::Attribution;
@@ -38,7 +38,7 @@ pub(crate) fn add_node(state: &mut ServerState, now: Timestamp, node: &str, inde
             {"type": "InternalIP", "address": format!("10.0.0.{}", index + 1)},
             {"type": "Hostname", "address": node},
         ],
-        "conditions": node_conditions(&stamp(now)),
+        "conditions": node_conditions(&format_timestamp(now)),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": {
             "architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "v1.35.4",
@@ -54,11 +54,11 @@ pub(crate) fn add_node(state: &mut ServerState, now: Timestamp, node: &str, inde
 /// Maximum number of pods on a node.
 pub(super) const PODS_MAX: usize = 110;
 
-fn node_conditions(at: &str) -> Value {
+fn node_conditions(timestamp: &str) -> Value {
     let condition = |condition_type: &str, status: &str, reason: &str, message: &str| {
         json!({
             "type": condition_type, "status": status, "reason": reason, "message": message,
-            "lastHeartbeatTime": at, "lastTransitionTime": at,
+            "lastHeartbeatTime": timestamp, "lastTransitionTime": timestamp,
         })
     };
     json!([

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::writes::{condition, is_condition_true, number};
-use crate::object::fields::{is_deleting, later, list, metadata, name, text, uid};
+use crate::object::fields::{add_duration, array_at, is_deleting, metadata, name, string_at, uid};
 use crate::object::key::StoredKey;
 use crate::object::label_selectors::matches_selector;
 use crate::object::owners::{controller_of, controller_reference};
@@ -24,7 +24,7 @@ pub(super) struct OwnedObject {
 
 /// True if a pod has succeeded or failed.
 pub(super) fn has_ended(pod: &Value) -> bool {
-    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+    matches!(string_at(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 
 /// True if a pod has neither ended nor is being deleted.
@@ -38,18 +38,18 @@ pub(super) fn is_ready(pod: &Value) -> bool {
 
 /// Returns the time of the last change of a pod's `Ready` condition.
 fn ready_since(pod: &Value) -> Option<Timestamp> {
-    condition(pod, "Ready").and_then(|ready| text(ready, "/lastTransitionTime").parse().ok())
+    condition(pod, "Ready").and_then(|ready| string_at(ready, "/lastTransitionTime").parse().ok())
 }
 
 /// True if a pod has been ready for this number of seconds.
 pub(super) fn is_available(pod: &Value, seconds: i64, now: Timestamp) -> bool {
     let since = ready_since(pod).unwrap_or(now);
-    is_ready(pod) && (seconds == 0 || later(since, SignedDuration::from_secs(seconds)) <= now)
+    is_ready(pod) && (seconds == 0 || add_duration(since, SignedDuration::from_secs(seconds)) <= now)
 }
 
 /// Orders pods by the real system's preference for deletion: the least useful pods come first.
 pub(super) fn compare_deletion_order(one: &Value, other: &Value) -> Ordering {
-    let phase = |pod: &Value| match text(pod, "/status/phase") {
+    let phase = |pod: &Value| match string_at(pod, "/status/phase") {
         "Pending" => 0,
         "Unknown" => 1,
         _ => 2,
@@ -58,10 +58,11 @@ pub(super) fn compare_deletion_order(one: &Value, other: &Value) -> Ordering {
         let annotation = pod.pointer("/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost");
         annotation.and_then(Value::as_str).and_then(|text| text.parse::<i64>().ok()).unwrap_or_default()
     };
-    let restarts =
-        |pod: &Value| list(pod, "/status/containerStatuses").iter().map(|status| number(status, "/restartCount")).max();
-    let scheduled = |pod: &Value| !text(pod, "/spec/nodeName").is_empty();
-    let created = |pod: &Value| text(pod, "/metadata/creationTimestamp").to_owned();
+    let restarts = |pod: &Value| {
+        array_at(pod, "/status/containerStatuses").iter().map(|status| number(status, "/restartCount")).max()
+    };
+    let scheduled = |pod: &Value| !string_at(pod, "/spec/nodeName").is_empty();
+    let created = |pod: &Value| string_at(pod, "/metadata/creationTimestamp").to_owned();
     (scheduled(one), phase(one), is_ready(one), cost(one))
         .cmp(&(scheduled(other), phase(other), is_ready(other), cost(other)))
         .then(ready_since(other).cmp(&ready_since(one)))
@@ -80,7 +81,7 @@ pub(crate) fn claim_objects(
     (group, plural): (&str, &str),
 ) -> Vec<OwnedObject> {
     let selector = owner.pointer("/spec/selector").cloned();
-    let namespace = text(owner, "/metadata/namespace");
+    let namespace = string_at(owner, "/metadata/namespace");
     let mut claimed = Vec::new();
     let candidates: Vec<OwnedObject> = state
         .store
@@ -90,7 +91,7 @@ pub(crate) fn claim_objects(
     for candidate in candidates {
         let matches = matches_selector(selector.as_ref(), &candidate.object);
         match controller_of(&candidate.object) {
-            Some(reference) if text(reference, "/uid") != uid(owner) => {}
+            Some(reference) if string_at(reference, "/uid") != uid(owner) => {}
             Some(_) if matches || is_deleting(owner) => claimed.push(candidate),
             Some(_) => release(state, now, controller, owner, &candidate),
             None if matches && !is_deleting(owner) && !is_deleting(&candidate.object) => {
@@ -119,9 +120,9 @@ fn adopt(
 
 fn release(state: &mut ServerState, now: Timestamp, controller: &'static str, owner: &Value, object: &OwnedObject) {
     let mut released = Value::clone(&object.object);
-    let remaining: Vec<Value> = list(&object.object, "/metadata/ownerReferences")
+    let remaining: Vec<Value> = array_at(&object.object, "/metadata/ownerReferences")
         .iter()
-        .filter(|reference| text(reference, "/uid") != uid(owner))
+        .filter(|reference| string_at(reference, "/uid") != uid(owner))
         .cloned()
         .collect();
     metadata(&mut released).insert("ownerReferences".to_owned(), json!(remaining));

@@ -9,7 +9,7 @@ use super::owned_objects::{
 use super::writes::{
     MANAGER, condition, create_object, delete_object, error_message, number, record_event, replace_status, set_count,
 };
-use crate::object::fields::{is_deleting, list, name, stamp, text};
+use crate::object::fields::{array_at, format_timestamp, is_deleting, name, string_at};
 use crate::object::key::StoredKey;
 use crate::object::key::builtin_key;
 use crate::state::schedule::{Task, Workload};
@@ -35,7 +35,7 @@ pub(crate) fn reconcile_replica_set(state: &mut ServerState, now: Timestamp, key
 }
 
 fn add_pods(state: &mut ServerState, now: Timestamp, set: &Value, count: i64) -> Result<(), String> {
-    let namespace = text(set, "/metadata/namespace");
+    let namespace = string_at(set, "/metadata/namespace");
     for _ in 0..count {
         let pod = pod_from(&set["spec"]["template"], set);
         match create_object(state, now, CONTROLLER, ("", "pods"), namespace, pod) {
@@ -96,7 +96,7 @@ fn update_replica_set_status(
     set_count(status, "availableReplicas", available);
     status["terminatingReplicas"] = json!(count(&|pod| is_deleting(pod) && !has_ended(pod)));
     status["observedGeneration"] = live["metadata"]["generation"].clone();
-    set_failure_condition(&mut updated_object, failure, &stamp(now));
+    set_failure_condition(&mut updated_object, failure, &format_timestamp(now));
     replace_status(state, now, (CONTROLLER, MANAGER), key, &updated_object);
     if min_ready_seconds > 0 && ready > available {
         let task = Task::Reconcile(Workload::ReplicaSet, key.clone());
@@ -108,9 +108,9 @@ fn update_replica_set_status(
 const CREATE_RETRY_DELAY: SignedDuration = SignedDuration::from_secs(5);
 
 /// Sets or removes the `ReplicaFailure` condition.
-fn set_failure_condition(set: &mut Value, failure: Option<(&str, String)>, at: &str) {
+fn set_failure_condition(set: &mut Value, failure: Option<(&str, String)>, timestamp: &str) {
     let known = condition(set, "ReplicaFailure").cloned();
-    let others = list(set, "/status/conditions").iter().filter(|condition| condition["type"] != "ReplicaFailure");
+    let others = array_at(set, "/status/conditions").iter().filter(|condition| condition["type"] != "ReplicaFailure");
     let mut conditions: Vec<Value> = others.cloned().collect();
     match (failure, known) {
         (None, None) => return,
@@ -118,7 +118,7 @@ fn set_failure_condition(set: &mut Value, failure: Option<(&str, String)>, at: &
         (Some(_), Some(known)) => conditions.push(known),
         (Some((reason, message)), None) => conditions.push(json!({
             "type": "ReplicaFailure", "status": "True", "reason": reason, "message": message,
-            "lastTransitionTime": at,
+            "lastTransitionTime": timestamp,
         })),
     }
     set["status"]["conditions"] = json!(conditions);

@@ -8,7 +8,7 @@ use super::deployment_sets::{finish_sync, observe_rollout, scale_set, sync_new_s
 use super::deployment_status::update_deployment_status;
 use super::owned_objects::{OwnedObject, claim_objects, has_ended};
 use super::writes::number;
-use crate::object::fields::text;
+use crate::object::fields::string_at;
 use crate::state::server_state::ServerState;
 
 fn available(set: &OwnedObject) -> i64 {
@@ -130,7 +130,7 @@ fn proportional_sizes(rollout: &Rollout, mut active: Vec<OwnedObject>) -> Vec<(O
     let missing = allowed - before;
     // Largest first; of equal ones the newer first when growing, the older first when shrinking.
     active.sort_by(|one, other| {
-        let created = |set: &OwnedObject| text(&set.object, "/metadata/creationTimestamp").to_owned();
+        let created = |set: &OwnedObject| string_at(&set.object, "/metadata/creationTimestamp").to_owned();
         let age = if missing > 0 { created(other).cmp(&created(one)) } else { created(one).cmp(&created(other)) };
         desired_replicas(&other.object).cmp(&desired_replicas(&one.object)).then(age)
     });

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::node::PODS_MAX;
 use super::owned_objects::has_ended;
 use super::writes::{condition, record_event, replace_status};
-use crate::object::fields::{at, is_deleting, list, name, stamp, text};
+use crate::object::fields::{array_at, format_timestamp, is_deleting, name, string_at, value_at};
 use crate::object::key::StoredKey;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::{Attribution, Verb};
@@ -18,9 +18,9 @@ const SCHEDULER: &str = "default-scheduler";
 /// Binds a pod to a node, or records why no node is eligible.
 pub(crate) fn schedule_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
     let Some(pod) = state.store.find_key(key).cloned() else { return };
-    let is_unscheduled = text(&pod, "/spec/nodeName").is_empty() && !is_deleting(&pod) && !has_ended(&pod);
-    let is_gated = !list(&pod, "/spec/schedulingGates").is_empty();
-    if !is_unscheduled || is_gated || text(&pod, "/spec/schedulerName") != SCHEDULER {
+    let is_unscheduled = string_at(&pod, "/spec/nodeName").is_empty() && !is_deleting(&pod) && !has_ended(&pod);
+    let is_gated = !array_at(&pod, "/spec/schedulingGates").is_empty();
+    if !is_unscheduled || is_gated || string_at(&pod, "/spec/schedulerName") != SCHEDULER {
         return;
     }
     let mut bound = Value::clone(&pod);
@@ -28,14 +28,14 @@ pub(crate) fn schedule_pod(state: &mut ServerState, now: Timestamp, key: &Stored
     match choose_node(&state.store, &pod) {
         Ok(node) => {
             bound["spec"]["nodeName"] = json!(node);
-            set_scheduled(&mut bound, &stamp(now), None);
+            set_scheduled(&mut bound, &format_timestamp(now), None);
             commit(state, now, &attribution, key.clone(), bound);
-            let pod_name = format!("{}/{}", text(&pod, "/metadata/namespace"), name(&pod));
+            let pod_name = format!("{}/{}", string_at(&pod, "/metadata/namespace"), name(&pod));
             let message = format!("Successfully assigned {pod_name} to {node}");
             record_event(state, now, SCHEDULER, &pod, ("Normal", "Scheduled"), &message);
         }
         Err(reason) => {
-            set_scheduled(&mut bound, &stamp(now), Some(&reason));
+            set_scheduled(&mut bound, &format_timestamp(now), Some(&reason));
             if condition(&pod, "PodScheduled").is_none_or(|known| known["message"] != json!(reason)) {
                 replace_status(state, now, (SCHEDULER, "kube-scheduler"), key, &bound);
                 record_event(state, now, SCHEDULER, &pod, ("Warning", "FailedScheduling"), &reason);
@@ -74,15 +74,15 @@ pub(crate) fn list_nodes(store: &Store) -> impl Iterator<Item = &Value> {
 
 fn count_pods_on(store: &Store, node: &str) -> usize {
     let collection = store.collection("", "pods").into_iter().flat_map(|collection| collection.values());
-    collection.filter(|entry| text(&entry.object, "/spec/nodeName") == node && !has_ended(&entry.object)).count()
+    collection.filter(|entry| string_at(&entry.object, "/spec/nodeName") == node && !has_ended(&entry.object)).count()
 }
 
 /// Sets the `PodScheduled` condition.
-fn set_scheduled(pod: &mut Value, at: &str, failure: Option<&str>) {
-    let others = list(pod, "/status/conditions").iter().filter(|known| known["type"] != "PodScheduled");
+fn set_scheduled(pod: &mut Value, timestamp: &str, failure: Option<&str>) {
+    let others = array_at(pod, "/status/conditions").iter().filter(|known| known["type"] != "PodScheduled");
     let mut conditions: Vec<Value> = others.cloned().collect();
     let mut scheduled = json!({
-        "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": at,
+        "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": timestamp,
         "observedGeneration": pod["metadata"]["generation"],
     });
     if let Some(message) = failure {
@@ -96,11 +96,11 @@ fn set_scheduled(pod: &mut Value, at: &str, failure: Option<&str>) {
 
 /// Returns the reason for which a pod cannot run on a node, in the words of the real scheduler.
 pub(super) fn ineligibility(pod: &Value, node: &Value) -> Option<String> {
-    if at(node, "/spec/unschedulable") == Some(&json!(true)) {
+    if value_at(node, "/spec/unschedulable") == Some(&json!(true)) {
         return Some("node(s) were unschedulable".to_owned());
     }
     if let Some(taint) = untolerated_taint(pod, node, &["NoSchedule", "NoExecute"]) {
-        let (key, value) = (text(taint, "/key"), text(taint, "/value"));
+        let (key, value) = (string_at(taint, "/key"), string_at(taint, "/value"));
         return Some(format!("node(s) had untolerated taint {{{key}: {value}}}"));
     }
     (!matches_node_affinity(pod, node)).then(|| "node(s) didn't match Pod's node affinity/selector".to_owned())
@@ -109,42 +109,42 @@ pub(super) fn ineligibility(pod: &Value, node: &Value) -> Option<String> {
 /// Returns a taint with one of these effects that a pod does not tolerate.
 pub(super) fn untolerated_taint<'a>(pod: &Value, node: &'a Value, effects: &[&str]) -> Option<&'a Value> {
     let tolerates = |taint: &Value| {
-        list(pod, "/spec/tolerations").iter().any(|toleration| {
-            let (key, effect) = (text(toleration, "/key"), text(toleration, "/effect"));
-            let exists = text(toleration, "/operator") == "Exists";
-            (effect.is_empty() || effect == text(taint, "/effect"))
-                && (key == text(taint, "/key") || key.is_empty() && exists)
-                && (exists || text(toleration, "/value") == text(taint, "/value"))
+        array_at(pod, "/spec/tolerations").iter().any(|toleration| {
+            let (key, effect) = (string_at(toleration, "/key"), string_at(toleration, "/effect"));
+            let exists = string_at(toleration, "/operator") == "Exists";
+            (effect.is_empty() || effect == string_at(taint, "/effect"))
+                && (key == string_at(taint, "/key") || key.is_empty() && exists)
+                && (exists || string_at(toleration, "/value") == string_at(taint, "/value"))
         })
     };
-    let mut taints = list(node, "/spec/taints").iter();
-    taints.find(|taint| effects.contains(&text(taint, "/effect")) && !tolerates(taint))
+    let mut taints = array_at(node, "/spec/taints").iter();
+    taints.find(|taint| effects.contains(&string_at(taint, "/effect")) && !tolerates(taint))
 }
 
 /// True if a node matches a pod's node selector and required node affinity.
 pub(super) fn matches_node_affinity(pod: &Value, node: &Value) -> bool {
-    let labels = at(node, "/metadata/labels");
+    let labels = value_at(node, "/metadata/labels");
     let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
-    let selector = at(pod, "/spec/nodeSelector").and_then(Value::as_object);
+    let selector = value_at(pod, "/spec/nodeSelector").and_then(Value::as_object);
     let is_selected = selector.into_iter().flatten().all(|(key, value)| label(key) == value.as_str());
     let terms =
-        list(pod, "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+        array_at(pod, "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
     let term_matches = |term: &Value| {
-        let expressions = list(term, "/matchExpressions");
-        let fields = list(term, "/matchFields");
+        let expressions = array_at(term, "/matchExpressions");
+        let fields = array_at(term, "/matchFields");
         !(expressions.is_empty() && fields.is_empty())
-            && expressions.iter().all(|expression| meets_requirement(expression, label(text(expression, "/key"))))
+            && expressions.iter().all(|expression| meets_requirement(expression, label(string_at(expression, "/key"))))
             && fields.iter().all(|field| meets_requirement(field, Some(name(node))))
     };
     is_selected && (terms.is_empty() || terms.iter().any(term_matches))
 }
 
 fn meets_requirement(requirement: &Value, actual: Option<&str>) -> bool {
-    let values = list(requirement, "/values");
+    let values = array_at(requirement, "/values");
     let is_listed = actual.is_some_and(|actual| values.iter().any(|value| value.as_str() == Some(actual)));
     let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());
     let bound = number(values.first().and_then(Value::as_str));
-    match text(requirement, "/operator") {
+    match string_at(requirement, "/operator") {
         "In" => is_listed,
         "NotIn" => !is_listed,
         "Exists" => actual.is_some(),

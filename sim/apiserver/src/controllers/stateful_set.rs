@@ -9,7 +9,7 @@ use super::writes::{
     MANAGER, create_object, delete_object, error_message, number, record_event, replace_status, set_count,
 };
 use crate::controllers::owned_objects::pod_from;
-use crate::object::fields::{is_deleting, list, name, text};
+use crate::object::fields::{array_at, is_deleting, name, string_at};
 use crate::object::key::{StoredKey, builtin_key};
 use crate::state::schedule::{Task, Workload};
 use crate::state::server_state::ServerState;
@@ -37,7 +37,7 @@ impl SetState<'_> {
     }
 
     fn is_ordered(&self) -> bool {
-        text(self.set, "/spec/podManagementPolicy") != "Parallel"
+        string_at(self.set, "/spec/podManagementPolicy") != "Parallel"
     }
 
     fn partition(&self) -> i64 {
@@ -50,7 +50,7 @@ impl SetState<'_> {
             .set
             .pointer("/spec/updateStrategy/rollingUpdate/partition")
             .map_or_else(|| number(self.set, "/status/currentReplicas"), |_| self.partition());
-        let is_rolling = text(self.set, "/spec/updateStrategy/type") == "RollingUpdate";
+        let is_rolling = string_at(self.set, "/spec/updateStrategy/type") == "RollingUpdate";
         let keeps_old = is_rolling && self.current != self.update && ordinal < self.start() + kept;
         if keeps_old { &self.current } else { &self.update }
     }
@@ -66,7 +66,7 @@ fn revision_of(pod: &Value) -> &str {
 }
 
 fn is_healthy(pod: &Value) -> bool {
-    text(pod, "/status/phase") == "Running" && is_ready(pod) && !is_deleting(pod)
+    string_at(pod, "/status/phase") == "Running" && is_ready(pod) && !is_deleting(pod)
 }
 
 pub(crate) fn reconcile_stateful_set(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
@@ -75,7 +75,7 @@ pub(crate) fn reconcile_stateful_set(state: &mut ServerState, now: Timestamp, ke
     let hash = revision_hash(&set);
     labels["controller.kubernetes.io/hash"] = json!(hash);
     let Some(update) = ensure_current_revision(state, now, CONTROLLER, &set, &hash, labels) else { return };
-    let recorded = text(&set, "/status/currentRevision");
+    let recorded = string_at(&set, "/status/currentRevision");
     let current = if recorded.is_empty() { update.clone() } else { recorded.to_owned() };
     let observed = SetState { set: &set, current, update };
     if !is_deleting(&set) {
@@ -129,7 +129,7 @@ fn sync_pods(state: &mut ServerState, now: Timestamp, key: &StoredKey, observed:
 }
 
 fn delete_outdated(state: &mut ServerState, now: Timestamp, observed: &SetState<'_>, pods: &[(i64, OwnedObject)]) {
-    if text(observed.set, "/spec/updateStrategy/type") == "OnDelete" {
+    if string_at(observed.set, "/spec/updateStrategy/type") == "OnDelete" {
         return;
     }
     let first_updated = observed.start() + observed.partition();
@@ -154,10 +154,10 @@ fn create_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey, observed
     let revision = observed.revision_for(ordinal).to_owned();
     let template =
         template_of_revision(&state.store, set, &revision).unwrap_or_else(|| set["spec"]["template"].clone());
-    let namespace = text(set, "/metadata/namespace");
+    let namespace = string_at(set, "/metadata/namespace");
     create_claims(state, now, set, namespace, ordinal);
     let pod = build_pod(set, &template, &revision, ordinal);
-    let pod_name = text(&pod, "/metadata/name").to_owned();
+    let pod_name = string_at(&pod, "/metadata/name").to_owned();
     let (event, message) = match create_object(state, now, CONTROLLER, ("", "pods"), namespace, pod) {
         Ok(_) => {
             (("Normal", "SuccessfulCreate"), format!("create Pod {pod_name} in StatefulSet {} successful", name(set)))
@@ -176,7 +176,7 @@ fn create_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey, observed
 }
 
 fn create_claims(state: &mut ServerState, now: Timestamp, set: &Value, namespace: &str, ordinal: i64) {
-    for template in list(set, "/spec/volumeClaimTemplates") {
+    for template in array_at(set, "/spec/volumeClaimTemplates") {
         let claim = format!("{}-{}-{ordinal}", name(template), name(set));
         let key = builtin_key("", "PersistentVolumeClaim", "persistentvolumeclaims", Some(namespace), &claim);
         if state.store.find_key(&key).is_some() {
@@ -208,7 +208,7 @@ fn update_stateful_set_status(state: &mut ServerState, now: Timestamp, key: &Sto
     let ready = count(&is_healthy);
     let updated = count(&|pod| is_kept(pod) && revision_of(pod) == observed.update);
     let all = count(&|_| true);
-    let complete = text(observed.set, "/spec/updateStrategy/type") == "RollingUpdate"
+    let complete = string_at(observed.set, "/spec/updateStrategy/type") == "RollingUpdate"
         && updated == all
         && ready == all
         && all == observed.replicas();
@@ -248,14 +248,14 @@ fn build_pod(set: &Value, template: &Value, revision: &str, ordinal: i64) -> Val
     if let Some(service) = set.pointer("/spec/serviceName") {
         pod["spec"]["subdomain"] = service.clone();
     }
-    let mut volumes: Vec<Value> = list(set, "/spec/volumeClaimTemplates")
+    let mut volumes: Vec<Value> = array_at(set, "/spec/volumeClaimTemplates")
         .iter()
         .map(|claim| {
             let claim_name = format!("{}-{pod_name}", name(claim));
             json!({"name": name(claim), "persistentVolumeClaim": {"claimName": claim_name}})
         })
         .collect();
-    let others = list(&pod, "/spec/volumes")
+    let others = array_at(&pod, "/spec/volumes")
         .iter()
         .filter(|volume| !volumes.iter().any(|claim| claim["name"] == volume["name"]));
     let others: Vec<Value> = others.cloned().collect();

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::object::fields::list;
+use crate::object::fields::array_at;
 use crate::storage::ids::safe_encode;
 
 const TYPES: &str = include_str!("../../pod-template/types.json");
@@ -87,8 +87,8 @@ fn print(out: &mut String, go_type: &str, value: Option<&Value>) {
 
 fn print_struct(out: &mut String, go_type: &str, value: Option<&Value>) {
     out.push('{');
-    for (index, field) in list(types(), &format!("/{go_type}")).iter().enumerate() {
-        let part = |at: usize| field.get(at).and_then(Value::as_str).unwrap_or_default();
+    for (index, field) in array_at(types(), &format!("/{go_type}")).iter().enumerate() {
+        let part = |index: usize| field.get(index).and_then(Value::as_str).unwrap_or_default();
         let (name, in_json, kind) = (part(0), part(1), part(2));
         if index > 0 {
             out.push(' ');
@@ -148,7 +148,7 @@ fn print_quantity(out: &mut String, text: &str) {
     let binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].iter().position(|known| *known == suffix);
     let decimal = [("n", -9), ("u", -6), ("m", -3), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
     let scale = decimal.iter().find(|(known, _)| *known == suffix).map_or(0, |(_, scale)| *scale);
-    let power = binary.and_then(|at| u32::try_from(at + 1).ok()).unwrap_or_default();
+    let power = binary.and_then(|index| u32::try_from(index + 1).ok()).unwrap_or_default();
     let value = number.saturating_mul(1024_i64.saturating_pow(power));
     let format = match (text.is_empty(), binary) {
         (true, _) => "",

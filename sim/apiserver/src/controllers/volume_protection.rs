@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::object::fields::{finalizers, is_deleting, list, set_finalizers, text};
+use crate::object::fields::{array_at, finalizers, is_deleting, set_finalizers, string_at};
 use crate::object::key::StoredKey;
 use crate::object::protection::protection_finalizer;
 use crate::state::server_state::ServerState;
@@ -32,11 +32,11 @@ pub(crate) fn unprotect(state: &mut ServerState, now: Timestamp, key: &StoredKey
 
 fn is_used(store: &Store, key: &StoredKey, object: &Value) -> bool {
     if key.plural == "persistentvolumes" {
-        return text(object, "/status/phase") == "Bound";
+        return string_at(object, "/status/phase") == "Bound";
     }
     let uses = |pod: &Value| {
-        let claims = list(pod, "/spec/volumes").iter();
-        claims.map(|volume| text(volume, "/persistentVolumeClaim/claimName")).any(|claim| claim == key.name)
+        let claims = array_at(pod, "/spec/volumes").iter();
+        claims.map(|volume| string_at(volume, "/persistentVolumeClaim/claimName")).any(|claim| claim == key.name)
     };
     let collection = store.collection("", "pods").into_iter().flat_map(|collection| collection.values());
     collection.filter(|entry| entry.key.namespace == key.namespace).any(|entry| uses(&entry.object))

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::template_hash::fnv32a;
 use crate::http::error::ApiError;
-use crate::object::fields::{list, metadata, name, stamp, text, uid};
+use crate::object::fields::{array_at, format_timestamp, metadata, name, string_at, uid};
 use crate::object::key::{StoredKey, builtin_key};
 use crate::state::server_state::ServerState;
 use crate::storage::journal::{Attribution, Verb};
@@ -20,7 +20,7 @@ pub(super) const MANAGER: &str = "kube-controller-manager";
 
 /// Returns the number at a pointer, 0 if there is none.
 pub(super) fn number(object: &Value, pointer: &str) -> i64 {
-    crate::object::fields::at(object, pointer).and_then(Value::as_i64).unwrap_or_default()
+    crate::object::fields::value_at(object, pointer).and_then(Value::as_i64).unwrap_or_default()
 }
 
 /// Sets a count of a status; 0 is omitted, as Go omits it.
@@ -33,7 +33,7 @@ pub(super) fn set_count(status: &mut Value, field: &str, count: i64) {
 
 /// Returns one condition of an object.
 pub(super) fn condition<'a>(object: &'a Value, condition_type: &str) -> Option<&'a Value> {
-    list(object, "/status/conditions").iter().find(|condition| condition["type"] == condition_type)
+    array_at(object, "/status/conditions").iter().find(|condition| condition["type"] == condition_type)
 }
 
 /// True if an object has this condition with status `True`.
@@ -43,7 +43,7 @@ pub(super) fn is_condition_true(object: &Value, condition_type: &str) -> bool {
 
 /// Returns the message of an error.
 pub(super) fn error_message(error: &ApiError) -> String {
-    text(&error.to_value(), "/message").to_owned()
+    string_at(&error.to_value(), "/message").to_owned()
 }
 
 /// True if an error means that an object of this name already exists.
@@ -116,7 +116,7 @@ pub(crate) fn record_event(
     message: &str,
 ) {
     let namespace =
-        Some(text(about, "/metadata/namespace")).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
+        Some(string_at(about, "/metadata/namespace")).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
     let unique = fnv32a(format!("{}/{component}/{reason}/{message}", uid(about)).as_bytes());
     let event_name = format!("{}.{unique:08x}", name(about));
     let key = builtin_key("", "Event", "events", Some(namespace), &event_name);
@@ -124,7 +124,7 @@ pub(crate) fn record_event(
     if let Some(existing) = state.store.find_key(&key).cloned() {
         let mut repeated = Value::clone(&existing);
         repeated["count"] = json!(number(&existing, "/count") + 1);
-        repeated["lastTimestamp"] = json!(stamp(now));
+        repeated["lastTimestamp"] = json!(format_timestamp(now));
         let attribution = Attribution::controller(component, Verb::Patch);
         return write_tracked(state, now, &attribution, component, &key, &repeated);
     }
@@ -137,7 +137,7 @@ pub(crate) fn record_event(
         },
         "type": event_type, "reason": reason, "message": message, "count": 1,
         "source": {"component": component}, "reportingComponent": component, "reportingInstance": "",
-        "firstTimestamp": stamp(now), "lastTimestamp": stamp(now), "eventTime": null,
+        "firstTimestamp": format_timestamp(now), "lastTimestamp": format_timestamp(now), "eventTime": null,
     });
     // A namespace that is being deleted rejects new events; they are lost.
     let _rejected = create_for_controller(state, now, maker, ("", "events"), Some(namespace), event);

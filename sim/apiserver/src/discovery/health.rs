@@ -57,12 +57,12 @@ pub(crate) fn respond(request: &Request, endpoint: &str, check: &str) -> Result<
     }
     let excluded: Vec<&str> = request.all_values("exclude").collect();
     let line = |check: &&str| format!("[+]{check} {}\n", if excluded.contains(check) { "excluded: ok" } else { "ok" });
-    let mut told: String = checks.iter().map(line).collect();
+    let mut report: String = checks.iter().map(line).collect();
     let unknown: Vec<String> =
         excluded.iter().filter(|name| !checks.contains(name)).map(|name| format!("{name:?}")).collect();
     if !unknown.is_empty() {
         let unknown = unknown.join(",");
-        told.push_str(&format!("warn: some health checks cannot be excluded: no matches for {unknown}\n"));
+        report.push_str(&format!("warn: some health checks cannot be excluded: no matches for {unknown}\n"));
     }
-    Ok(Response::text(200, &format!("{told}{endpoint} check passed\n")))
+    Ok(Response::text(200, &format!("{report}{endpoint} check passed\n")))
 }

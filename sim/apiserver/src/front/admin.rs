@@ -201,7 +201,7 @@ impl Admin {
 
     fn now(&self) -> Timestamp {
         let base = (self.base)();
-        self.with(|state| state.frozen.unwrap_or_else(|| crate::object::fields::later(base, state.ahead)))
+        self.with(|state| state.frozen.unwrap_or_else(|| crate::object::fields::add_duration(base, state.ahead)))
     }
 
     /// Adds a fault rule.
@@ -281,7 +281,7 @@ impl Admin {
             None => {}
         }
         let step = SignedDuration::from_secs(seconds);
-        let end = crate::object::fields::later(now, step);
+        let end = crate::object::fields::add_duration(now, step);
         server.with(|machine| {
             for _ in 0..STEPS_MAX {
                 let Some(next) = machine.next_tick().filter(|next| *next <= end) else { break };
@@ -289,7 +289,7 @@ impl Admin {
             }
         });
         self.with(|state| match &mut state.frozen {
-            Some(frozen) => *frozen = crate::object::fields::later(*frozen, step),
+            Some(frozen) => *frozen = crate::object::fields::add_duration(*frozen, step),
             None => state.ahead = state.ahead.saturating_add(step),
         });
         server.wake();

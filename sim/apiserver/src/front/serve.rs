@@ -167,12 +167,12 @@ where
 {
     let mut request = match read(request).await? {
         Ok(request) => request,
-        Err(refused) => return to_http_response(&front, refused),
+        Err(error) => return to_http_response(&front, error),
     };
     request.headers.certificate = subject;
     if let (Some(admin), true) = (&front.port.admin, request.path.starts_with(admin::PREFIX)) {
-        let refused = front.server.with(|machine| machine.reject_unless_administrator(&request));
-        return to_http_response(&front, refused.unwrap_or_else(|| admin.respond(&front.server, &request)));
+        let rejection = front.server.with(|machine| machine.reject_unless_administrator(&request));
+        return to_http_response(&front, rejection.unwrap_or_else(|| admin.respond(&front.server, &request)));
     }
     let Admission { delay, fault } = front.gate.admit((front.clock)(), &request);
     if !delay.is_zero() {
@@ -203,8 +203,8 @@ where
             Ok(Ok(read))
         }
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            let refused = ApiError::too_large(BODY_BYTES_MAX).into_response();
-            Ok(Err(refused.in_notation(media::plain_notation(&read))))
+            let response = ApiError::too_large(BODY_BYTES_MAX).into_response();
+            Ok(Err(response.in_notation(media::plain_notation(&read))))
         }
         Err(_broken) => Err(Cut),
     }

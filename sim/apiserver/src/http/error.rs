@@ -57,18 +57,18 @@ impl ApiError {
     }
 
     pub(crate) fn modified(resource: &Resource, name: &str) -> Self {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
-        Self::conflict(resource, name, why)
+        let reason = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(resource, name, reason)
     }
 
-    pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified());
+    pub(crate) fn conflict(resource: &Resource, name: &str, reason: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {reason}", resource.qualified());
         Self::new(409, "Conflict", message, Some(details(name, &resource.group, &resource.plural)))
     }
 
     /// Failed precondition of a delete, which the real server reports with the kind instead of the resource.
-    pub(crate) fn precondition(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified_kind());
+    pub(crate) fn precondition(resource: &Resource, name: &str, reason: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {reason}", resource.qualified_kind());
         Self::new(409, "Conflict", message, Some(details(name, &resource.group, &resource.kind)))
     }
 
@@ -112,14 +112,14 @@ impl ApiError {
         Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {text}"), Some(details))
     }
 
-    pub(crate) fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!("{} {name:?} is forbidden: {why}", resource.qualified());
+    pub(crate) fn forbidden(resource: &Resource, name: &str, reason: &str) -> Self {
+        let message = format!("{} {name:?} is forbidden: {reason}", resource.qualified());
         Self::new(403, "Forbidden", message, Some(details(name, &resource.group, &resource.plural)))
     }
 
     pub(crate) fn namespace_terminating(resource: &Resource, name: &str, namespace: &str) -> Self {
-        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-        let message = format!("{} {name:?} is forbidden: {why}", resource.qualified());
+        let reason = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let message = format!("{} {name:?} is forbidden: {reason}", resource.qualified());
         let mut details = details(name, &resource.group, &resource.plural);
         details["causes"] = json!([{
             "reason": "NamespaceTerminating",
@@ -160,8 +160,8 @@ impl ApiError {
     }
 
     /// A patch whose result is invalid.
-    pub(crate) fn invalid_patch(shown: &str, why: &str) -> Self {
-        Self::invalid_kind("", "", "", &[FieldError::invalid("patch", &json!(shown), why)])
+    pub(crate) fn invalid_patch(shown: &str, reason: &str) -> Self {
+        Self::invalid_kind("", "", "", &[FieldError::invalid("patch", &json!(shown), reason)])
     }
 
     pub(crate) fn unsupported_media(accepted: &[&str]) -> Self {
@@ -190,8 +190,8 @@ impl ApiError {
     }
 
     /// A resourceVersion that the server has not reached.
-    pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
-        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+    pub(crate) fn version_too_large(requested: u64, current: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {requested}, current: {current}");
         let causes = json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
         Self::new(504, "Timeout", message, Some(json!({"causes": causes, "retryAfterSeconds": 1})))
     }

@@ -218,8 +218,8 @@ pub(crate) fn wants_metadata_list(request: &Request) -> bool {
 pub(crate) fn aggregated_discovery(request: &Request) -> Option<Notation> {
     for clause in clauses(&request.headers.accept) {
         let Some(notation) = clause.notation().filter(|notation| *notation != Notation::Yaml) else { continue };
-        let asked = [("as", "APIGroupDiscoveryList"), ("g", "apidiscovery.k8s.io"), ("v", "v2")];
-        if asked.iter().all(|(name, value)| clause.parameter(name) == Some(value)) {
+        let requested = [("as", "APIGroupDiscoveryList"), ("g", "apidiscovery.k8s.io"), ("v", "v2")];
+        if requested.iter().all(|(name, value)| clause.parameter(name) == Some(value)) {
             return Some(notation);
         }
         // A clause without parameters asks for the unaggregated document.

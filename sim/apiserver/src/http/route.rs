@@ -59,7 +59,7 @@ pub(crate) fn route(path: &str) -> Route {
         ["apis", _, _, "namespaces", _, _, ..] => 6,
         _ => 4,
     };
-    let is_dots = |(at, part): (usize, &&str)| matches!(*part, "." | "..") && at != name_at;
+    let is_dots = |(index, part): (usize, &&str)| matches!(*part, "." | "..") && index != name_at;
     if parts.contains(&"") || parts.iter().enumerate().any(is_dots) {
         return if matches!(parts.first(), Some(&"api" | &"apis")) { Route::NoResource } else { Route::Nowhere };
     }

@@ -11,18 +11,18 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
-    pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
         // The real server prints structs in Go's notation; JSON is close enough.
-        Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
+        Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {detail}") }
     }
 
     /// An invalid value in another notation than JSON.
-    pub(crate) fn invalid_text(field: impl Into<String>, value: &str, why: &str) -> Self {
-        Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
+    pub(crate) fn invalid_text(field: impl Into<String>, value: &str, detail: &str) -> Self {
+        Self { reason: "FieldValueInvalid", field: field.into(), message: format!("Invalid value: {value}: {detail}") }
     }
 
-    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
-        let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
+    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
+        let message = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
         Self { reason: "FieldValueRequired", field: field.into(), message }
     }
 
@@ -44,13 +44,17 @@ impl FieldError {
         Self { reason: "FieldValueDuplicate", field: field.into(), message: format!("Duplicate value: {value}") }
     }
 
-    pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
-        Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
+    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {detail}") }
     }
 
     /// A value of another type than the schema requires.
-    pub(crate) fn type_invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
-        Self { reason: "FieldValueTypeInvalid", field: field.into(), message: format!("Invalid value: {value}: {why}") }
+    pub(crate) fn type_invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        Self {
+            reason: "FieldValueTypeInvalid",
+            field: field.into(),
+            message: format!("Invalid value: {value}: {detail}"),
+        }
     }
 
     /// True if CEL rules are not evaluated because of this error.

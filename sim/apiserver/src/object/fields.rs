@@ -4,17 +4,17 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 /// Formats a time as in objects: RFC 3339 in whole seconds.
-pub(crate) fn stamp(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+pub(crate) fn format_timestamp(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Adds a duration to a time, up to the largest time.
-pub(crate) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
-    at.checked_add(by).unwrap_or(Timestamp::MAX)
+pub(crate) fn add_duration(time: Timestamp, duration: SignedDuration) -> Timestamp {
+    time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
 /// Returns the value at a JSON pointer. Faster than `Value::pointer`, which copies every part: lists call it for each object.
-pub(crate) fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
+pub(crate) fn value_at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
     if pointer.bytes().any(|byte| byte == b'~') {
         return object.pointer(pointer);
     }
@@ -34,32 +34,33 @@ pub(crate) fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
 }
 
 /// Returns the string at a JSON pointer, or an empty one.
-pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    at(object, pointer).and_then(Value::as_str).unwrap_or_default()
+pub(crate) fn string_at<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    value_at(object, pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 pub(crate) fn name(object: &Value) -> &str {
-    text(object, "/metadata/name")
+    string_at(object, "/metadata/name")
 }
 
 pub(crate) fn uid(object: &Value) -> &str {
-    text(object, "/metadata/uid")
+    string_at(object, "/metadata/uid")
 }
 
 pub(crate) fn resource_version(object: &Value) -> &str {
-    text(object, "/metadata/resourceVersion")
+    string_at(object, "/metadata/resourceVersion")
 }
 
 pub(crate) fn is_deleting(object: &Value) -> bool {
-    at(object, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
+    value_at(object, "/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
-pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    at(object, pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+/// Returns the elements of the array at a JSON pointer, or none.
+pub(crate) fn array_at<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    value_at(object, pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
-    list(object, "/metadata/finalizers").iter().filter_map(Value::as_str).collect()
+    array_at(object, "/metadata/finalizers").iter().filter_map(Value::as_str).collect()
 }
 
 /// Returns the metadata of an object, which is added if missing. A value that is not a map becomes one.
@@ -104,7 +105,7 @@ mod tests {
             "/n/m",
         ];
         for pointer in pointers {
-            assert_eq!(at(&object, pointer), object.pointer(pointer), "{pointer}");
+            assert_eq!(value_at(&object, pointer), object.pointer(pointer), "{pointer}");
         }
     }
 }

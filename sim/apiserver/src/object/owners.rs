@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{list, name, uid};
+use super::fields::{array_at, name, uid};
 
 /// Returns the owner reference of an object that `owner` controls.
 pub(crate) fn controller_reference(owner: &Value) -> Value {
@@ -14,5 +14,5 @@ pub(crate) fn controller_reference(owner: &Value) -> Value {
 
 /// Returns the owner reference of an object's controller.
 pub(crate) fn controller_of(object: &Value) -> Option<&Value> {
-    list(object, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == true)
+    array_at(object, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == true)
 }

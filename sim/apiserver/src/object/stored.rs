@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::object::fields::at;
+use crate::object::fields::value_at;
 
 /// An immutable object. Copies of the store share it together with its labels and its text.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Text {
 
 impl Stored {
     pub(crate) fn new(object: Value) -> Self {
-        let labels = at(&object, "/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+        let labels = value_at(&object, "/metadata/labels").and_then(Value::as_object).into_iter().flatten();
         let labels = labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
         Self { object: Arc::new(object), labels, text: OnceLock::new() }
     }

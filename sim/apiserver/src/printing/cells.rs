@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::object::fields::{at, is_deleting, list, name, text};
+use crate::object::fields::{array_at, is_deleting, name, string_at, value_at};
 use crate::printing::format::{age, selector};
 
 /// Largest number of printed addresses.
@@ -47,7 +47,7 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Value>> {
 /// Returns the cells of an object, if its kind is one of this file.
 pub(crate) fn row(kind: &str, now: Timestamp, object: &Value) -> Option<Vec<Value>> {
     let own = json!(name(object));
-    let old = json!(age(now, text(object, "/metadata/creationTimestamp")));
+    let old = json!(age(now, string_at(object, "/metadata/creationTimestamp")));
     let mut row = vec![own];
     match kind {
         "Pod" => row.extend(pod(object).into_iter().chain([old]).chain(location_cells(object))),
@@ -59,10 +59,10 @@ pub(crate) fn row(kind: &str, now: Timestamp, object: &Value) -> Option<Vec<Valu
         "Endpoints" => row.extend([json!(endpoints(object)), old]),
         "EndpointSlice" => row.extend(slice(object).into_iter().chain([old])),
         "ControllerRevision" => {
-            let owner = list(object, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == true);
+            let owner = array_at(object, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == true);
             let owner = owner.map(|owner| {
-                let group = text(owner, "/apiVersion").split('/').next().unwrap_or_default();
-                format!("{}.{group}/{}", text(owner, "/kind").to_lowercase(), text(owner, "/name"))
+                let group = string_at(owner, "/apiVersion").split('/').next().unwrap_or_default();
+                format!("{}.{group}/{}", string_at(owner, "/kind").to_lowercase(), string_at(owner, "/name"))
             });
             row.extend([json!(owner.unwrap_or_else(|| "<none>".to_owned())), object["revision"].clone(), old]);
         }
@@ -74,13 +74,13 @@ pub(crate) fn row(kind: &str, now: Timestamp, object: &Value) -> Option<Vec<Valu
 
 /// Returns the status of a pod in one word.
 fn pod_status(pod: &Value) -> String {
-    let mut word = text(pod, "/status/reason").to_owned();
+    let mut word = string_at(pod, "/status/reason").to_owned();
     if word.is_empty() {
-        text(pod, "/status/phase").clone_into(&mut word);
+        string_at(pod, "/status/phase").clone_into(&mut word);
     }
-    for status in list(pod, "/status/containerStatuses").iter().rev() {
-        let waiting = text(status, "/state/waiting/reason");
-        let ended = text(status, "/state/terminated/reason");
+    for status in array_at(pod, "/status/containerStatuses").iter().rev() {
+        let waiting = string_at(status, "/state/waiting/reason");
+        let ended = string_at(status, "/state/terminated/reason");
         if !waiting.is_empty() {
             waiting.clone_into(&mut word);
         } else if !ended.is_empty() {
@@ -91,28 +91,29 @@ fn pod_status(pod: &Value) -> String {
 }
 
 fn pod(pod: &Value) -> Vec<Value> {
-    let statuses = list(pod, "/status/containerStatuses");
+    let statuses = array_at(pod, "/status/containerStatuses");
     let ready = statuses.iter().filter(|status| status["ready"] == true).count();
-    let all = list(pod, "/spec/containers").len();
+    let all = array_at(pod, "/spec/containers").len();
     let restarts: u64 = statuses.iter().filter_map(|status| status["restartCount"].as_u64()).sum();
     vec![json!(format!("{ready}/{all}")), json!(pod_status(pod)), json!(restarts.to_string())]
 }
 
 /// Returns the address and node cells of a pod.
 fn location_cells(pod: &Value) -> Vec<Value> {
-    let or_none = |pointer: &str| json!(Some(text(pod, pointer)).filter(|text| !text.is_empty()).unwrap_or("<none>"));
+    let or_none =
+        |pointer: &str| json!(Some(string_at(pod, pointer)).filter(|text| !text.is_empty()).unwrap_or("<none>"));
     vec![or_none("/status/podIP"), or_none("/spec/nodeName"), or_none("/status/nominatedNodeName"), json!("<none>")]
 }
 
 /// Returns the container, image and selector cells of an object with a pod template.
 fn template(object: &Value) -> Vec<Value> {
-    let containers = list(object, "/spec/template/spec/containers");
-    let joined = |field: &str| json!(containers.iter().map(|one| text(one, field)).collect::<Vec<_>>().join(","));
+    let containers = array_at(object, "/spec/template/spec/containers");
+    let joined = |field: &str| json!(containers.iter().map(|one| string_at(one, field)).collect::<Vec<_>>().join(","));
     vec![joined("/name"), joined("/image"), json!(selector(object.pointer("/spec/selector")))]
 }
 
 fn cron_template(cron: &Value) -> Vec<Value> {
-    let inner = json!({"spec": at(cron, "/spec/jobTemplate/spec")});
+    let inner = json!({"spec": value_at(cron, "/spec/jobTemplate/spec")});
     template(&inner)
 }
 
@@ -121,8 +122,9 @@ fn since(now: Timestamp, stamp: &str, otherwise: &str) -> Value {
 }
 
 fn job(now: Timestamp, job: &Value) -> Vec<Value> {
-    let holds =
-        |kind: &str| list(job, "/status/conditions").iter().any(|one| one["type"] == kind && one["status"] == "True");
+    let holds = |kind: &str| {
+        array_at(job, "/status/conditions").iter().any(|one| one["type"] == kind && one["status"] == "True")
+    };
     let words = [
         ("Complete", "Complete"),
         ("Failed", "Failed"),
@@ -132,27 +134,27 @@ fn job(now: Timestamp, job: &Value) -> Vec<Value> {
     let status = words.iter().find(|(kind, _)| holds(kind)).map_or("Running", |(_, word)| *word);
     let done = job.pointer("/status/succeeded").and_then(Value::as_i64).unwrap_or_default();
     let wanted = job.pointer("/spec/completions").and_then(Value::as_i64).unwrap_or(1);
-    let start = text(job, "/status/startTime");
-    let end = text(job, "/status/completionTime").parse().unwrap_or(now);
+    let start = string_at(job, "/status/startTime");
+    let end = string_at(job, "/status/completionTime").parse().unwrap_or(now);
     vec![json!(status), json!(format!("{done}/{wanted}")), since(end, start, "")]
 }
 
 fn cron_job(now: Timestamp, cron: &Value) -> Vec<Value> {
-    let zone = Some(text(cron, "/spec/timeZone")).filter(|zone| !zone.is_empty()).unwrap_or("<none>");
+    let zone = Some(string_at(cron, "/spec/timeZone")).filter(|zone| !zone.is_empty()).unwrap_or("<none>");
     let suspended = cron.pointer("/spec/suspend") == Some(&json!(true));
     vec![
-        json!(text(cron, "/spec/schedule")),
+        json!(string_at(cron, "/spec/schedule")),
         json!(zone),
         json!(if suspended { "True" } else { "False" }),
-        json!(list(cron, "/status/active").len()),
-        since(now, text(cron, "/status/lastScheduleTime"), "<none>"),
+        json!(array_at(cron, "/status/active").len()),
+        since(now, string_at(cron, "/status/lastScheduleTime"), "<none>"),
     ]
 }
 
 fn daemon_set(set: &Value) -> Vec<Value> {
     let count =
         |field: &str| json!(set.pointer(&format!("/status/{field}")).and_then(Value::as_i64).unwrap_or_default());
-    let wanted = json!({"matchLabels": at(set, "/spec/template/spec/nodeSelector")});
+    let wanted = json!({"matchLabels": value_at(set, "/spec/template/spec/nodeSelector")});
     let fields = [
         "desiredNumberScheduled",
         "currentNumberScheduled",
@@ -164,25 +166,25 @@ fn daemon_set(set: &Value) -> Vec<Value> {
 }
 
 fn node(node: &Value, old: &Value) -> Vec<Value> {
-    let ready = list(node, "/status/conditions").iter().find(|one| one["type"] == "Ready");
-    let mut status = match ready.map(|ready| text(ready, "/status")) {
+    let ready = array_at(node, "/status/conditions").iter().find(|one| one["type"] == "Ready");
+    let mut status = match ready.map(|ready| string_at(ready, "/status")) {
         Some("True") => "Ready",
         Some(_) => "NotReady",
         None => "Unknown",
     }
     .to_owned();
-    if at(node, "/spec/unschedulable") == Some(&json!(true)) {
+    if value_at(node, "/spec/unschedulable") == Some(&json!(true)) {
         status.push_str(",SchedulingDisabled");
     }
-    let labels = at(node, "/metadata/labels").and_then(Value::as_object);
+    let labels = value_at(node, "/metadata/labels").and_then(Value::as_object);
     let roles: Vec<&str> =
         labels.into_iter().flatten().filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/")).collect();
     let roles = if roles.is_empty() { "<none>".to_owned() } else { roles.join(",") };
     let address = |kind: &str| {
-        let found = list(node, "/status/addresses").iter().find(|one| one["type"] == kind);
-        found.map_or("<none>", |found| text(found, "/address")).to_owned()
+        let found = array_at(node, "/status/addresses").iter().find(|one| one["type"] == kind);
+        found.map_or("<none>", |found| string_at(found, "/address")).to_owned()
     };
-    let info = |field: &str| json!(text(node, &format!("/status/nodeInfo/{field}")));
+    let info = |field: &str| json!(string_at(node, &format!("/status/nodeInfo/{field}")));
     vec![
         json!(name(node)),
         json!(status),
@@ -210,42 +212,46 @@ fn join_first(all: &[String]) -> String {
 
 fn endpoints(endpoints: &Value) -> String {
     let mut all = Vec::new();
-    for subset in list(endpoints, "/subsets") {
-        for address in list(subset, "/addresses") {
-            let ports = list(subset, "/ports").iter();
-            all.extend(ports.map(|port| format!("{}:{}", text(address, "/ip"), port["port"])));
+    for subset in array_at(endpoints, "/subsets") {
+        for address in array_at(subset, "/addresses") {
+            let ports = array_at(subset, "/ports").iter();
+            all.extend(ports.map(|port| format!("{}:{}", string_at(address, "/ip"), port["port"])));
         }
     }
     join_first(&all)
 }
 
 fn slice(slice: &Value) -> Vec<Value> {
-    let ports: Vec<String> = list(slice, "/ports").iter().map(|port| port["port"].to_string()).collect();
-    let addresses = list(slice, "/endpoints").iter().flat_map(|endpoint| list(endpoint, "/addresses"));
+    let ports: Vec<String> = array_at(slice, "/ports").iter().map(|port| port["port"].to_string()).collect();
+    let addresses = array_at(slice, "/endpoints").iter().flat_map(|endpoint| array_at(endpoint, "/addresses"));
     let addresses: Vec<String> = addresses.filter_map(Value::as_str).map(str::to_owned).collect();
-    let unset = |told: String| if told == "<none>" { "<unset>".to_owned() } else { told };
-    vec![json!(text(slice, "/addressType")), json!(unset(join_first(&ports))), json!(unset(join_first(&addresses)))]
+    let unset = |text: String| if text == "<none>" { "<unset>".to_owned() } else { text };
+    vec![
+        json!(string_at(slice, "/addressType")),
+        json!(unset(join_first(&ports))),
+        json!(unset(join_first(&addresses))),
+    ]
 }
 
 /// Largest number of printed metrics.
 const METRICS_MAX: usize = 2;
 
 fn autoscaler(autoscaler: &Value) -> Vec<Value> {
-    let target = at(autoscaler, "/spec/scaleTargetRef").cloned().unwrap_or_default();
-    let metrics = list(autoscaler, "/spec/metrics");
-    let seen = list(autoscaler, "/status/currentMetrics");
+    let target = value_at(autoscaler, "/spec/scaleTargetRef").cloned().unwrap_or_default();
+    let metrics = array_at(autoscaler, "/spec/metrics");
+    let seen = array_at(autoscaler, "/status/currentMetrics");
     let shown: Vec<String> =
         metrics.iter().enumerate().take(METRICS_MAX).map(|(index, wanted)| metric(wanted, seen.get(index))).collect();
     let more = metrics.len().saturating_sub(METRICS_MAX);
     let more = if more > 0 { format!(" + {more} more...") } else { String::new() };
     let targets = if metrics.is_empty() { "<none>".to_owned() } else { format!("{}{more}", shown.join(", ")) };
-    let least = at(autoscaler, "/spec/minReplicas").map_or_else(|| "<unset>".to_owned(), Value::to_string);
+    let least = value_at(autoscaler, "/spec/minReplicas").map_or_else(|| "<unset>".to_owned(), Value::to_string);
     vec![
-        json!(format!("{}/{}", text(&target, "/kind"), text(&target, "/name"))),
+        json!(format!("{}/{}", string_at(&target, "/kind"), string_at(&target, "/name"))),
         json!(targets),
         json!(least),
-        at(autoscaler, "/spec/maxReplicas").cloned().unwrap_or_default(),
-        at(autoscaler, "/status/currentReplicas").cloned().unwrap_or_else(|| json!(0)),
+        value_at(autoscaler, "/spec/maxReplicas").cloned().unwrap_or_default(),
+        value_at(autoscaler, "/status/currentReplicas").cloned().unwrap_or_else(|| json!(0)),
     ]
 }
 
@@ -256,46 +262,48 @@ fn metric(wanted: &Value, seen: Option<&Value>) -> String {
         return "<unknown type>".to_owned();
     };
     let current = seen.and_then(|seen| seen.get(source)?.get("current"));
-    let said = |holder: Option<&Value>, field: &str| match holder.and_then(|holder| holder.get(field)) {
+    let value_of = |holder: Option<&Value>, field: &str| match holder.and_then(|holder| holder.get(field)) {
         Some(Value::String(amount)) => Some(amount.clone()),
         Some(Value::Number(percent)) => Some(format!("{percent}%")),
         _ => None,
     };
     let fields = ["averageUtilization", "value", "averageValue"];
     let target = held.get("target");
-    let field = fields.into_iter().find(|field| said(target, field).is_some()).unwrap_or("value");
-    let now = said(current, field).unwrap_or_else(|| "<unknown>".to_owned());
-    let goal = said(target, field).unwrap_or_else(|| "<auto>".to_owned());
+    let field = fields.into_iter().find(|field| value_of(target, field).is_some()).unwrap_or("value");
+    let now = value_of(current, field).unwrap_or_else(|| "<unknown>".to_owned());
+    let goal = value_of(target, field).unwrap_or_else(|| "<auto>".to_owned());
     let average = if matches!(source, "object" | "external") && field == "averageValue" { " (avg)" } else { "" };
     match source {
-        "resource" | "containerResource" => format!("{}: {now}/{goal}", text(held, "/name")),
+        "resource" | "containerResource" => format!("{}: {now}/{goal}", string_at(held, "/name")),
         _ => format!("{now}/{goal}{average}"),
     }
 }
 
 fn event(now: Timestamp, event: &Value) -> Vec<Value> {
     let about = &event["involvedObject"];
-    let object = format!("{}/{}", text(about, "/kind").to_lowercase(), text(about, "/name"));
+    let object = format!("{}/{}", string_at(about, "/kind").to_lowercase(), string_at(about, "/name"));
     let either = |one: &str, other: &'static str| -> String {
-        let said = text(event, one);
-        if said.is_empty() { text(event, other) } else { said }.to_owned()
+        let value = string_at(event, one);
+        if value.is_empty() { string_at(event, other) } else { value }.to_owned()
     };
     let (first, series) = (either("/firstTimestamp", "/eventTime"), event.get("series"));
     let last = match series {
-        Some(series) => text(series, "/lastObservedTime").to_owned(),
-        None => Some(text(event, "/lastTimestamp").to_owned()).filter(|last| !last.is_empty()).unwrap_or(first.clone()),
+        Some(series) => string_at(series, "/lastObservedTime").to_owned(),
+        None => {
+            Some(string_at(event, "/lastTimestamp").to_owned()).filter(|last| !last.is_empty()).unwrap_or(first.clone())
+        }
     };
     let counted = series.unwrap_or(event).get("count").and_then(Value::as_i64).unwrap_or(1);
     let source = [either("/source/component", "/reportingComponent"), either("/source/host", "/reportingInstance")];
     let source: Vec<String> = source.into_iter().filter(|part| !part.is_empty()).collect();
     vec![
         since(now, &last, "<unknown>"),
-        json!(text(event, "/type")),
-        json!(text(event, "/reason")),
+        json!(string_at(event, "/type")),
+        json!(string_at(event, "/reason")),
         json!(object),
-        json!(text(about, "/fieldPath")),
+        json!(string_at(about, "/fieldPath")),
         json!(source.join(", ")),
-        json!(text(event, "/message").trim()),
+        json!(string_at(event, "/message").trim()),
         since(now, &first, "<unknown>"),
         json!(counted),
         json!(name(event)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::object::fields::{group_version, text};
+use crate::object::fields::{group_version, string_at};
 use crate::registry::conversion;
 use crate::registry::resource::Target;
 use crate::schema::custom_resource;
@@ -14,7 +14,7 @@ pub(super) const META_VERSION: &str = "meta.k8s.io/v1";
 
 /// True if a stored object is in the version of the request.
 pub(super) fn is_in_version(target: &Target, object: &Value) -> bool {
-    group_version(text(object, "/apiVersion")) == (target.resource.group.as_str(), target.version.name.as_str())
+    group_version(string_at(object, "/apiVersion")) == (target.resource.group.as_str(), target.version.name.as_str())
 }
 
 /// Returns a stored object in the version of the request. A built-in kind is converted; a custom resource is pruned and
@@ -39,7 +39,7 @@ pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
 pub(super) fn metadata_of(object: &Value) -> Option<Cow<'_, Value>> {
     const COUNT: &str = "deprecated.daemonset.template.generation";
     let metadata = object.get("metadata")?;
-    if text(object, "/kind") != "DaemonSet"
+    if string_at(object, "/kind") != "DaemonSet"
         || metadata.get("annotations").and_then(|annotations| annotations.get(COUNT)).is_none()
     {
         return Some(Cow::Borrowed(metadata));

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 
 /// Formats an age as `kubectl` does.
 pub(crate) fn age(now: Timestamp, created: &str) -> String {
@@ -34,10 +34,10 @@ pub(crate) fn selector(selector: Option<&Value>) -> String {
         .flatten()
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
         .collect();
-    for expression in selector.map(|selector| list(selector, "/matchExpressions")).unwrap_or_default() {
-        let key = text(expression, "/key");
-        let values: Vec<&str> = list(expression, "/values").iter().filter_map(Value::as_str).collect();
-        parts.push(match text(expression, "/operator") {
+    for expression in selector.map(|selector| array_at(selector, "/matchExpressions")).unwrap_or_default() {
+        let key = string_at(expression, "/key");
+        let values: Vec<&str> = array_at(expression, "/values").iter().filter_map(Value::as_str).collect();
+        parts.push(match string_at(expression, "/operator") {
             "In" => format!("{key} in ({})", values.join(",")),
             "NotIn" => format!("{key} notin ({})", values.join(",")),
             "Exists" => key.to_owned(),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::convert::{META_VERSION, convert, is_in_version, metadata_of};
 use crate::http::media::{Include, Representation};
-use crate::object::fields::at;
+use crate::object::fields::value_at;
 use crate::object::stored::{Stored, Text, append};
 use crate::printing::table;
 use crate::registry::resource::Target;
@@ -30,7 +30,7 @@ pub(crate) fn object(target: &Target, form: Representation, now: Timestamp, obje
 
 /// Returns one object as a table.
 pub(crate) fn table(target: &Target, include: Include, now: Timestamp, object: &Stored) -> Value {
-    let version = at(object, "/metadata/resourceVersion").cloned().unwrap_or_default();
+    let version = value_at(object, "/metadata/resourceVersion").cloned().unwrap_or_default();
     table::table(target, include, now, &[object.object()], json!({ "resourceVersion": version }))
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::http::media::Include;
-use crate::object::fields::{is_deleting, list, name, text};
+use crate::object::fields::{array_at, is_deleting, name, string_at};
 use crate::printing::cells;
 use crate::printing::convert::{convert, partial};
 use crate::printing::format::{age, selector};
@@ -44,15 +44,15 @@ fn columns(target: &Target) -> Vec<Value> {
     }
     let mut columns: Vec<Value> = of(AGED).into_iter().take(1).collect();
     for column in &target.version.columns {
-        let said = |field: &str| column.get(field).cloned().unwrap_or_else(|| json!(""));
+        let column_field = |field: &str| column.get(field).cloned().unwrap_or_else(|| json!(""));
         let priority = column.get("priority").cloned().unwrap_or_else(|| json!(0));
-        let path = text(column, "/jsonPath");
-        let description = match text(column, "/description") {
+        let path = string_at(column, "/jsonPath");
+        let description = match string_at(column, "/description") {
             "" => json!(format!("Custom resource definition column (in JSONPath format): {path}")),
             given => json!(given),
         };
         columns.push(json!({
-            "name": said("name"), "type": said("type"), "format": said("format"), "description": description,
+            "name": column_field("name"), "type": column_field("type"), "format": column_field("format"), "description": description,
             "priority": priority,
         }));
     }
@@ -67,7 +67,7 @@ fn columns(target: &Target) -> Vec<Value> {
 
 fn cells(target: &Target, now: Timestamp, object: &Value) -> Vec<Value> {
     let own = json!(name(object));
-    let created = text(object, "/metadata/creationTimestamp");
+    let created = string_at(object, "/metadata/creationTimestamp");
     if target.resource.custom {
         let facts = target.version.columns.iter().map(|column| cell(now, column, object));
         let age = target.version.columns.is_empty().then(|| json!(age(now, created)));
@@ -88,9 +88,9 @@ fn cells(target: &Target, now: Timestamp, object: &Value) -> Vec<Value> {
 
 /// Returns the cell of a printer column of a CRD.
 fn cell(now: Timestamp, column: &Value, object: &Value) -> Value {
-    let found = at_path(object, text(column, "/jsonPath"));
-    match (text(column, "/type"), &found) {
-        ("date", Value::String(at)) => json!(age(now, at)),
+    let found = at_path(object, string_at(column, "/jsonPath"));
+    match (string_at(column, "/type"), &found) {
+        ("date", Value::String(time)) => json!(age(now, time)),
         ("string", Value::Number(_) | Value::Bool(_)) => json!(found.to_string()),
         _ => found,
     }
@@ -100,15 +100,20 @@ fn cell(now: Timestamp, column: &Value, object: &Value) -> Value {
 fn status_cells(kind: &str, object: &Value) -> Vec<Value> {
     let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_object).map_or(0, Map::len);
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
-    let said = |pointer: &str| json!(text(object, pointer));
+    let string = |pointer: &str| json!(string_at(object, pointer));
     let or_none =
-        |pointer: &str| json!(Some(text(object, pointer)).filter(|text| !text.is_empty()).unwrap_or("<none>"));
+        |pointer: &str| json!(Some(string_at(object, pointer)).filter(|text| !text.is_empty()).unwrap_or("<none>"));
     match kind {
-        "Namespace" => vec![said("/status/phase")],
+        "Namespace" => vec![string("/status/phase")],
         "ConfigMap" => vec![json!(count("/data") + count("/binaryData"))],
-        "Secret" => vec![said("/type"), json!(count("/data"))],
+        "Secret" => vec![string("/type"), json!(count("/data"))],
         "Service" => {
-            vec![said("/spec/type"), or_none("/spec/clusterIP"), json!(external_address(object)), json!(ports(object))]
+            vec![
+                string("/spec/type"),
+                or_none("/spec/clusterIP"),
+                json!(external_address(object)),
+                json!(ports(object)),
+            ]
         }
         "Deployment" => {
             let ready = format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas"));
@@ -119,19 +124,25 @@ fn status_cells(kind: &str, object: &Value) -> Vec<Value> {
             .to_vec(),
         "StatefulSet" => vec![json!(format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas")))],
         "PersistentVolumeClaim" => vec![
-            if is_deleting(object) { json!("Terminating") } else { said("/status/phase") },
-            said("/spec/volumeName"),
-            if text(object, "/spec/volumeName").is_empty() { json!("") } else { said("/status/capacity/storage") },
+            if is_deleting(object) { json!("Terminating") } else { string("/status/phase") },
+            string("/spec/volumeName"),
+            if string_at(object, "/spec/volumeName").is_empty() {
+                json!("")
+            } else {
+                string("/status/capacity/storage")
+            },
             json!(""),
-            said("/spec/storageClassName"),
+            string("/spec/storageClassName"),
             json!("<unset>"),
         ],
-        "Lease" => vec![said("/spec/holderIdentity")],
-        "RoleBinding" => vec![json!(format!("{}/{}", text(object, "/roleRef/kind"), text(object, "/roleRef/name")))],
+        "Lease" => vec![string("/spec/holderIdentity")],
+        "RoleBinding" => {
+            vec![json!(format!("{}/{}", string_at(object, "/roleRef/kind"), string_at(object, "/roleRef/name")))]
+        }
         "NetworkPolicy" => vec![json!(selector(object.pointer("/spec/podSelector")))],
         "Ingress" => {
-            let ports = if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
-            let addresses = list(object, "/status/loadBalancer/ingress").iter().map(|one| text(one, "/ip"));
+            let ports = if array_at(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
+            let addresses = array_at(object, "/status/loadBalancer/ingress").iter().map(|one| string_at(one, "/ip"));
             let addresses = addresses.collect::<Vec<_>>().join(",");
             vec![or_none("/spec/ingressClassName"), json!(hosts(object)), json!(addresses), json!(ports)]
         }
@@ -142,15 +153,15 @@ fn status_cells(kind: &str, object: &Value) -> Vec<Value> {
 /// Returns the external address of a service.
 fn external_address(service: &Value) -> String {
     let texts = |pointer: &str, field: &str| -> Vec<String> {
-        list(service, pointer).iter().map(|one| text(one, field).to_owned()).collect()
+        array_at(service, pointer).iter().map(|one| string_at(one, field).to_owned()).collect()
     };
     let external = texts("/spec/externalIPs", "");
-    let found = match text(service, "/spec/type") {
-        "ExternalName" => vec![text(service, "/spec/externalName").to_owned()],
+    let found = match string_at(service, "/spec/type") {
+        "ExternalName" => vec![string_at(service, "/spec/externalName").to_owned()],
         "LoadBalancer" => [texts("/status/loadBalancer/ingress", "/ip"), external].concat(),
         _ => external,
     };
-    match text(service, "/spec/type") {
+    match string_at(service, "/spec/type") {
         "LoadBalancer" if found.is_empty() => "<pending>".to_owned(),
         _ if found.is_empty() => "<none>".to_owned(),
         _ => found.join(","),
@@ -159,7 +170,7 @@ fn external_address(service: &Value) -> String {
 
 /// Returns the first hosts of an ingress.
 fn hosts(ingress: &Value) -> String {
-    let hosts: Vec<&str> = list(ingress, "/spec/rules").iter().map(|rule| text(rule, "/host")).collect();
+    let hosts: Vec<&str> = array_at(ingress, "/spec/rules").iter().map(|rule| string_at(rule, "/host")).collect();
     let named: Vec<&str> = hosts.iter().copied().filter(|host| !host.is_empty()).collect();
     match named.len() {
         0 => "*".to_owned(),
@@ -170,16 +181,18 @@ fn hosts(ingress: &Value) -> String {
 
 /// Returns the cells after the age, which only wide output shows.
 fn wide_cells(kind: &str, object: &Value) -> Vec<Value> {
-    let containers = list(object, "/spec/template/spec/containers");
-    let joined =
-        |field: &str| json!(containers.iter().map(|container| text(container, field)).collect::<Vec<_>>().join(","));
+    let containers = array_at(object, "/spec/template/spec/containers");
+    let joined = |field: &str| {
+        json!(containers.iter().map(|container| string_at(container, field)).collect::<Vec<_>>().join(","))
+    };
     match kind {
         "RoleBinding" | "ClusterRoleBinding" => {
             let named = |kind: &str| {
-                let of_kind = list(object, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
+                let of_kind =
+                    array_at(object, "/subjects").iter().filter(|subject| string_at(subject, "/kind") == kind);
                 let shown = of_kind.map(|subject| match kind {
-                    "ServiceAccount" => format!("{}/{}", text(subject, "/namespace"), text(subject, "/name")),
-                    _ => text(subject, "/name").to_owned(),
+                    "ServiceAccount" => format!("{}/{}", string_at(subject, "/namespace"), string_at(subject, "/name")),
+                    _ => string_at(subject, "/name").to_owned(),
                 });
                 json!(shown.collect::<Vec<_>>().join(", "))
             };
@@ -193,7 +206,7 @@ fn wide_cells(kind: &str, object: &Value) -> Vec<Value> {
             let labels = json!({ "matchLabels": object.pointer("/spec/selector") });
             vec![json!(selector(Some(&labels)))]
         }
-        "PersistentVolumeClaim" => vec![json!(text(object, "/spec/volumeMode"))],
+        "PersistentVolumeClaim" => vec![json!(string_at(object, "/spec/volumeMode"))],
         _ => Vec::new(),
     }
 }
@@ -202,9 +215,9 @@ fn ports(service: &Value) -> String {
     let port = |port: &Value| {
         let number = port.get("port").map(Value::to_string).unwrap_or_default();
         let node = port.get("nodePort").map(|node| format!(":{node}")).unwrap_or_default();
-        format!("{number}{node}/{}", text(port, "/protocol"))
+        format!("{number}{node}/{}", string_at(port, "/protocol"))
     };
-    let ports: Vec<String> = list(service, "/spec/ports").iter().map(port).collect();
+    let ports: Vec<String> = array_at(service, "/spec/ports").iter().map(port).collect();
     if ports.is_empty() { "<none>".to_owned() } else { ports.join(",") }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 use sindri_merge::Shape;
 
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 use crate::registry::resource::{Resource, Version};
 use crate::registry::types::{encode, types};
 
@@ -61,11 +61,11 @@ pub(crate) fn built_in() -> &'static [Arc<Resource>] {
     READ.get_or_init(|| {
         let mut resources: BTreeMap<(String, String), Resource> = BTreeMap::new();
         for document in ["/core/items", "/groups/items"] {
-            for item in list(recorded(), document) {
-                let group = text(item, "/metadata/name");
-                for version in list(item, "/versions") {
-                    for entry in list(version, "/resources") {
-                        add(&mut resources, group, text(version, "/version"), entry);
+            for item in array_at(recorded(), document) {
+                let group = string_at(item, "/metadata/name");
+                for version in array_at(item, "/versions") {
+                    for entry in array_at(version, "/resources") {
+                        add(&mut resources, group, string_at(version, "/version"), entry);
                     }
                 }
             }
@@ -75,17 +75,17 @@ pub(crate) fn built_in() -> &'static [Arc<Resource>] {
 }
 
 fn add(resources: &mut BTreeMap<(String, String), Resource>, group: &str, version: &str, entry: &Value) {
-    let texts = |pointer: &str| list(entry, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    let (plural, kind) = (text(entry, "/resource").to_owned(), text(entry, "/responseKind/kind").to_owned());
+    let texts = |pointer: &str| array_at(entry, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let (plural, kind) = (string_at(entry, "/resource").to_owned(), string_at(entry, "/responseKind/kind").to_owned());
     let built = read_version(group, version, &kind, entry);
     let found = resources.entry((group.to_owned(), plural.clone())).or_insert_with(|| Resource {
         group: group.to_owned(),
         plural,
-        singular: text(entry, "/singularResource").to_owned(),
+        singular: string_at(entry, "/singularResource").to_owned(),
         list_kind: format!("{kind}List"),
         short_names: texts("/shortNames"),
         categories: texts("/categories"),
-        namespaced: text(entry, "/scope") == "Namespaced",
+        namespaced: string_at(entry, "/scope") == "Namespaced",
         generation: WITH_GENERATION.contains(&kind.as_str()),
         verbs: texts("/verbs"),
         custom: false,
@@ -101,9 +101,9 @@ fn read_version(group: &str, version: &str, kind: &str, entry: &Value) -> Versio
     let shape =
         typed.and_then(|typed| types().shape(&typed.name)).map_or_else(Shape::object, |shape| Shape::clone(shape));
     let mut subresources = BTreeMap::new();
-    for subresource in list(entry, "/subresources") {
-        let verbs = list(subresource, "/verbs").iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        subresources.insert(text(subresource, "/subresource").to_owned(), verbs);
+    for subresource in array_at(entry, "/subresources") {
+        let verbs = array_at(subresource, "/verbs").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        subresources.insert(string_at(subresource, "/subresource").to_owned(), verbs);
     }
     Version {
         name: version.to_owned(),

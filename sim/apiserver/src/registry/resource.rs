@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sindri_merge::Shape;
 
-use crate::object::fields::{api_version, list, text};
+use crate::object::fields::{api_version, array_at, string_at};
 use crate::registry::types::{METADATA, SchemaType};
 use crate::schema::cel_rules::ValidationRules;
 
@@ -102,8 +102,9 @@ impl Resource {
     /// Reads the resource of a CRD. `None` if it serves no version.
     pub(crate) fn from_crd(definition: &Value) -> Option<Self> {
         let names = definition.pointer("/spec/names")?;
-        let owned = |pointer: &str| list(names, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        let declared = list(definition, "/spec/versions");
+        let owned =
+            |pointer: &str| array_at(names, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let declared = array_at(definition, "/spec/versions");
         let flag = |version: &Value, name: &str| version.get(name).and_then(Value::as_bool).unwrap_or_default();
         let mut versions: Vec<Arc<Version>> = declared
             .iter()
@@ -114,23 +115,23 @@ impl Resource {
             version_priority(&other.name).cmp(&version_priority(&one.name)).then(one.name.cmp(&other.name))
         });
         let storage = declared.iter().find(|version| flag(version, "storage"))?;
-        let kind = text(names, "/kind").to_owned();
+        let kind = string_at(names, "/kind").to_owned();
         let or = |given: &str, otherwise: String| {
             if given.is_empty() { otherwise } else { given.to_owned() }
         };
         (!versions.is_empty()).then(|| Self {
-            group: text(definition, "/spec/group").to_owned(),
-            plural: text(names, "/plural").to_owned(),
-            singular: or(text(names, "/singular"), kind.to_lowercase()),
-            list_kind: or(text(names, "/listKind"), format!("{kind}List")),
+            group: string_at(definition, "/spec/group").to_owned(),
+            plural: string_at(names, "/plural").to_owned(),
+            singular: or(string_at(names, "/singular"), kind.to_lowercase()),
+            list_kind: or(string_at(names, "/listKind"), format!("{kind}List")),
             kind,
             short_names: owned("/shortNames"),
             categories: owned("/categories"),
-            namespaced: text(definition, "/spec/scope") == "Namespaced",
+            namespaced: string_at(definition, "/spec/scope") == "Namespaced",
             generation: true,
             verbs: VERBS.map(str::to_owned).to_vec(),
             custom: true,
-            storage: text(storage, "/name").to_owned(),
+            storage: string_at(storage, "/name").to_owned(),
             versions,
         })
     }
@@ -141,7 +142,7 @@ fn read_version(definition: &Value, version: &Value) -> Version {
     let has = |name: &str| version.pointer(&format!("/subresources/{name}")).is_some_and(Value::is_object);
     let subresources = ["scale", "status"].into_iter().filter(|name| has(name));
     Version {
-        name: text(version, "/name").to_owned(),
+        name: string_at(version, "/name").to_owned(),
         status: has("status"),
         shape: schema.as_ref().map_or_else(Shape::object, Shape::from_schema),
         declared: schema.as_ref().map(declared),
@@ -149,16 +150,16 @@ fn read_version(definition: &Value, version: &Value) -> Version {
         schema,
         typed: None,
         blank: json!({}),
-        columns: list(version, "/additionalPrinterColumns").to_vec(),
+        columns: array_at(version, "/additionalPrinterColumns").to_vec(),
         subresources: subresources.map(|name| (name.to_owned(), PART_VERBS.map(str::to_owned).to_vec())).collect(),
         scale: version.pointer("/subresources/scale").cloned(),
         deprecation: version.get("deprecated").and_then(Value::as_bool).unwrap_or_default().then(|| {
-            let said = text(version, "/deprecationWarning");
-            let (group, kind) = (text(definition, "/spec/group"), text(definition, "/spec/names/kind"));
-            if said.is_empty() {
-                format!("{group}/{} {kind} is deprecated", text(version, "/name"))
+            let warning = string_at(version, "/deprecationWarning");
+            let (group, kind) = (string_at(definition, "/spec/group"), string_at(definition, "/spec/names/kind"));
+            if warning.is_empty() {
+                format!("{group}/{} {kind} is deprecated", string_at(version, "/name"))
             } else {
-                said.to_owned()
+                warning.to_owned()
             }
         }),
     }

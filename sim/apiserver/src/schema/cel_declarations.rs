@@ -6,7 +6,7 @@ use sindri_cel::{Program, Shape, Type};
 use super::cel_rules::{declared_rules, field_path, variable_types};
 use super::structural::{flag, properties};
 use crate::object::field_error::FieldError;
-use crate::object::fields::text;
+use crate::object::fields::string_at;
 
 /// Reasons that a rule may declare.
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -40,14 +40,14 @@ fn visit(schema: &Value, is_root: bool, within: Option<&str>, path: &str, found:
         below(values, within, &format!("{path}.additionalProperties"), found);
     }
     if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
-        let is_correlatable = text(schema, "/x-kubernetes-list-type") == "map";
+        let is_correlatable = string_at(schema, "/x-kubernetes-list-type") == "map";
         let within = if is_correlatable { within } else { within.or(Some(path)) };
         below(items, within, &format!("{path}.items"), found);
     }
     let rules = declared_rules(schema);
-    let at = |index: usize| format!("{path}.x-kubernetes-validations[{index}]");
+    let path_to = |index: usize| format!("{path}.x-kubernetes-validations[{index}]");
     for (index, rule) in rules.iter().enumerate() {
-        check_format(rule, schema, &at(index), &mut found.format);
+        check_format(rule, schema, &path_to(index), &mut found.format);
     }
     if rules.is_empty() || found.format.len() > before {
         return;
@@ -63,35 +63,35 @@ fn visit(schema: &Value, is_root: bool, within: Option<&str>, path: &str, found:
         return;
     };
     for (index, rule) in rules.iter().enumerate() {
-        check_compilation(rule, declared.clone(), within, &at(index), &mut found.compilation);
+        check_compilation(rule, declared.clone(), within, &path_to(index), &mut found.compilation);
     }
 }
 
 /// Checks the texts, the reason and the path of a rule.
 fn check_format(rule: &Value, schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let has_line_breaks = |text: &str| text.contains(['\n', '\r']);
-    let (condition, message) = (text(rule, "/rule"), text(rule, "/message"));
-    let at = |name: &str| format!("{path}.{name}");
+    let (condition, message) = (string_at(rule, "/rule"), string_at(rule, "/message"));
+    let path_to = |name: &str| format!("{path}.{name}");
     if condition.trim().is_empty() {
-        errors.push(FieldError::required(at("rule"), "rule is not specified"));
+        errors.push(FieldError::required(path_to("rule"), "rule is not specified"));
     } else if !message.is_empty() && message.trim().is_empty() {
-        errors.push(FieldError::invalid(at("message"), &json!(message), "must be non-empty if specified"));
+        errors.push(FieldError::invalid(path_to("message"), &json!(message), "must be non-empty if specified"));
     } else if has_line_breaks(message.trim()) {
-        errors.push(FieldError::invalid(at("message"), &json!(message), "must not contain line breaks"));
+        errors.push(FieldError::invalid(path_to("message"), &json!(message), "must not contain line breaks"));
     } else if has_line_breaks(condition.trim()) && message.trim().is_empty() {
         let detail = "message must be specified if rule contains line breaks";
-        errors.push(FieldError::required(at("message"), detail));
+        errors.push(FieldError::required(path_to("message"), detail));
     }
-    let (message_expression, field) = (text(rule, "/messageExpression"), text(rule, "/fieldPath"));
+    let (message_expression, field) = (string_at(rule, "/messageExpression"), string_at(rule, "/fieldPath"));
     if !message_expression.is_empty() && message_expression.trim().is_empty() {
         let detail = "messageExpression must be non-empty if specified";
-        errors.push(FieldError::required(at("messageExpression"), detail));
+        errors.push(FieldError::required(path_to("messageExpression"), detail));
     }
     if let Some(reason) = rule.get("reason").filter(|reason| !REASONS.iter().any(|known| *reason == known)) {
-        errors.push(FieldError::unsupported(at("reason"), reason, &REASONS.map(|known| format!("{known:?}"))));
+        errors.push(FieldError::unsupported(path_to("reason"), reason, &REASONS.map(|known| format!("{known:?}"))));
     }
     if !field.is_empty() && field_path(field, schema).is_none() {
-        errors.push(FieldError::invalid(at("fieldPath"), &json!(field), "must be a valid path"));
+        errors.push(FieldError::invalid(path_to("fieldPath"), &json!(field), "must be a valid path"));
     }
 }
 
@@ -100,14 +100,14 @@ fn check_compilation(rule: &Value, declared: Type, within: Option<&str>, path: &
     let mut reject = |name: &str, detail: &str| {
         errors.push(FieldError::invalid_text(format!("{path}.{name}"), &format_rule(rule), detail));
     };
-    let program = Program::compile(text(rule, "/rule"), &types);
+    let program = Program::compile(string_at(rule, "/rule"), &types);
     let mut uses_old_self = false;
     match &program {
         Err(issues) => reject("rule", &format!("compilation failed: {issues}")),
         Ok(program) if *program.output() != Type::Bool => reject("rule", "cel expression must evaluate to a bool"),
         Ok(program) => {
             uses_old_self = program.uses("oldSelf");
-            let message_expression = text(rule, "/messageExpression");
+            let message_expression = string_at(rule, "/messageExpression");
             match Program::compile(message_expression, &types) {
                 _ if message_expression.is_empty() => {}
                 Err(issues) => reject("messageExpression", &format!("messageExpression compilation failed: {issues}")),
@@ -120,7 +120,7 @@ fn check_compilation(rule: &Value, declared: Type, within: Option<&str>, path: &
     }
     if let Some(within) = within.filter(|_| uses_old_self) {
         let detail = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {within}");
-        errors.push(FieldError::invalid(format!("{path}.rule"), &json!(text(rule, "/rule")), &detail));
+        errors.push(FieldError::invalid(format!("{path}.rule"), &json!(string_at(rule, "/rule")), &detail));
     }
     if let Some(optional) = rule.get("optionalOldSelf").filter(|_| !uses_old_self) {
         let detail = "may not be set if oldSelf is not used in rule";
@@ -133,11 +133,11 @@ fn format_rule(rule: &Value) -> String {
     let or_null = |name: &str| rule.get(name).unwrap_or(&Value::Null).clone();
     format!(
         "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
-        format_json_string(text(rule, "/rule")),
-        format_json_string(text(rule, "/message")),
-        format_json_string(text(rule, "/messageExpression")),
+        format_json_string(string_at(rule, "/rule")),
+        format_json_string(string_at(rule, "/message")),
+        format_json_string(string_at(rule, "/messageExpression")),
         or_null("reason"),
-        format_json_string(text(rule, "/fieldPath")),
+        format_json_string(string_at(rule, "/fieldPath")),
         or_null("optionalOldSelf"),
     )
 }

@@ -210,9 +210,9 @@ impl ValidationRule {
             Ok(Cel::Bool(true)) => return,
             Ok(_) => self.violation(rules, change, path),
             Err(failure) => {
-                let at = if path.is_empty() { ROOT } else { path };
+                let field = if path.is_empty() { ROOT } else { path };
                 violations.errors.push(FieldError::invalid(
-                    at,
+                    field,
                     &Value::from(rules.schema_type.as_str()),
                     &self.failure_detail(&failure),
                 ));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::values::{ValueContext, check};
 use super::{cel_declarations, custom_resource, formats, structural};
 use crate::object::field_error::FieldError;
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 use structural::{flag, properties};
 
 /// Supported values of `type`.
@@ -36,7 +36,7 @@ pub(crate) fn validate(schema: &Value, path: &str) -> Vec<FieldError> {
 /// Returns the warnings for a CRD: unrecognized formats.
 pub(crate) fn warnings(crd: &Value) -> Vec<String> {
     let mut unknown = Vec::new();
-    for version in list(crd, "/spec/versions") {
+    for version in array_at(crd, "/spec/versions") {
         if let Some(schema) = version.pointer("/schema/openAPIV3Schema") {
             collect_unknown_formats(schema, &mut unknown);
         }
@@ -47,7 +47,7 @@ pub(crate) fn warnings(crd: &Value) -> Vec<String> {
 }
 
 fn collect_unknown_formats(schema: &Value, unknown: &mut Vec<String>) {
-    let format = text(schema, "/format");
+    let format = string_at(schema, "/format");
     if !format.is_empty() && !formats::is_known(format) {
         unknown.push(format.to_owned());
     }
@@ -76,7 +76,7 @@ fn subschemas<'a>(schema: &'a Value, path: &str) -> Vec<(&'static str, &'a Value
 /// Checks that defaults are valid and have no unknown fields.
 fn check_defaults(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(default) = schema.get("default") {
-        let at = format!("{path}.default");
+        let field = format!("{path}.default");
         let mut pruned = default.clone();
         let wrapper_schema = json!({"properties": {"value": schema}});
         let mut wrapper = json!({ "value": pruned });
@@ -84,11 +84,11 @@ fn check_defaults(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
             pruned = wrapper["value"].take();
         }
         if pruned != *default {
-            errors.push(FieldError::invalid(at, default, "must not have unknown fields"));
+            errors.push(FieldError::invalid(field, default, "must not have unknown fields"));
         } else {
             let mut default_errors = Vec::new();
             check(schema, ValueContext { value: default, before: None, path: DEFAULT }, &mut default_errors);
-            errors.extend(default_errors.into_iter().map(|error| relocate(error, &at)));
+            errors.extend(default_errors.into_iter().map(|error| relocate(error, &field)));
         }
     }
     for (_, below, path) in subschemas(schema, path) {
@@ -100,10 +100,10 @@ fn check_defaults(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 const DEFAULT: &str = "\u{0}";
 
 /// Gives an error about a default the path of the default, and removes the placeholder from its message.
-fn relocate(error: FieldError, at: &str) -> FieldError {
+fn relocate(error: FieldError, field: &str) -> FieldError {
     let below = error.field.trim_start_matches(DEFAULT).to_owned();
     let message = error.message.replace(&format!("{DEFAULT}."), "").replace(DEFAULT, "");
-    FieldError { field: format!("{at}{below}"), message, ..error }
+    FieldError { field: format!("{field}{below}"), message, ..error }
 }
 
 fn check_keywords(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -117,13 +117,13 @@ fn check_keywords(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn check_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let (type_name, at) = (text(schema, "/type"), format!("{path}.type"));
+    let (type_name, field) = (string_at(schema, "/type"), format!("{path}.type"));
     if !type_name.is_empty() && !TYPES.contains(&type_name) {
         let supported = TYPES.map(|known| format!("{known:?}"));
-        errors.push(FieldError::unsupported(at.clone(), &Value::from(type_name), &supported));
+        errors.push(FieldError::unsupported(field.clone(), &Value::from(type_name), &supported));
     }
     if type_name == "null" {
-        errors.push(FieldError::forbidden(at, "type cannot be set to null, use nullable as an alternative"));
+        errors.push(FieldError::forbidden(field, "type cannot be set to null, use nullable as an alternative"));
     }
 }
 
@@ -157,12 +157,12 @@ fn check_unsupported(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 
 /// Checks that a schema with the keyword `name` has the type that it requires.
 fn check_required_type(expected: &str, name: &str, schema: &Value, path: &str) -> Option<FieldError> {
-    let (type_name, at) = (text(schema, "/type"), format!("{path}.type"));
+    let (type_name, field) = (string_at(schema, "/type"), format!("{path}.type"));
     let detail = format!("must be {expected} if {name} is specified");
     match type_name {
         _ if schema.get(name).is_none() || type_name == expected => None,
-        "" => Some(FieldError::required(at, &detail)),
-        _ => Some(FieldError::invalid(at, &Value::from(type_name), &detail)),
+        "" => Some(FieldError::required(field, &detail)),
+        _ => Some(FieldError::invalid(field, &Value::from(type_name), &detail)),
     }
 }
 
@@ -186,14 +186,14 @@ fn check_map(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 fn check_list(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     errors.extend(check_required_type("array", "x-kubernetes-list-type", schema, path));
     errors.extend(check_choice(&["atomic", "set", "map"], "x-kubernetes-list-type", schema, path));
-    let (type_name, at) = (text(schema, "/x-kubernetes-list-type"), format!("{path}.x-kubernetes-list-type"));
-    let keys = list(schema, "/x-kubernetes-list-map-keys");
+    let (type_name, field) = (string_at(schema, "/x-kubernetes-list-type"), format!("{path}.x-kubernetes-list-type"));
+    let keys = array_at(schema, "/x-kubernetes-list-map-keys");
     if !keys.is_empty() && type_name != "map" {
         let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
         errors.push(if type_name.is_empty() {
-            FieldError::required(at, detail)
+            FieldError::required(field, detail)
         } else {
-            FieldError::invalid(at, &Value::from(type_name), detail)
+            FieldError::invalid(field, &Value::from(type_name), detail)
         });
     }
     let items = schema.get("items").filter(|items| items.is_object());
@@ -209,12 +209,12 @@ fn check_list(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn check_set_items(items: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let name = match text(items, "/type") {
+    let name = match string_at(items, "/type") {
         "object" => "x-kubernetes-map-type",
         "array" => "x-kubernetes-list-type",
         _ => return,
     };
-    let merge_type = text(items, &format!("/{name}"));
+    let merge_type = string_at(items, &format!("/{name}"));
     let is_atomic = merge_type == "atomic" || name == "x-kubernetes-list-type" && merge_type.is_empty();
     if !is_atomic {
         let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
@@ -224,16 +224,16 @@ fn check_set_items(items: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn check_map_items(items: Option<&Value>, keys: &[Value], path: &str, errors: &mut Vec<FieldError>) {
-    let at = format!("{path}.x-kubernetes-list-map-keys");
+    let field = format!("{path}.x-kubernetes-list-map-keys");
     if keys.is_empty() {
-        errors.push(FieldError::required(at.clone(), "must not be empty if x-kubernetes-list-type is map"));
+        errors.push(FieldError::required(field.clone(), "must not be empty if x-kubernetes-list-type is map"));
     }
     let Some(items) = items else {
         let detail = "must have a schema if x-kubernetes-list-type is map";
         errors.push(FieldError::required(format!("{path}.items"), detail));
         return;
     };
-    let type_name = text(items, "/type");
+    let type_name = string_at(items, "/type");
     if type_name != "object" {
         let detail = "must be object if parent array's x-kubernetes-list-type is map";
         errors.push(FieldError::invalid(format!("{path}.items.type"), &Value::from(type_name), detail));
@@ -247,22 +247,22 @@ fn check_map_items(items: Option<&Value>, keys: &[Value], path: &str, errors: &m
             }
             None => {
                 let detail = "entries must all be names of item properties";
-                errors.push(FieldError::invalid(at.clone(), &json!(keys), detail));
+                errors.push(FieldError::invalid(field.clone(), &json!(keys), detail));
             }
         }
         if keys[..index].contains(key) {
-            errors.push(FieldError::invalid(at.clone(), &json!(keys), "must not contain duplicate entries"));
+            errors.push(FieldError::invalid(field.clone(), &json!(keys), "must not contain duplicate entries"));
         }
     }
 }
 
 /// Checks a property that identifies list elements: it must be a scalar and always present.
 fn check_key_property(items: &Value, name: &str, property: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    if matches!(text(property, "/type"), "array" | "object") {
+    if matches!(string_at(property, "/type"), "array" | "object") {
         let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
         errors.push(FieldError::invalid(format!("{path}.type"), &json!("object"), detail));
     }
-    if !list(items, "/required").iter().any(|required| required == name) && property.get("default").is_none() {
+    if !array_at(items, "/required").iter().any(|required| required == name) && property.get("default").is_none() {
         let detail =
             "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
         errors.push(FieldError::required(format!("{path}.default"), detail));

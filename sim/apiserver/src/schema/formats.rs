@@ -125,8 +125,9 @@ fn is_hostname(text: &str) -> bool {
 
 /// True if a single label has at most one dash, after its first letter.
 fn is_single_label(label: &str) -> bool {
-    let dash = label.char_indices().filter(|(_, letter)| *letter == '-').map(|(at, _)| label[..at].chars().count());
-    dash.into_iter().all(|at| at == 1) && !label.contains("--")
+    let dash =
+        label.char_indices().filter(|(_, letter)| *letter == '-').map(|(index, _)| label[..index].chars().count());
+    dash.into_iter().all(|index| index == 1) && !label.contains("--")
 }
 
 /// True for a date, `T` or `t`, and a time of day with an offset.

@@ -4,7 +4,7 @@ use serde_json::Value;
 use sindri_cel::Pattern;
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::text;
+use crate::object::fields::string_at;
 
 /// Position of a schema in its parent.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) fn properties<'a>(schema: &'a Value, path: &str) -> Vec<(&'a String, 
 }
 
 fn check_structure(schema: &Value, level: SchemaLevel, path: &str, errors: &mut Vec<FieldError>) {
-    let type_name = text(schema, "/type");
+    let type_name = string_at(schema, "/type");
     if let Some(items) = schema.get("items") {
         check_structure(items, SchemaLevel::Item, &format!("{path}.items"), errors);
     } else if type_name == "array" {
@@ -74,15 +74,15 @@ fn check_extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn check_type(schema: &Value, level: SchemaLevel, path: &str, errors: &mut Vec<FieldError>) {
-    let (type_name, at) = (text(schema, "/type"), format!("{path}.type"));
+    let (type_name, field) = (string_at(schema, "/type"), format!("{path}.type"));
     let is_embedded = flag(schema, "x-kubernetes-embedded-resource");
     let is_open = flag(schema, "x-kubernetes-int-or-string") || flag(schema, "x-kubernetes-preserve-unknown-fields");
     if is_embedded && type_name != "object" {
         let detail = "must be object if x-kubernetes-embedded-resource is true";
         errors.push(if type_name.is_empty() {
-            FieldError::required(at, detail)
+            FieldError::required(field, detail)
         } else {
-            FieldError::invalid(at, &Value::from(type_name), detail)
+            FieldError::invalid(field, &Value::from(type_name), detail)
         });
     } else if type_name.is_empty() && !is_open {
         let position = match level {
@@ -90,9 +90,9 @@ fn check_type(schema: &Value, level: SchemaLevel, path: &str, errors: &mut Vec<F
             SchemaLevel::Item => "for specified array items",
             SchemaLevel::Field => "for specified object fields",
         };
-        errors.push(FieldError::required(at, &format!("must not be empty {position}")));
+        errors.push(FieldError::required(field, &format!("must not be empty {position}")));
     } else if level == SchemaLevel::Root && !type_name.is_empty() && type_name != "object" {
-        errors.push(FieldError::invalid(at, &Value::from(type_name), "must be object at the root"));
+        errors.push(FieldError::invalid(field, &Value::from(type_name), "must be object at the root"));
     }
     let is_empty = properties(schema, path).is_empty();
     if is_embedded && !flag(schema, "x-kubernetes-preserve-unknown-fields") && is_empty {
@@ -106,13 +106,13 @@ fn check_type(schema: &Value, level: SchemaLevel, path: &str, errors: &mut Vec<F
 fn check_object_fields(schema: &Value, level: SchemaLevel, path: &str, errors: &mut Vec<FieldError>) {
     let is_object = level == SchemaLevel::Root || flag(schema, "x-kubernetes-embedded-resource");
     for (name, below, path) in properties(schema, path).into_iter().filter(|_| is_object) {
-        let (type_name, at) = (text(below, "/type"), format!("{path}.type"));
+        let (type_name, field) = (string_at(below, "/type"), format!("{path}.type"));
         match name.as_str() {
             "kind" | "apiVersion" if type_name != "string" => {
-                errors.push(FieldError::invalid(at, &Value::from(type_name), "must be string"));
+                errors.push(FieldError::invalid(field, &Value::from(type_name), "must be string"));
             }
             "metadata" if type_name != "object" => {
-                errors.push(FieldError::invalid(at, &Value::from(type_name), "must be object"));
+                errors.push(FieldError::invalid(field, &Value::from(type_name), "must be object"));
             }
             "metadata" if level == SchemaLevel::Root && !restricts_names_only(below) => {
                 let detail =
@@ -149,7 +149,7 @@ fn check_value_keywords(schema: &Value, allows_types: bool, path: &str, errors: 
     if let Some(not) = schema.get("not") {
         check_nested(not, false, &format!("{path}.not"), errors);
     }
-    let pattern = text(schema, "/pattern");
+    let pattern = string_at(schema, "/pattern");
     if let Err(error) = Pattern::new(pattern) {
         let detail = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(FieldError::invalid(format!("{path}.pattern"), &Value::from(pattern), &detail));
@@ -189,7 +189,7 @@ fn check_nested(schema: &Value, allows_types: bool, path: &str, errors: &mut Vec
     }
     let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
     if rules.is_some_and(|rules| !rules.is_empty()) {
-        let at = format!("{path}.x-kubernetes-validations");
-        errors.push(FieldError::forbidden(at, "must be empty to be structural"));
+        let field = format!("{path}.x-kubernetes-validations");
+        errors.push(FieldError::forbidden(field, "must be empty to be structural"));
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::server_state::ServerState;
 use crate::discovery::groups;
 use crate::http::route::Objects;
-use crate::object::fields::{is_deleting, list, text};
+use crate::object::fields::{array_at, is_deleting, string_at};
 use crate::object::key::StoredKey;
 use crate::registry::resource::Resource;
 use crate::schema::custom_resource::{fill_defaults, prune};
@@ -36,7 +36,7 @@ pub(crate) fn serve_crd(state: &mut ServerState, name: &str) {
     let Some(live) = state.store.find_key(&crd_key(name)).cloned() else { return };
     // A CRD recreated after this task was scheduled has a schedule of its own.
     let is_established = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
-    if is_deleting(&live) || !list(&live, "/status/conditions").iter().any(is_established) {
+    if is_deleting(&live) || !array_at(&live, "/status/conditions").iter().any(is_established) {
         return;
     }
     match Resource::from_crd(&live) {
@@ -59,7 +59,7 @@ fn convert_stored(state: &mut ServerState, resource: &Resource) {
 }
 
 pub(crate) fn stop_serving(state: &mut ServerState, crd: &Value) {
-    let (group, plural) = (text(crd, "/spec/group"), text(crd, "/spec/names/plural"));
+    let (group, plural) = (string_at(crd, "/spec/group"), string_at(crd, "/spec/names/plural"));
     state.registry.remove(group, plural);
     state.watches.close_resource(group, plural);
 }

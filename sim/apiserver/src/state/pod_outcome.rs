@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::object::fields::{name, text};
+use crate::object::fields::{name, string_at};
 
 /// Annotation of a pod with the name of a [`PodOutcome`].
 pub(crate) const OUTCOME_ANNOTATION: &str = "sindri.dev/pod-fate";
@@ -41,8 +41,8 @@ pub struct PodRule {
 impl PodRule {
     pub(super) fn matches(&self, pod: &Value, container: &Value) -> bool {
         let check = |expected: &Option<String>, matches: &dyn Fn(&str) -> bool| expected.as_deref().is_none_or(matches);
-        check(&self.namespace, &|expected| text(pod, "/metadata/namespace") == expected)
+        check(&self.namespace, &|expected| string_at(pod, "/metadata/namespace") == expected)
             && check(&self.pod, &|expected| name(pod).starts_with(expected))
-            && check(&self.image, &|expected| text(container, "/image").contains(expected))
+            && check(&self.image, &|expected| string_at(container, "/image").contains(expected))
     }
 }

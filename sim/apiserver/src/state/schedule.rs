@@ -75,20 +75,20 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     /// Adds a task. A task that is scheduled already keeps the earlier of the two times.
-    pub(crate) fn add(&mut self, at: Timestamp, task: Task) {
+    pub(crate) fn add(&mut self, time: Timestamp, task: Task) {
         if let Some(place) = self.waiting.get(&task) {
-            if place.0 <= at {
+            if place.0 <= time {
                 return;
             }
             self.tasks.remove(place);
         }
         self.added += 1;
-        self.waiting.insert(task.clone(), (at, self.added));
-        self.tasks.insert((at, self.added), task);
+        self.waiting.insert(task.clone(), (time, self.added));
+        self.tasks.insert((time, self.added), task);
     }
 
     pub(crate) fn next(&self) -> Option<Timestamp> {
-        self.tasks.keys().next().map(|(at, _)| *at)
+        self.tasks.keys().next().map(|(time, _)| *time)
     }
 
     /// Removes and returns the first task that is due.

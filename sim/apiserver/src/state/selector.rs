@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::http::error::ApiError;
-use crate::object::fields::{at, text};
+use crate::object::fields::{string_at, value_at};
 use crate::object::stored::Stored;
 use crate::registry::resource::Resource;
 use crate::strategy::checks::names::{label_value_errors, qualified_name_errors};
@@ -66,12 +66,12 @@ impl Selector {
 /// Returns the value that a field selector compares.
 fn field_of(object: &Value, field: &str) -> String {
     match field {
-        "status.successful" => at(object, "/status/succeeded").map_or_else(|| "0".to_owned(), Value::to_string),
-        "source" => match text(object, "/source/component") {
-            "" => text(object, "/reportingComponent").to_owned(),
+        "status.successful" => value_at(object, "/status/succeeded").map_or_else(|| "0".to_owned(), Value::to_string),
+        "source" => match string_at(object, "/source/component") {
+            "" => string_at(object, "/reportingComponent").to_owned(),
             component => component.to_owned(),
         },
-        "status.podIPs" => text(object, "/status/podIP").to_owned(),
+        "status.podIPs" => string_at(object, "/status/podIP").to_owned(),
         "spec.hostNetwork" | "spec.unschedulable" => {
             (value_at_path(object, field) == Some(&Value::Bool(true))).to_string()
         }
@@ -223,7 +223,7 @@ impl Parser {
             if !is_word(&token) && token != "!" {
                 return Err(format!("found '{token}', expected: !, identifier, or 'end of string'"));
             }
-            let requirement = self.requirement().map_err(|why| format!("unable to parse requirement: {why}"))?;
+            let requirement = self.requirement().map_err(|error| format!("unable to parse requirement: {error}"))?;
             requirements.push(requirement);
             match self.take().as_str() {
                 "" => return Ok(requirements),
@@ -243,8 +243,8 @@ impl Parser {
         if !is_word(&key) {
             return Err(format!("found '{key}', expected: identifier"));
         }
-        if let Some(why) = qualified_name_errors(&key).first() {
-            return Err(format!("<nil>: Invalid value: {key:?}: {why}"));
+        if let Some(detail) = qualified_name_errors(&key).first() {
+            return Err(format!("<nil>: Invalid value: {key:?}: {detail}"));
         }
         if absent {
             return Ok(Requirement::Absent(key));
@@ -308,7 +308,7 @@ impl Parser {
 fn check_value(key: &str, index: usize, value: &str) -> Result<(), String> {
     match label_value_errors(value).first() {
         None => Ok(()),
-        Some(why) => Err(format!("values[{index}][{key}]: Invalid value: {value:?}: {why}")),
+        Some(detail) => Err(format!("values[{index}][{key}]: Invalid value: {value:?}: {detail}")),
     }
 }
 

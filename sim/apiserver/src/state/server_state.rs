@@ -7,7 +7,7 @@ use super::schedule::{Schedule, Task};
 use super::watches::Watches;
 use super::workloads::Workloads;
 use crate::auth::authenticator::Authenticator;
-use crate::object::fields::later;
+use crate::object::fields::add_duration;
 use crate::registry::served::Registry;
 use crate::storage::ids::Ids;
 use crate::storage::journal::Journal;
@@ -58,6 +58,6 @@ impl ServerState {
         if !self.runs_controllers && !task.belongs_to_api_server() {
             return;
         }
-        self.schedule.add(later(now, delay), task);
+        self.schedule.add(add_duration(now, delay), task);
     }
 }

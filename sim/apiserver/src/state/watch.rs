@@ -11,7 +11,7 @@ use crate::http::error::ApiError;
 use crate::http::media::{Notation, Representation, ResponseFormat};
 use crate::http::request::StreamEnd;
 use crate::http::response::as_beta;
-use crate::object::fields::later;
+use crate::object::fields::add_duration;
 use crate::object::stored::Stored;
 use crate::printing::render;
 use crate::registry::conversion;
@@ -63,8 +63,8 @@ impl Watch {
             scope,
             cursor,
             pending: Vec::new(),
-            bookmark_at: bookmarks.then(|| later(now, BOOKMARK_INTERVAL)),
-            ends_at: timeout.map(|timeout| later(now, timeout)),
+            bookmark_at: bookmarks.then(|| add_duration(now, BOOKMARK_INTERVAL)),
+            ends_at: timeout.map(|timeout| add_duration(now, timeout)),
             closed: false,
             began: false,
             breaks: None,
@@ -158,7 +158,7 @@ impl Watch {
         self.cursor = self.cursor.max(store.revision());
         if self.bookmark_at.is_some_and(|at| at <= now) {
             lines.push(self.bookmark(self.cursor, false));
-            self.bookmark_at = Some(later(now, BOOKMARK_INTERVAL));
+            self.bookmark_at = Some(add_duration(now, BOOKMARK_INTERVAL));
         }
         self.closed = self.ends_at.is_some_and(|at| at <= now);
         lines

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::pod_outcome::{OUTCOME_ANNOTATION, PodOutcome, PodRule};
-use crate::object::fields::at;
+use crate::object::fields::value_at;
 
 /// Largest number of pod rules; adding another drops the oldest.
 const RULES_MAX: usize = 1_000;
@@ -30,9 +30,9 @@ impl Workloads {
 
     /// Returns the outcome of one container: from the annotation of its pod, or from the first rule that matches.
     pub(crate) fn outcome_of(&self, pod: &Value, container: &Value) -> PodOutcome {
-        let said = at(pod, "/metadata/annotations").and_then(|all| all.get(OUTCOME_ANNOTATION)).cloned();
-        let said = said.and_then(|said| serde_json::from_value(said).ok());
+        let annotation = value_at(pod, "/metadata/annotations").and_then(|all| all.get(OUTCOME_ANNOTATION)).cloned();
+        let annotation = annotation.and_then(|annotation| serde_json::from_value(annotation).ok());
         let rule = || self.rules.iter().find(|rule| rule.matches(pod, container)).map(|rule| rule.outcome);
-        said.or_else(rule).unwrap_or_default()
+        annotation.or_else(rule).unwrap_or_default()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::object::fields::{list, metadata, text};
+use crate::object::fields::{array_at, metadata, string_at};
 use crate::object::key::StoredKey;
 use crate::object::stored::Stored;
 
@@ -177,7 +177,10 @@ impl Store {
 
     fn index_owners(&mut self, event: &Event) {
         let owners = |object: &Value| -> Vec<String> {
-            list(object, "/metadata/ownerReferences").iter().map(|owner| text(owner, "/uid").to_owned()).collect()
+            array_at(object, "/metadata/ownerReferences")
+                .iter()
+                .map(|owner| string_at(owner, "/uid").to_owned())
+                .collect()
         };
         for uid in event.before.iter().flat_map(|before| owners(before)) {
             if let Some(keys) = self.dependents.get_mut(&uid) {

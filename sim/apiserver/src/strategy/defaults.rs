@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Strategy;
 use super::default_values::{set_default, set_default_if_empty, set_default_in};
 use super::kinds::service::defaults::{set_port_defaults, set_spec_defaults};
-use crate::object::fields::text;
+use crate::object::fields::string_at;
 use crate::registry::types::{SchemaType, ValueType};
 
 /// Sets the defaults of an object and of everything inside it.
@@ -52,7 +52,7 @@ fn set_struct_defaults(schema_type: &SchemaType, value: &mut Value) {
 fn set_computed_defaults(struct_name: &str, value: &mut Value) {
     match struct_name {
         "Container" | "EphemeralContainer" => {
-            set_default(value, "imagePullPolicy", json!(pull_policy(text(value, "/image"))))
+            set_default(value, "imagePullPolicy", json!(pull_policy(string_at(value, "/image"))))
         }
         "Volume" if value.as_object().is_some_and(|map| map.len() == 1 && map.contains_key("name")) => {
             set_default(value, "emptyDir", json!({}));
@@ -61,7 +61,7 @@ fn set_computed_defaults(struct_name: &str, value: &mut Value) {
         "ServiceSpec" => set_spec_defaults(value),
         "ServicePort" => set_port_defaults(value),
         "DeploymentStrategy" | "StatefulSetUpdateStrategy" | "DaemonSetUpdateStrategy"
-            if text(value, "/type") == "RollingUpdate" =>
+            if string_at(value, "/type") == "RollingUpdate" =>
         {
             set_default(value, "rollingUpdate", json!({}));
         }
@@ -70,7 +70,7 @@ fn set_computed_defaults(struct_name: &str, value: &mut Value) {
             set_default(value, "policyTypes", if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
         }
         "RoleRef" => set_default_if_empty(value, "apiGroup", "rbac.authorization.k8s.io"),
-        "Subject" if matches!(text(value, "/kind"), "User" | "Group") => {
+        "Subject" if matches!(string_at(value, "/kind"), "User" | "Group") => {
             set_default_if_empty(value, "apiGroup", "rbac.authorization.k8s.io");
         }
         "ValidatingWebhook" | "MutatingWebhook" | "MatchResources" => {
@@ -78,7 +78,7 @@ fn set_computed_defaults(struct_name: &str, value: &mut Value) {
             set_default(value, "namespaceSelector", json!({}));
             set_default(value, "objectSelector", json!({}));
         }
-        "LimitRangeItem" if text(value, "/type") == "Container" => set_limit_defaults(value),
+        "LimitRangeItem" if string_at(value, "/type") == "Container" => set_limit_defaults(value),
         "PersistentVolumeClaim" => {
             set_default(value, "apiVersion", json!("v1"));
             set_default(value, "kind", json!("PersistentVolumeClaim"));
@@ -96,7 +96,7 @@ fn set_computed_defaults(struct_name: &str, value: &mut Value) {
 
 /// Sets `serviceAccountName` and its deprecated alias `serviceAccount` to the same value.
 fn sync_service_account(spec: &mut Value) {
-    let name = [text(spec, "/serviceAccountName"), text(spec, "/serviceAccount")];
+    let name = [string_at(spec, "/serviceAccountName"), string_at(spec, "/serviceAccount")];
     let name = name.into_iter().find(|name| !name.is_empty()).map(|name| json!(name));
     if let (Some(name), Some(spec)) = (name, spec.as_object_mut()) {
         spec.insert("serviceAccountName".to_owned(), name.clone());

@@ -17,7 +17,7 @@ use self::checks::names::subdomain_name_errors;
 use self::service_allocator::ServiceAllocator;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
-use crate::object::fields::at;
+use crate::object::fields::value_at;
 use crate::registry::types::SchemaType;
 use crate::storage::store::Store;
 
@@ -75,7 +75,7 @@ pub(crate) trait Strategy: Sync {
 
     /// Returns the warnings for an update.
     fn warnings_on_update(&self, live: &Value, object: &Value) -> Vec<String> {
-        let has_new_generation = at(live, "/metadata/generation") != at(object, "/metadata/generation");
+        let has_new_generation = value_at(live, "/metadata/generation") != value_at(object, "/metadata/generation");
         if has_new_generation { self.warnings(object) } else { Vec::new() }
     }
 
@@ -116,7 +116,7 @@ pub(crate) trait Strategy: Sync {
 
     /// Returns the selector that the `scale` subresource shows.
     fn scale_selector(&self, object: &Value) -> Option<Value> {
-        at(object, "/spec/selector").cloned()
+        value_at(object, "/spec/selector").cloned()
     }
 
     /// Returns the grace period of a delete in seconds.
@@ -178,5 +178,5 @@ pub(crate) struct EmptyValue {
 
 /// True if a value differs between two states of an object; an absent one is null.
 pub(crate) fn is_changed(live: &Value, object: &Value, pointer: &str) -> bool {
-    at(live, pointer).unwrap_or(&Value::Null) != at(object, pointer).unwrap_or(&Value::Null)
+    value_at(live, pointer).unwrap_or(&Value::Null) != value_at(object, pointer).unwrap_or(&Value::Null)
 }

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::call::{Call, FieldValidation, Options};
+use super::resource_request::{FieldValidation, Options, ResourceRequest};
 use crate::encoding::protobuf::ProtobufError;
 use crate::encoding::{protobuf, yaml};
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{group_version, text};
+use crate::object::fields::{group_version, string_at};
 use crate::registry::types::{decode, types};
 use crate::schema::custom_resource;
 
@@ -35,7 +35,7 @@ pub(super) struct DecodedBody {
     pub(super) warnings: Vec<String>,
 }
 
-impl Call<'_> {
+impl ResourceRequest<'_> {
     /// Decodes the body of a create or an update.
     pub(super) fn body_object(&self, options: &Options) -> Result<DecodedBody, ApiError> {
         let (object, duplicates) = self.read_body(options)?;
@@ -43,24 +43,24 @@ impl Call<'_> {
         self.check_kind(&object)?;
         let kind = &self.target.resource.kind;
         let version = self.version_in(&object);
-        let refuse = |why: String| {
-            ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+        let refuse = |reason: String| {
+            ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {reason}"))
         };
-        let mut complaints = duplicates.complaints();
+        let mut errors = duplicates.errors();
         let (mut object, unknown) = self.decode(object).map_err(refuse)?;
-        complaints.extend(unknown.iter().map(|field| format!("unknown field {field:?}")));
-        if options.validation == FieldValidation::Strict && !complaints.is_empty() {
-            let reported = if duplicates.of_lines() { format_line_errors(&complaints) } else { complaints.join(", ") };
+        errors.extend(unknown.iter().map(|field| format!("unknown field {field:?}")));
+        if options.validation == FieldValidation::Strict && !errors.is_empty() {
+            let reported = if duplicates.has_lines() { format_line_errors(&errors) } else { errors.join(", ") };
             return Err(refuse(format!("strict decoding error: {reported}")));
         }
         self.check_place(&object)?;
-        let mut warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
+        let mut warnings = if options.validation == FieldValidation::Warn { errors } else { Vec::new() };
         warnings.extend(without_equal_owners(&mut object));
         Ok(DecodedBody { object, warnings })
     }
 
     fn version_in(&self, object: &Value) -> String {
-        let version = group_version(text(object, "/apiVersion")).1;
+        let version = group_version(string_at(object, "/apiVersion")).1;
         if version.is_empty() { self.target.version.name.clone() } else { version.to_owned() }
     }
 
@@ -91,16 +91,16 @@ impl Call<'_> {
     }
 
     fn read_body(&self, options: &Options) -> Result<(Value, Duplicates), ApiError> {
-        let media = self.request.headers.content_type.split(';').next().unwrap_or_default().trim();
-        let body = &self.request.body;
+        let media = self.http.headers.content_type.split(';').next().unwrap_or_default().trim();
+        let body = &self.http.body;
         let kind = &self.target.resource.kind;
-        let unrecognized = |why: String| {
-            let shown = shown(body);
+        let unrecognized = |reason: String| {
+            let body_start = format_body_start(body);
             ApiError::bad_request(format!(
-                "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+                "the object provided is unrecognized (must be of type {kind}): {reason} ({body_start})"
             ))
         };
-        let not_json = |why: String| unrecognized(format!("couldn't get version/kind; json parse error: {why}"));
+        let not_json = |reason: String| unrecognized(format!("couldn't get version/kind; json parse error: {reason}"));
         let (object, duplicates) = match media {
             "" | "application/json" => {
                 let (object, twice) = yaml::read_json_with_duplicates(body).map_err(not_json)?;
@@ -133,28 +133,29 @@ impl Call<'_> {
             // Its fields cannot be decoded without a type.
             return ApiError::Lost;
         }
-        let refused = |version: &str, kind: &str, why: &str| {
-            ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {expected}: {why}"))
+        let to_error = |version: &str, kind: &str, reason: &str| {
+            ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {expected}: {reason}"))
         };
-        match protobuf::decode_as(&self.request.body, (&self.target.api_version(), expected)) {
-            Err(ProtobufError::Envelope(why)) => unrecognized(why),
-            Err(ProtobufError::Content { version, kind, message }) if !is_custom => refused(&version, &kind, &message),
-            Err(ProtobufError::Content { version, kind, .. }) => refused(&version, &kind, NO_KIND),
-            Ok(read) => refused(group_version(text(&read, "/apiVersion")).1, text(&read, "/kind"), NO_KIND),
+        match protobuf::decode_as(&self.http.body, (&self.target.api_version(), expected)) {
+            Err(ProtobufError::Envelope(reason)) => unrecognized(reason),
+            Err(ProtobufError::Content { version, kind, message }) if !is_custom => to_error(&version, &kind, &message),
+            Err(ProtobufError::Content { version, kind, .. }) => to_error(&version, &kind, NO_KIND),
+            Ok(read) => to_error(group_version(string_at(&read, "/apiVersion")).1, string_at(&read, "/kind"), NO_KIND),
         }
     }
 
     /// Checks that an object has the kind of the path. Built-in kinds may omit it.
     fn check_kind(&self, object: &Value) -> Result<(), ApiError> {
-        let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
+        let (kind, version) = (string_at(object, "/kind"), string_at(object, "/apiVersion"));
         let (expected, expected_version) = (&self.target.resource.kind, self.target.api_version());
         if self.target.resource.custom {
             return self.check_custom_kind(object);
         }
         if version.split('/').count() > 2 {
-            let shown = shown(&self.request.body);
-            let why = format!("unexpected GroupVersion string: {version}");
-            let message = format!("the object provided is unrecognized (must be of type {expected}): {why} ({shown})");
+            let body_start = format_body_start(&self.http.body);
+            let reason = format!("unexpected GroupVersion string: {version}");
+            let message =
+                format!("the object provided is unrecognized (must be of type {expected}): {reason} ({body_start})");
             return Err(ApiError::bad_request(message));
         }
         let kind = if kind.is_empty() { expected } else { kind };
@@ -169,7 +170,7 @@ impl Call<'_> {
                 "the API version in the data ({version}) does not match the expected API version ({expected_version})"
             )));
         }
-        let why = if is_known {
+        let reason = if is_known {
             let package = match self.target.resource.group.split('.').next() {
                 None | Some("") => "core",
                 Some(package) => package,
@@ -178,19 +179,19 @@ impl Call<'_> {
         } else {
             format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
         };
-        Err(ApiError::bad_request(format!("{kind} in version {short:?} cannot be handled as a {expected}: {why}")))
+        Err(ApiError::bad_request(format!("{kind} in version {short:?} cannot be handled as a {expected}: {reason}")))
     }
 
     fn check_custom_kind(&self, object: &Value) -> Result<(), ApiError> {
-        let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
+        let (kind, version) = (string_at(object, "/kind"), string_at(object, "/apiVersion"));
         let (expected, expected_version) = (&self.target.resource.kind, self.target.api_version());
         let missing = |what: &str| {
-            let body = String::from_utf8_lossy(&self.request.body);
-            let shown: String = body.chars().collect();
-            let message = format!("Object '{what}' is missing in '{shown}'");
+            let body = String::from_utf8_lossy(&self.http.body);
+            let body_start: String = body.chars().collect();
+            let message = format!("Object '{what}' is missing in '{body_start}'");
             ApiError::bad_request(format!(
                 "the object provided is unrecognized (must be of type {expected}): {message} ({})",
-                shown_text(&self.request.body)
+                format_text_start(&self.http.body)
             ))
         };
         if kind.is_empty() {
@@ -201,7 +202,7 @@ impl Call<'_> {
         }
         if kind != expected {
             let error = FieldError::invalid("kind", &json!(kind), &format!("must be {expected}"));
-            let name = text(object, "/metadata/name");
+            let name = string_at(object, "/metadata/name");
             return Err(ApiError::invalid_kind(&self.target.resource.group, kind, name, &[error]));
         }
         if version != expected_version {
@@ -214,7 +215,7 @@ impl Call<'_> {
 
     /// Checks that an object has the name and namespace of the path.
     pub(super) fn check_place(&self, object: &Value) -> Result<(), ApiError> {
-        let name = text(object, "/metadata/name");
+        let name = string_at(object, "/metadata/name");
         if !self.name.is_empty() && name.is_empty() {
             return Err(ApiError::bad_request(format!(
                 "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -225,7 +226,7 @@ impl Call<'_> {
             let message = format!("the name of the object ({name}) does not match the name on the URL ({})", self.name);
             return Err(ApiError::bad_request(message));
         }
-        let namespace = text(object, "/metadata/namespace");
+        let namespace = string_at(object, "/metadata/namespace");
         if !namespace.is_empty() && self.namespace.as_deref().is_some_and(|expected| expected != namespace) {
             let message = "the namespace of the provided object does not match the namespace sent on the request";
             return Err(ApiError::bad_request(message));
@@ -240,7 +241,7 @@ pub(super) fn without_equal_owners(object: &mut Value) -> Option<String> {
     let (mut kept, mut twice): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
     for owner in std::mem::take(owners) {
         if kept.contains(&owner) {
-            twice.push(text(&owner, "/uid").to_owned());
+            twice.push(string_at(&owner, "/uid").to_owned());
         } else {
             kept.push(owner);
         }
@@ -263,39 +264,39 @@ enum Duplicates {
 }
 
 impl Duplicates {
-    fn complaints(&self) -> Vec<String> {
+    fn errors(&self) -> Vec<String> {
         match self {
             Self::Fields(fields) => fields.iter().map(|field| format!("duplicate field {field:?}")).collect(),
             Self::Lines(lines) => lines.clone(),
         }
     }
 
-    fn of_lines(&self) -> bool {
+    fn has_lines(&self) -> bool {
         matches!(self, Self::Lines(lines) if !lines.is_empty())
     }
 }
 
 /// Returns the warnings of the YAML parser, then those of the decoder.
-fn format_line_errors(complaints: &[String]) -> String {
+fn format_line_errors(errors: &[String]) -> String {
     let (lines, others): (Vec<&str>, Vec<&str>) =
-        complaints.iter().map(String::as_str).partition(|complaint| complaint.starts_with("line "));
+        errors.iter().map(String::as_str).partition(|error| error.starts_with("line "));
     let lines = format!("yaml: unmarshal errors:\n  {}", lines.join("\n  "));
     std::iter::once(lines.as_str()).chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the start of a body for an error: as text if it looks like JSON, else in hexadecimal.
-fn shown(body: &Bytes) -> String {
+fn format_body_start(body: &Bytes) -> String {
     if body.is_empty() {
         return "<empty>".to_owned();
     }
     if body.starts_with(b"{") {
-        return shown_text(body);
+        return format_text_start(body);
     }
     let digits: String = body.iter().take(SHOWN_BYTES_MAX).map(|byte| format!("{byte:02x}")).collect();
     if body.len() > SHOWN_BYTES_MAX { format!("{digits} ...") } else { digits }
 }
 
-fn shown_text(body: &Bytes) -> String {
+fn format_text_start(body: &Bytes) -> String {
     let start = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES_MAX)]).into_owned();
     if body.len() > SHOWN_BYTES_MAX { format!("{start} ...") } else { start }
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::body::DecodedBody;
-use super::call::{Call, Options, WriteResult};
 use super::normalize::{normalize, validate_object};
+use super::resource_request::{Options, ResourceRequest, WriteResult};
 use crate::admission::limit_range::apply_limit_ranges;
 use crate::admission::namespace_lifecycle::{check_crd_not_terminating, check_namespace};
 use crate::admission::pods::admit_pod;
@@ -16,7 +16,7 @@ use crate::admission::policies::enforce_policies;
 use crate::admission::quota::quota_violation;
 use crate::admission::webhooks::check_webhooks_reachable;
 use crate::http::error::ApiError;
-use crate::object::fields::{is_deleting, metadata, text};
+use crate::object::fields::{is_deleting, metadata, string_at};
 use crate::object::stored::Stored;
 use crate::registry::conversion;
 use crate::registry::types::encode;
@@ -30,54 +30,57 @@ use crate::writes::commit::commit;
 /// Number of attempts to generate a free name.
 const GENERATED_NAME_TRIES: usize = 8;
 
-pub(crate) fn create_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<WriteResult, ApiError> {
-    let options = call.options("CreateOptions")?;
-    let DecodedBody { object, warnings } = call.body_object(&options)?;
-    if !text(&object, "/metadata/resourceVersion").is_empty() {
-        let why = "resourceVersion should not be set on objects to be created";
-        return Err(ApiError::unknown(why).with_warnings(&warnings));
+pub(crate) fn create_from_request(
+    state: &mut ServerState,
+    request: &ResourceRequest<'_>,
+) -> Result<WriteResult, ApiError> {
+    let options = request.options("CreateOptions")?;
+    let DecodedBody { object, warnings } = request.body_object(&options)?;
+    if !string_at(&object, "/metadata/resourceVersion").is_empty() {
+        let reason = "resourceVersion should not be set on objects to be created";
+        return Err(ApiError::unknown(reason).with_warnings(&warnings));
     }
-    create(state, call, &options, object, Verb::Create, warnings.clone())
+    create(state, request, &options, object, Verb::Create, warnings.clone())
         .map_err(|error| error.with_warnings(&warnings))
 }
 
 /// Creates an object. An applied object has its managed fields already; any other belongs to its creator.
 pub(crate) fn create(
     state: &mut ServerState,
-    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
     options: &Options,
     mut object: Value,
     verb: Verb,
     mut warnings: Vec<String>,
 ) -> Result<WriteResult, ApiError> {
-    let name = choose_name(state, call, &object);
-    check_namespace(&state.store, &call.target.resource, call.namespace.as_deref(), &name)?;
-    check_crd_not_terminating(&state.store, &call.target.resource, &name)?;
-    set_system_metadata(state, call, &name, &mut object);
-    let empty_values = normalize(call, &mut object);
-    let mut object = track_creator(call, options, verb, object)?;
-    prepare(state, call, options, &name, &mut object)?;
-    admit_quantities(&state.store, call, &name, &mut object)?;
-    check_allocation(&state.store, call, &object)?;
-    validate_object(call, None, &object, Vec::new(), &empty_values)?;
-    let notices = call.strategy().warnings(&object);
-    enforce_policies(&state.store, &call.target.resource, call.namespace.as_deref(), None, &object)?;
-    check_webhooks_reachable(&state.store, &call.target.resource, call.namespace.as_deref(), "CREATE")?;
-    check_absent(&state.store, call, &name).map_err(|error| error.with_warnings(&notices))?;
+    let name = choose_name(state, request, &object);
+    check_namespace(&state.store, &request.target.resource, request.namespace.as_deref(), &name)?;
+    check_crd_not_terminating(&state.store, &request.target.resource, &name)?;
+    set_system_metadata(state, request, &name, &mut object);
+    let empty_values = normalize(request, &mut object);
+    let mut object = track_creator(request, options, verb, object)?;
+    prepare(state, request, options, &name, &mut object)?;
+    admit_quantities(&state.store, request, &name, &mut object)?;
+    check_allocation(&state.store, request, &object)?;
+    validate_object(request, None, &object, Vec::new(), &empty_values)?;
+    let notices = request.strategy().warnings(&object);
+    enforce_policies(&state.store, &request.target.resource, request.namespace.as_deref(), None, &object)?;
+    check_webhooks_reachable(&state.store, &request.target.resource, request.namespace.as_deref(), "CREATE")?;
+    check_absent(&state.store, request, &name).map_err(|error| error.with_warnings(&notices))?;
     warnings.extend(notices);
-    let object = conversion::to_storage_version(&call.target, object);
+    let object = conversion::to_storage_version(&request.target, object);
     let object = if options.dry_run {
         Arc::new(Stored::new(object))
     } else {
-        commit(state, call.now, &call.attribution(options, verb), call.key(&name), object)
+        commit(state, request.now, &request.attribution(options, verb), request.key(&name), object)
     };
-    let response = call.strategy().created_response(&object).map(|response| Arc::new(Stored::new(response)));
+    let response = request.strategy().created_response(&object).map(|response| Arc::new(Stored::new(response)));
     Ok(WriteResult { object: response.unwrap_or(object), created: true, warnings })
 }
 
 /// Sets the metadata that the server decides, and removes the status, which a create cannot set.
-fn set_system_metadata(state: &mut ServerState, call: &Call<'_>, name: &str, object: &mut Value) {
-    if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
+fn set_system_metadata(state: &mut ServerState, request: &ResourceRequest<'_>, name: &str, object: &mut Value) {
+    if let (true, Some(map)) = (request.target.version.status, object.as_object_mut()) {
         map.remove("status");
     }
     let fields = metadata(object);
@@ -85,21 +88,26 @@ fn set_system_metadata(state: &mut ServerState, call: &Call<'_>, name: &str, obj
         fields.remove(server_owned);
     }
     fields.insert("name".to_owned(), json!(name));
-    match &call.namespace {
+    match &request.namespace {
         Some(namespace) => drop(fields.insert("namespace".to_owned(), json!(namespace))),
         None => drop(fields.remove("namespace")),
     }
     fields.insert("uid".to_owned(), json!(state.ids.uid()));
-    fields.insert("creationTimestamp".to_owned(), json!(call.timestamp()));
-    if call.target.resource.generation {
+    fields.insert("creationTimestamp".to_owned(), json!(request.timestamp()));
+    if request.target.resource.generation {
         fields.insert("generation".to_owned(), json!(1));
     }
 }
 
 /// Gives the fields of a new object to its creator, unless it was applied.
-fn track_creator(call: &Call<'_>, options: &Options, verb: Verb, mut object: Value) -> Result<Value, ApiError> {
-    let blank = unowned_fields(call, &object);
-    if let (true, Some(map)) = (call.target.version.status, object.as_object_mut()) {
+fn track_creator(
+    request: &ResourceRequest<'_>,
+    options: &Options,
+    verb: Verb,
+    mut object: Value,
+) -> Result<Value, ApiError> {
+    let blank = unowned_fields(request, &object);
+    if let (true, Some(map)) = (request.target.version.status, object.as_object_mut()) {
         match blank.get("status") {
             Some(status) => drop(map.insert("status".to_owned(), status.clone())),
             None => drop(map.remove("status")),
@@ -108,22 +116,22 @@ fn track_creator(call: &Call<'_>, options: &Options, verb: Verb, mut object: Val
     if verb == Verb::Apply {
         return Ok(object);
     }
-    let (api_version, now) = (call.target.api_version(), call.timestamp());
+    let (api_version, now) = (request.target.api_version(), request.timestamp());
     let writer = Writer {
         manager: &options.manager,
         api_version: &api_version,
-        subresource: call.subresource,
+        subresource: request.subresource,
         now: &now,
         blank: &blank,
     };
-    track_update(&call.target.version.shape, None, &object, &writer)
+    track_update(&request.target.version.shape, None, &object, &writer)
         .map_err(|error| ApiError::bad_request(error.to_string()))
 }
 
 /// Returns the fields that the creator does not own: always present ones, and for a status write the spec.
-fn unowned_fields<'a>(call: &'a Call<'_>, object: &Value) -> Cow<'a, Value> {
-    let blank = &call.target.version.blank;
-    if !call.is_status() {
+fn unowned_fields<'a>(request: &'a ResourceRequest<'_>, object: &Value) -> Cow<'a, Value> {
+    let blank = &request.target.version.blank;
+    if !request.is_status() {
         return Cow::Borrowed(blank);
     }
     let mut unowned = if blank.is_object() { blank.clone() } else { json!({}) };
@@ -134,60 +142,65 @@ fn unowned_fields<'a>(call: &'a Call<'_>, object: &Value) -> Cow<'a, Value> {
 /// Applies the strategy of the kind, and the admission of pods.
 fn prepare(
     state: &mut ServerState,
-    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
     options: &Options,
     name: &str,
     object: &mut Value,
 ) -> Result<(), ApiError> {
-    let resource = &call.target.resource;
+    let resource = &request.target.resource;
     let mut trial = ServiceAllocator::for_dry_run();
     let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
-    let mut context = PrepareContext { now: call.now, is_status: call.is_status(), allocator };
-    call.strategy().prepare_for_create(&mut context, object);
+    let mut context = PrepareContext { now: request.now, is_status: request.is_status(), allocator };
+    request.strategy().prepare_for_create(&mut context, object);
     admit_pod(&state.store, &mut state.ids, state.requires_service_accounts, resource, object)
         .map_err(|reason| ApiError::forbidden(resource, name, &reason))?;
-    encode::normalize_stored(call.target.version.typed, object);
+    encode::normalize_stored(request.target.version.typed, object);
     Ok(())
 }
 
 /// Applies the limit ranges and checks the quotas of the namespace.
-fn admit_quantities(store: &Store, call: &Call<'_>, name: &str, object: &mut Value) -> Result<(), ApiError> {
-    let (resource, namespace) = (&call.target.resource, call.namespace.as_deref().unwrap_or_default());
+fn admit_quantities(
+    store: &Store,
+    request: &ResourceRequest<'_>,
+    name: &str,
+    object: &mut Value,
+) -> Result<(), ApiError> {
+    let (resource, namespace) = (&request.target.resource, request.namespace.as_deref().unwrap_or_default());
     let violation = apply_limit_ranges(store, namespace, resource, object)
         .or_else(|| quota_violation(store, namespace, &resource.group, &resource.plural, object));
     violation.map_or(Ok(()), |reason| Err(ApiError::forbidden(resource, name, &reason)))
 }
 
-fn check_absent(store: &Store, call: &Call<'_>, name: &str) -> Result<(), ApiError> {
-    match find_existing(store, call, name) {
-        Some(existing) => Err(ApiError::already_exists(&call.target.resource, name, is_deleting(existing))),
+fn check_absent(store: &Store, request: &ResourceRequest<'_>, name: &str) -> Result<(), ApiError> {
+    match find_existing(store, request, name) {
+        Some(existing) => Err(ApiError::already_exists(&request.target.resource, name, is_deleting(existing))),
         None => Ok(()),
     }
 }
 
 /// Checks the values that must be free in the whole cluster, which the real server does before the other validation.
-pub(crate) fn check_allocation(store: &Store, call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
-    let errors = call.strategy().validate_allocation(store, object);
+pub(crate) fn check_allocation(store: &Store, request: &ResourceRequest<'_>, object: &Value) -> Result<(), ApiError> {
+    let errors = request.strategy().validate_allocation(store, object);
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(&call.target.resource, text(object, "/metadata/name"), &errors))
+    Err(ApiError::invalid(&request.target.resource, string_at(object, "/metadata/name"), &errors))
 }
 
-fn find_existing<'a>(store: &'a Store, call: &Call<'_>, name: &str) -> Option<&'a Arc<Value>> {
-    let resource = &call.target.resource;
-    store.find(conversion::storage_group(resource), &resource.plural, call.namespace.as_deref(), name)
+fn find_existing<'a>(store: &'a Store, request: &ResourceRequest<'_>, name: &str) -> Option<&'a Arc<Value>> {
+    let resource = &request.target.resource;
+    store.find(conversion::storage_group(resource), &resource.plural, request.namespace.as_deref(), name)
 }
 
-fn choose_name(state: &mut ServerState, call: &Call<'_>, object: &Value) -> String {
-    let (given, prefix) = (text(object, "/metadata/name"), text(object, "/metadata/generateName"));
+fn choose_name(state: &mut ServerState, request: &ResourceRequest<'_>, object: &Value) -> String {
+    let (given, prefix) = (string_at(object, "/metadata/name"), string_at(object, "/metadata/generateName"));
     if !given.is_empty() || prefix.is_empty() {
         return given.to_owned();
     }
     let mut name = String::new();
     for _ in 0..GENERATED_NAME_TRIES {
         name = format!("{}{}", prefix.chars().take(58).collect::<String>(), state.ids.name_suffix());
-        if find_existing(&state.store, call, &name).is_none() {
+        if find_existing(&state.store, request, &name).is_none() {
             break;
         }
     }

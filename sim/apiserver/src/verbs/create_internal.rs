@@ -6,8 +6,8 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::call::{Call, FieldValidation, Options};
 use super::create::create;
+use super::resource_request::{FieldValidation, Options, ResourceRequest};
 use crate::auth::user::User;
 use crate::http::error::ApiError;
 use crate::http::media::ResponseFormat;
@@ -34,10 +34,10 @@ pub(crate) fn create_for_controller(
     object: Value,
 ) -> Result<Arc<Value>, ApiError> {
     let target = state.registry.preferred(group, plural).ok_or_else(ApiError::no_such_resource)?;
-    let request = Request::new(Method::POST, "/").map_err(|error| ApiError::bad_request(error.to_string()))?;
-    let call = Call {
+    let http_request = Request::new(Method::POST, "/").map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let request = ResourceRequest {
         now,
-        request: &request,
+        http: &http_request,
         user: User::default(),
         target,
         namespace: namespace.map(str::to_owned),
@@ -47,5 +47,5 @@ pub(crate) fn create_for_controller(
         controller: Some(maker.controller),
     };
     let options = Options { dry_run: false, manager: maker.manager.to_owned(), validation: FieldValidation::Ignore };
-    Ok(create(state, &call, &options, object, Verb::Create, Vec::new())?.object.object())
+    Ok(create(state, &request, &options, object, Verb::Create, Vec::new())?.object.object())
 }

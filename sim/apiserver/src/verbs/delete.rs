@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::call::{Call, Options};
 use super::read::find_live;
+use super::resource_request::{Options, ResourceRequest};
 use crate::admission::namespace_lifecycle::check_namespace_deletable;
 use crate::encoding::protobuf::ProtobufError;
 use crate::encoding::{protobuf, yaml};
@@ -13,7 +13,8 @@ use crate::http::error::{ApiError, details};
 use crate::http::response::Response;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{
-    finalizers, is_deleting, list, metadata, name, resource_version, set_finalizers, stamp, text, uid,
+    array_at, finalizers, format_timestamp, is_deleting, metadata, name, resource_version, set_finalizers, string_at,
+    uid,
 };
 use crate::object::finalizers::{FOREGROUND, ORPHAN};
 use crate::object::key::StoredKey;
@@ -45,103 +46,115 @@ struct DeleteOptions {
     resource_version: Option<String>,
 }
 
-pub(crate) fn delete_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
-    let asked = read_options(call)?;
-    let live = find_live(&state.store, call).cloned().ok_or_else(|| call.not_found())?;
-    let (resource, strategy) = (&call.target.resource, call.strategy());
-    check_namespace_deletable(resource, &call.name)?;
-    check_preconditions(call, &call.name, &asked, &live)?;
-    let key = call.key(&call.name);
-    let attribution = call.attribution(&asked.options, Verb::Delete);
+pub(crate) fn delete_from_request(
+    state: &mut ServerState,
+    request: &ResourceRequest<'_>,
+) -> Result<Response, ApiError> {
+    let delete_options = read_options(request)?;
+    let live = find_live(&state.store, request).cloned().ok_or_else(|| request.not_found())?;
+    let (resource, strategy) = (&request.target.resource, request.strategy());
+    check_namespace_deletable(resource, &request.name)?;
+    check_preconditions(request, &request.name, &delete_options, &live)?;
+    let key = request.key(&request.name);
+    let attribution = request.attribution(&delete_options.options, Verb::Delete);
     let mut last = None;
-    let left = match decide_deletion(call.now, resource, &live, asked.propagation, asked.grace) {
+    let left = match decide_deletion(request.now, resource, &live, delete_options.propagation, delete_options.grace) {
         Deletion::Gone => {
-            if !asked.options.dry_run {
-                last = mark_and_remove(state, call, &attribution, &live).or(last);
-                let gone = remove(state, call.now, &attribution, &key);
+            if !delete_options.options.dry_run {
+                last = mark_and_remove(state, request, &attribution, &live).or(last);
+                let gone = remove(state, request.now, &attribution, &key);
                 last = last.or_else(|| gone.map(|gone| Value::clone(&gone)));
             }
             None
         }
         Deletion::Unchanged => Some(live.clone()),
-        Deletion::Marked(object) if asked.options.dry_run => Some(Arc::new(Stored::new(object))),
-        Deletion::Marked(object) => Some(commit(state, call.now, &attribution, key, object)),
+        Deletion::Marked(object) if delete_options.options.dry_run => Some(Arc::new(Stored::new(object))),
+        Deletion::Marked(object) => Some(commit(state, request.now, &attribution, key, object)),
     };
     Ok(match left {
         None if strategy.returns_deleted_object() => {
             let mut last = last.unwrap_or_else(|| Value::clone(&live));
             if strategy.is_deleted_gracefully() {
-                metadata(&mut last).insert("deletionTimestamp".to_owned(), json!(stamp(call.now)));
+                metadata(&mut last).insert("deletionTimestamp".to_owned(), json!(format_timestamp(request.now)));
                 metadata(&mut last).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
             }
             Response::from_json(
                 200,
-                render::object(&call.target, call.format.representation, call.now, &Stored::new(last)),
+                render::object(&request.target, request.format.representation, request.now, &Stored::new(last)),
             )
         }
-        None => Response::json(200, &success(resource, &live)),
-        Some(object) => {
-            Response::from_json(200, render::object(&call.target, call.format.representation, call.now, &object))
-        }
+        None => Response::json(200, &success_status(resource, &live)),
+        Some(object) => Response::from_json(
+            200,
+            render::object(&request.target, request.format.representation, request.now, &object),
+        ),
     })
 }
 
 /// Stores an object with a deletion timestamp and removes it, so that its last state has the resourceVersion of the
 /// removal. `None` if the kind does not require that.
-fn mark_and_remove(state: &mut ServerState, call: &Call<'_>, who: &Attribution, live: &Value) -> Option<Value> {
-    if !call.strategy().is_marked_before_removal(live) || is_deleting(live) {
+fn mark_and_remove(
+    state: &mut ServerState,
+    request: &ResourceRequest<'_>,
+    attribution: &Attribution,
+    live: &Value,
+) -> Option<Value> {
+    if !request.strategy().is_marked_before_removal(live) || is_deleting(live) {
         return None;
     }
     let mut marked = live.clone();
     let fields = metadata(&mut marked);
-    fields.insert("deletionTimestamp".to_owned(), json!(call.timestamp()));
+    fields.insert("deletionTimestamp".to_owned(), json!(request.timestamp()));
     fields.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
     let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
     fields.insert("generation".to_owned(), json!(generation + 1));
-    let key = call.key(&call.name);
-    commit(state, call.now, who, key.clone(), marked);
-    remove(state, call.now, who, &key).map(|last| Value::clone(&last))
+    let key = request.key(&request.name);
+    commit(state, request.now, attribution, key.clone(), marked);
+    remove(state, request.now, attribution, &key).map(|last| Value::clone(&last))
 }
 
-pub(crate) fn delete_collection(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
-    let asked = read_options(call)?;
-    let scope = super::read::scope(call)?;
-    let resource = &call.target.resource;
+pub(crate) fn delete_collection(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Response, ApiError> {
+    let delete_options = read_options(request)?;
+    let scope = super::read::scope(request)?;
+    let resource = &request.target.resource;
     let collection = state.store.collection(conversion::storage_group(resource), &resource.plural);
     let selected = collection.into_iter().flat_map(|collection| collection.values());
     let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
     let selected: Vec<(Arc<StoredKey>, Arc<Stored>)> =
         selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
-    let attribution = call.attribution(&asked.options, Verb::Delete);
+    let attribution = request.attribution(&delete_options.options, Verb::Delete);
     let metadata = json!({ "resourceVersion": state.store.revision().to_string() });
     for (key, live) in &selected {
-        check_preconditions(call, &key.name, &asked, live)?;
+        check_preconditions(request, &key.name, &delete_options, live)?;
     }
-    if !asked.options.dry_run {
+    if !delete_options.options.dry_run {
         for (key, _) in &selected {
-            delete_with_policy(state, call.now, &attribution, key, asked.propagation);
+            delete_with_policy(state, request.now, &attribution, key, delete_options.propagation);
         }
     }
     let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, object)| object).collect();
-    Ok(Response::from_json(200, render::list(&call.target, call.format.representation, call.now, &objects, metadata)))
+    Ok(Response::from_json(
+        200,
+        render::list(&request.target, request.format.representation, request.now, &objects, metadata),
+    ))
 }
 
 /// Deletes a stored object, or marks it while it has finalizers.
 pub(crate) fn delete_stored(
     state: &mut ServerState,
     now: jiff::Timestamp,
-    who: &Attribution,
+    attribution: &Attribution,
     key: &StoredKey,
     propagation: Propagation,
 ) {
-    delete_with_policy(state, now, who, key, Some(propagation));
+    delete_with_policy(state, now, attribution, key, Some(propagation));
 }
 
 /// Deletes a stored object; without a policy, that of an earlier delete applies.
 fn delete_with_policy(
     state: &mut ServerState,
     now: jiff::Timestamp,
-    who: &Attribution,
+    attribution: &Attribution,
     key: &StoredKey,
     propagation: Option<Propagation>,
 ) {
@@ -151,13 +164,13 @@ fn delete_with_policy(
     let live = entry.object.clone();
     let Some(resource) = state.registry.resource(&key.group, &key.plural).cloned() else {
         // The kind is not served any more; only the CRD finalizer deletes such objects.
-        remove(state, now, who, key);
+        remove(state, now, attribution, key);
         return;
     };
     match decide_deletion(now, &resource, &live, propagation, None) {
-        Deletion::Gone => drop(remove(state, now, who, key)),
+        Deletion::Gone => drop(remove(state, now, attribution, key)),
         Deletion::Unchanged => {}
-        Deletion::Marked(object) => drop(commit(state, now, who, key.clone(), object)),
+        Deletion::Marked(object) => drop(commit(state, now, attribution, key.clone(), object)),
     }
 }
 
@@ -209,7 +222,7 @@ fn decide_deletion(
 }
 
 fn deletion_time(now: jiff::Timestamp, grace_seconds: i64) -> String {
-    stamp(crate::object::fields::later(now, jiff::SignedDuration::from_secs(grace_seconds)))
+    format_timestamp(crate::object::fields::add_duration(now, jiff::SignedDuration::from_secs(grace_seconds)))
 }
 
 /// Decides the effect of a repeated delete: it changes the policy, or shortens the grace period.
@@ -235,23 +248,23 @@ enum Deletion {
     Marked(Value),
 }
 
-fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
-    let mut options = call.options("DeleteOptions")?;
-    let body = read_body(call)?;
-    if !call.request.body.is_empty() {
+fn read_options(request: &ResourceRequest<'_>) -> Result<DeleteOptions, ApiError> {
+    let mut options = request.options("DeleteOptions")?;
+    let body = read_body(request)?;
+    if !request.http.body.is_empty() {
         // With a body, the query is ignored.
-        options.dry_run = list(&body, "/dryRun").iter().any(|stage| stage == "All");
+        options.dry_run = array_at(&body, "/dryRun").iter().any(|stage| stage == "All");
     }
     let orphan = body.get("orphanDependents").and_then(Value::as_bool);
-    let policy = Some(text(&body, "/propagationPolicy")).filter(|policy| !policy.is_empty());
+    let policy = Some(string_at(&body, "/propagationPolicy")).filter(|policy| !policy.is_empty());
     let invalid = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", "DeleteOptions", "", &[error]));
     if let (Some(_), Some(policy)) = (orphan, policy) {
-        let why = "orphanDependents and deletionPropagation cannot be both set";
-        return invalid(FieldError::invalid("propagationPolicy", &json!(policy), why));
+        let detail = "orphanDependents and deletionPropagation cannot be both set";
+        return invalid(FieldError::invalid("propagationPolicy", &json!(policy), detail));
     }
     // The body takes precedence over the query.
-    let asked = if call.request.body.is_empty() { call.request.parameter("propagationPolicy") } else { policy };
-    let propagation = match asked {
+    let requested = if request.http.body.is_empty() { request.http.parameter("propagationPolicy") } else { policy };
+    let propagation = match requested {
         None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
         Some("Background") => Some(Propagation::Background),
         Some("Foreground") => Some(Propagation::Foreground),
@@ -262,7 +275,7 @@ fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
         }
     };
     let grace =
-        match call.request.parameter("gracePeriodSeconds").filter(|_| call.request.body.is_empty()) {
+        match request.http.parameter("gracePeriodSeconds").filter(|_| request.http.body.is_empty()) {
             None => body.get("gracePeriodSeconds").and_then(Value::as_i64),
             Some(seconds) => Some(seconds.parse().map_err(|_| {
                 ApiError::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax"))
@@ -278,21 +291,21 @@ fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
     })
 }
 
-fn read_body(call: &Call<'_>) -> Result<Value, ApiError> {
-    let body = &call.request.body;
+fn read_body(request: &ResourceRequest<'_>) -> Result<Value, ApiError> {
+    let body = &request.http.body;
     if body.is_empty() {
         return Ok(json!({}));
     }
-    if protobuf::is_media(&call.request.headers.content_type) {
+    if protobuf::is_media(&request.http.headers.content_type) {
         // A valid Protobuf body was converted to JSON before.
-        let why = protobuf::decode_as(body, ("v1", "DeleteOptions")).err();
-        return Err(ApiError::bad_request(why.map(ProtobufError::into_message).unwrap_or_default()));
+        let error = protobuf::decode_as(body, ("v1", "DeleteOptions")).err();
+        return Err(ApiError::bad_request(error.map(ProtobufError::into_message).unwrap_or_default()));
     }
     let read = yaml::read_yaml(body).ok().filter(Value::is_object).ok_or_else(|| {
-        let why = yaml::read_json(body).err().unwrap_or_default();
-        ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+        let error = yaml::read_json(body).err().unwrap_or_default();
+        ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
     })?;
-    let (kind, version) = (text(&read, "/kind"), text(&read, "/apiVersion"));
+    let (kind, version) = (string_at(&read, "/kind"), string_at(&read, "/apiVersion"));
     if !kind.is_empty() && kind != "DeleteOptions" {
         return Err(ApiError::bad_request(format!(
             "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
@@ -301,35 +314,43 @@ fn read_body(call: &Call<'_>) -> Result<Value, ApiError> {
     Ok(read)
 }
 
-fn check_preconditions(call: &Call<'_>, name: &str, asked: &DeleteOptions, live: &Value) -> Result<(), ApiError> {
-    let refuse = |why: &str| Err(ApiError::precondition(&call.target.resource, name, why));
-    if call.strategy().reports_preconditions_as_storage() {
-        for (what, asked, found) in
-            [("UID", &asked.uid, uid(live)), ("ResourceVersion", &asked.resource_version, resource_version(live))]
-        {
-            if let Some(asked) = asked.as_deref().filter(|asked| *asked != found) {
-                let why =
-                    format!("Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}");
-                return Err(ApiError::conflict(&call.target.resource, name, &why));
+fn check_preconditions(
+    request: &ResourceRequest<'_>,
+    name: &str,
+    delete_options: &DeleteOptions,
+    live: &Value,
+) -> Result<(), ApiError> {
+    let refuse = |reason: &str| Err(ApiError::precondition(&request.target.resource, name, reason));
+    if request.strategy().reports_preconditions_as_storage() {
+        for (what, requested, found) in [
+            ("UID", &delete_options.uid, uid(live)),
+            ("ResourceVersion", &delete_options.resource_version, resource_version(live)),
+        ] {
+            if let Some(requested) = requested.as_deref().filter(|requested| *requested != found) {
+                let reason =
+                    format!("Precondition failed: {what} in precondition: {requested}, {what} in object meta: {found}");
+                return Err(ApiError::conflict(&request.target.resource, name, &reason));
             }
         }
     }
-    if let Some(asked) = asked.uid.as_deref().filter(|asked| *asked != uid(live)) {
+    if let Some(requested) = delete_options.uid.as_deref().filter(|requested| *requested != uid(live)) {
         return refuse(&format!(
-            "the UID in the precondition ({asked}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            "the UID in the precondition ({requested}) does not match the UID in record ({}). The object might have been deleted and then recreated",
             uid(live)
         ));
     }
-    if let Some(asked) = asked.resource_version.as_deref().filter(|asked| *asked != resource_version(live)) {
+    if let Some(requested) =
+        delete_options.resource_version.as_deref().filter(|requested| *requested != resource_version(live))
+    {
         return refuse(&format!(
-            "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({}). The object might have been modified",
+            "the ResourceVersion in the precondition ({requested}) does not match the ResourceVersion in record ({}). The object might have been modified",
             resource_version(live)
         ));
     }
     Ok(())
 }
 
-fn success(resource: &Resource, object: &Value) -> Value {
+fn success_status(resource: &Resource, object: &Value) -> Value {
     let mut details = details(name(object), &resource.group, &resource.plural);
     details["uid"] = json!(uid(object));
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})

@@ -3,11 +3,11 @@
 use http::Method;
 use jiff::Timestamp;
 
-use super::call::Call;
 use super::create::create_from_request;
 use super::delete::{delete_collection, delete_from_request};
 use super::patch::patch_from_request;
 use super::read::{get_object, list_objects, open_watch_stream};
+use super::resource_request::ResourceRequest;
 use super::subresource::{handle_subresource, post_review};
 use super::update::update_from_request;
 use crate::auth::user::User;
@@ -50,8 +50,8 @@ pub(crate) fn handle_objects(
     }
     let subresource = match path.subresource.as_deref() {
         None => "",
-        Some(asked) => match target.version.subresources.keys().find(|served| *served == asked) {
-            Some(_) => known_subresource(asked).ok_or_else(missing)?,
+        Some(requested) => match target.version.subresources.keys().find(|served| *served == requested) {
+            Some(_) => known_subresource(requested).ok_or_else(missing)?,
             None if target.resource.custom => {
                 let name = path.name.unwrap_or_default();
                 return Err(ApiError::not_found(&target.resource, &name));
@@ -82,34 +82,35 @@ pub(crate) fn handle_objects(
     let translated = protobuf_body(request, &target);
     let request = translated.as_ref().unwrap_or(request);
     let namespace = path.namespace;
-    let call = Call { now, request, user, target, namespace, name, subresource, format, controller: None };
-    call.check_metadata_form(of_list)?;
-    let response = dispatch(state, &call)?;
+    let request =
+        ResourceRequest { now, http: request, user, target, namespace, name, subresource, format, controller: None };
+    request.check_metadata_form(of_list)?;
+    let response = dispatch(state, &request)?;
     let response = if format.is_beta { response.in_beta() } else { response }.in_notation(format.notation);
-    Ok(match &call.target.version.deprecation {
+    Ok(match &request.target.version.deprecation {
         Some(warning) => response.with_header("warning", warning_header(warning)),
         None => response,
     })
 }
 
-fn dispatch(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
-    if !matches!(call.subresource, "" | "status") {
-        return handle_subresource(state, call);
+fn dispatch(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Response, ApiError> {
+    if !matches!(request.subresource, "" | "status") {
+        return handle_subresource(state, request);
     }
-    let watching = call.request.flag("watch");
-    let written = match (&call.request.method, call.name.is_empty()) {
-        (&Method::GET, _) if watching && !call.is_status() => return open_watch_stream(state, call),
-        (&Method::GET, true) => return list_objects(&state.store, call),
-        (&Method::GET, false) => return get_object(&state.store, call),
-        (&Method::DELETE, false) => return delete_from_request(state, call),
-        (&Method::DELETE, true) => return delete_collection(state, call),
-        (&Method::POST, _) if call.target.resource.is_review() => return post_review(state, call),
-        (&Method::POST, _) => create_from_request(state, call)?,
-        (&Method::PUT, _) => update_from_request(state, call)?,
-        (&Method::PATCH, _) => patch_from_request(state, call)?,
+    let watching = request.http.flag("watch");
+    let result = match (&request.http.method, request.name.is_empty()) {
+        (&Method::GET, _) if watching && !request.is_status() => return open_watch_stream(state, request),
+        (&Method::GET, true) => return list_objects(&state.store, request),
+        (&Method::GET, false) => return get_object(&state.store, request),
+        (&Method::DELETE, false) => return delete_from_request(state, request),
+        (&Method::DELETE, true) => return delete_collection(state, request),
+        (&Method::POST, _) if request.target.resource.is_review() => return post_review(state, request),
+        (&Method::POST, _) => create_from_request(state, request)?,
+        (&Method::PUT, _) => update_from_request(state, request)?,
+        (&Method::PATCH, _) => patch_from_request(state, request)?,
         _ => return Err(ApiError::method_not_allowed()),
     };
-    Ok(call.written(&written))
+    Ok(request.response_to_write(&result))
 }
 
 fn check_dots(name: &str) -> Result<(), ApiError> {

@@ -119,9 +119,11 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
         (Value::Object(map), name) => drop(map.insert(name, value)),
         (Value::Array(list), index) => {
             let length = list.len();
-            let at = if index == "-" { Some(length) } else { index_in(length + 1, &index) };
-            let at = at.filter(|at| *at <= length).ok_or_else(|| format!("the index {index} is out of bounds"))?;
-            list.insert(at, value);
+            let position = if index == "-" { Some(length) } else { index_in(length + 1, &index) };
+            let position = position
+                .filter(|position| *position <= length)
+                .ok_or_else(|| format!("the index {index} is out of bounds"))?;
+            list.insert(position, value);
         }
         _ => return Err(format!("the path {path} does not exist")),
     }

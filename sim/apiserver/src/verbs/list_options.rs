@@ -2,17 +2,17 @@
 
 use serde_json::json;
 
-use super::call::Call;
+use super::resource_request::ResourceRequest;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
 
 const MATCH: &str = "resourceVersionMatch";
 
-impl Call<'_> {
+impl ResourceRequest<'_> {
     /// Validates the options of a list or a watch.
     pub(super) fn check_list_options(&self, watching: bool) -> Result<(), ApiError> {
         for name in ["limit", "timeoutSeconds"] {
-            if let Some(value) = self.request.parameter(name).filter(|value| value.parse::<i64>().is_err()) {
+            if let Some(value) = self.http.parameter(name).filter(|value| value.parse::<i64>().is_err()) {
                 return Err(ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax")));
             }
         }
@@ -24,9 +24,9 @@ impl Call<'_> {
     }
 
     fn watch_errors(&self) -> Vec<FieldError> {
-        let rule = self.request.parameter(MATCH);
-        let initial = self.request.parameter("sendInitialEvents").is_some();
-        let forbidden = |why: &str| FieldError::forbidden(MATCH, why);
+        let rule = self.http.parameter(MATCH);
+        let initial = self.http.parameter("sendInitialEvents").is_some();
+        let forbidden = |detail: &str| FieldError::forbidden(MATCH, detail);
         match (initial, rule) {
             (false, None) | (true, Some("NotOlderThan")) => Vec::new(),
             (false, Some(_)) => {
@@ -46,13 +46,13 @@ impl Call<'_> {
 
     fn list_errors(&self) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        let forbidden = |why: &str| FieldError::forbidden(MATCH, why);
-        let version = self.request.parameter("resourceVersion");
-        if let Some(rule) = self.request.parameter(MATCH) {
+        let forbidden = |detail: &str| FieldError::forbidden(MATCH, detail);
+        let version = self.http.parameter("resourceVersion");
+        if let Some(rule) = self.http.parameter(MATCH) {
             if version.is_none() {
                 errors.push(forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"));
             }
-            if self.request.parameter("continue").is_some() {
+            if self.http.parameter("continue").is_some() {
                 errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
             }
             if !matches!(rule, "Exact" | "NotOlderThan") {
@@ -63,7 +63,7 @@ impl Call<'_> {
                 errors.push(forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
             }
         }
-        if self.request.parameter("sendInitialEvents").is_some() {
+        if self.http.parameter("sendInitialEvents").is_some() {
             errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
         }
         errors

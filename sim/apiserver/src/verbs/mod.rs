@@ -1,7 +1,6 @@
 //! The verbs of the API, one file each.
 
 mod body;
-mod call;
 mod create;
 pub(crate) mod create_internal;
 pub(crate) mod delete;
@@ -12,6 +11,7 @@ mod manager_versions;
 mod normalize;
 mod patch;
 mod read;
+mod resource_request;
 mod review;
 mod scale;
 mod subresource;

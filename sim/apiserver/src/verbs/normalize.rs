@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::call::Call;
+use super::resource_request::ResourceRequest;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{at, metadata, name};
+use crate::object::fields::{metadata, name, value_at};
 use crate::registry::conversion;
 use crate::registry::types::encode;
 use crate::schema::custom_resource;
@@ -23,7 +23,7 @@ const SHOWN_EMPTY: [(&str, &str); 6] = [
 ];
 
 fn empty_values(object: &Value) -> Vec<EmptyValue> {
-    let read = |(pointer, field): (&'static str, &'static str)| match at(object, pointer)? {
+    let read = |(pointer, field): (&'static str, &'static str)| match value_at(object, pointer)? {
         Value::Object(map) if map.is_empty() => Some(EmptyValue { pointer, field, json: "{}" }),
         Value::Array(list) if list.is_empty() => Some(EmptyValue { pointer, field, json: "[]" }),
         _ => None,
@@ -32,19 +32,19 @@ fn empty_values(object: &Value) -> Vec<EmptyValue> {
 }
 
 /// Normalizes and defaults an object before its fields are tracked; returns the empty values that it loses.
-pub(super) fn normalize(call: &Call<'_>, object: &mut Value) -> Vec<EmptyValue> {
+pub(super) fn normalize(request: &ResourceRequest<'_>, object: &mut Value) -> Vec<EmptyValue> {
     let empty_values = empty_values(object);
-    let target = &call.target;
+    let target = &request.target;
     if let Some(typed) = target.version.typed {
         encode::encode(typed, object);
-        defaults::set_defaults(call.strategy(), typed, object);
+        defaults::set_defaults(request.strategy(), typed, object);
     }
     object["apiVersion"] = json!(target.api_version());
     object["kind"] = json!(target.resource.kind);
     conversion::normalize(target, object);
     if let Some(rules) = &target.version.schema {
         // The result of an apply is not decoded again, so that validation rejects its nulls.
-        if !call.is_apply() {
+        if !request.is_apply() {
             custom_resource::drop_nulls(rules, object);
         }
         custom_resource::fill_defaults(rules, object);
@@ -56,17 +56,17 @@ pub(super) fn normalize(call: &Call<'_>, object: &mut Value) -> Vec<EmptyValue> 
 
 /// Validates an object; `errors` are those found before.
 pub(super) fn validate_object(
-    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
     live: Option<&Value>,
     object: &Value,
     mut errors: Vec<FieldError>,
     empty_values: &[EmptyValue],
 ) -> Result<(), ApiError> {
-    let strategy = call.strategy();
+    let strategy = request.strategy();
     errors.extend(live.map(|live| validate_update(live, object)).unwrap_or_default());
-    errors.extend(validation::validate(&call.target, live, object));
+    errors.extend(validation::validate(&request.target, live, object));
     errors.extend(live.map(|live| strategy.validate_update(live, object, empty_values)).unwrap_or_default());
-    if call.is_status() {
+    if request.is_status() {
         errors.extend(strategy.validate_status(object));
     }
     for EmptyValue { field, json, .. } in empty_values {
@@ -75,5 +75,5 @@ pub(super) fn validate_object(
             error.message = error.message.replacen("\"Requests\": null", &format!("\"Requests\": {json}"), 1);
         }
     }
-    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&call.target.resource, name(object), &errors)) }
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&request.target.resource, name(object), &errors)) }
 }

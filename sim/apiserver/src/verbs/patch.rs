@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, strategic_patch};
 
-use super::call::{APPLY, Call, FieldValidation, Options, WriteResult};
 use super::create::create;
 use super::read::find_live;
+use super::resource_request::{APPLY, FieldValidation, Options, ResourceRequest, WriteResult};
 use super::update::update;
 use super::{json_patch, manager_versions};
 use crate::auth::access::authorize;
@@ -13,7 +13,7 @@ use crate::encoding::yaml;
 use crate::http::error::ApiError;
 use crate::http::request::Request;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{at, group_version, list, metadata, text, uid};
+use crate::object::fields::{array_at, group_version, metadata, string_at, uid, value_at};
 use crate::printing::convert::convert;
 use crate::registry::types::{decode, typed_merge, types};
 use crate::state::server_state::ServerState;
@@ -39,139 +39,149 @@ pub(super) fn check_media(media: &str, is_custom: bool) -> Result<(), ApiError> 
     Err(if is_custom { ApiError::unsupported_media(&[JSON, MERGE, APPLY]) } else { ApiError::unsupported_patch() })
 }
 
-pub(crate) fn patch_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<WriteResult, ApiError> {
-    let media = media_of(call.request);
-    check_media(media, call.target.resource.custom)?;
-    let options = call.options("PatchOptions")?;
+pub(crate) fn patch_from_request(
+    state: &mut ServerState,
+    request: &ResourceRequest<'_>,
+) -> Result<WriteResult, ApiError> {
+    let media = media_of(request.http);
+    check_media(media, request.target.resource.custom)?;
+    let options = request.options("PatchOptions")?;
     let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
     if media == APPLY {
-        if call.request.parameter("fieldManager").is_none() {
+        if request.http.parameter("fieldManager").is_none() {
             return refuse(FieldError::required("fieldManager", "is required for apply patch"));
         }
-        return apply_from_request(state, call, &options);
+        return apply_from_request(state, request, &options);
     }
-    if call.request.parameter("force").is_some() {
+    if request.http.parameter("force").is_some() {
         return refuse(FieldError::forbidden("force", "may not be specified for non-apply patch"));
     }
-    let stored = find_live(&state.store, call).cloned().ok_or_else(|| call.not_found())?;
-    let patch = read_patch(media, &call.request.body)?;
-    let live = convert(&call.target, &stored);
-    let patched = patched(call, media, &live, &patch)?;
-    let shown = || shown(media, &patch, &patched);
-    if text(&patched, "/kind") != call.target.resource.kind {
-        let (kind, expected) = (text(&patched, "/kind"), &call.target.resource.kind);
-        let version = group_version(text(&patched, "/apiVersion")).1;
+    let stored = find_live(&state.store, request).cloned().ok_or_else(|| request.not_found())?;
+    let patch = read_patch(media, &request.http.body)?;
+    let live = convert(&request.target, &stored);
+    let patched = patch_object(request, media, &live, &patch)?;
+    let formatted = || format_for_error(media, &patch, &patched);
+    if string_at(&patched, "/kind") != request.target.resource.kind {
+        let (kind, expected) = (string_at(&patched, "/kind"), &request.target.resource.kind);
+        let version = group_version(string_at(&patched, "/apiVersion")).1;
         // It is decoded as the kind that it names, before that kind is compared with the path.
-        let group = group_version(text(&patched, "/apiVersion")).0;
+        let group = group_version(string_at(&patched, "/apiVersion")).0;
         let of = types().find_kind(group, version, kind);
         let read = of.map(|of| decode::decode(of, &mut patched.clone(), &mut Vec::new()));
-        let why = match read {
-            Some(Err(why)) => why,
+        let error = match read {
+            Some(Err(error)) => error,
             _ => format!("Unable to decode {kind:?} in version {version:?} as {expected:?}"),
         };
-        return Err(ApiError::invalid_patch(&shown(), &why));
+        return Err(ApiError::invalid_patch(&formatted(), &error));
     }
-    let decoded = call.decode(patched.clone()).map_err(|why| {
-        let why = if media == STRATEGIC { unrecognized(&why) } else { why };
-        ApiError::invalid_patch(&shown(), &why)
+    let decoded = request.decode(patched.clone()).map_err(|error| {
+        let error = if media == STRATEGIC { shorten_strategic_error(&error) } else { error };
+        ApiError::invalid_patch(&formatted(), &error)
     });
     let (object, unknown) = decoded?;
-    let complaints: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-    if options.validation == FieldValidation::Strict && !complaints.is_empty() {
-        let why = format!("strict decoding error: {}", complaints.join(", "));
-        return Err(ApiError::invalid_patch(&shown(), &why));
+    let unknown_field_errors: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+    if options.validation == FieldValidation::Strict && !unknown_field_errors.is_empty() {
+        let reason = format!("strict decoding error: {}", unknown_field_errors.join(", "));
+        return Err(ApiError::invalid_patch(&formatted(), &reason));
     }
-    let warnings = if options.validation == FieldValidation::Warn { complaints } else { Vec::new() };
-    let written = call.check_place(&object).and_then(|()| update(state, call, &options, &stored, object, Verb::Patch));
+    let warnings = if options.validation == FieldValidation::Warn { unknown_field_errors } else { Vec::new() };
+    let written =
+        request.check_place(&object).and_then(|()| update(state, request, &options, &stored, object, Verb::Patch));
     let mut written = written.map_err(|error| error.with_warnings(&warnings))?;
     written.warnings.splice(0..0, warnings);
     Ok(written)
 }
 
-fn apply_from_request(state: &mut ServerState, call: &Call<'_>, options: &Options) -> Result<WriteResult, ApiError> {
-    let (mut applied, twice) = read_applied(&call.request.body)?;
-    let (version, kind) = (text(&applied, "/apiVersion"), text(&applied, "/kind"));
-    if version != call.target.api_version() || *kind != call.target.resource.kind {
+fn apply_from_request(
+    state: &mut ServerState,
+    request: &ResourceRequest<'_>,
+    options: &Options,
+) -> Result<WriteResult, ApiError> {
+    let (mut applied, duplicate_warnings) = read_applied(&request.http.body)?;
+    let (version, kind) = (string_at(&applied, "/apiVersion"), string_at(&applied, "/kind"));
+    if version != request.target.api_version() || *kind != request.target.resource.kind {
         let (group, version) = group_version(version);
         return Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
     }
-    check_typed_patch(call, &applied)?;
-    if at(&applied, "/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
+    check_typed_patch(request, &applied)?;
+    if value_at(&applied, "/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
-    call.check_place(&applied)?;
-    strip_other_part(call, &mut applied);
-    let stored = find_live(&state.store, call).cloned();
-    let live = stored.as_ref().map(|stored| convert(&call.target, stored));
-    if !call.subresource.is_empty() && live.is_none() && !call.creates_by_status() {
-        return Err(call.not_found());
+    request.check_place(&applied)?;
+    strip_other_part(request, &mut applied);
+    let stored = find_live(&state.store, request).cloned();
+    let live = stored.as_ref().map(|stored| convert(&request.target, stored));
+    if !request.subresource.is_empty() && live.is_none() && !request.creates_by_status() {
+        return Err(request.not_found());
     }
     if live.is_none() && !uid(&applied).is_empty() {
-        let why = format!(
+        let reason = format!(
             "uid mismatch: the provided object specified uid {}, and no existing object was found",
             uid(&applied)
         );
-        return Err(ApiError::conflict(&call.target.resource, &call.name, &why));
+        return Err(ApiError::conflict(&request.target.resource, &request.name, &reason));
     }
     if live.is_none() {
         // Only here it is known that the apply would create an object.
-        authorize(&state.store, &call.user, &call.to_authorization_request("create"))?;
+        authorize(&state.store, &request.user, &request.to_authorization_request("create"))?;
     }
-    let force = call.request.flag("force");
-    let (api_version, now) = (call.target.api_version(), call.timestamp());
-    let subresource = call.subresource;
-    let blank = live.as_deref().filter(|live| !is_managed(live)).map(|live| blank_for(call, live)).unwrap_or_default();
+    let force = request.http.flag("force");
+    let (api_version, now) = (request.target.api_version(), request.timestamp());
+    let subresource = request.subresource;
+    let blank =
+        live.as_deref().filter(|live| !is_managed(live)).map(|live| blank_for(request, live)).unwrap_or_default();
     let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
-    let asked = PRECONDITIONS.map(|name| applied["metadata"].get(name).cloned());
-    let merged = apply(&call.target.version.shape, live.as_deref(), applied, &writer, force);
+    let requested = PRECONDITIONS.map(|name| applied["metadata"].get(name).cloned());
+    let merged = apply(&request.target.version.shape, live.as_deref(), applied, &writer, force);
     let merged = merged.map_err(|error| match error {
         ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
         ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
     })?;
-    let mut merged = decode_merged(call, merged)?;
+    let mut merged = decode_merged(request, merged)?;
     if let Some(live) = &live {
-        merged = manager_versions::reconcile_managers(call, live, merged);
+        merged = manager_versions::reconcile_managers(request, live, merged);
     }
     let mut written = match &stored {
         None => {
-            if let (true, [_, Some(version)]) = (options.dry_run, asked) {
+            if let (true, [_, Some(version)]) = (options.dry_run, requested) {
                 // A dry run keeps the resourceVersion, because nothing is stored.
                 metadata(&mut merged).insert("resourceVersion".to_owned(), version);
             }
-            create(state, call, options, merged, Verb::Apply, Vec::new())
+            create(state, request, options, merged, Verb::Apply, Vec::new())
         }
         Some(stored) => {
             // The preconditions come from the applied configuration; the merged object has the values of the live object.
-            let asked = PRECONDITIONS.into_iter().zip(asked).filter_map(|(name, asked)| Some((name, asked?)));
-            for (name, asked) in asked.filter(|(_, asked)| asked.is_string()) {
-                metadata(&mut merged).insert(name.to_owned(), asked);
+            let requested =
+                PRECONDITIONS.into_iter().zip(requested).filter_map(|(name, requested)| Some((name, requested?)));
+            for (name, requested) in requested.filter(|(_, requested)| requested.is_string()) {
+                metadata(&mut merged).insert(name.to_owned(), requested);
             }
-            update(state, call, options, stored, merged, Verb::Apply)
+            update(state, request, options, stored, merged, Verb::Apply)
         }
     }?;
-    written.warnings.splice(0..0, twice);
+    written.warnings.splice(0..0, duplicate_warnings);
     Ok(written)
 }
 
 /// True if an object has managed fields.
 fn is_managed(object: &Value) -> bool {
-    let managers = list(object, "/metadata/managedFields");
+    let managers = array_at(object, "/metadata/managedFields");
     managers.iter().any(|manager| manager.as_object().is_some_and(|manager| !manager.is_empty()))
 }
 
 /// Returns the fields that no manager owns before the first apply: always present ones, and those of other endpoints.
-fn blank_for(call: &Call<'_>, live: &Value) -> Value {
-    let mut blank = call.target.version.blank.clone();
+fn blank_for(request: &ResourceRequest<'_>, live: &Value) -> Value {
+    let mut blank = request.target.version.blank.clone();
     if !blank.is_object() {
         blank = json!({});
     }
-    if let (true, Some(status)) = (call.target.version.status && !call.is_status(), live.get("status")) {
+    if let (true, Some(status)) = (request.target.version.status && !request.is_status(), live.get("status")) {
         blank["status"] = status.clone();
     }
-    if let (true, Some(spec)) = (call.is_status(), live.get("spec")) {
+    if let (true, Some(spec)) = (request.is_status(), live.get("spec")) {
         blank["spec"] = spec.clone();
-        let labels = at(live, "/metadata/labels");
-        if let (false, Some(labels)) = (call.strategy().status_changes_labels(), labels) {
+        let labels = value_at(live, "/metadata/labels");
+        if let (false, Some(labels)) = (request.strategy().status_changes_labels(), labels) {
             blank["metadata"] = json!({ "labels": labels });
         }
     }
@@ -180,7 +190,7 @@ fn blank_for(call: &Call<'_>, live: &Value) -> Value {
 
 /// Parses the body of a patch that is not an apply.
 fn read_patch(media: &str, body: &[u8]) -> Result<Value, ApiError> {
-    let refuse = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
+    let refuse = |reason: String| ApiError::bad_request(format!("error decoding patch: {reason}"));
     let patch = yaml::read_json(body).map_err(refuse)?;
     let (fits, go) = if media == JSON {
         (patch.is_array(), "[]handlers.jsonPatchOp")
@@ -193,31 +203,32 @@ fn read_patch(media: &str, body: &[u8]) -> Result<Value, ApiError> {
     Err(refuse(format!("json: cannot unmarshal {} into Go value of type {go}", decode::json_type_name(&patch))))
 }
 
-fn patched(call: &Call<'_>, media: &str, live: &Value, patch: &Value) -> Result<Value, ApiError> {
+/// Applies a patch that is not an apply to the live object.
+fn patch_object(request: &ResourceRequest<'_>, media: &str, live: &Value, patch: &Value) -> Result<Value, ApiError> {
     let mut patched = match media {
         JSON => json_patch::apply(live, patch).ok().filter(Value::is_object).ok_or_else(|| {
             let message = "the server rejected our request due to an error in our request";
             ApiError::new(422, "Invalid", message, Some(json!({})))
         })?,
         MERGE => merge_patch(live, patch),
-        _ => strategic_patch(&call.target.version.shape, live, patch).map_err(ApiError::unknown)?,
+        _ => strategic_patch(&request.target.version.shape, live, patch).map_err(ApiError::unknown)?,
     };
     if !patched.is_object() {
         return Err(ApiError::bad_request("the patched document is not an object"));
     }
     if media != JSON {
         // Another version of the same kind is accepted and ignored.
-        patched["apiVersion"] = json!(call.target.api_version());
+        patched["apiVersion"] = json!(request.target.api_version());
     }
     if media == STRATEGIC && patched.get("kind").is_none() {
         // It is decoded in the version of the live object.
-        patched["kind"] = json!(call.target.resource.kind);
+        patched["kind"] = json!(request.target.resource.kind);
     }
     Ok(patched)
 }
 
 /// Returns a patch for an error: the whole result, or a strategic patch as Go prints it.
-fn shown(media: &str, patch: &Value, patched: &Value) -> String {
+fn format_for_error(media: &str, patch: &Value, patched: &Value) -> String {
     if media == STRATEGIC { typed_merge::format_go(patch) } else { in_order_of_go(patched) }
 }
 
@@ -273,69 +284,73 @@ fn in_order_of_managers(manager: &Value) -> String {
 }
 
 /// Shortens an error for a strategic patch, which the real server converts field by field.
-fn unrecognized(why: &str) -> String {
-    why.rsplit_once("of type ").map_or_else(|| why.to_owned(), |(_, of)| format!("unrecognized type: {of}"))
+fn shorten_strategic_error(reason: &str) -> String {
+    reason.rsplit_once("of type ").map_or_else(|| reason.to_owned(), |(_, of)| format!("unrecognized type: {of}"))
 }
 
 /// Parses an applied configuration, and returns its repeated keys.
 fn read_applied(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
-    let refuse = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
-    let (applied, twice) =
-        yaml::read_yaml_with_duplicates(body).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
+    let refuse = |reason: String| ApiError::bad_request(format!("error decoding YAML: {reason}"));
+    let (applied, duplicate_warnings) = yaml::read_yaml_with_duplicates(body)
+        .map_err(|error| refuse(format!("error converting YAML to JSON: {error}")))?;
     match applied {
-        Value::Null => Ok((json!({}), twice)),
-        Value::Object(_) => Ok((applied, twice)),
+        Value::Null => Ok((json!({}), duplicate_warnings)),
+        Value::Object(_) => Ok((applied, duplicate_warnings)),
         other => {
             let found = decode::json_type_name(&other);
             let go = "map[string]interface {}";
-            let why = format!("json: cannot unmarshal {found} into Go value of type {go}");
-            Err(refuse(format!("error unmarshaling JSON: while decoding JSON: {why}")))
+            let reason = format!("json: cannot unmarshal {found} into Go value of type {go}");
+            Err(refuse(format!("error unmarshaling JSON: while decoding JSON: {reason}")))
         }
     }
 }
 
 /// Checks the types of an applied configuration; an error is a 500 without a reason in the real server.
-fn check_typed_patch(call: &Call<'_>, applied: &Value) -> Result<(), ApiError> {
-    let Some(typed) = call.target.version.typed.or(call.target.version.declared.as_ref()) else { return Ok(()) };
-    let mistakes = typed_merge::find_errors(typed, applied);
-    if mistakes.is_empty() {
+fn check_typed_patch(request: &ResourceRequest<'_>, applied: &Value) -> Result<(), ApiError> {
+    let Some(typed) = request.target.version.typed.or(request.target.version.declared.as_ref()) else { return Ok(()) };
+    let errors = typed_merge::find_errors(typed, applied);
+    if errors.is_empty() {
         return Ok(());
     }
-    let told = typed_merge::format_errors(&mistakes);
-    Err(ApiError::unknown(format!("failed to create typed patch object ({}): {told}", described(call, applied))))
+    let errors = typed_merge::format_errors(&errors);
+    Err(ApiError::unknown(format!(
+        "failed to create typed patch object ({}): {errors}",
+        describe_object(request, applied)
+    )))
 }
 
 /// Returns the name of an object as in errors of the typed merge.
-fn described(call: &Call<'_>, object: &Value) -> String {
-    let (name, namespace) = (text(object, "/metadata/name"), text(object, "/metadata/namespace"));
-    let (group, version, kind) = (&call.target.resource.group, &call.target.version.name, &call.target.resource.kind);
+fn describe_object(request: &ResourceRequest<'_>, object: &Value) -> String {
+    let (name, namespace) = (string_at(object, "/metadata/name"), string_at(object, "/metadata/namespace"));
+    let (group, version, kind) =
+        (&request.target.resource.group, &request.target.version.name, &request.target.resource.kind);
     format!("{namespace}/{name}; {group}/{version}, Kind={kind}")
 }
 
 /// Decodes the merged object by its type.
-fn decode_merged(call: &Call<'_>, merged: Value) -> Result<Value, ApiError> {
-    let (decoded, _) = call.decode(merged).map_err(|why| {
+fn decode_merged(request: &ResourceRequest<'_>, merged: Value) -> Result<Value, ApiError> {
+    let (decoded, _) = request.decode(merged).map_err(|error| {
         let (group, version, kind) =
-            (&call.target.resource.group, &call.target.version.name, &call.target.resource.kind);
-        let described = format!("/{}; {group}/{version}, Kind={kind}", call.name);
+            (&request.target.resource.group, &request.target.version.name, &request.target.resource.kind);
+        let described = format!("/{}; {group}/{version}, Kind={kind}", request.name);
         ApiError::unknown(format!(
-            "failed to convert new object ({described}) to proper version: unable to convert unstructured object to {group}/{version}, Kind={kind}: {why}"
+            "failed to convert new object ({described}) to proper version: unable to convert unstructured object to {group}/{version}, Kind={kind}: {error}"
         ))
     })?;
     Ok(decoded)
 }
 
 /// Removes the fields that the endpoint ignores, so that the manager does not own them.
-fn strip_other_part(call: &Call<'_>, applied: &mut Value) {
+fn strip_other_part(request: &ResourceRequest<'_>, applied: &mut Value) {
     let Some(map) = applied.as_object_mut() else {
         return;
     };
-    if call.is_status() {
+    if request.is_status() {
         map.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
         if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
         }
-    } else if call.target.version.status {
+    } else if request.target.version.status {
         map.remove("status");
     }
 }

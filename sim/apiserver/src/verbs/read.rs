@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use base64::{DecodeError, Engine};
 use serde_json::{Value, json};
 
-use super::call::Call;
+use super::resource_request::ResourceRequest;
 use crate::encoding::yaml;
 use crate::http::error::ApiError;
 use crate::http::response::Response;
@@ -29,12 +29,12 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decod
 
 /// Returns Go's error for invalid base64.
 fn base64_error(error: &DecodeError) -> String {
-    let at = match error {
-        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLength(at) => *at,
+    let position = match error {
+        DecodeError::InvalidByte(position, _) | DecodeError::InvalidLength(position) => *position,
         DecodeError::InvalidLastSymbol { offset, .. } => *offset,
         DecodeError::InvalidPadding => 0,
     };
-    format!("illegal base64 data at input byte {at}")
+    format!("illegal base64 data at input byte {position}")
 }
 
 /// Position of a paged list: its revision, and the key of the last returned object.
@@ -45,10 +45,11 @@ struct Page {
 
 impl Page {
     fn read(token: &str) -> Result<Self, ApiError> {
-        let refuse =
-            |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let refuse = |reason: &str| {
+            ApiError::bad_request(format!("invalid continue token: continue key is not valid: {reason}"))
+        };
         let decoded = LENIENT.decode(token).map_err(|error| refuse(&base64_error(&error)))?;
-        let token = yaml::read_json(&decoded).map_err(|why| refuse(&why))?;
+        let token = yaml::read_json(&decoded).map_err(|error| refuse(&error))?;
         let version = token.get("v").and_then(Value::as_str).unwrap_or_default();
         if version != TOKEN_VERSION {
             return Err(refuse(&format!("server does not recognize this encoded version {version}")));
@@ -64,34 +65,34 @@ impl Page {
     }
 }
 
-pub(crate) fn get_object(store: &Store, call: &Call<'_>) -> Result<Response, ApiError> {
-    if let Some(text) = call.request.parameter("resourceVersion") {
-        let asked = text.parse::<u64>().map_err(|_| ApiError::unknown(invalid_revision(text)))?;
-        if asked > store.revision() {
-            return Err(ApiError::version_too_large(asked, store.revision()));
+pub(crate) fn get_object(store: &Store, request: &ResourceRequest<'_>) -> Result<Response, ApiError> {
+    if let Some(text) = request.http.parameter("resourceVersion") {
+        let requested = text.parse::<u64>().map_err(|_| ApiError::unknown(invalid_revision(text)))?;
+        if requested > store.revision() {
+            return Err(ApiError::version_too_large(requested, store.revision()));
         }
     }
-    let object = find_live(store, call).ok_or_else(|| call.not_found())?;
-    Ok(Response::from_json(200, render::object(&call.target, call.format.representation, call.now, object)))
+    let object = find_live(store, request).ok_or_else(|| request.not_found())?;
+    Ok(Response::from_json(200, render::object(&request.target, request.format.representation, request.now, object)))
 }
 
 /// Returns the stored object of a request.
-pub(crate) fn find_live<'a>(store: &'a Store, call: &Call<'_>) -> Option<&'a Arc<Stored>> {
-    let resource = &call.target.resource;
+pub(crate) fn find_live<'a>(store: &'a Store, request: &ResourceRequest<'_>) -> Option<&'a Arc<Stored>> {
+    let resource = &request.target.resource;
     let home = conversion::storage_group(resource);
-    let found = store.get(home, &resource.plural, call.namespace.as_deref(), &call.name);
+    let found = store.get(home, &resource.plural, request.namespace.as_deref(), &request.name);
     found.map(|entry| &entry.object)
 }
 
-pub(crate) fn list_objects(store: &Store, call: &Call<'_>) -> Result<Response, ApiError> {
-    call.check_list_options(false)?;
-    let scope = scope(call)?;
-    let resource = &call.target.resource;
+pub(crate) fn list_objects(store: &Store, request: &ResourceRequest<'_>) -> Result<Response, ApiError> {
+    request.check_list_options(false)?;
+    let scope = scope(request)?;
+    let resource = &request.target.resource;
     let current = store.revision();
-    let version = call.request.parameter("resourceVersion");
+    let version = request.http.parameter("resourceVersion");
     let limit: Option<usize> =
-        call.request.parameter("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
-    let page = match call.request.parameter("continue") {
+        request.http.parameter("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
+    let page = match request.http.parameter("continue") {
         None => None,
         Some(_) if version.is_some_and(|version| version != "0") => {
             let message = "specifying resource version is not allowed when using continue";
@@ -107,7 +108,7 @@ pub(crate) fn list_objects(store: &Store, call: &Call<'_>) -> Result<Response, A
             return Err(ApiError::expired_with_continue(CONTINUE_EXPIRED, fresh.token()));
         }
         Some(page) => page.revision,
-        None => revision_to_list(store, call)?,
+        None => revision_to_list(store, request)?,
     };
     let pinned = (revision != current)
         .then(|| store.collection_at(conversion::storage_group(resource), &resource.plural, revision));
@@ -136,62 +137,65 @@ pub(crate) fn list_objects(store: &Store, call: &Call<'_>) -> Result<Response, A
         }
     }
     let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, entry)| entry.object.clone()).collect();
-    Ok(Response::from_json(200, render::list(&call.target, call.format.representation, call.now, &objects, metadata)))
+    Ok(Response::from_json(
+        200,
+        render::list(&request.target, request.format.representation, request.now, &objects, metadata),
+    ))
 }
 
 /// Returns the revision of a list: the newest, unless the request asks for an exact one.
-fn revision_to_list(store: &Store, call: &Call<'_>) -> Result<u64, ApiError> {
+fn revision_to_list(store: &Store, request: &ResourceRequest<'_>) -> Result<u64, ApiError> {
     let current = store.revision();
-    let Some(text) = call.request.parameter("resourceVersion") else {
+    let Some(text) = request.http.parameter("resourceVersion") else {
         return Ok(current);
     };
-    let asked: u64 = text
+    let requested: u64 = text
         .parse()
         .map_err(|_| ApiError::bad_request(format!("invalid resource version: {}", invalid_revision(text))))?;
-    if asked > current {
-        return Err(ApiError::version_too_large(asked, current));
+    if requested > current {
+        return Err(ApiError::version_too_large(requested, current));
     }
     // Without resourceVersionMatch, a limited list is exact, because all pages must have the same revision.
-    let rule = call.request.parameter("resourceVersionMatch");
-    let limited = call.request.parameter("limit").is_some_and(|limit| limit != "0");
-    if !(rule == Some("Exact") || rule.is_none() && limited && asked > 0) {
+    let rule = request.http.parameter("resourceVersionMatch");
+    let limited = request.http.parameter("limit").is_some_and(|limit| limit != "0");
+    if !(rule == Some("Exact") || rule.is_none() && limited && requested > 0) {
         return Ok(current);
     }
-    if asked < store.compacted() {
-        let message = format!("The provided resource version is too old: {asked}");
+    if requested < store.compacted() {
+        let message = format!("The provided resource version is too old: {requested}");
         return Err(ApiError::expired(message));
     }
-    Ok(asked)
+    Ok(requested)
 }
 
-pub(crate) fn open_watch_stream(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
-    call.check_list_options(true)?;
-    let scope = scope(call)?;
+pub(crate) fn open_watch_stream(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Response, ApiError> {
+    request.check_list_options(true)?;
+    let scope = scope(request)?;
     let current = state.store.revision();
-    let from = match call.request.parameter("resourceVersion") {
+    let from = match request.http.parameter("resourceVersion") {
         None | Some("0") => None,
         Some(text) => Some(text.parse::<u64>().map_err(|_| ApiError::unknown(invalid_revision(text)))?),
     };
-    let asked = call.request.parameter("sendInitialEvents");
-    let initial = call.request.flag("sendInitialEvents");
+    let requested = request.http.parameter("sendInitialEvents");
+    let initial = request.http.flag("sendInitialEvents");
     let cursor = if initial { current } else { from.unwrap_or(current) };
-    let bookmarks = call.request.flag("allowWatchBookmarks");
+    let bookmarks = request.http.flag("allowWatchBookmarks");
     // A watch from any revision gets a bookmark after its initial events.
-    let marks_the_end =
-        initial && bookmarks || bookmarks && asked.is_none() && call.request.parameter("resourceVersion") == Some("0");
-    let timeout = call
-        .request
+    let marks_the_end = initial && bookmarks
+        || bookmarks && requested.is_none() && request.http.parameter("resourceVersion") == Some("0");
+    let timeout = request
+        .http
         .parameter("timeoutSeconds")
         .and_then(|seconds| seconds.parse().ok())
         .filter(|seconds| *seconds > 0);
-    let resource = &call.target.resource;
-    let mut watch = Watch::new(scope.clone(), call.now, cursor, bookmarks, timeout);
-    if initial || from.is_none() && asked.is_none() {
+    let resource = &request.target.resource;
+    let mut watch = Watch::new(scope.clone(), request.now, cursor, bookmarks, timeout);
+    if initial || from.is_none() && requested.is_none() {
         let collection = state.store.collection(conversion::storage_group(resource), &resource.plural);
         let selected = collection.into_iter().flat_map(|collection| collection.values());
         let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
         let objects: Vec<Arc<Stored>> = selected.map(|entry| entry.object.clone()).collect();
-        watch.start_with(call.now, &objects);
+        watch.start_with(request.now, &objects);
     }
     if marks_the_end {
         watch.end_initial_events();
@@ -212,13 +216,13 @@ fn invalid_revision(text: &str) -> String {
 }
 
 /// Reads the objects and the format of a list or a watch.
-pub(super) fn scope(call: &Call<'_>) -> Result<Scope, ApiError> {
-    let parameter = |name: &str| call.request.parameter(name).unwrap_or_default();
+pub(super) fn scope(request: &ResourceRequest<'_>) -> Result<Scope, ApiError> {
+    let parameter = |name: &str| request.http.parameter(name).unwrap_or_default();
     Ok(Scope {
-        target: call.target.clone(),
-        namespace: call.namespace.clone(),
-        name: (!call.name.is_empty()).then(|| call.name.clone()),
-        selector: Selector::parse(&call.target.resource, parameter("labelSelector"), parameter("fieldSelector"))?,
-        format: call.format,
+        target: request.target.clone(),
+        namespace: request.namespace.clone(),
+        name: (!request.name.is_empty()).then(|| request.name.clone()),
+        selector: Selector::parse(&request.target.resource, parameter("labelSelector"), parameter("fieldSelector"))?,
+        format: request.format,
     })
 }

@@ -13,17 +13,17 @@ use crate::auth::rbac::rules_for;
 use crate::auth::user::User;
 use crate::http::error::ApiError;
 use crate::http::response::Response;
-use crate::object::fields::later;
-use crate::object::fields::list;
+use crate::object::fields::add_duration;
+use crate::object::fields::array_at;
+use crate::object::fields::format_timestamp;
 use crate::object::fields::metadata;
-use crate::object::fields::stamp;
-use crate::object::fields::text;
+use crate::object::fields::string_at;
 use crate::registry::types::encode;
 use crate::registry::types::types;
 use crate::state::server_state::ServerState;
 use crate::storage::store::Store;
-use crate::verbs::call::Call;
 use crate::verbs::read::find_live;
+use crate::verbs::resource_request::ResourceRequest;
 
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// Default lifetime of a token in seconds.
@@ -32,53 +32,60 @@ const TOKEN_SECONDS: i64 = 3_600;
 /// Responds to a review, which is never stored.
 pub(crate) fn evaluate_review(
     state: &mut ServerState,
-    call: &Call<'_>,
-    asked: Value,
+    request: &ResourceRequest<'_>,
+    body: Value,
     manager: &str,
 ) -> Result<Response, ApiError> {
-    let kind = call.target.resource.kind.as_str();
-    let mut object = asked;
-    object["apiVersion"] = json!(call.target.api_version());
+    let kind = request.target.resource.kind.as_str();
+    let mut object = body;
+    object["apiVersion"] = json!(request.target.api_version());
     object["kind"] = json!(kind);
     if !matches!(kind, "SelfSubjectReview" | "SelfSubjectRulesReview") {
-        object = track_fields(call, object, manager, "")?;
+        object = track_fields(request, object, manager, "")?;
     }
     metadata(&mut object);
     match kind {
         "SelfSubjectReview" => {
-            metadata(&mut object).insert("creationTimestamp".to_owned(), json!(call.timestamp()));
-            object["status"] = json!({"userInfo": call.user.to_value()});
+            metadata(&mut object).insert("creationTimestamp".to_owned(), json!(request.timestamp()));
+            object["status"] = json!({"userInfo": request.user.to_value()});
         }
-        "SelfSubjectAccessReview" => object["status"] = access_verdict(&state.store, &call.user, &object),
+        "SelfSubjectAccessReview" => object["status"] = access_verdict(&state.store, &request.user, &object),
         "SubjectAccessReview" | "LocalSubjectAccessReview" => {
-            let groups = list(&object, "/spec/groups").iter().filter_map(Value::as_str).map(str::to_owned).collect();
-            let user = User { name: text(&object, "/spec/user").to_owned(), groups, ..User::default() };
+            let groups =
+                array_at(&object, "/spec/groups").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            let user = User { name: string_at(&object, "/spec/user").to_owned(), groups, ..User::default() };
             object["status"] = access_verdict(&state.store, &user, &object);
         }
         "SelfSubjectRulesReview" => {
-            object["status"] = rules_status(&state.store, &call.user, text(&object, "/spec/namespace"));
+            object["status"] = rules_status(&state.store, &request.user, string_at(&object, "/spec/namespace"));
             object["spec"] = json!({});
         }
-        "TokenReview" => object["status"] = token_status(state, text(&object, "/spec/token")),
+        "TokenReview" => object["status"] = token_status(state, string_at(&object, "/spec/token")),
         _ => return Err(ApiError::method_not_allowed()),
     }
     Ok(Response::json(201, &object))
 }
 
-fn track_fields(call: &Call<'_>, object: Value, manager: &str, part: &'static str) -> Result<Value, ApiError> {
-    let typed = types().find_kind(&call.target.resource.group, &call.target.version.name, text(&object, "/kind"));
-    let token = types().find_kind("authentication.k8s.io", "v1", text(&object, "/kind"));
+fn track_fields(
+    request: &ResourceRequest<'_>,
+    object: Value,
+    manager: &str,
+    part: &'static str,
+) -> Result<Value, ApiError> {
+    let typed =
+        types().find_kind(&request.target.resource.group, &request.target.version.name, string_at(&object, "/kind"));
+    let token = types().find_kind("authentication.k8s.io", "v1", string_at(&object, "/kind"));
     let Some(typed) = typed.or(token) else { return Ok(object) };
     let Some(shape) = types().shape(&typed.name) else { return Ok(object) };
     let (api_version, now, blank) =
-        (text(&object, "/apiVersion").to_owned(), call.timestamp(), encode::empty_object(typed));
+        (string_at(&object, "/apiVersion").to_owned(), request.timestamp(), encode::empty_object(typed));
     let writer = Writer { manager, api_version: &api_version, subresource: part, now: &now, blank: &blank };
     track_update(shape, None, &object, &writer).map_err(|error| ApiError::bad_request(error.to_string()))
 }
 
 fn access_verdict(store: &Store, user: &User, review: &Value) -> Value {
-    let attribute = |name: &str| text(review, &format!("/spec/resourceAttributes/{name}")).to_owned();
-    let path = text(review, "/spec/nonResourceAttributes/path");
+    let attribute = |name: &str| string_at(review, &format!("/spec/resourceAttributes/{name}")).to_owned();
+    let path = string_at(review, "/spec/nonResourceAttributes/path");
     let request = if path.is_empty() {
         AuthorizationRequest {
             verb: attribute("verb"),
@@ -90,7 +97,7 @@ fn access_verdict(store: &Store, user: &User, review: &Value) -> Value {
             path: None,
         }
     } else {
-        let verb = text(review, "/spec/nonResourceAttributes/verb").to_owned();
+        let verb = string_at(review, "/spec/nonResourceAttributes/verb").to_owned();
         AuthorizationRequest { verb, path: Some(path.to_owned()), ..AuthorizationRequest::default() }
     };
     match find_permission(store, user, &request) {
@@ -121,30 +128,31 @@ fn token_status(state: &ServerState, token: &str) -> Value {
 /// Issues a token for a service account.
 pub(crate) fn issue_token(
     state: &mut ServerState,
-    call: &Call<'_>,
-    asked: Value,
+    request: &ResourceRequest<'_>,
+    body: Value,
     manager: &str,
 ) -> Result<Response, ApiError> {
-    let live = find_live(&state.store, call).cloned().ok_or_else(|| call.not_found())?;
-    let (uid, namespace) = (crate::object::fields::uid(&live).to_owned(), call.namespace.clone().unwrap_or_default());
-    let seconds = asked.pointer("/spec/expirationSeconds").and_then(Value::as_i64).unwrap_or(TOKEN_SECONDS);
+    let live = find_live(&state.store, request).cloned().ok_or_else(|| request.not_found())?;
+    let (uid, namespace) =
+        (crate::object::fields::uid(&live).to_owned(), request.namespace.clone().unwrap_or_default());
+    let seconds = body.pointer("/spec/expirationSeconds").and_then(Value::as_i64).unwrap_or(TOKEN_SECONDS);
     let mut object = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"});
     object["spec"] = json!({ "expirationSeconds": seconds });
-    let mut object = track_fields(call, object, manager, "token")?;
+    let mut object = track_fields(request, object, manager, "token")?;
     let fields = metadata(&mut object);
-    fields.insert("name".to_owned(), json!(call.name));
+    fields.insert("name".to_owned(), json!(request.name));
     fields.insert("namespace".to_owned(), json!(namespace));
     fields.insert("uid".to_owned(), json!(uid));
-    fields.insert("creationTimestamp".to_owned(), json!(call.timestamp()));
+    fields.insert("creationTimestamp".to_owned(), json!(request.timestamp()));
     let id = state.ids.uid();
     let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let header = part(json!({"alg": "ES256", "kid": "simulated"}));
     let claims =
-        part(json!({"iss": ISSUER, "jti": id, "sub": format!("system:serviceaccount:{namespace}:{}", call.name)}));
+        part(json!({"iss": ISSUER, "jti": id, "sub": format!("system:serviceaccount:{namespace}:{}", request.name)}));
     let token = format!("{header}.{claims}.{}", URL_SAFE_NO_PAD.encode(state.ids.uid()));
-    let end = later(call.now, SignedDuration::from_secs(seconds.clamp(0, 1 << 32)));
+    let end = add_duration(request.now, SignedDuration::from_secs(seconds.clamp(0, 1 << 32)));
     object["spec"] = json!({"audiences": [ISSUER], "boundObjectRef": null, "expirationSeconds": seconds});
-    object["status"] = json!({"token": token, "expirationTimestamp": stamp(end)});
-    state.authenticator.tokens.0.insert(token, TokenClaims { namespace, account: call.name.clone(), uid, id });
+    object["status"] = json!({"token": token, "expirationTimestamp": format_timestamp(end)});
+    state.authenticator.tokens.0.insert(token, TokenClaims { namespace, account: request.name.clone(), uid, id });
     Ok(Response::json(201, &object))
 }

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, track_update};
 
-use super::call::{Call, Options};
 use super::normalize::validate_object;
 use super::read::find_live;
+use super::resource_request::{Options, ResourceRequest};
 use crate::encoding::yaml;
 use crate::http::error::{ApiError, warning_header};
 use crate::http::response::Response;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{group_version, metadata, resource_version, text};
+use crate::object::fields::{group_version, metadata, resource_version, string_at};
 use crate::object::stored::Stored;
 use crate::printing::convert::convert;
 use crate::printing::format::selector;
@@ -24,54 +24,54 @@ use crate::writes::commit::commit;
 const API_VERSION: &str = "autoscaling/v1";
 const APPLY: &str = "application/apply-patch+yaml";
 
-pub(crate) fn handle_scale(state: &mut ServerState, call: &Call<'_>) -> Result<Response, ApiError> {
-    let stored = find_live(&state.store, call).cloned().ok_or_else(|| call.not_found())?;
-    if call.request.method == http::Method::GET {
-        let live = convert(&call.target, &stored);
-        check_replicas(call, &live)?;
-        return Ok(Response::json(200, &scale_of(call, &live)));
+pub(crate) fn handle_scale(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Response, ApiError> {
+    let stored = find_live(&state.store, request).cloned().ok_or_else(|| request.not_found())?;
+    if request.http.method == http::Method::GET {
+        let live = convert(&request.target, &stored);
+        check_replicas(request, &live)?;
+        return Ok(Response::json(200, &build_scale(request, &live)));
     }
-    let patching = call.request.method == http::Method::PATCH;
-    let options = call.options(if patching { "PatchOptions" } else { "UpdateOptions" })?;
-    let live = convert(&call.target, &stored);
-    let media = call.request.headers.content_type.split(';').next().unwrap_or_default().trim();
+    let patching = request.http.method == http::Method::PATCH;
+    let options = request.options(if patching { "PatchOptions" } else { "UpdateOptions" })?;
+    let live = convert(&request.target, &stored);
+    let media = request.http.headers.content_type.split(';').next().unwrap_or_default().trim();
     let (mut object, verb) = if patching && media == APPLY {
-        (applied(call, &options, &live)?, Verb::Apply)
+        (apply_scale(request, &options, &live)?, Verb::Apply)
     } else {
-        (changed(call, &options, &live, patching)?, if patching { Verb::Patch } else { Verb::Update })
+        (change_scale(request, &options, &live, patching)?, if patching { Verb::Patch } else { Verb::Update })
     };
-    let desired = at_path(&object, &path_of(call, "specReplicasPath", ".spec.replicas"));
+    let desired = at_path(&object, &path_of(request, "specReplicasPath", ".spec.replicas"));
     if desired.as_i64().is_some_and(|replicas| replicas < 0) {
         let error = FieldError::invalid("spec.replicas", &desired, "must be greater than or equal to 0");
-        return Err(ApiError::invalid_kind("autoscaling", "Scale", &call.name, &[error]));
+        return Err(ApiError::invalid_kind("autoscaling", "Scale", &request.name, &[error]));
     }
-    if desired != at_path(&live, &path_of(call, "specReplicasPath", ".spec.replicas")) {
+    if desired != at_path(&live, &path_of(request, "specReplicasPath", ".spec.replicas")) {
         let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
         metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
     }
     // CEL rules are evaluated on the scaled object before it is defaulted.
-    validate_object(call, Some(&live), &object, Vec::new(), &[])?;
-    if let Some(rules) = &call.target.version.schema {
+    validate_object(request, Some(&live), &object, Vec::new(), &[])?;
+    if let Some(rules) = &request.target.version.schema {
         custom_resource::fill_defaults(rules, &mut object);
     }
-    object["apiVersion"] = json!(conversion::storage_api_version(&call.target.resource));
+    object["apiVersion"] = json!(conversion::storage_api_version(&request.target.resource));
     if object == ***stored {
-        return Ok(Response::json(200, &scale_of(call, &live)));
+        return Ok(Response::json(200, &build_scale(request, &live)));
     }
-    let warnings = call.strategy().warnings_on_update(&live, &object);
+    let warnings = request.strategy().warnings_on_update(&live, &object);
     let written = if options.dry_run {
         std::sync::Arc::new(Stored::new(object))
     } else {
-        commit(state, call.now, &call.attribution(&options, verb), call.key(&call.name), object)
+        commit(state, request.now, &request.attribution(&options, verb), request.key(&request.name), object)
     };
-    let response = Response::json(200, &scale_of(call, &written));
+    let response = Response::json(200, &build_scale(request, &written));
     Ok(warnings.iter().fold(response, |response, warning| response.with_header("warning", warning_header(warning))))
 }
 
 /// Checks that a custom resource has a value at `specReplicasPath`; without it there is no scale.
-fn check_replicas(call: &Call<'_>, live: &Value) -> Result<(), ApiError> {
-    let path = path_of(call, "specReplicasPath", ".spec.replicas");
-    if call.target.version.scale.is_none() || !at_path(live, &path).is_null() {
+fn check_replicas(request: &ResourceRequest<'_>, live: &Value) -> Result<(), ApiError> {
+    let path = path_of(request, "specReplicasPath", ".spec.replicas");
+    if request.target.version.scale.is_none() || !at_path(live, &path).is_null() {
         return Ok(());
     }
     let message = format!("Internal error occurred: the spec replicas field {path:?} does not exist");
@@ -80,12 +80,12 @@ fn check_replicas(call: &Call<'_>, live: &Value) -> Result<(), ApiError> {
 }
 
 /// Returns a path of the scale in a CRD.
-fn path_of(call: &Call<'_>, field: &str, otherwise: &str) -> String {
-    let declared = call.target.version.scale.as_ref().map(|scale| text(scale, &format!("/{field}")));
+fn path_of(request: &ResourceRequest<'_>, field: &str, otherwise: &str) -> String {
+    let declared = request.target.version.scale.as_ref().map(|scale| string_at(scale, &format!("/{field}")));
     declared.filter(|path| !path.is_empty()).unwrap_or(otherwise).to_owned()
 }
 
-fn scale_of(call: &Call<'_>, object: &Value) -> Value {
+fn build_scale(request: &ResourceRequest<'_>, object: &Value) -> Value {
     let or_zero = |value: Value| if value.is_null() { json!(0) } else { value };
     let mut kept = serde_json::Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -93,16 +93,16 @@ fn scale_of(call: &Call<'_>, object: &Value) -> Value {
             kept.insert(field.to_owned(), value.clone());
         }
     }
-    let selected = match &call.target.version.scale {
-        Some(_) => at_path(object, &path_of(call, "labelSelectorPath", "")),
-        None => json!(selector(call.strategy().scale_selector(object).as_ref())),
+    let selected = match &request.target.version.scale {
+        Some(_) => at_path(object, &path_of(request, "labelSelectorPath", "")),
+        None => json!(selector(request.strategy().scale_selector(object).as_ref())),
     };
     let mut status =
-        json!({"replicas": or_zero(at_path(object, &path_of(call, "statusReplicasPath", ".status.replicas")))});
+        json!({"replicas": or_zero(at_path(object, &path_of(request, "statusReplicasPath", ".status.replicas")))});
     if selected.as_str().is_some_and(|selected| !selected.is_empty()) {
         status["selector"] = selected;
     }
-    let desired = or_zero(at_path(object, &path_of(call, "specReplicasPath", ".spec.replicas")));
+    let desired = or_zero(at_path(object, &path_of(request, "specReplicasPath", ".spec.replicas")));
     let spec = if desired == 0 { json!({}) } else { json!({ "replicas": desired }) };
     json!({"kind": "Scale", "apiVersion": API_VERSION, "metadata": kept, "spec": spec, "status": status})
 }
@@ -121,26 +121,31 @@ fn set(object: &mut Value, path: &str, value: Value) {
 }
 
 /// Returns the object after an update or a patch of its scale.
-fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> Result<Value, ApiError> {
-    let before = scale_of(call, live);
-    let body = yaml::read_json(&call.request.body)
-        .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+fn change_scale(
+    request: &ResourceRequest<'_>,
+    options: &Options,
+    live: &Value,
+    patching: bool,
+) -> Result<Value, ApiError> {
+    let before = build_scale(request, live);
+    let body = yaml::read_json(&request.http.body)
+        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
     let scale = if patching { merge_patch(&before, &body) } else { body };
-    let (version, kind) = (text(&scale, "/apiVersion"), text(&scale, "/kind"));
+    let (version, kind) = (string_at(&scale, "/apiVersion"), string_at(&scale, "/kind"));
     if (version, kind) != (API_VERSION, "Scale") && !(version.is_empty() && kind.is_empty()) {
         let short = group_version(version).1;
         return Err(ApiError::bad_request(format!(
             "{kind} in version {short:?} cannot be handled as a Scale: converting ({short}.{kind}) to (autoscaling.Scale): unknown conversion"
         )));
     }
-    let asked = resource_version(&scale);
-    if !asked.is_empty() && asked != resource_version(live) {
-        return Err(ApiError::modified(&call.target.resource, &call.name));
+    let requested = resource_version(&scale);
+    if !requested.is_empty() && requested != resource_version(live) {
+        return Err(ApiError::modified(&request.target.resource, &request.name));
     }
     let mut object = live.clone();
     let desired = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
-    set(&mut object, &path_of(call, "specReplicasPath", ".spec.replicas"), desired);
-    let path = path_of(call, "specReplicasPath", ".spec.replicas");
+    set(&mut object, &path_of(request, "specReplicasPath", ".spec.replicas"), desired);
+    let path = path_of(request, "specReplicasPath", ".spec.replicas");
     if !is_owned(live, &path) {
         // A scale without managers gets none.
         return Ok(object);
@@ -149,10 +154,10 @@ fn changed(call: &Call<'_>, options: &Options, live: &Value, patching: bool) -> 
         separate_scale_managers(&mut object, &path);
         return Ok(object);
     }
-    let (api_version, blank) = (call.target.api_version(), &call.target.version.blank);
+    let (api_version, blank) = (request.target.api_version(), &request.target.version.blank);
     let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank };
     let track = |object: &Value| {
-        track_update(&call.target.version.shape, Some(live), object, &writer)
+        track_update(&request.target.version.shape, Some(live), object, &writer)
             .map_err(|error| ApiError::bad_request(error.to_string()))
     };
     if at_path(&object, &path) != 0 {
@@ -181,7 +186,7 @@ fn separate_scale_managers(object: &mut Value, path: &str) {
         own.as_object_mut().map(|own| own.remove("time"));
         apart.push(own);
         if let Some(fields) = manager.get_mut("fieldsV1") {
-            disown(fields, &parts);
+            remove_from_field_set(fields, &parts);
         }
     }
     managers.retain(|manager| manager["fieldsV1"].as_object().is_none_or(|fields| !fields.is_empty()));
@@ -189,10 +194,10 @@ fn separate_scale_managers(object: &mut Value, path: &str) {
 }
 
 /// Removes a field from a field set, with the parents that become empty.
-fn disown(fields: &mut Value, parts: &[String]) {
+fn remove_from_field_set(fields: &mut Value, parts: &[String]) {
     let (Some((first, rest)), Some(map)) = (parts.split_first(), fields.as_object_mut()) else { return };
     if let Some(below) = map.get_mut(first) {
-        disown(below, rest);
+        remove_from_field_set(below, rest);
         if rest.is_empty() || below.as_object().is_some_and(serde_json::Map::is_empty) {
             map.remove(first);
         }
@@ -214,22 +219,22 @@ fn is_owned(object: &Value, path: &str) -> bool {
 }
 
 /// Returns the object after a server-side apply of its scale.
-fn applied(call: &Call<'_>, options: &Options, live: &Value) -> Result<Value, ApiError> {
-    let declared = yaml::read_yaml(&call.request.body)
-        .map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
-    let (version, kind) = (text(&declared, "/apiVersion"), text(&declared, "/kind"));
+fn apply_scale(request: &ResourceRequest<'_>, options: &Options, live: &Value) -> Result<Value, ApiError> {
+    let declared = yaml::read_yaml(&request.http.body)
+        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+    let (version, kind) = (string_at(&declared, "/apiVersion"), string_at(&declared, "/kind"));
     if (version, kind) != (API_VERSION, "Scale") {
         let (group, version) = group_version(version);
         return Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
     }
-    let mut wanted = json!({"apiVersion": call.target.api_version(), "kind": call.target.resource.kind,
-        "metadata": {"name": call.name}});
+    let mut wanted = json!({"apiVersion": request.target.api_version(), "kind": request.target.resource.kind,
+        "metadata": {"name": request.name}});
     if let Some(desired) = declared.pointer("/spec/replicas") {
-        set(&mut wanted, &path_of(call, "specReplicasPath", ".spec.replicas"), desired.clone());
+        set(&mut wanted, &path_of(request, "specReplicasPath", ".spec.replicas"), desired.clone());
     }
-    let (api_version, blank) = (call.target.api_version(), &call.target.version.blank);
+    let (api_version, blank) = (request.target.api_version(), &request.target.version.blank);
     let writer = Writer { manager: &options.manager, api_version: &api_version, subresource: "scale", now: "", blank };
-    let merged = apply(&call.target.version.shape, Some(live), wanted, &writer, call.request.flag("force"));
+    let merged = apply(&request.target.version.shape, Some(live), wanted, &writer, request.http.flag("force"));
     merged.map_err(|error| match error {
         ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
         ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),

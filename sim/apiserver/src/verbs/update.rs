@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
 use super::body::DecodedBody;
-use super::call::{Call, Options, WriteResult};
 use super::create::{check_allocation, create};
 use super::manager_versions;
 use super::normalize::{normalize, validate_object};
 use super::read::find_live;
+use super::resource_request::{Options, ResourceRequest, WriteResult};
 use crate::admission::policies::enforce_policies;
 use crate::admission::volume_resize::resize_violation;
 use crate::admission::webhooks::check_webhooks_reachable;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{at, finalizers, is_deleting, metadata, name, resource_version, uid};
+use crate::object::fields::{finalizers, is_deleting, metadata, name, resource_version, uid, value_at};
 use crate::object::stored::Stored;
 use crate::printing::convert::convert;
 use crate::registry::conversion;
@@ -32,36 +32,42 @@ use crate::writes::commit::{commit, remove};
 const KEPT_METADATA: [&str; 7] =
     ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "name", "namespace", "uid"];
 
-pub(crate) fn update_from_request(state: &mut ServerState, call: &Call<'_>) -> Result<WriteResult, ApiError> {
-    let options = call.options("UpdateOptions")?;
-    let DecodedBody { object, warnings } = call.body_object(&options)?;
-    replace_or_create(state, call, &options, object, &warnings).map_err(|error| error.with_warnings(&warnings))
+pub(crate) fn update_from_request(
+    state: &mut ServerState,
+    request: &ResourceRequest<'_>,
+) -> Result<WriteResult, ApiError> {
+    let options = request.options("UpdateOptions")?;
+    let DecodedBody { object, warnings } = request.body_object(&options)?;
+    replace_or_create(state, request, &options, object, &warnings).map_err(|error| error.with_warnings(&warnings))
 }
 
 fn replace_or_create(
     state: &mut ServerState,
-    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
     options: &Options,
     mut object: Value,
     warnings: &[String],
 ) -> Result<WriteResult, ApiError> {
-    let Some(live) = find_live(&state.store, call).cloned() else {
-        if !call.strategy().allows_create_on_update() || !call.creates_by_status() && !call.subresource.is_empty() {
-            return Err(call.not_found());
+    let Some(live) = find_live(&state.store, request).cloned() else {
+        if !request.strategy().allows_create_on_update()
+            || !request.creates_by_status() && !request.subresource.is_empty()
+        {
+            return Err(request.not_found());
         }
-        check_stored_uid(call, &object, "")?;
+        check_stored_uid(request, &object, "")?;
         metadata(&mut object).remove("resourceVersion");
-        return create(state, call, options, object, Verb::Update, warnings.to_vec());
+        return create(state, request, options, object, Verb::Update, warnings.to_vec());
     };
-    check_stored_uid(call, &object, uid(&live))?;
-    let mut written = update(state, call, options, &live, object, Verb::Update)?;
+    check_stored_uid(request, &object, uid(&live))?;
+    let mut written = update(state, request, options, &live, object, Verb::Update)?;
     written.warnings.splice(0..0, warnings.iter().cloned());
     Ok(written)
 }
 
-fn is_unchanged_since_creation(store: &Store, call: &Call<'_>) -> bool {
-    let resource = &call.target.resource;
-    let entry = store.get(conversion::storage_group(resource), &resource.plural, call.namespace.as_deref(), &call.name);
+fn is_unchanged_since_creation(store: &Store, request: &ResourceRequest<'_>) -> bool {
+    let resource = &request.target.resource;
+    let entry =
+        store.get(conversion::storage_group(resource), &resource.plural, request.namespace.as_deref(), &request.name);
     entry.is_some_and(|entry| entry.is_new)
 }
 
@@ -71,40 +77,40 @@ type MetadataFields = Vec<(&'static str, Option<Value>)>;
 /// Replaces a live object. An applied object has its managed fields already; otherwise the writer owns its changes.
 pub(crate) fn update(
     state: &mut ServerState,
-    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
     options: &Options,
     stored: &Arc<Stored>,
     mut object: Value,
     verb: Verb,
 ) -> Result<WriteResult, ApiError> {
-    let live = convert(&call.target, stored);
-    check_preconditions(call, &live, &object)?;
+    let live = convert(&request.target, stored);
+    check_preconditions(request, &live, &object)?;
     let immutable = changed_identity(&live, &object);
     let resets_managers = asks_for_reset(&object);
-    let ignored = ignored_metadata(call, verb, &live, &object);
-    restore_server_fields(call, &live, &mut object);
-    let empty_values = normalize(call, &mut object);
+    let ignored = ignored_metadata(request, verb, &live, &object);
+    restore_server_fields(request, &live, &mut object);
+    let empty_values = normalize(request, &mut object);
     if resets_managers {
         metadata(&mut object).insert("managedFields".to_owned(), json!([]));
     }
-    let mut object = if verb == Verb::Apply { object } else { track_writer(call, options, &live, ignored, object)? };
-    prepare(state, call, options, &live, &mut object)?;
-    increment_generation(call, &live, &empty_values, &mut object);
-    encode::normalize_stored(call.target.version.typed, &mut object);
-    check_allocation(&state.store, call, &object)?;
-    let known_violations = validation::unchanged_violation_warnings(&call.target, &live, &object);
-    validate_object(call, Some(&live), &object, immutable, &empty_values)
+    let mut object = if verb == Verb::Apply { object } else { track_writer(request, options, &live, ignored, object)? };
+    prepare(state, request, options, &live, &mut object)?;
+    increment_generation(request, &live, &empty_values, &mut object);
+    encode::normalize_stored(request.target.version.typed, &mut object);
+    check_allocation(&state.store, request, &object)?;
+    let known_violations = validation::unchanged_violation_warnings(&request.target, &live, &object);
+    validate_object(request, Some(&live), &object, immutable, &empty_values)
         .map_err(|error| error.with_warnings(&known_violations))?;
-    admit(&state.store, call, &live, &object)?;
-    let warnings = update_warnings(call, &live, &object, known_violations);
-    let object = to_storage_version(call, stored, object)?;
-    let object = store_update(state, call, options, verb, stored, object);
+    admit(&state.store, request, &live, &object)?;
+    let warnings = update_warnings(request, &live, &object, known_violations);
+    let object = to_storage_version(request, stored, object)?;
+    let object = store_update(state, request, options, verb, stored, object);
     Ok(WriteResult { object, created: false, warnings })
 }
 
 /// Returns the metadata of the request that the server ignores, but whose ownership the writer takes.
-fn ignored_metadata(call: &Call<'_>, verb: Verb, live: &Value, object: &Value) -> MetadataFields {
-    let mut ignored = ignored_by_status(call, object);
+fn ignored_metadata(request: &ResourceRequest<'_>, verb: Verb, live: &Value, object: &Value) -> MetadataFields {
+    let mut ignored = ignored_by_status(request, object);
     if verb == Verb::Update && is_deleting(live) {
         // A PUT without these fields takes their ownership away, although the server keeps their values.
         let requested = |field: &'static str| (field, object["metadata"].get(field).cloned());
@@ -114,9 +120,9 @@ fn ignored_metadata(call: &Call<'_>, verb: Verb, live: &Value, object: &Value) -
 }
 
 /// Restores the parts of the live object that this request cannot change.
-fn restore_server_fields(call: &Call<'_>, live: &Value, object: &mut Value) {
-    call.strategy().set_request_defaults(object);
-    restore_other_part(call, live, object);
+fn restore_server_fields(request: &ResourceRequest<'_>, live: &Value, object: &mut Value) {
+    request.strategy().set_request_defaults(object);
+    restore_other_part(request, live, object);
     let fields = metadata(object);
     for kept in KEPT_METADATA.iter().chain(&["resourceVersion"]) {
         match live["metadata"].get(kept) {
@@ -128,107 +134,112 @@ fn restore_server_fields(call: &Call<'_>, live: &Value, object: &mut Value) {
 
 /// Gives the changed fields to the writer.
 fn track_writer(
-    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
     options: &Options,
     live: &Value,
     ignored: MetadataFields,
     mut object: Value,
 ) -> Result<Value, ApiError> {
-    let (api_version, now) = (call.target.api_version(), call.timestamp());
-    let subresource = call.subresource;
+    let (api_version, now) = (request.target.api_version(), request.timestamp());
+    let subresource = request.subresource;
     let blank = Value::Null;
     let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
     let current = current_metadata(&object, &ignored);
     set_metadata(&mut object, ignored);
-    object = track_update(&call.target.version.shape, Some(live), &object, &writer)
+    object = track_update(&request.target.version.shape, Some(live), &object, &writer)
         .map_err(|error| ApiError::bad_request(error.to_string()))?;
     set_metadata(&mut object, current);
-    Ok(manager_versions::reconcile_managers(call, live, object))
+    Ok(manager_versions::reconcile_managers(request, live, object))
 }
 
 /// Applies the strategy of the kind.
 fn prepare(
     state: &mut ServerState,
-    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
     options: &Options,
     live: &Value,
     object: &mut Value,
 ) -> Result<(), ApiError> {
     let mut trial = ServiceAllocator::for_dry_run();
     let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
-    let mut context = PrepareContext { now: call.now, is_status: call.is_status(), allocator };
-    call.strategy().prepare_for_update(&mut context, live, object)
+    let mut context = PrepareContext { now: request.now, is_status: request.is_status(), allocator };
+    request.strategy().prepare_for_update(&mut context, live, object)
 }
 
 /// Increments the generation if the desired state changed.
-fn increment_generation(call: &Call<'_>, live: &Value, empty_values: &[EmptyValue], object: &mut Value) {
-    let tracks_generation = call.target.resource.generation && !call.is_status();
-    if tracks_generation && changes_desired_state(call, live, object, empty_values) {
-        let generation = at(live, "/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
+fn increment_generation(request: &ResourceRequest<'_>, live: &Value, empty_values: &[EmptyValue], object: &mut Value) {
+    let tracks_generation = request.target.resource.generation && !request.is_status();
+    if tracks_generation && changes_desired_state(request, live, object, empty_values) {
+        let generation = value_at(live, "/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
         metadata(object).insert("generation".to_owned(), json!(generation + 1));
     }
 }
 
 /// Runs the admission of a write to the object itself.
-fn admit(store: &Store, call: &Call<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
-    if !call.subresource.is_empty() {
+fn admit(store: &Store, request: &ResourceRequest<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
+    if !request.subresource.is_empty() {
         return Ok(());
     }
-    let resource = &call.target.resource;
+    let resource = &request.target.resource;
     if let Some(reason) = resize_violation(store, resource, live, object) {
-        return Err(ApiError::forbidden(resource, &call.name, reason));
+        return Err(ApiError::forbidden(resource, &request.name, reason));
     }
-    enforce_policies(store, resource, call.namespace.as_deref(), Some(live), object)?;
-    check_webhooks_reachable(store, resource, call.namespace.as_deref(), "UPDATE")
+    enforce_policies(store, resource, request.namespace.as_deref(), Some(live), object)?;
+    check_webhooks_reachable(store, resource, request.namespace.as_deref(), "UPDATE")
 }
 
-fn update_warnings(call: &Call<'_>, live: &Value, object: &Value, known_violations: Vec<String>) -> Vec<String> {
-    let strategy = call.strategy();
-    let mut warnings = if call.is_status() { Vec::new() } else { strategy.warnings_on_update(live, object) };
+fn update_warnings(
+    request: &ResourceRequest<'_>,
+    live: &Value,
+    object: &Value,
+    known_violations: Vec<String>,
+) -> Vec<String> {
+    let strategy = request.strategy();
+    let mut warnings = if request.is_status() { Vec::new() } else { strategy.warnings_on_update(live, object) };
     warnings.extend(known_violations);
     warnings
 }
 
 /// Converts an object to its storage version, in which some fields are immutable.
-fn to_storage_version(call: &Call<'_>, stored: &Stored, object: Value) -> Result<Value, ApiError> {
-    let object = conversion::to_storage_version(&call.target, object);
-    let errors = conversion::immutable_field_errors(&call.target, stored, &object);
+fn to_storage_version(request: &ResourceRequest<'_>, stored: &Stored, object: Value) -> Result<Value, ApiError> {
+    let object = conversion::to_storage_version(&request.target, object);
+    let errors = conversion::immutable_field_errors(&request.target, stored, &object);
     if errors.is_empty() {
         return Ok(object);
     }
-    Err(ApiError::invalid_kind("", &call.target.resource.kind, name(&object), &errors))
+    Err(ApiError::invalid_kind("", &request.target.resource.kind, name(&object), &errors))
 }
 
 /// Stores a changed object, or removes it if its last finalizer is gone. Returns the object of the response.
 fn store_update(
     state: &mut ServerState,
-    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
     options: &Options,
     verb: Verb,
     stored: &Arc<Stored>,
     object: Value,
 ) -> Arc<Stored> {
-    let strategy = call.strategy();
-    let always_writes = strategy.stores_first_update() && is_unchanged_since_creation(&state.store, call);
+    let strategy = request.strategy();
+    let always_writes = strategy.stores_first_update() && is_unchanged_since_creation(&state.store, request);
     if differs_in_times_only(stored, &object) && !always_writes {
         return stored.clone();
     }
     if options.dry_run {
         return Arc::new(Stored::new(object));
     }
-    let attribution = call.attribution(options, verb);
-    let key = call.key(&call.name);
+    let attribution = request.attribution(options, verb);
+    let key = request.key(&request.name);
     if is_deleting(&object) && finalizers(&object).is_empty() && !strategy.has_finalizers_in_spec(&object) {
         // The response is the object as it would have been stored, with the previous resourceVersion.
-        remove(state, call.now, &attribution, &key);
+        remove(state, request.now, &attribution, &key);
         return Arc::new(Stored::new(object));
     }
-    commit(state, call.now, &attribution, key, object)
+    commit(state, request.now, &attribution, key, object)
 }
 
 /// Metadata that a status write of a custom resource ignores, but whose ownership it takes, as in the real server.
-fn ignored_by_status(call: &Call<'_>, object: &Value) -> MetadataFields {
-    if !call.target.resource.custom || !call.is_status() {
+fn ignored_by_status(request: &ResourceRequest<'_>, object: &Value) -> MetadataFields {
+    if !request.target.resource.custom || !request.is_status() {
         return Vec::new();
     }
     ["annotations", "finalizers", "labels", "ownerReferences"]
@@ -253,7 +264,7 @@ fn current_metadata(object: &Value, fields: &[(&'static str, Option<Value>)]) ->
 
 /// True if the request resets managedFields.
 fn asks_for_reset(object: &Value) -> bool {
-    let managers = at(object, "/metadata/managedFields").and_then(Value::as_array);
+    let managers = value_at(object, "/metadata/managedFields").and_then(Value::as_array);
     managers.is_some_and(|list| list.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty)))
 }
 
@@ -261,9 +272,11 @@ fn asks_for_reset(object: &Value) -> bool {
 fn changed_identity(live: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for field in ["uid", "deletionTimestamp"] {
-        let (known, asked) = (live["metadata"].get(field), object["metadata"].get(field));
-        if let Some(asked) = asked.filter(|asked| asked.is_string() && *asked != "" && Some(*asked) != known) {
-            let error = FieldError::invalid(format!("metadata.{field}"), asked, "field is immutable");
+        let (known, requested) = (live["metadata"].get(field), object["metadata"].get(field));
+        if let Some(requested) =
+            requested.filter(|requested| requested.is_string() && *requested != "" && Some(*requested) != known)
+        {
+            let error = FieldError::invalid(format!("metadata.{field}"), requested, "field is immutable");
             errors.extend([error.clone(), error]);
         }
     }
@@ -300,18 +313,18 @@ fn are_equal_but(one: &Value, other: &Value, ignored: &[&str]) -> bool {
     one.iter().filter(counts).eq(other.iter().filter(counts))
 }
 
-fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
-    let resource = &call.target.resource;
-    let asked = resource_version(object);
-    if asked.parse::<u64>().is_err() && !asked.is_empty() {
-        return Err(ApiError::unknown(format!("strconv.ParseUint: parsing {asked:?}: invalid syntax")));
+fn check_preconditions(request: &ResourceRequest<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
+    let resource = &request.target.resource;
+    let requested = resource_version(object);
+    if requested.parse::<u64>().is_err() && !requested.is_empty() {
+        return Err(ApiError::unknown(format!("strconv.ParseUint: parsing {requested:?}: invalid syntax")));
     }
-    if !asked.is_empty() && asked != "0" && asked != resource_version(live) {
+    if !requested.is_empty() && requested != "0" && requested != resource_version(live) {
         return Err(ApiError::modified(resource, name(live)));
     }
     // Patches start from the live object, so that only a PUT can lack a resourceVersion.
-    let replaces = call.request.method == http::Method::PUT;
-    if matches!(asked, "" | "0") && replaces && !call.strategy().allows_unconditional_update() {
+    let replaces = request.http.method == http::Method::PUT;
+    if matches!(requested, "" | "0") && replaces && !request.strategy().allows_unconditional_update() {
         let error = FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
         return Err(ApiError::invalid_kind(&resource.group, &resource.plural, name(live), &[error]));
     }
@@ -319,31 +332,31 @@ fn check_preconditions(call: &Call<'_>, live: &Value, object: &Value) -> Result<
 }
 
 /// Checks the UID of a PUT, which the real server compares in its storage.
-fn check_stored_uid(call: &Call<'_>, object: &Value, found: &str) -> Result<(), ApiError> {
-    let asked = uid(object);
-    if asked.is_empty() || asked == found {
+fn check_stored_uid(request: &ResourceRequest<'_>, object: &Value, found: &str) -> Result<(), ApiError> {
+    let requested = uid(object);
+    if requested.is_empty() || requested == found {
         return Ok(());
     }
-    let resource = &call.target.resource;
+    let resource = &request.target.resource;
     let group = if resource.custom { format!("{}/", resource.group) } else { String::new() };
-    let namespace = call.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-    let key = format!("/registry/{group}{}/{namespace}{}", resource.storage_prefix(), call.name);
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+    let namespace = request.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    let key = format!("/registry/{group}{}/{namespace}{}", resource.storage_prefix(), request.name);
+    let reason = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {requested}, UID in object meta: {found}"
     );
-    Err(ApiError::conflict(resource, &call.name, &why))
+    Err(ApiError::conflict(resource, &request.name, &reason))
 }
 
 /// Restores the live status, or for a write to `/status` everything else.
-fn restore_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
-    if !call.target.version.status {
+fn restore_other_part(request: &ResourceRequest<'_>, live: &Value, object: &mut Value) {
+    if !request.target.version.status {
         return;
     }
-    let (status, mut kept) = if call.is_status() {
+    let (status, mut kept) = if request.is_status() {
         let mut kept = live.clone();
-        let custom = call.target.resource.custom;
+        let custom = request.target.resource.custom;
         // A status write of a built-in kind changes metadata, too.
-        let labels = !custom && call.strategy().status_changes_labels();
+        let labels = !custom && request.strategy().status_changes_labels();
         let taken = [
             ("managedFields", true),
             ("annotations", !custom),
@@ -372,11 +385,16 @@ fn restore_other_part(call: &Call<'_>, live: &Value, object: &mut Value) {
 }
 
 /// True if an update changes the desired state.
-fn changes_desired_state(call: &Call<'_>, live: &Value, object: &Value, empty_values: &[EmptyValue]) -> bool {
-    if call.target.resource.custom {
+fn changes_desired_state(
+    request: &ResourceRequest<'_>,
+    live: &Value,
+    object: &Value,
+    empty_values: &[EmptyValue],
+) -> bool {
+    if request.target.resource.custom {
         let with_status: &[&str] = &["metadata", "apiVersion", "status"];
-        let ignored = if call.target.version.status { with_status } else { &with_status[..2] };
+        let ignored = if request.target.version.status { with_status } else { &with_status[..2] };
         return !are_equal_but(live, object, ignored);
     }
-    call.strategy().changes_desired_state(live, object, empty_values)
+    request.strategy().changes_desired_state(live, object, empty_values)
 }

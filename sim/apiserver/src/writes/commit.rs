@@ -17,12 +17,12 @@ use crate::storage::store::Event;
 pub(crate) fn commit(
     state: &mut ServerState,
     now: Timestamp,
-    who: &Attribution,
+    attribution: &Attribution,
     key: StoredKey,
     object: Value,
 ) -> Arc<Stored> {
     let event = state.store.put(now, key, object);
-    record(state, now, who, &event);
+    record(state, now, attribution, &event);
     event.object
 }
 
@@ -30,22 +30,22 @@ pub(crate) fn commit(
 pub(crate) fn remove(
     state: &mut ServerState,
     now: Timestamp,
-    who: &Attribution,
+    attribution: &Attribution,
     key: &StoredKey,
 ) -> Option<Arc<Stored>> {
     let event = state.store.remove(now, key)?;
-    record(state, now, who, &event);
+    record(state, now, attribution, &event);
     Some(event.object)
 }
 
-fn record(state: &mut ServerState, now: Timestamp, who: &Attribution, event: &Event) {
+fn record(state: &mut ServerState, now: Timestamp, attribution: &Attribution, event: &Event) {
     assert!(event.gone || event.before.as_ref() != Some(&event.object), "a write changes something");
     if state.journal.is_enabled() {
         state.journal.push(Write {
             at: now,
-            actor: who.actor.clone(),
-            verb: who.verb,
-            subresource: who.subresource,
+            actor: attribution.actor.clone(),
+            verb: attribution.verb,
+            subresource: attribution.subresource,
             key: event.key.clone(),
             uid: uid(&event.object).to_owned(),
             resource_version: event.revision,

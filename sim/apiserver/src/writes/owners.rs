@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use crate::object::fields::{group_version, list, text, uid};
+use crate::object::fields::{array_at, group_version, string_at, uid};
 use crate::object::key::StoredKey;
 use crate::state::server_state::ServerState;
 
 /// Returns the owners that an object references.
 pub(crate) fn find_owners(state: &ServerState, key: &StoredKey, object: &Value) -> Vec<Owner> {
-    list(object, "/metadata/ownerReferences").iter().map(|reference| resolve_owner(state, key, reference)).collect()
+    array_at(object, "/metadata/ownerReferences").iter().map(|reference| resolve_owner(state, key, reference)).collect()
 }
 
 fn resolve_owner(state: &ServerState, dependent: &StoredKey, reference: &Value) -> Owner {
-    let (group, _) = group_version(text(reference, "/apiVersion"));
-    let owner_uid = text(reference, "/uid").to_owned();
+    let (group, _) = group_version(string_at(reference, "/apiVersion"));
+    let owner_uid = string_at(reference, "/uid").to_owned();
     let unknown = Owner { key: None, is_absent: false, uid: owner_uid.clone() };
-    let Some(resource) = state.registry.by_kind(group, text(reference, "/kind")) else {
+    let Some(resource) = state.registry.by_kind(group, string_at(reference, "/kind")) else {
         return unknown;
     };
     // An owner is in the namespace of its dependent, or cluster-scoped.
@@ -29,7 +29,7 @@ fn resolve_owner(state: &ServerState, dependent: &StoredKey, reference: &Value) 
         kind: resource.kind.clone(),
         plural: resource.plural.clone(),
         namespace,
-        name: text(reference, "/name").to_owned(),
+        name: string_at(reference, "/name").to_owned(),
     };
     let exists = state.store.find_key(&key).is_some_and(|owner| uid(owner) == owner_uid);
     Owner { key: exists.then_some(key), is_absent: !exists, uid: owner_uid }

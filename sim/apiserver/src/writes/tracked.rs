@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sindri_merge::{Shape, Writer, track_update};
 
 use super::commit::commit;
-use crate::object::fields::{stamp, text};
+use crate::object::fields::{format_timestamp, string_at};
 use crate::object::key::StoredKey;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::Attribution;
@@ -14,7 +14,7 @@ use crate::storage::journal::Attribution;
 pub(crate) fn write_tracked(
     state: &mut ServerState,
     now: Timestamp,
-    who: &Attribution,
+    attribution: &Attribution,
     manager: &str,
     key: &StoredKey,
     object: &Value,
@@ -29,11 +29,11 @@ pub(crate) fn write_tracked(
             (&unknown.0, &unknown.1)
         }
     };
-    let (api_version, at) = (text(object, "/apiVersion"), stamp(now));
-    let writer = Writer { manager, api_version, subresource: who.subresource, now: &at, blank };
+    let (api_version, timestamp) = (string_at(object, "/apiVersion"), format_timestamp(now));
+    let writer = Writer { manager, api_version, subresource: attribution.subresource, now: &timestamp, blank };
     // Tracking cannot fail here: objects with malformed managedFields are rejected before they are stored.
     let tracked = track_update(shape, live.as_deref(), object, &writer).unwrap_or_else(|_| object.clone());
     if live.is_none_or(|live| *live != tracked) {
-        commit(state, now, who, key.clone(), tracked);
+        commit(state, now, attribution, key.clone(), tracked);
     }
 }

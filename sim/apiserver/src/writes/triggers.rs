@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::owners::find_owners;
 use super::workload_triggers::schedule_workloads;
 use crate::admission::disruption_budget::BUDGETS;
-use crate::object::fields::{finalizers, is_deleting, list, uid};
+use crate::object::fields::{array_at, finalizers, is_deleting, uid};
 use crate::object::finalizers::{FOREGROUND, ORPHAN};
 use crate::object::key::StoredKey;
 use crate::object::protection::protection_finalizer;
@@ -87,8 +87,8 @@ fn on_removal(state: &mut ServerState, now: Timestamp, event: &Event) {
 
 fn on_write(state: &mut ServerState, now: Timestamp, event: &Event) {
     let pointer = "/metadata/ownerReferences";
-    let owners = list(&event.object, pointer);
-    let previous_owners = event.before.as_ref().map_or(&[] as &[Value], |before| list(before, pointer));
+    let owners = array_at(&event.object, pointer);
+    let previous_owners = event.before.as_ref().map_or(&[] as &[Value], |before| array_at(before, pointer));
     if !owners.is_empty() && owners != previous_owners {
         state.schedule_after(now, state.delays.garbage_collection, Task::CheckOwners(StoredKey::clone(&event.key)));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::object::fields::{at, is_deleting, text};
+use crate::object::fields::{is_deleting, string_at, value_at};
 use crate::object::key::{StoredKey, builtin_key};
 use crate::object::label_selectors::{is_selected_by, matches_selector};
 use crate::object::owners::controller_of;
@@ -70,7 +70,7 @@ fn schedule_controllers(state: &mut ServerState, now: Timestamp, event: &Event) 
         ("", "endpoints") => schedule_service(state, now, key.namespace.as_deref(), &key.name),
         ("discovery.k8s.io", "endpointslices") => {
             let service =
-                at(&event.object, "/metadata/labels").map(|labels| labels["kubernetes.io/service-name"].clone());
+                value_at(&event.object, "/metadata/labels").map(|labels| labels["kubernetes.io/service-name"].clone());
             if let Some(service) = service.as_ref().and_then(Value::as_str) {
                 schedule_service(state, now, key.namespace.as_deref(), service);
             }
@@ -83,7 +83,7 @@ fn schedule_controllers(state: &mut ServerState, now: Timestamp, event: &Event) 
 /// Schedules the controller of an object's owner.
 fn schedule_owner(state: &mut ServerState, now: Timestamp, key: &StoredKey, object: &Value) {
     let Some(reference) = controller_of(object) else { return };
-    let (kind, owner_name) = (text(reference, "/kind"), text(reference, "/name"));
+    let (kind, owner_name) = (string_at(reference, "/kind"), string_at(reference, "/name"));
     if let Some((group, kind, plural, workload)) = OWNERS.iter().find(|(_, owner_kind, ..)| *owner_kind == kind) {
         schedule_workload(
             state,
@@ -117,7 +117,7 @@ fn schedule_adopters(state: &mut ServerState, now: Timestamp, namespace: &str, p
     for (group, _, plural, workload) in OWNERS.iter().filter(|(_, kind, ..)| !["Deployment", "CronJob"].contains(kind))
     {
         let candidates = state.store.in_namespace(group, plural, namespace);
-        let matching = candidates.filter(|entry| matches_selector(at(&entry.object, "/spec/selector"), pod));
+        let matching = candidates.filter(|entry| matches_selector(value_at(&entry.object, "/spec/selector"), pod));
         adopters.extend(matching.map(|entry| (*workload, StoredKey::clone(&entry.key))));
     }
     for (workload, key) in adopters {
@@ -147,8 +147,9 @@ fn schedule_kubelet(state: &mut ServerState, now: Timestamp, event: &Event) {
         ("", "pods", false) => {
             let pod = &event.object;
             let before = event.before.as_deref();
-            let has_changed = |pointer: &str| before.and_then(|before| at(before, pointer)) != at(pod, pointer);
-            if text(pod, "/spec/nodeName").is_empty() {
+            let has_changed =
+                |pointer: &str| before.and_then(|before| value_at(before, pointer)) != value_at(pod, pointer);
+            if string_at(pod, "/spec/nodeName").is_empty() {
                 if before.is_none() || has_changed("/spec") {
                     schedule_workload(state, now, Workload::Scheduler, key);
                 }
@@ -168,7 +169,7 @@ fn schedule_kubelet(state: &mut ServerState, now: Timestamp, event: &Event) {
 
 fn schedule_unscheduled_pods(state: &mut ServerState, now: Timestamp) {
     let collection = state.store.collection("", "pods").into_iter().flat_map(|collection| collection.values());
-    let waiting = collection.filter(|entry| text(&entry.object, "/spec/nodeName").is_empty());
+    let waiting = collection.filter(|entry| string_at(&entry.object, "/spec/nodeName").is_empty());
     let keys: Vec<StoredKey> = waiting.map(|entry| StoredKey::clone(&entry.key)).collect();
     for key in keys {
         schedule_workload(state, now, Workload::Scheduler, key);
@@ -178,7 +179,7 @@ fn schedule_unscheduled_pods(state: &mut ServerState, now: Timestamp) {
 /// Schedules the kubelet for every pod that has a node.
 pub(crate) fn reschedule_running_pods(state: &mut ServerState, now: Timestamp) {
     let collection = state.store.collection("", "pods").into_iter().flat_map(|collection| collection.values());
-    let running = collection.filter(|entry| !text(&entry.object, "/spec/nodeName").is_empty());
+    let running = collection.filter(|entry| !string_at(&entry.object, "/spec/nodeName").is_empty());
     let keys: Vec<StoredKey> = running.map(|entry| StoredKey::clone(&entry.key)).collect();
     for key in keys {
         schedule_workload(state, now, Workload::Kubelet, key);

@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::media::MAGIC;
 use super::message_table::{Field, FieldType, Message, table};
 use super::wire::{FIXED64, LENGTH, MessageReader, Tag, VARINT, WireValue, read_fields};
-use crate::object::fields::{api_version, group_version, stamp};
+use crate::object::fields::{api_version, format_timestamp, group_version};
 use sindri_cel::quantity::{MALFORMED, Quantity};
 
 /// Maximum nesting depth of messages.
@@ -380,6 +380,6 @@ fn decode_time(bytes: &[u8], with_micros: bool) -> Result<Value, String> {
     let parts = read_fields(bytes, "Timestamp", &[(1, "Seconds", VARINT), (2, "Nanos", VARINT)])?;
     let number = |field: u32| parts.iter().rfind(|(number, _)| *number == field).map_or(0, |(_, wire)| signed(*wire));
     let nanos = if with_micros { i32::try_from(number(2)).unwrap_or_default() / 1_000 * 1_000 } else { 0 };
-    let Ok(at) = Timestamp::new(number(1), nanos) else { return Ok(Value::Null) };
-    Ok(json!(if with_micros { at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string() } else { stamp(at) }))
+    let Ok(time) = Timestamp::new(number(1), nanos) else { return Ok(Value::Null) };
+    Ok(json!(if with_micros { time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string() } else { format_timestamp(time) }))
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::media::MAGIC;
 use super::message_table::{Field, FieldType, Message, table};
-use crate::object::fields::{group_version, text};
+use crate::object::fields::{group_version, string_at};
 
 /// Wire types, in the lowest three bits of a tag.
 const VARINT: u64 = 0;
@@ -47,9 +47,9 @@ pub fn encode_envelope(api_version: &str, kind: &str, content: &[u8]) -> Bytes {
 
 /// Returns the message type of an object's kind.
 fn message_type(object: &Value) -> Option<&'static Message> {
-    let (group, version) = group_version(text(object, "/apiVersion"));
+    let (group, version) = group_version(string_at(object, "/apiVersion"));
     // The legacy discovery document has no version.
-    table().find_kind(group, if version.is_empty() { "v1" } else { version }, text(object, "/kind"))
+    table().find_kind(group, if version.is_empty() { "v1" } else { version }, string_at(object, "/kind"))
 }
 
 /// Encodes a watch event with its length prefix. `None` if its object has no message type.
@@ -124,7 +124,7 @@ impl ReverseWriter {
     fn write_enveloped_object(&mut self, object: &Value) -> Option<()> {
         let message = message_type(object)?;
         let content = |raw: &mut Self| raw.write_message(message, object.as_object());
-        self.write_envelope(text(object, "/apiVersion"), text(object, "/kind"), content);
+        self.write_envelope(string_at(object, "/apiVersion"), string_at(object, "/kind"), content);
         Some(())
     }
 
@@ -248,10 +248,10 @@ impl ReverseWriter {
     }
 
     fn write_time(&mut self, text: &str, with_micros: bool) {
-        let Ok(at) = text.parse::<Timestamp>() else { return };
-        let nanos = if with_micros { at.subsec_nanosecond() / 1_000 * 1_000 } else { 0 };
+        let Ok(time) = text.parse::<Timestamp>() else { return };
+        let nanos = if with_micros { time.subsec_nanosecond() / 1_000 * 1_000 } else { 0 };
         self.write_number(2, i64::from(nanos));
-        self.write_number(1, at.as_second());
+        self.write_number(1, time.as_second());
     }
 }
 

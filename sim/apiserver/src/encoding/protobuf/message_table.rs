@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 
 const TYPES: &str = include_str!("../../../protobuf/types.json");
 /// Recursive type of the schemas of CRDs.
@@ -118,9 +118,9 @@ pub(super) fn table() -> &'static MessageTable {
 impl MessageTable {
     fn parse(document: &Value) -> Self {
         let rows = |part: &str| document[part].as_object().into_iter().flatten();
-        let kind = |(kind, message): (&String, &Value)| (kind.clone(), text(message, "").to_owned());
+        let kind = |(kind, message): (&String, &Value)| (kind.clone(), string_at(message, "").to_owned());
         let message = |(name, fields): (&String, &Value)| {
-            let mut fields: Vec<Field> = list(fields, "").iter().map(Field::parse).collect();
+            let mut fields: Vec<Field> = array_at(fields, "").iter().map(Field::parse).collect();
             fields.sort_by_key(|field| field.number);
             let short = name.rsplit('.').next().unwrap_or_default().to_owned();
             (name.clone(), Message { name: short, fields })
@@ -161,15 +161,15 @@ impl Message {
 
 impl Field {
     fn parse(row: &Value) -> Self {
-        let name = text(row, "/1");
+        let name = string_at(row, "/1");
         let capital = || name[..1].to_uppercase() + &name[1..];
-        let go_name = Some(text(row, "/4")).filter(|name| !name.is_empty()).map_or_else(capital, str::to_owned);
+        let go_name = Some(string_at(row, "/4")).filter(|name| !name.is_empty()).map_or_else(capital, str::to_owned);
         Self {
             number: row[0].as_u64().and_then(|number| u32::try_from(number).ok()).expect("a number of the table"),
             name: name.to_owned(),
             go_name,
             is_always_present: row[3] == 1,
-            field_type: FieldType::parse(text(row, "/2")),
+            field_type: FieldType::parse(string_at(row, "/2")),
         }
     }
 }

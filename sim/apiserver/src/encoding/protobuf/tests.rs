@@ -112,8 +112,12 @@ fn managed_fields_are_encoded_in_path_order() {
     let managers = json!([{"manager": "m", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields}}]);
     let object = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"managedFields": managers}});
     let encoded = encode(&object).expect("a built-in kind");
-    let at = |text: &str| encoded.windows(text.len()).position(|window| window == text.as_bytes()).expect("encoded");
-    assert!(at("\".\"") < at("\\\"port\\\":80") && at("\\\"port\\\":80") < at("\\\"port\\\":443"));
+    let position_of =
+        |text: &str| encoded.windows(text.len()).position(|window| window == text.as_bytes()).expect("encoded");
+    assert!(
+        position_of("\".\"") < position_of("\\\"port\\\":80")
+            && position_of("\\\"port\\\":80") < position_of("\\\"port\\\":443")
+    );
 }
 
 fn recorded_objects(value: &Value, objects: &mut Vec<Value>) {

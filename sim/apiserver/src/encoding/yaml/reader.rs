@@ -52,8 +52,8 @@ pub(crate) fn read_yaml_with_duplicates(body: &[u8]) -> Result<(Value, Vec<Strin
     let reader = serde_yaml::Deserializer::from_slice(body).next();
     let read = reader.map(|reader| Noting { duplicates: &mut duplicates, place: &mut place }.deserialize(reader));
     let is_seen = |key: &str| duplicates.iter().any(|place| place.ends_with(key));
-    let told = candidates.iter().filter(|(_, key)| read.is_some() && is_seen(key));
-    Ok((value, told.map(|(line, key)| format!("line {line}: key {key:?} already set in map")).collect()))
+    let repeated = candidates.iter().filter(|(_, key)| read.is_some() && is_seen(key));
+    Ok((value, repeated.map(|(line, key)| format!("line {line}: key {key:?} already set in map")).collect()))
 }
 
 /// Returns the message of Go's parser for an error of this one.
@@ -61,13 +61,13 @@ fn as_go(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
-    let at: usize = body
+    let position: usize = body
         .split_inclusive(|byte| *byte == b'\n')
         .take(error.line().saturating_sub(1))
         .map(<[u8]>::len)
         .sum::<usize>()
         + error.column().saturating_sub(1);
-    let found = match body.get(at) {
+    let found = match body.get(position) {
         Some(byte) if !byte.is_ascii() => format!("\\u{byte:04x}"),
         Some(byte) => char::from(*byte).to_string(),
         None => " ".to_owned(),

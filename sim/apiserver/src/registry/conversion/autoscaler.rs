@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::object::fields::{at, list, metadata, text};
+use crate::object::fields::{array_at, metadata, string_at, value_at};
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
@@ -102,15 +102,15 @@ fn current_fields(source: &str) -> &'static [SourceField] {
 /// Converts from `v2` to `v1`.
 pub(super) fn to_v1(autoscaler: &Value) -> Value {
     let mut converted = autoscaler.clone();
-    let metrics = list(autoscaler, "/spec/metrics");
+    let metrics = array_at(autoscaler, "/spec/metrics");
     let mut spec = select_fields(&autoscaler["spec"], &SPEC_FIELDS);
     if let Some(percent) = metrics.iter().find_map(cpu_utilization) {
         spec.insert("targetCPUUtilizationPercentage".to_owned(), percent.clone());
     }
     converted["spec"] = spec.into();
     let mut status = select_fields(&autoscaler["status"], &STATUS_FIELDS);
-    let current_metrics = list(autoscaler, "/status/currentMetrics");
-    let current = |metric: &Value| at(cpu_resource(metric)?, "/current/averageUtilization").cloned();
+    let current_metrics = array_at(autoscaler, "/status/currentMetrics");
+    let current = |metric: &Value| value_at(cpu_resource(metric)?, "/current/averageUtilization").cloned();
     if let Some(percent) = current_metrics.iter().filter_map(current).next_back() {
         status.insert("currentCPUUtilizationPercentage".to_owned(), percent);
     }
@@ -121,9 +121,9 @@ pub(super) fn to_v1(autoscaler: &Value) -> Value {
     annotate_list(&mut converted, CURRENT_METRICS, &current_metrics.iter().collect::<Vec<_>>(), |metric| {
         format_metric(metric, current_fields)
     });
-    let conditions = list(autoscaler, "/status/conditions");
+    let conditions = array_at(autoscaler, "/status/conditions");
     annotate_list(&mut converted, CONDITIONS, &conditions.iter().collect::<Vec<_>>(), format_condition);
-    if let Some(behavior) = at(autoscaler, "/spec/behavior").filter(|behavior| behavior.is_object()) {
+    if let Some(behavior) = value_at(autoscaler, "/spec/behavior").filter(|behavior| behavior.is_object()) {
         annotate(&mut converted, BEHAVIOR, format_behavior(behavior));
     }
     converted
@@ -133,14 +133,16 @@ pub(super) fn to_v1(autoscaler: &Value) -> Value {
 pub(super) fn to_v2(autoscaler: &Value) -> Value {
     let mut converted = autoscaler.clone();
     let annotation = |name: &str| {
-        let annotation = at(autoscaler, "/metadata/annotations").and_then(|all| all.get(name)).and_then(Value::as_str);
+        let annotation =
+            value_at(autoscaler, "/metadata/annotations").and_then(|all| all.get(name)).and_then(Value::as_str);
         annotation.and_then(|text| serde_json::from_str::<Value>(text).ok())
     };
     let mut spec = select_fields(&autoscaler["spec"], &SPEC_FIELDS);
     let others = annotation(METRICS).unwrap_or_default();
     let mut metrics: Vec<Value> =
-        list(&others, "").iter().map(|metric| parse_metric(metric, target_fields, true)).collect();
-    let percent = at(autoscaler, "/spec/targetCPUUtilizationPercentage").filter(|percent| percent.is_i64()).cloned();
+        array_at(&others, "").iter().map(|metric| parse_metric(metric, target_fields, true)).collect();
+    let percent =
+        value_at(autoscaler, "/spec/targetCPUUtilizationPercentage").filter(|percent| percent.is_i64()).cloned();
     if let Some(percent) = percent.or_else(|| metrics.is_empty().then(|| json!(DEFAULT_UTILIZATION))) {
         let target = json!({"type": "Utilization", "averageUtilization": percent});
         metrics.push(json!({"type": "Resource", "resource": {"name": "cpu", "target": target}}));
@@ -155,9 +157,9 @@ pub(super) fn to_v2(autoscaler: &Value) -> Value {
     let mut status = select_fields(&autoscaler["status"], &STATUS_FIELDS);
     let current = annotation(CURRENT_METRICS).filter(Value::is_array);
     let from_annotation = current.map(|annotated| {
-        list(&annotated, "").iter().map(|metric| parse_metric(metric, current_fields, false)).collect()
+        array_at(&annotated, "").iter().map(|metric| parse_metric(metric, current_fields, false)).collect()
     });
-    let percent = at(autoscaler, "/status/currentCPUUtilizationPercentage").filter(|percent| percent.is_i64());
+    let percent = value_at(autoscaler, "/status/currentCPUUtilizationPercentage").filter(|percent| percent.is_i64());
     let from_percentage = percent.map(|percent| {
         json!([{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": percent}}}])
     });
@@ -178,13 +180,13 @@ fn select_fields(object: &Value, names: &[&str]) -> Map<String, Value> {
 
 /// Returns the target CPU utilization of a metric.
 fn cpu_utilization(metric: &Value) -> Option<&Value> {
-    cpu_resource(metric).and_then(|cpu| at(cpu, "/target/averageUtilization"))
+    cpu_resource(metric).and_then(|cpu| value_at(cpu, "/target/averageUtilization"))
 }
 
 /// Returns the resource of a metric if it is the CPU.
 fn cpu_resource(metric: &Value) -> Option<&Value> {
     let resource = metric.get("resource")?;
-    (text(metric, "/type") == "Resource" && text(resource, "/name") == "cpu").then_some(resource)
+    (string_at(metric, "/type") == "Resource" && string_at(resource, "/name") == "cpu").then_some(resource)
 }
 
 fn remove_field_annotations(autoscaler: &mut Value) {
@@ -218,7 +220,8 @@ fn format_object(fields: impl IntoIterator<Item = (&'static str, Option<String>)
 fn format_metric(metric: &Value, fields: fn(&str) -> &'static [SourceField]) -> String {
     let source = |source: &'static str| {
         let content = metric.get(source)?;
-        let field = |(name, pointer, always): &SourceField| (*name, format_value(at(content, pointer), name, *always));
+        let field =
+            |(name, pointer, always): &SourceField| (*name, format_value(value_at(content, pointer), name, *always));
         Some(format_object(fields(source).iter().map(field)))
     };
     let kind = std::iter::once(("type", metric.get("type").map(Value::to_string)));
@@ -364,6 +367,6 @@ mod tests {
     fn an_autoscaler_without_a_metric_targets_cpu_utilization() {
         let old = json!({"kind": "HorizontalPodAutoscaler", "metadata": {}, "spec": {"maxReplicas": 2}, "status": {}});
         let new = to_v2(&old);
-        assert_eq!(at(&new, "/spec/metrics/0/resource/target/averageUtilization"), Some(&json!(80)));
+        assert_eq!(value_at(&new, "/spec/metrics/0/resource/target/averageUtilization"), Some(&json!(80)));
     }
 }

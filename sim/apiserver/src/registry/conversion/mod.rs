@@ -8,7 +8,7 @@ mod event;
 use serde_json::{Value, json};
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::{api_version, text};
+use crate::object::fields::{api_version, string_at};
 use crate::registry::resource::{Resource, Target};
 use crate::registry::types::{SchemaType, encode};
 
@@ -43,7 +43,7 @@ pub(crate) fn to_request_version(target: &Target, stored: &Value) -> Value {
 
 /// Converts an object of a built-in kind to an API version with this type.
 pub(crate) fn to_api_version(object: &Value, to: &str, typed: &SchemaType) -> Value {
-    let mut object = convert(text(object, "/apiVersion"), to, object);
+    let mut object = convert(string_at(object, "/apiVersion"), to, object);
     object["apiVersion"] = json!(to);
     encode::encode(typed, &mut object);
     object
@@ -76,7 +76,7 @@ pub(crate) fn to_storage_version(target: &Target, object: Value) -> Value {
 }
 
 fn convert(from: &str, to: &str, object: &Value) -> Value {
-    match (from, to, text(object, "/kind")) {
+    match (from, to, string_at(object, "/kind")) {
         ("autoscaling/v1", "autoscaling/v2", "HorizontalPodAutoscaler") => autoscaler::to_v2(object),
         ("autoscaling/v2", "autoscaling/v1", "HorizontalPodAutoscaler") => autoscaler::to_v1(object),
         ("events.k8s.io/v1", "v1", "Event") => event::to_core(object),

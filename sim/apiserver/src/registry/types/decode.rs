@@ -179,8 +179,8 @@ fn canonical_quantity(text: &str) -> Result<String, String> {
 
 fn canonical_time(text: &str, layout: &str, digits: usize) -> Result<String, String> {
     match text.parse::<Timestamp>() {
-        Ok(at) if digits == 0 => Ok(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
-        Ok(at) => Ok(at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()),
+        Ok(time) if digits == 0 => Ok(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+        Ok(time) => Ok(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()),
         Err(_) => Err(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"")),
     }
 }

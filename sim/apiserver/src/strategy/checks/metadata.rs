@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::names::{label_value_errors, qualified_name_errors};
 use crate::object::field_error::FieldError;
-use crate::object::fields::{finalizers, group_version, is_deleting, list, text};
+use crate::object::fields::{array_at, finalizers, group_version, is_deleting, string_at};
 use crate::object::finalizers::{FOREGROUND, ORPHAN};
 use crate::registry::resource::Resource;
 
@@ -90,11 +90,11 @@ fn check_finalizers(resource: &Resource, object: &Value) -> Vec<FieldError> {
 }
 
 fn check_owners(object: &Value) -> Vec<FieldError> {
-    let owners = list(object, "/metadata/ownerReferences");
+    let owners = array_at(object, "/metadata/ownerReferences");
     let mut errors = Vec::new();
     for owner in owners {
         for field in ["apiVersion", "kind", "name", "uid"] {
-            if text(owner, &format!("/{field}")).is_empty() {
+            if string_at(owner, &format!("/{field}")).is_empty() {
                 let path = match field {
                     "apiVersion" => "metadata.ownerReferences.apiVersion".to_owned(),
                     other => format!("metadata.ownerReferences.{other}"),
@@ -103,8 +103,8 @@ fn check_owners(object: &Value) -> Vec<FieldError> {
                 errors.push(FieldError::invalid(path, &json!(""), detail));
             }
         }
-        let (group, version) = group_version(text(owner, "/apiVersion"));
-        if text(owner, "/kind") == "Event" && matches!(group, "" | "events.k8s.io") {
+        let (group, version) = group_version(string_at(owner, "/apiVersion"));
+        if string_at(owner, "/kind") == "Event" && matches!(group, "" | "events.k8s.io") {
             let detail = format!("{group}/{version}, Kind=Event is disallowed from being an owner");
             errors.push(FieldError::invalid_text("metadata.ownerReferences", &format_owner(owner), &detail));
         }
@@ -112,7 +112,7 @@ fn check_owners(object: &Value) -> Vec<FieldError> {
     let controllers: Vec<&Value> =
         owners.iter().filter(|owner| owner.get("controller") == Some(&json!(true))).collect();
     if let [first, second, ..] = controllers.as_slice() {
-        let named = |owner: &Value| format!("{}/{}", text(owner, "/kind"), text(owner, "/name"));
+        let named = |owner: &Value| format!("{}/{}", string_at(owner, "/kind"), string_at(owner, "/name"));
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
             named(first),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::{name, text};
+use crate::object::fields::{name, string_at};
 
 pub(crate) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 pub(crate) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -66,7 +66,7 @@ fn is_name_part(text: &str) -> bool {
 /// Returns the errors of the name of an object, or of the prefix of its generated name.
 pub(crate) fn validate(object: &Value, name_errors: impl Fn(&str) -> Vec<String>) -> Vec<FieldError> {
     let object_name = name(object);
-    let base = text(object, "/metadata/generateName");
+    let base = string_at(object, "/metadata/generateName");
     let mut errors = Vec::new();
     if !base.is_empty() {
         // A prefix may end with a hyphen, because a suffix follows.

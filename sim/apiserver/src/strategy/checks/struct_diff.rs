@@ -85,14 +85,14 @@ fn format_hunk(before: &[String], after: &[String], changes: &[LineChange]) -> S
         length => format!("{},{length}", start + 1),
     };
     let mut text = format!("@@ -{} +{} @@\n", span(start, end), span(new_start, new_end));
-    let mut at = start;
+    let mut position = start;
     for (old, new) in changes {
-        before[at..old.start].iter().for_each(|line| text.push_str(&format!(" {line}\n")));
+        before[position..old.start].iter().for_each(|line| text.push_str(&format!(" {line}\n")));
         before[old.clone()].iter().for_each(|line| text.push_str(&format!("-{line}\n")));
         after[new.clone()].iter().for_each(|line| text.push_str(&format!("+{line}\n")));
-        at = old.end;
+        position = old.end;
     }
-    before[at..end].iter().for_each(|line| text.push_str(&format!(" {line}\n")));
+    before[position..end].iter().for_each(|line| text.push_str(&format!(" {line}\n")));
     text
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::pod_spec;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 
 /// Restart policies of pods and jobs.
 pub(crate) const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
@@ -21,7 +21,7 @@ pub(crate) fn validate_selecting_workload(
     let labels = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
     let match_labels = selector.and_then(|selector| selector.get("matchLabels")).and_then(Value::as_object);
     let selects_all = match_labels.is_none_or(serde_json::Map::is_empty)
-        && selector.is_none_or(|selector| list(selector, "/matchExpressions").is_empty());
+        && selector.is_none_or(|selector| array_at(selector, "/matchExpressions").is_empty());
     match selector {
         None if required => errors.push(FieldError::required("spec.selector", "")),
         Some(selector) if selects_all => {
@@ -51,7 +51,7 @@ pub(crate) fn validate_selecting_workload(
 /// Validates the pod spec of a job, which has to name its restart policy.
 pub(crate) fn validate_job_pod_spec(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = pod_spec::validate_spec(spec, path, &RESTART_POLICIES, &[]);
-    if matches!(text(spec, "/restartPolicy"), "" | "Always") {
+    if matches!(string_at(spec, "/restartPolicy"), "" | "Always") {
         let detail = "valid values: \"OnFailure\", \"Never\"";
         errors.push(FieldError::required(format!("{path}.restartPolicy"), detail));
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::http::error::ApiError;
 use crate::object::conditions::set_condition;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{list, metadata, name, stamp, text};
+use crate::object::fields::{array_at, format_timestamp, metadata, name, string_at};
 use crate::object::finalizers::CLEANUP;
 use crate::registry::types::SchemaType;
 use crate::schema::crd_schema;
@@ -20,7 +20,7 @@ impl Strategy for CustomResourceDefinition {
         let Some(spec) = map_field(object, "spec") else { return };
         set_default(spec, "conversion", json!({"strategy": "None"}));
         if let Some(names) = map_field(spec, "names") {
-            let kind = text(names, "/kind").to_owned();
+            let kind = string_at(names, "/kind").to_owned();
             set_default(names, "singular", json!(kind.to_lowercase()));
             set_default(names, "listKind", json!(format!("{kind}List")));
         }
@@ -48,7 +48,7 @@ impl Strategy for CustomResourceDefinition {
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        let expected = format!("{}.{}", text(object, "/spec/names/plural"), text(object, "/spec/group"));
+        let expected = format!("{}.{}", string_at(object, "/spec/names/plural"), string_at(object, "/spec/group"));
         if name(object) != expected {
             let detail = "must be spec.names.plural+\".\"+spec.group";
             errors.push(FieldError::invalid("metadata.name", &json!(name(object)), detail));
@@ -58,16 +58,16 @@ impl Strategy for CustomResourceDefinition {
             ("spec.names.plural", "/spec/names/plural"),
             ("spec.names.kind", "/spec/names/kind"),
         ] {
-            if text(object, pointer).is_empty() {
+            if string_at(object, pointer).is_empty() {
                 errors.push(FieldError::required(field, ""));
             }
         }
-        let scope = text(object, "/spec/scope");
+        let scope = string_at(object, "/spec/scope");
         if !matches!(scope, "Cluster" | "Namespaced") {
             let supported = ["\"Cluster\"", "\"Namespaced\""].map(str::to_owned);
             errors.push(FieldError::unsupported("spec.scope", &json!(scope), &supported));
         }
-        let versions = list(object, "/spec/versions");
+        let versions = array_at(object, "/spec/versions");
         let stored = versions.iter().filter(|version| version.get("storage") == Some(&json!(true))).count();
         if stored != 1 {
             let formatted: Vec<String> = versions.iter().map(format_version).collect();
@@ -81,7 +81,7 @@ impl Strategy for CustomResourceDefinition {
         errors.extend(check_protected_group(object));
         errors.extend(check_stored_versions(object));
         for (index, version) in versions.iter().enumerate() {
-            if text(version, "/name").is_empty() {
+            if string_at(version, "/name").is_empty() {
                 errors.push(FieldError::required(format!("spec.versions[{index}].name"), ""));
             }
             if !version.pointer("/schema/openAPIV3Schema").is_some_and(Value::is_object) {
@@ -125,7 +125,7 @@ impl Strategy for CustomResourceDefinition {
             metadata(object).insert("generation".to_owned(), generation.clone());
         }
         let message = "CustomResource deletion is in progress";
-        set_condition(object, &stamp(now), "Terminating", true, "InstanceDeletionInProgress", message);
+        set_condition(object, &format_timestamp(now), "Terminating", true, "InstanceDeletionInProgress", message);
     }
 }
 
@@ -134,7 +134,7 @@ fn format_version(version: &Value) -> String {
     let flag = |name: &str| version.get(name).and_then(Value::as_bool).unwrap_or_default();
     format!(
         "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":null,\"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
-        json!(text(version, "/name")),
+        json!(string_at(version, "/name")),
         flag("served"),
         flag("storage"),
         flag("deprecated")
@@ -143,7 +143,7 @@ fn format_version(version: &Value) -> String {
 
 /// Checks that a CRD in a group of the Kubernetes community has the approval annotation.
 fn check_protected_group(object: &Value) -> Option<FieldError> {
-    let (group, approval) = (text(object, "/spec/group"), "api-approved.kubernetes.io");
+    let (group, approval) = (string_at(object, "/spec/group"), "api-approved.kubernetes.io");
     let is_protected = [".k8s.io", ".kubernetes.io"].iter().any(|end| group.ends_with(end));
     let approved = object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(approval)).is_some();
     (is_protected && !approved).then(|| {
@@ -156,8 +156,9 @@ fn check_protected_group(object: &Value) -> Option<FieldError> {
 
 /// Checks that no version is removed in which objects may still be stored.
 fn check_stored_versions(object: &Value) -> Vec<FieldError> {
-    let declared: Vec<&str> = list(object, "/spec/versions").iter().map(|version| text(version, "/name")).collect();
-    let stored = list(object, "/status/storedVersions").iter().filter_map(Value::as_str).enumerate();
+    let declared: Vec<&str> =
+        array_at(object, "/spec/versions").iter().map(|version| string_at(version, "/name")).collect();
+    let stored = array_at(object, "/status/storedVersions").iter().filter_map(Value::as_str).enumerate();
     let missing = stored.filter(|(_, version)| !declared.contains(version));
     missing
         .map(|(index, version)| {
@@ -172,5 +173,5 @@ fn check_stored_versions(object: &Value) -> Vec<FieldError> {
 /// Returns the names of the versions in which objects are stored.
 fn storage_versions(crd: &Value) -> Vec<Value> {
     let stored = |version: &&Value| version.get("storage") == Some(&json!(true));
-    list(crd, "/spec/versions").iter().filter(stored).filter_map(|version| version.get("name").cloned()).collect()
+    array_at(crd, "/spec/versions").iter().filter(stored).filter_map(|version| version.get("name").cloned()).collect()
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::text;
+use crate::object::fields::string_at;
 use crate::strategy::Strategy;
 use crate::strategy::checks::pod_spec;
 use crate::strategy::checks::workloads::validate_job_pod_spec;
@@ -20,12 +20,12 @@ pub(super) struct CronJob;
 impl Strategy for CronJob {
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        let name = text(object, "/metadata/name");
+        let name = string_at(object, "/metadata/name");
         if name.len() > NAME_LENGTH_MAX {
             let detail = format!("must be no more than {NAME_LENGTH_MAX} characters");
             errors.push(FieldError::invalid("metadata.name", &json!(name), &detail));
         }
-        let schedule = text(object, "/spec/schedule");
+        let schedule = string_at(object, "/spec/schedule");
         let fields: Vec<&str> = schedule.split_whitespace().collect();
         if schedule.is_empty() {
             errors.push(FieldError::required("spec.schedule", ""));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::text;
+use crate::object::fields::string_at;
 use crate::strategy::checks::immutability::check_immutable;
 use crate::strategy::checks::workloads::{template_warnings, validate_selecting_workload, validate_status_counts};
 use crate::strategy::{EmptyValue, Strategy, is_changed};
@@ -15,7 +15,7 @@ impl Strategy for Deployment {
         let mut errors = validate_selecting_workload(object, "deployment", true, &[]);
         let strategy = object.pointer("/spec/strategy").unwrap_or(&Value::Null);
         let has_rolling_update = strategy.get("rollingUpdate").is_some_and(|rolling| !rolling.is_null());
-        if text(strategy, "/type") == "Recreate" && has_rolling_update {
+        if string_at(strategy, "/type") == "Recreate" && has_rolling_update {
             let detail = "may not be specified when strategy `type` is 'Recreate'";
             errors.push(FieldError::forbidden("spec.strategy.rollingUpdate", detail));
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::text;
+use crate::object::fields::string_at;
 use crate::strategy::Strategy;
 
 /// Strategy of Event in both of its groups.
@@ -12,7 +12,7 @@ pub(super) struct Event;
 impl Strategy for Event {
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let (namespace, object_namespace) =
-            (text(object, "/metadata/namespace"), text(object, "/involvedObject/namespace"));
+            (string_at(object, "/metadata/namespace"), string_at(object, "/involvedObject/namespace"));
         if object.get("involvedObject").is_none()
             || namespace == object_namespace
             || object_namespace.is_empty() && namespace == "default"

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::text;
+use crate::object::fields::string_at;
 use crate::registry::types::SchemaType;
 use crate::strategy::Strategy;
 use crate::strategy::default_values::{map_field, set_default};
@@ -35,7 +35,7 @@ impl Strategy for HorizontalPodAutoscaler {
             let detail = "must be greater than or equal to `minReplicas`";
             errors.push(FieldError::invalid("spec.maxReplicas", &json!(max), detail));
         }
-        let reference = |name: &str| text(object, &format!("/spec/scaleTargetRef/{name}"));
+        let reference = |name: &str| string_at(object, &format!("/spec/scaleTargetRef/{name}"));
         for field in ["kind", "name"] {
             if reference(field).is_empty() {
                 errors.push(FieldError::required(format!("spec.scaleTargetRef.{field}"), ""));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{is_deleting, list, metadata, name, text};
+use crate::object::fields::{array_at, is_deleting, metadata, name, string_at};
 use crate::registry::types::SchemaType;
 use crate::strategy::checks::names::label_name_errors;
 use crate::strategy::{PrepareContext, Strategy};
@@ -23,7 +23,7 @@ impl Strategy for Namespace {
     }
 
     fn prepare_for_create(&self, _context: &mut PrepareContext<'_>, object: &mut Value) {
-        let mut finalizers = list(object, "/spec/finalizers").to_vec();
+        let mut finalizers = array_at(object, "/spec/finalizers").to_vec();
         if !finalizers.iter().any(|finalizer| finalizer == "kubernetes") {
             finalizers.push(json!("kubernetes"));
         }
@@ -46,7 +46,7 @@ impl Strategy for Namespace {
     }
 
     fn validate_status(&self, object: &Value) -> Vec<FieldError> {
-        let phase = text(object, "/status/phase");
+        let phase = string_at(object, "/status/phase");
         let (expected, detail) = if is_deleting(object) {
             ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
         } else {
@@ -56,7 +56,7 @@ impl Strategy for Namespace {
     }
 
     fn has_finalizers_in_spec(&self, object: &Value) -> bool {
-        !list(object, "/spec/finalizers").is_empty()
+        !array_at(object, "/spec/finalizers").is_empty()
     }
 
     fn prepare_for_delete(&self, _now: Timestamp, _live: &Value, object: &mut Value) {

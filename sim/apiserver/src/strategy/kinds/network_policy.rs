@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::{at, list, text};
+use crate::object::fields::{array_at, string_at, value_at};
 use crate::strategy::checks::ports::{check_number, port_name_errors};
 use crate::strategy::{EmptyValue, Strategy, is_changed};
 
@@ -16,17 +16,17 @@ impl Strategy for NetworkPolicy {
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
-            for (index, rule) in list(object, &format!("/spec/{direction}")).iter().enumerate() {
-                let at = format!("spec.{direction}[{index}]");
-                for (index, port) in list(rule, "/ports").iter().enumerate() {
-                    errors.extend(check_policy_port(port, &format!("{at}.ports[{index}]")));
+            for (index, rule) in array_at(object, &format!("/spec/{direction}")).iter().enumerate() {
+                let path = format!("spec.{direction}[{index}]");
+                for (index, port) in array_at(rule, "/ports").iter().enumerate() {
+                    errors.extend(check_policy_port(port, &format!("{path}.ports[{index}]")));
                 }
-                for (index, peer) in list(rule, &format!("/{peers}")).iter().enumerate() {
-                    errors.extend(check_peer(peer, &format!("{at}.{peers}[{index}]")));
+                for (index, peer) in array_at(rule, &format!("/{peers}")).iter().enumerate() {
+                    errors.extend(check_peer(peer, &format!("{path}.{peers}[{index}]")));
                 }
             }
         }
-        let policy_types = list(object, "/spec/policyTypes");
+        let policy_types = array_at(object, "/spec/policyTypes");
         if policy_types.len() > 2 {
             let detail = "may not specify more than two policyTypes";
             errors.push(FieldError::invalid("spec.policyTypes", &json!(policy_types), detail));
@@ -49,35 +49,35 @@ impl Strategy for NetworkPolicy {
     /// Absent labels that become an empty map are a change.
     fn changes_desired_state(&self, live: &Value, object: &Value, empty_values: &[EmptyValue]) -> bool {
         let becomes_empty =
-            at(live, POD_LABELS).is_none() && empty_values.iter().any(|empty| empty.pointer == POD_LABELS);
+            value_at(live, POD_LABELS).is_none() && empty_values.iter().any(|empty| empty.pointer == POD_LABELS);
         becomes_empty || is_changed(live, object, "/spec")
     }
 }
 
-fn check_policy_port(port: &Value, at: &str) -> Vec<FieldError> {
+fn check_policy_port(port: &Value, path: &str) -> Vec<FieldError> {
     match port.get("port") {
         Some(Value::Number(number)) => {
-            check_number(format!("{at}.port"), number.as_i64().unwrap_or_default()).into_iter().collect()
+            check_number(format!("{path}.port"), number.as_i64().unwrap_or_default()).into_iter().collect()
         }
         Some(Value::String(name)) => port_name_errors(name)
             .iter()
-            .map(|detail| FieldError::invalid(format!("{at}.port"), &json!(name), detail))
+            .map(|detail| FieldError::invalid(format!("{path}.port"), &json!(name), detail))
             .collect(),
         _ => Vec::new(),
     }
 }
 
-fn check_peer(peer: &Value, at: &str) -> Vec<FieldError> {
+fn check_peer(peer: &Value, path: &str) -> Vec<FieldError> {
     let has = |name: &str| peer.get(name).is_some_and(|part| !part.is_null());
     let has_selector = has("podSelector") || has("namespaceSelector");
     let mut errors = Vec::new();
-    if has("ipBlock") && text(peer, "/ipBlock/cidr").is_empty() {
-        errors.push(FieldError::required(format!("{at}.ipBlock.cidr"), ""));
+    if has("ipBlock") && string_at(peer, "/ipBlock/cidr").is_empty() {
+        errors.push(FieldError::required(format!("{path}.ipBlock.cidr"), ""));
     }
     if !has_selector && !has("ipBlock") {
-        errors.push(FieldError::required(at, "must specify a peer"));
+        errors.push(FieldError::required(path, "must specify a peer"));
     } else if has_selector && has("ipBlock") {
-        errors.push(FieldError::forbidden(at, "may not specify both ipBlock and another peer"));
+        errors.push(FieldError::forbidden(path, "may not specify both ipBlock and another peer"));
     }
     errors
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::object::fields::stamp;
+use crate::object::fields::format_timestamp;
 use crate::object::finalizers::add_finalizer;
 use crate::strategy::{PrepareContext, Strategy};
 
@@ -10,7 +10,7 @@ pub(super) struct PersistentVolume;
 
 impl Strategy for PersistentVolume {
     fn prepare_for_create(&self, context: &mut PrepareContext<'_>, object: &mut Value) {
-        object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": stamp(context.now)});
+        object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": format_timestamp(context.now)});
         add_finalizer(object, "kubernetes.io/pv-protection");
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sindri_cel::Quantity;
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 use crate::object::finalizers::add_finalizer;
 use crate::strategy::checks::struct_diff::{format_difference, format_struct};
 use crate::strategy::{EmptyValue, PrepareContext, Strategy};
@@ -22,7 +22,7 @@ impl Strategy for PersistentVolumeClaim {
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        if list(object, "/spec/accessModes").is_empty() {
+        if array_at(object, "/spec/accessModes").is_empty() {
             errors.push(FieldError::required("spec.accessModes", "at least 1 access mode is required"));
         }
         if object.pointer("/spec/resources/requests/storage").is_none() {
@@ -38,7 +38,7 @@ impl Strategy for PersistentVolumeClaim {
             let diff = format_difference(&format_struct(&go_fields(&before)), &format_struct(&go_fields(&after)));
             errors.push(FieldError::forbidden("spec", &format!("{IMMUTABLE}\n{diff}")));
         }
-        let size = |claim: &Value, pointer: &str| Quantity::parse(text(claim, pointer));
+        let size = |claim: &Value, pointer: &str| Quantity::parse(string_at(claim, pointer));
         let zero = || Quantity::parse("0");
         let pointer = "/spec/resources/requests/storage";
         let (old_size, new_size) = (size(live, pointer).or_else(zero), size(object, pointer).or_else(zero));
@@ -74,7 +74,7 @@ fn immutable_spec(claim: &Value, live: &Value, object: &Value) -> Value {
             spec.remove(field);
         }
     }
-    if text(object, "/status/phase") == "Bound" {
+    if string_at(object, "/status/phase") == "Bound" {
         spec.remove("volumeAttributesClassName");
         let requests = spec.get_mut("resources").and_then(|resources| resources.get_mut("requests"));
         if let (Some(requests), Some(old_size)) = (requests, live.pointer("/spec/resources/requests/storage")) {
@@ -97,7 +97,7 @@ fn go_fields(spec: &Value) -> Vec<(&'static str, Value)> {
         ("AccessModes", part(spec, "accessModes")),
         ("Selector", part(spec, "selector")),
         ("Resources", json!({"Limits": part(&resources, "limits"), "Requests": part(&resources, "requests")})),
-        ("VolumeName", json!(text(spec, "/volumeName"))),
+        ("VolumeName", json!(string_at(spec, "/volumeName"))),
         ("StorageClassName", part(spec, "storageClassName")),
         ("VolumeMode", part(spec, "volumeMode")),
         ("DataSource", reference(part(spec, "dataSource"), &source[..3])),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 use crate::registry::types::SchemaType;
 use crate::strategy::checks::names::path_segment_name_errors;
 use crate::strategy::checks::pod_spec;
@@ -67,8 +67,8 @@ impl Strategy for Pod {
     }
 
     fn grace_period_seconds(&self, live: &Value, requested: Option<i64>) -> i64 {
-        let is_finished = matches!(text(live, "/status/phase"), "Succeeded" | "Failed");
-        if text(live, "/spec/nodeName").is_empty() || is_finished {
+        let is_finished = matches!(string_at(live, "/status/phase"), "Succeeded" | "Failed");
+        if string_at(live, "/spec/nodeName").is_empty() || is_finished {
             return 0;
         }
         let own = live.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
@@ -84,7 +84,7 @@ impl Strategy for Pod {
 
     /// True if the pod has a node.
     fn is_marked_before_removal(&self, live: &Value) -> bool {
-        !text(live, "/spec/nodeName").is_empty()
+        !string_at(live, "/spec/nodeName").is_empty()
     }
 
     fn returns_deleted_object(&self) -> bool {
@@ -106,20 +106,23 @@ impl Strategy for PodTemplate {
 
 /// Returns the QoS class of a pod.
 fn qos_class(pod: &Value) -> &'static str {
-    let containers = ["/spec/containers", "/spec/initContainers"].map(|pointer| list(pod, pointer)).concat();
-    let amounts = |container: &Value, of: &str| -> Map<String, Value> {
-        let all =
-            container.pointer(&format!("/resources/{of}")).and_then(Value::as_object).cloned().unwrap_or_default();
-        all.into_iter().filter(|(name, amount)| matches!(name.as_str(), "cpu" | "memory") && amount != "0").collect()
+    let containers = ["/spec/containers", "/spec/initContainers"].map(|pointer| array_at(pod, pointer)).concat();
+    let amounts = |container: &Value, field: &str| -> Map<String, Value> {
+        let amounts =
+            container.pointer(&format!("/resources/{field}")).and_then(Value::as_object).cloned().unwrap_or_default();
+        amounts
+            .into_iter()
+            .filter(|(name, amount)| matches!(name.as_str(), "cpu" | "memory") && amount != "0")
+            .collect()
     };
-    let nothing =
+    let is_best_effort =
         |container: &Value| amounts(container, "limits").is_empty() && amounts(container, "requests").is_empty();
-    if containers.iter().all(nothing) {
+    if containers.iter().all(is_best_effort) {
         return "BestEffort";
     }
-    let whole = |container: &Value| {
+    let is_guaranteed = |container: &Value| {
         let limits = amounts(container, "limits");
         limits.len() == 2 && limits == amounts(container, "requests")
     };
-    if containers.iter().all(whole) { "Guaranteed" } else { "Burstable" }
+    if containers.iter().all(is_guaranteed) { "Guaranteed" } else { "Burstable" }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::list;
+use crate::object::fields::array_at;
 use crate::strategy::Strategy;
 use crate::strategy::checks::names::path_segment_name_errors;
 
@@ -17,16 +17,16 @@ impl Strategy for Role {
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        for (index, rule) in list(object, "/rules").iter().enumerate() {
+        for (index, rule) in array_at(object, "/rules").iter().enumerate() {
             let required = [
                 ("verbs", "verbs must contain at least one value"),
                 ("apiGroups", "resource rules must supply at least one api group"),
                 ("resources", "resource rules must supply at least one resource"),
             ];
             // A rule for non-resource URLs needs only verbs.
-            let count = if list(rule, "/nonResourceURLs").is_empty() { required.len() } else { 1 };
+            let count = if array_at(rule, "/nonResourceURLs").is_empty() { required.len() } else { 1 };
             for (field, detail) in
-                required.iter().take(count).filter(|(field, _)| list(rule, &format!("/{field}")).is_empty())
+                required.iter().take(count).filter(|(field, _)| array_at(rule, &format!("/{field}")).is_empty())
             {
                 errors.push(FieldError::required(format!("rules[{index}].{field}"), detail));
             }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 use crate::strategy::checks::names::path_segment_name_errors;
 use crate::strategy::{EmptyValue, Strategy};
 
@@ -17,21 +17,21 @@ impl Strategy for RoleBinding {
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        let kind = text(object, "/roleRef/kind");
+        let kind = string_at(object, "/roleRef/kind");
         if !matches!(kind, "Role" | "ClusterRole") {
             let supported = ["\"Role\"", "\"ClusterRole\""].map(str::to_owned);
             errors.push(FieldError::unsupported("roleRef.kind", &json!(kind), &supported));
         }
-        if text(object, "/roleRef/name").is_empty() {
+        if string_at(object, "/roleRef/name").is_empty() {
             errors.push(FieldError::required("roleRef.name", ""));
         }
-        for (index, subject) in list(object, "/subjects").iter().enumerate() {
-            let kind = text(subject, "/kind");
+        for (index, subject) in array_at(object, "/subjects").iter().enumerate() {
+            let kind = string_at(subject, "/kind");
             if !matches!(kind, "ServiceAccount" | "User" | "Group") {
                 let supported = ["\"ServiceAccount\"", "\"User\"", "\"Group\""].map(str::to_owned);
                 errors.push(FieldError::unsupported(format!("subjects[{index}].kind"), &json!(kind), &supported));
             }
-            if text(subject, "/name").is_empty() {
+            if string_at(subject, "/name").is_empty() {
                 errors.push(FieldError::required(format!("subjects[{index}].name"), ""));
             }
         }
@@ -42,7 +42,7 @@ impl Strategy for RoleBinding {
         if live.get("roleRef") == object.get("roleRef") {
             return Vec::new();
         }
-        let part = |name: &str| json!(text(object, &format!("/roleRef/{name}")));
+        let part = |name: &str| json!(string_at(object, &format!("/roleRef/{name}")));
         let formatted =
             format!("{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}", part("apiGroup"), part("kind"), part("name"));
         vec![FieldError::invalid_text("roleRef", &formatted, "cannot change roleRef")]

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::text;
+use crate::object::fields::string_at;
 use crate::registry::types::SchemaType;
 use crate::strategy::checks::data::validate_data;
 use crate::strategy::checks::immutability::{check_immutable, check_immutable_data};
@@ -46,7 +46,7 @@ fn move_string_data(object: &mut Value) {
 
 /// Checks that a secret has the keys that its type requires.
 fn check_required_keys(object: &Value) -> Vec<FieldError> {
-    let required: &[&str] = match text(object, "/type") {
+    let required: &[&str] = match string_at(object, "/type") {
         "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
         "kubernetes.io/dockercfg" => &[".dockercfg"],
         "kubernetes.io/tls" => &["tls.crt", "tls.key"],

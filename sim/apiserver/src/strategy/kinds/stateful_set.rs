@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::{list, text};
+use crate::object::fields::{array_at, string_at};
 use crate::strategy::checks::names::label_name_errors;
 use crate::strategy::checks::workloads::{template_warnings, validate_selecting_workload, validate_status_counts};
 use crate::strategy::{EmptyValue, Strategy};
@@ -27,8 +27,10 @@ impl Strategy for StatefulSet {
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let claims: Vec<&str> =
-            list(object, "/spec/volumeClaimTemplates").iter().map(|claim| text(claim, "/metadata/name")).collect();
+        let claims: Vec<&str> = array_at(object, "/spec/volumeClaimTemplates")
+            .iter()
+            .map(|claim| string_at(claim, "/metadata/name"))
+            .collect();
         let mut errors = validate_selecting_workload(object, "statefulset", true, &claims);
         errors.extend(validate_status_counts(object));
         errors

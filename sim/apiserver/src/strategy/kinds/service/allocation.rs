@@ -4,18 +4,18 @@ use serde_json::{Map, Value, json};
 
 use super::validation::is_reachable_from_outside;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{list, text, uid};
+use crate::object::fields::{array_at, string_at, uid};
 use crate::storage::store::Store;
 use crate::strategy::service_allocator::{FIRST_NODE_PORT, NODE_PORTS, ServiceAllocator};
 
 /// Sets the addresses and node ports that a Service does not name itself; an update keeps those of the live object.
 pub(super) fn allocate(allocator: &mut ServiceAllocator, live: Option<&Value>, service: &mut Value) {
-    let kind = text(service, "/spec/type").to_owned();
+    let service_type = string_at(service, "/spec/type").to_owned();
     if !service.get("spec").is_some_and(Value::is_object) {
         return;
     }
-    if kind == "ExternalName" {
-        let was_another = live.is_some_and(|live| text(live, "/spec/type") != "ExternalName");
+    if service_type == "ExternalName" {
+        let was_another = live.is_some_and(|live| string_at(live, "/spec/type") != "ExternalName");
         if let (true, Some(spec)) = (was_another, service["spec"].as_object_mut()) {
             for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
                 spec.remove(field);
@@ -25,15 +25,16 @@ pub(super) fn allocate(allocator: &mut ServiceAllocator, live: Option<&Value>, s
     }
     // A client that replaces the object need not repeat its addresses.
     for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
-        let selects = service["spec"].get("selector").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
+        let has_selector =
+            service["spec"].get("selector").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
         if let (true, Some(known)) =
             (service["spec"].get(field).is_none(), live.and_then(|live| live["spec"].get(field)))
-            && !(field == "ipFamilies" && selects && known.as_array().is_some_and(|known| known.len() > 1))
+            && !(field == "ipFamilies" && has_selector && known.as_array().is_some_and(|known| known.len() > 1))
         {
             service["spec"][field] = known.clone();
         }
     }
-    if text(service, "/spec/clusterIP").is_empty() {
+    if string_at(service, "/spec/clusterIP").is_empty() {
         service["spec"]["clusterIP"] = allocator.next_address();
     }
     if let Some(live) = live {
@@ -42,10 +43,11 @@ pub(super) fn allocate(allocator: &mut ServiceAllocator, live: Option<&Value>, s
     let address = service["spec"]["clusterIP"].clone();
     let spec = &mut service["spec"];
     // The IP families of a headless service without a selector are not known in advance.
-    let open = address == "None" && spec.get("selector").and_then(Value::as_object).is_none_or(Map::is_empty);
-    let (families, policy) = match text(spec, "/ipFamilyPolicy") {
-        "" if open => (json!(["IPv4", "IPv6"]), json!("RequireDualStack")),
-        "PreferDualStack" if open => (json!(["IPv4", "IPv6"]), json!("PreferDualStack")),
+    let has_unknown_families =
+        address == "None" && spec.get("selector").and_then(Value::as_object).is_none_or(Map::is_empty);
+    let (families, policy) = match string_at(spec, "/ipFamilyPolicy") {
+        "" if has_unknown_families => (json!(["IPv4", "IPv6"]), json!("RequireDualStack")),
+        "PreferDualStack" if has_unknown_families => (json!(["IPv4", "IPv6"]), json!("PreferDualStack")),
         _ => (json!(["IPv4"]), json!("SingleStack")),
     };
     let defaults = [("clusterIPs", json!([address])), ("ipFamilies", families), ("ipFamilyPolicy", policy)];
@@ -54,12 +56,12 @@ pub(super) fn allocate(allocator: &mut ServiceAllocator, live: Option<&Value>, s
             spec[field] = value;
         }
     }
-    if text(spec, "/ipFamilyPolicy") == "SingleStack" {
+    if string_at(spec, "/ipFamilyPolicy") == "SingleStack" {
         for field in ["ipFamilies", "clusterIPs"] {
             spec.get_mut(field).and_then(Value::as_array_mut).into_iter().for_each(|list| list.truncate(1));
         }
     }
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") && spec["allocateLoadBalancerNodePorts"] != false {
+    if matches!(service_type.as_str(), "NodePort" | "LoadBalancer") && spec["allocateLoadBalancerNodePorts"] != false {
         allocate_node_ports(allocator, live, spec);
     }
     if let Some(live) = live {
@@ -69,12 +71,12 @@ pub(super) fn allocate(allocator: &mut ServiceAllocator, live: Option<&Value>, s
 
 /// Sets the node ports that a Service does not name itself.
 fn allocate_node_ports(allocator: &mut ServiceAllocator, live: Option<&Value>, spec: &mut Value) {
-    let known: Vec<Value> = live.map(|live| list(live, "/spec/ports").to_vec()).unwrap_or_default();
+    let known: Vec<Value> = live.map(|live| array_at(live, "/spec/ports").to_vec()).unwrap_or_default();
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
     let ports: Vec<&mut Value> = ports.into_iter().flatten().collect();
-    let asked: Vec<&Value> = ports.iter().filter_map(|port| port.get("nodePort")).collect();
+    let requested: Vec<&Value> = ports.iter().filter_map(|port| port.get("nodePort")).collect();
     let mut used: Vec<Value> = known.iter().filter_map(|port| port.get("nodePort")).cloned().collect();
-    used.retain(|number| asked.contains(&number));
+    used.retain(|number| requested.contains(&number));
     let mut taken: Vec<(Value, Value, Value)> = Vec::new();
     for port in ports {
         if port.get("nodePort").is_none() {
@@ -91,8 +93,8 @@ fn allocate_node_ports(allocator: &mut ServiceAllocator, live: Option<&Value>, s
         }
         taken.push((port["port"].clone(), port["protocol"].clone(), port["nodePort"].clone()));
     }
-    if text(spec, "/externalTrafficPolicy") == "Local"
-        && text(spec, "/type") == "LoadBalancer"
+    if string_at(spec, "/externalTrafficPolicy") == "Local"
+        && string_at(spec, "/type") == "LoadBalancer"
         && spec.get("healthCheckNodePort").is_none()
     {
         spec["healthCheckNodePort"] = allocator.next_node_port();
@@ -101,10 +103,10 @@ fn allocate_node_ports(allocator: &mut ServiceAllocator, live: Option<&Value>, s
 
 /// Returns the error for a repeated node port, which the real server reports as an internal error.
 pub(super) fn repeated_node_port(service: &Value) -> Option<String> {
-    let identity = |port: &Value| (text(port, "/protocol").to_owned(), port.get("nodePort").cloned());
-    let ports: Vec<_> = list(service, "/spec/ports").iter().map(identity).collect();
-    let twice = ports.iter().enumerate().find(|(at, port)| port.1.is_some() && ports[..*at].contains(port));
-    let (protocol, number) = twice?.1;
+    let identity = |port: &Value| (string_at(port, "/protocol").to_owned(), port.get("nodePort").cloned());
+    let ports: Vec<_> = array_at(service, "/spec/ports").iter().map(identity).collect();
+    let duplicate = ports.iter().enumerate().find(|(index, port)| port.1.is_some() && ports[..*index].contains(port));
+    let (protocol, number) = duplicate?.1;
     Some(format!("duplicate nodePort: {{{protocol} {}}}", number.clone().unwrap_or_default()))
 }
 
@@ -117,31 +119,31 @@ pub(super) fn allocation_errors(store: &Store, service: &Value) -> Vec<FieldErro
         collection.map(|entry| &***entry.object).filter(|other| uid(other) != own)
     };
     let mut errors = Vec::new();
-    let address = text(service, "/spec/clusterIP");
+    let address = string_at(service, "/spec/clusterIP");
     if let Ok(parsed) = address.parse::<std::net::Ipv4Addr>() {
         let [first, second, ..] = parsed.octets();
-        let taken = others().any(|other| text(other, "/spec/clusterIP") == address);
-        let why = if first != 10 || !(96..112).contains(&second) {
+        let taken = others().any(|other| string_at(other, "/spec/clusterIP") == address);
+        let detail = if first != 10 || !(96..112).contains(&second) {
             Some("the provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/12")
         } else {
             taken.then_some("provided IP is already allocated")
         };
-        if let Some(why) = why {
-            let why = format!("failed to allocate IP {address}: {why}");
-            errors.push(FieldError::invalid("spec.clusterIPs", &json!([address]), &why));
+        if let Some(detail) = detail {
+            let detail = format!("failed to allocate IP {address}: {detail}");
+            errors.push(FieldError::invalid("spec.clusterIPs", &json!([address]), &detail));
         }
     }
-    for (index, port) in list(service, "/spec/ports").iter().enumerate() {
+    for (index, port) in array_at(service, "/spec/ports").iter().enumerate() {
         let Some(number) = port.get("nodePort").and_then(Value::as_u64) else { continue };
         let (first, last) = (u64::from(FIRST_NODE_PORT), u64::from(FIRST_NODE_PORT + NODE_PORTS - 1));
-        let is_taken = |other: &Value| list(other, "/spec/ports").iter().any(|other| other["nodePort"] == number);
-        let why = if (first..=last).contains(&number) {
+        let is_taken = |other: &Value| array_at(other, "/spec/ports").iter().any(|other| other["nodePort"] == number);
+        let detail = if (first..=last).contains(&number) {
             others().any(is_taken).then(|| "provided port is already allocated".to_owned())
         } else {
             Some(format!("provided port is not in the valid range. The range of valid ports is {first}-{last}"))
         };
-        if let Some(why) = why {
-            errors.push(FieldError::invalid(format!("spec.ports[{index}].nodePort"), &json!(number), &why));
+        if let Some(detail) = detail {
+            errors.push(FieldError::invalid(format!("spec.ports[{index}].nodePort"), &json!(number), &detail));
         }
     }
     errors.extend(ip_family_errors(service));
@@ -151,19 +153,19 @@ pub(super) fn allocation_errors(store: &Store, service: &Value) -> Vec<FieldErro
 /// Rejects IPv6 on this IPv4 cluster, except in headless services without a selector.
 fn ip_family_errors(service: &Value) -> Vec<FieldError> {
     let spec = service.get("spec").unwrap_or(&Value::Null);
-    let selects = spec.get("selector").and_then(Value::as_object).is_some_and(|selector| !selector.is_empty());
-    if text(spec, "/clusterIP") == "None" && !selects {
+    let has_selector = spec.get("selector").and_then(Value::as_object).is_some_and(|selector| !selector.is_empty());
+    if string_at(spec, "/clusterIP") == "None" && !has_selector {
         return Vec::new();
     }
     let mut errors = Vec::new();
-    for (index, family) in list(spec, "/ipFamilies").iter().enumerate().filter(|(_, family)| *family == "IPv6") {
-        let why = "not configured on this cluster";
-        errors.push(FieldError::invalid(format!("spec.ipFamilies[{index}]"), family, why));
+    for (index, family) in array_at(spec, "/ipFamilies").iter().enumerate().filter(|(_, family)| *family == "IPv6") {
+        let detail = "not configured on this cluster";
+        errors.push(FieldError::invalid(format!("spec.ipFamilies[{index}]"), family, detail));
     }
-    let policy = text(spec, "/ipFamilyPolicy");
+    let policy = string_at(spec, "/ipFamilyPolicy");
     if policy == "RequireDualStack" {
-        let why = "this cluster is not configured for dual-stack services";
-        errors.push(FieldError::invalid("spec.ipFamilyPolicy", &json!(policy), why));
+        let detail = "this cluster is not configured for dual-stack services";
+        errors.push(FieldError::invalid("spec.ipFamilyPolicy", &json!(policy), detail));
     }
     errors
 }
@@ -182,10 +184,10 @@ fn sync_cluster_ips(live: &Value, service: &mut Value) {
 
 /// Removes fields of the previous service type, unless the client changed them.
 fn drop_fields_of_previous_type(live: &Value, service: &mut Value) {
-    let has_ports = |service: &Value| matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer");
-    let is_balanced = |service: &Value| text(service, "/spec/type") == "LoadBalancer";
+    let has_ports = |service: &Value| matches!(string_at(service, "/spec/type"), "NodePort" | "LoadBalancer");
+    let is_balanced = |service: &Value| string_at(service, "/spec/type") == "LoadBalancer";
     let numbers = |service: &Value| -> Vec<Value> {
-        list(service, "/spec/ports").iter().filter_map(|port| port.get("nodePort").cloned()).collect()
+        array_at(service, "/spec/ports").iter().filter_map(|port| port.get("nodePort").cloned()).collect()
     };
     let known = numbers(live);
     if has_ports(live) && !has_ports(service) && numbers(service).iter().all(|number| known.contains(number)) {

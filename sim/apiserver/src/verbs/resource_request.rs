@@ -14,7 +14,7 @@ use crate::http::media::{Representation, ResponseFormat};
 use crate::http::request::Request;
 use crate::http::response::Response;
 use crate::object::field_error::FieldError;
-use crate::object::fields::stamp;
+use crate::object::fields::format_timestamp;
 use crate::object::key::StoredKey;
 use crate::object::stored::Stored;
 use crate::printing::render;
@@ -28,9 +28,10 @@ use crate::strategy::kinds::strategy_for;
 const MANAGER_BYTES_MAX: usize = 128;
 
 /// A parsed request about objects.
-pub(crate) struct Call<'a> {
+pub(crate) struct ResourceRequest<'a> {
     pub(crate) now: Timestamp,
-    pub(crate) request: &'a Request,
+    /// The HTTP request.
+    pub(crate) http: &'a Request,
     pub(crate) user: User,
     pub(crate) target: Target,
     pub(crate) namespace: Option<String>,
@@ -65,9 +66,9 @@ pub(crate) struct WriteResult {
     pub(crate) warnings: Vec<String>,
 }
 
-impl Call<'_> {
+impl ResourceRequest<'_> {
     pub(crate) fn timestamp(&self) -> String {
-        stamp(self.now)
+        format_timestamp(self.now)
     }
 
     /// Returns the attributes for authorization of this request with another verb.
@@ -95,8 +96,8 @@ impl Call<'_> {
 
     /// True for server-side apply.
     pub(crate) fn is_apply(&self) -> bool {
-        let media = self.request.headers.content_type.split(';').next().unwrap_or_default().trim();
-        self.request.method == Method::PATCH && media == APPLY
+        let media = self.http.headers.content_type.split(';').next().unwrap_or_default().trim();
+        self.http.method == Method::PATCH && media == APPLY
     }
 
     /// True for the `/status` subresource.
@@ -106,10 +107,10 @@ impl Call<'_> {
 
     /// Checks that the client asks for `PartialObjectMetadata` of one object and `PartialObjectMetadataList` of a list.
     pub(super) fn check_metadata_form(&self, of_list: bool) -> Result<(), ApiError> {
-        let watching = self.request.flag("watch");
+        let watching = self.http.flag("watch");
         if self.format.representation != Representation::Metadata
             || watching
-            || media::wants_metadata_list(self.request) == of_list
+            || media::wants_metadata_list(self.http) == of_list
         {
             return Ok(());
         }
@@ -150,7 +151,7 @@ impl Call<'_> {
 
     pub(crate) fn attribution(&self, options: &Options, verb: Verb) -> Attribution {
         let client = || Actor::Client {
-            user_agent: self.request.headers.user_agent.clone(),
+            user_agent: self.http.headers.user_agent.clone(),
             field_manager: options.manager.clone(),
         };
         let actor = self.controller.map_or_else(client, Actor::Controller);
@@ -160,14 +161,14 @@ impl Call<'_> {
     /// Reads the options of a write from the query.
     pub(crate) fn options(&self, kind: &str) -> Result<Options, ApiError> {
         let refuse = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", kind, "", &[error]));
-        let dry_run = match self.request.query.get("dryRun").map(String::as_str) {
+        let dry_run = match self.http.query.get("dryRun").map(String::as_str) {
             None => false,
             Some("All") => true,
             Some(other) => {
                 return refuse(FieldError::unsupported("dryRun", &json!([other]), &["\"All\"".to_owned()]));
             }
         };
-        let validation = match self.request.parameter("fieldValidation") {
+        let validation = match self.http.parameter("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
@@ -176,30 +177,30 @@ impl Call<'_> {
                 return refuse(FieldError::unsupported("fieldValidation", &json!(other), &supported));
             }
         };
-        let manager = self.request.parameter("fieldManager").map_or_else(|| self.agent_name(), str::to_owned);
+        let manager = self.http.parameter("fieldManager").map_or_else(|| self.agent_name(), str::to_owned);
         if manager.len() > MANAGER_BYTES_MAX {
             return refuse(FieldError::too_long("fieldManager", MANAGER_BYTES_MAX));
         }
-        if let Some((at, wrong)) = manager.char_indices().find(|(_, character)| character.is_control()) {
-            let why = format!("invalid character U+{:04X} (at position {at})", u32::from(wrong));
-            return refuse(FieldError::invalid("fieldManager", &json!(manager), &why));
+        if let Some((position, character)) = manager.char_indices().find(|(_, character)| character.is_control()) {
+            let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(character));
+            return refuse(FieldError::invalid("fieldManager", &json!(manager), &detail));
         }
         Ok(Options { dry_run, manager, validation })
     }
 
     /// Returns the default field manager: the user agent up to the first slash.
     fn agent_name(&self) -> String {
-        let agent = self.request.headers.user_agent.split('/').next().unwrap_or_default();
+        let agent = self.http.headers.user_agent.split('/').next().unwrap_or_default();
         let name: String = agent.chars().filter(|character| !character.is_control()).take(MANAGER_BYTES_MAX).collect();
         if name.is_empty() { "unknown".to_owned() } else { name }
     }
 
     /// Returns the response to a successful write.
-    pub(super) fn written(&self, written: &WriteResult) -> Response {
-        let status = if written.created { 201 } else { 200 };
-        let body = render::object(&self.target, self.format.representation, self.now, &written.object);
+    pub(super) fn response_to_write(&self, result: &WriteResult) -> Response {
+        let status = if result.created { 201 } else { 200 };
+        let body = render::object(&self.target, self.format.representation, self.now, &result.object);
         let mut response = Response::from_json(status, body);
-        for warning in &written.warnings {
+        for warning in &result.warnings {
             response = response.with_header("warning", warning_header(warning));
         }
         response
