@@ -12,7 +12,7 @@ const BYTES_PER_STEP: usize = 16;
 pub(crate) struct Steps(usize);
 
 impl Steps {
-    pub fn all() -> Self {
+    pub fn full() -> Self {
         Self(STEPS_MAX)
     }
 
@@ -22,7 +22,7 @@ impl Steps {
     }
 
     /// Takes the steps for reading so many bytes.
-    pub fn read(&mut self, bytes: usize) -> Result<(), EvaluationError> {
+    pub fn take_for_bytes(&mut self, bytes: usize) -> Result<(), EvaluationError> {
         self.take(bytes / BYTES_PER_STEP)
     }
 }

@@ -35,18 +35,18 @@ pub(crate) fn parse(rule: &str) -> Result<Node, Issues> {
     let parser = Env::default().parser().enable_optional_syntax(true);
     let parser = parser.max_recursion_depth(NESTING_MAX).error_recovery_limit(RECOVERIES_MAX);
     let (expression, source) =
-        parser.parse_with_source_info(rule).map_err(|errors| syntax_issues(&errors.errors, rule))?;
-    let reader = Reader { source: &source };
-    reader.read(&expression, 0).map_err(|issue| Issues::new(vec![issue], rule))
+        parser.parse_with_source_info(rule).map_err(|errors| convert_errors(&errors.errors, rule))?;
+    let converter = Converter { source: &source };
+    converter.convert(&expression, 0).map_err(|issue| Issues::new(vec![issue], rule))
 }
 
 fn check_limits(rule: &str) -> Result<(), Issues> {
     let reject = |message| Err(Issues::new(vec![Issue { line: 1, column: 1, message }], rule));
     if rule.len() > BYTES_MAX {
-        return reject(format!("{} bytes are more than the limit of {BYTES_MAX}", rule.len()));
+        return reject(format!("{} bytes exceed the limit of {BYTES_MAX}", rule.len()));
     }
     match count_tokens(rule) {
-        tokens if tokens > TOKENS_MAX => reject(format!("{tokens} tokens are more than the limit of {TOKENS_MAX}")),
+        tokens if tokens > TOKENS_MAX => reject(format!("{tokens} tokens exceed the limit of {TOKENS_MAX}")),
         _ => Ok(()),
     }
 }
@@ -64,10 +64,10 @@ fn count_tokens(rule: &str) -> usize {
 }
 
 /// Converts the errors of the parser.
-fn syntax_issues(errors: &[cel::ParseError], rule: &str) -> Issues {
+fn convert_errors(errors: &[cel::ParseError], rule: &str) -> Issues {
     let number = |position: isize| usize::try_from(position).unwrap_or(1).max(1);
-    let own = errors.iter().filter(|error| !error.msg.contains(GAVE_UP));
-    let mut issues: Vec<Issue> = own
+    let relevant = errors.iter().filter(|error| !error.msg.contains(GAVE_UP));
+    let mut issues: Vec<Issue> = relevant
         .map(|error| {
             let is_deep = error.msg.contains(TOO_DEEP) || error.msg == UNEXPLAINED;
             let message = if is_deep { format!("nested more than {NESTING_MAX} deep") } else { error.msg.clone() };
@@ -75,34 +75,34 @@ fn syntax_issues(errors: &[cel::ParseError], rule: &str) -> Issues {
         })
         .collect();
     if issues.is_empty() {
-        issues.push(Issue { line: 1, column: 1, message: "it cannot be parsed".to_owned() });
+        issues.push(Issue { line: 1, column: 1, message: "the rule cannot be parsed".to_owned() });
     }
     Issues::new(issues, rule)
 }
 
 /// Converts the library's syntax tree.
-struct Reader<'a> {
+struct Converter<'a> {
     source: &'a SourceInfo,
 }
 
-impl Reader<'_> {
-    fn read(&self, expression: &IdedExpr, depth: usize) -> Result<Node, Issue> {
+impl Converter<'_> {
+    fn convert(&self, expression: &IdedExpr, depth: usize) -> Result<Node, Issue> {
         if depth > DEPTH_MAX {
-            return Err(self.issue(expression, format!("more than {DEPTH_MAX} deep")));
+            return Err(self.issue(expression, format!("nested more than {DEPTH_MAX} deep")));
         }
         let kind = match &expression.expr {
-            Expr::Literal(literal) => literal_kind(literal),
+            Expr::Literal(literal) => convert_literal(literal),
             Expr::Ident(name) => NodeKind::Name(name.trim_start_matches('.').to_owned()),
-            Expr::Select(select) => match qualified(expression).filter(|name| Type::named(name).is_some()) {
+            Expr::Select(select) => match qualified_name(expression).filter(|name| Type::from_name(name).is_some()) {
                 Some(name) => NodeKind::Name(name),
                 None => {
-                    let (of, name) = (self.boxed(&select.operand, depth)?, select.field.clone());
+                    let (of, name) = (self.convert_boxed(&select.operand, depth)?, select.field.clone());
                     NodeKind::Field { of, name, is_optional: false }
                 }
             },
-            Expr::List(list) => self.list(list, depth)?,
-            Expr::Map(map) => self.map(expression, map, depth)?,
-            Expr::Call(call) => self.call(expression, call, depth)?,
+            Expr::List(list) => self.convert_list(list, depth)?,
+            Expr::Map(map) => self.convert_map(expression, map, depth)?,
+            Expr::Call(call) => self.convert_call(expression, call, depth)?,
             Expr::Struct(message) => NodeKind::Message(message.type_name.clone()),
             Expr::Comprehension(_) | Expr::Unspecified => {
                 return Err(self.issue(expression, "not an expression".to_owned()));
@@ -111,19 +111,19 @@ impl Reader<'_> {
         Ok(Node { position: self.position(expression.id), kind })
     }
 
-    fn list(&self, list: &ListExpr, depth: usize) -> Result<NodeKind, Issue> {
+    fn convert_list(&self, list: &ListExpr, depth: usize) -> Result<NodeKind, Issue> {
         let elements = list.elements.iter().enumerate().map(|(index, element)| {
             let is_optional = list.optional_indices.contains(&index);
-            Ok(Element { node: self.read(element, depth + 1)?, is_optional })
+            Ok(Element { node: self.convert(element, depth + 1)?, is_optional })
         });
         elements.collect::<Result<_, _>>().map(NodeKind::List)
     }
 
-    fn map(&self, expression: &IdedExpr, map: &MapExpr, depth: usize) -> Result<NodeKind, Issue> {
+    fn convert_map(&self, expression: &IdedExpr, map: &MapExpr, depth: usize) -> Result<NodeKind, Issue> {
         let entries = map.entries.iter().map(|entry| match &entry.expr {
             EntryExpr::MapEntry(entry) => Ok(Entry {
-                key: self.read(&entry.key, depth + 1)?,
-                value: self.read(&entry.value, depth + 1)?,
+                key: self.convert(&entry.key, depth + 1)?,
+                value: self.convert(&entry.value, depth + 1)?,
                 is_optional: entry.optional,
             }),
             EntryExpr::StructField(_) => Err(self.issue(expression, "a field outside of a message".to_owned())),
@@ -131,29 +131,29 @@ impl Reader<'_> {
         entries.collect::<Result<_, _>>().map(NodeKind::Map)
     }
 
-    fn call(&self, expression: &IdedExpr, call: &CallExpr, depth: usize) -> Result<NodeKind, Issue> {
-        if let Some(kind) = self.special(call, depth)? {
+    fn convert_call(&self, expression: &IdedExpr, call: &CallExpr, depth: usize) -> Result<NodeKind, Issue> {
+        if let Some(kind) = self.convert_special_call(call, depth)? {
             return Ok(kind);
         }
         let target = call.target.as_deref();
         // `optional.of` is a function, not a member call on `optional`.
-        let full = target.and_then(qualified).map(|prefix| format!("{prefix}.{}", call.func_name));
+        let full = target.and_then(qualified_name).map(|prefix| format!("{prefix}.{}", call.func_name));
         let (name, target) = match full.filter(|name| functions::find(name).is_some()) {
             Some(full) => (full, None),
             None => (call.func_name.trim_start_matches('.').to_owned(), target),
         };
         let mut arguments = Vec::with_capacity(call.args.len() + 1);
         for argument in target.into_iter().chain(&call.args) {
-            arguments.push(self.read(argument, depth + 1)?);
+            arguments.push(self.convert(argument, depth + 1)?);
         }
         if name == "_?._" {
-            return self.optional_field(expression, arguments);
+            return self.convert_optional_field(expression, arguments);
         }
         let function = functions::find(&name);
         Ok(NodeKind::Call { name, is_member: target.is_some(), arguments, function })
     }
 
-    fn optional_field(&self, expression: &IdedExpr, arguments: Vec<Node>) -> Result<NodeKind, Issue> {
+    fn convert_optional_field(&self, expression: &IdedExpr, arguments: Vec<Node>) -> Result<NodeKind, Issue> {
         match <[Node; 2]>::try_from(arguments) {
             Ok([of, Node { kind: NodeKind::Text(name), .. }]) => {
                 Ok(NodeKind::Field { of: Box::new(of), name, is_optional: true })
@@ -163,32 +163,37 @@ impl Reader<'_> {
     }
 
     /// Converts calls that do not evaluate all their arguments: logical operators, `has` and macros.
-    fn special(&self, call: &CallExpr, depth: usize) -> Result<Option<NodeKind>, Issue> {
+    fn convert_special_call(&self, call: &CallExpr, depth: usize) -> Result<Option<NodeKind>, Issue> {
         Ok(Some(match (call.func_name.as_str(), call.target.as_deref(), call.args.as_slice()) {
-            ("_&&_", None, [left, right]) => NodeKind::And(self.boxed(left, depth)?, self.boxed(right, depth)?),
-            ("_||_", None, [left, right]) => NodeKind::Or(self.boxed(left, depth)?, self.boxed(right, depth)?),
+            ("_&&_", None, [left, right]) => {
+                NodeKind::And(self.convert_boxed(left, depth)?, self.convert_boxed(right, depth)?)
+            }
+            ("_||_", None, [left, right]) => {
+                NodeKind::Or(self.convert_boxed(left, depth)?, self.convert_boxed(right, depth)?)
+            }
             ("_?_:_", None, [condition, then, otherwise]) => NodeKind::If {
-                condition: self.boxed(condition, depth)?,
-                then: self.boxed(then, depth)?,
-                otherwise: self.boxed(otherwise, depth)?,
+                condition: self.convert_boxed(condition, depth)?,
+                then: self.convert_boxed(then, depth)?,
+                otherwise: self.convert_boxed(otherwise, depth)?,
             },
             ("has", None, [IdedExpr { expr: Expr::Select(select), .. }]) => {
-                NodeKind::Has { of: self.boxed(&select.operand, depth)?, name: select.field.clone() }
+                NodeKind::Has { of: self.convert_boxed(&select.operand, depth)?, name: select.field.clone() }
             }
             ("has", None, [other]) => return Err(self.issue(other, "invalid argument to has() macro".to_owned())),
             (name @ ("optMap" | "optFlatMap"), Some(of), [variable, to]) => NodeKind::OptionalMap {
-                of: self.boxed(of, depth)?,
-                variable: self.variable(variable, &format!("{name}() variable name must be a simple identifier"))?,
-                to: self.boxed(to, depth)?,
+                of: self.convert_boxed(of, depth)?,
+                variable: self
+                    .read_variable(variable, &format!("{name}() variable name must be a simple identifier"))?,
+                to: self.convert_boxed(to, depth)?,
                 is_flat: name == "optFlatMap",
             },
-            (name, Some(over), arguments) => return self.around(name, over, arguments, depth),
+            (name, Some(over), arguments) => return self.convert_comprehension(name, over, arguments, depth),
             (_, _, _) => return Ok(None),
         }))
     }
 
     /// Converts a comprehension macro, if the call is one.
-    fn around(
+    fn convert_comprehension(
         &self,
         name: &str,
         over: &IdedExpr,
@@ -206,15 +211,15 @@ impl Reader<'_> {
         } else {
             "argument must be a simple name"
         };
-        let names = names.iter().map(|name| self.variable(name, message)).collect::<Result<Vec<_>, _>>()?;
-        let parts = rest.iter().map(|part| self.read(part, depth + 1)).collect::<Result<Vec<_>, _>>()?;
-        let over = self.boxed(over, depth)?;
+        let names = names.iter().map(|name| self.read_variable(name, message)).collect::<Result<Vec<_>, _>>()?;
+        let parts = rest.iter().map(|part| self.convert(part, depth + 1)).collect::<Result<Vec<_>, _>>()?;
+        let over = self.convert_boxed(over, depth)?;
         let mut names = names.into_iter();
-        let Some((first, comprehension)) = names.next().zip(comprehension(name, parts)) else { return Ok(None) };
+        let Some((first, comprehension)) = names.next().zip(select_comprehension(name, parts)) else { return Ok(None) };
         Ok(Some(NodeKind::Loop { over, first, second: names.next(), comprehension }))
     }
 
-    fn variable(&self, expression: &IdedExpr, message: &str) -> Result<String, Issue> {
+    fn read_variable(&self, expression: &IdedExpr, message: &str) -> Result<String, Issue> {
         match &expression.expr {
             Expr::Ident(name) if ACCUMULATORS.contains(&name.as_str()) => {
                 Err(self.issue(expression, "iteration variable overwrites accumulator variable".to_owned()))
@@ -224,8 +229,8 @@ impl Reader<'_> {
         }
     }
 
-    fn boxed(&self, expression: &IdedExpr, depth: usize) -> Result<Box<Node>, Issue> {
-        self.read(expression, depth + 1).map(Box::new)
+    fn convert_boxed(&self, expression: &IdedExpr, depth: usize) -> Result<Box<Node>, Issue> {
+        self.convert(expression, depth + 1).map(Box::new)
     }
 
     fn position(&self, id: u64) -> Position {
@@ -243,7 +248,7 @@ impl Reader<'_> {
 }
 
 /// Returns the comprehension of a macro.
-fn comprehension(name: &str, parts: Vec<Node>) -> Option<Comprehension> {
+fn select_comprehension(name: &str, parts: Vec<Node>) -> Option<Comprehension> {
     let mut parts = parts.into_iter().map(Box::new);
     Some(match (name, parts.next()?, parts.next()) {
         ("all", test, None) => Comprehension::All(test),
@@ -258,7 +263,7 @@ fn comprehension(name: &str, parts: Vec<Node>) -> Option<Comprehension> {
     })
 }
 
-fn literal_kind(literal: &LiteralValue) -> NodeKind {
+fn convert_literal(literal: &LiteralValue) -> NodeKind {
     match literal {
         LiteralValue::Null => NodeKind::Null,
         LiteralValue::Boolean(value) => NodeKind::Bool(*value.inner()),
@@ -271,10 +276,10 @@ fn literal_kind(literal: &LiteralValue) -> NodeKind {
 }
 
 /// Returns a qualified name such as `a.b.c`.
-fn qualified(expression: &IdedExpr) -> Option<String> {
+fn qualified_name(expression: &IdedExpr) -> Option<String> {
     match &expression.expr {
         Expr::Ident(name) => Some(name.clone()),
-        Expr::Select(select) => Some(format!("{}.{}", qualified(&select.operand)?, select.field)),
+        Expr::Select(select) => Some(format!("{}.{}", qualified_name(&select.operand)?, select.field)),
         _ => None,
     }
 }

@@ -17,9 +17,9 @@ pub struct Pattern(Regex);
 
 /// Error of an invalid pattern, with Go's message.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("error parsing regexp: {why}: `{fragment}`")]
+#[error("error parsing regexp: {reason}: `{fragment}`")]
 pub struct PatternError {
-    why: &'static str,
+    reason: &'static str,
     fragment: String,
 }
 
@@ -37,7 +37,7 @@ impl Pattern {
     fn within(text: &str, bytes_max: usize) -> Result<Self, PatternError> {
         let translated = Translation { text, at: 0, groups: Vec::new(), out: String::new() }.run()?;
         let regex = RegexBuilder::new(&translated).size_limit(bytes_max).nest_limit(NESTING_MAX).build();
-        regex.map(Self).map_err(|_| error("expression too large", text))
+        regex.map(Self).map_err(|_| to_error("expression too large", text))
     }
 
     /// Returns true if the text contains a match.
@@ -56,8 +56,8 @@ impl Pattern {
     }
 }
 
-fn error(why: &'static str, fragment: &str) -> PatternError {
-    PatternError { why, fragment: fragment.to_owned() }
+fn to_error(reason: &'static str, fragment: &str) -> PatternError {
+    PatternError { reason, fragment: fragment.to_owned() }
 }
 
 /// Translates Go's syntax to that of the regex crate.
@@ -104,7 +104,7 @@ impl<'t> Translation<'t> {
             };
         }
         match self.groups.first() {
-            Some(_) => Err(error("missing closing )", self.text)),
+            Some(_) => Err(to_error("missing closing )", self.text)),
             None => Ok(self.out),
         }
     }
@@ -139,17 +139,17 @@ impl<'t> Translation<'t> {
         let number = |text: &str| text.parse::<u32>().unwrap_or(u32::MAX);
         let is_wrong = number(least) > REPEATS_MAX
             || !most.is_empty() && (number(most) > REPEATS_MAX || number(most) < number(least));
-        if is_wrong { Err(error("invalid repeat count", whole)) } else { Ok(Some(whole.len())) }
+        if is_wrong { Err(to_error("invalid repeat count", whole)) } else { Ok(Some(whole.len())) }
     }
 
     fn repeat(&mut self, operand: bool, repeated: Option<usize>, length: usize) -> Result<(), PatternError> {
         let start = self.at;
         if !operand {
-            return Err(error("missing argument to repetition operator", &self.rest()[..length]));
+            return Err(to_error("missing argument to repetition operator", &self.rest()[..length]));
         }
         let lazy = usize::from(self.rest()[length..].starts_with('?'));
         if let Some(first) = repeated {
-            return Err(error("invalid nested repetition operator", &self.text[first..start + length + lazy]));
+            return Err(to_error("invalid nested repetition operator", &self.text[first..start + length + lazy]));
         }
         self.take(length + lazy);
         Ok(())
@@ -170,7 +170,7 @@ impl<'t> Translation<'t> {
         let flags = rest.get(2..end).unwrap_or_default();
         if end == rest.len() || !flags.chars().all(|flag| "imsU-".contains(flag)) {
             let wrong = rest[2..].find(|flag| !"imsU-".contains(flag)).map_or(rest.len(), |at| at + 3);
-            return Err(error("invalid or unsupported Perl syntax", rest.get(..wrong).unwrap_or(rest)));
+            return Err(to_error("invalid or unsupported Perl syntax", rest.get(..wrong).unwrap_or(rest)));
         }
         if rest[end..].starts_with(')') {
             self.groups.pop();
@@ -181,11 +181,11 @@ impl<'t> Translation<'t> {
 
     fn named(&mut self) -> Result<bool, PatternError> {
         let rest = self.rest();
-        let Some(end) = rest.find('>') else { return Err(error("invalid named capture", rest)) };
+        let Some(end) = rest.find('>') else { return Err(to_error("invalid named capture", rest)) };
         let name = rest[..end].rsplit('<').next().unwrap_or_default();
         let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         if name.is_empty() || !name.chars().all(is_word) {
-            return Err(error("invalid named capture", &rest[..=end]));
+            return Err(to_error("invalid named capture", &rest[..=end]));
         }
         // The name of the group is not used, and the library allows fewer names.
         self.out.push('(');
@@ -195,7 +195,7 @@ impl<'t> Translation<'t> {
 
     fn close(&mut self) -> Result<bool, PatternError> {
         if self.groups.pop().is_none() {
-            return Err(error("unexpected )", self.text));
+            return Err(to_error("unexpected )", self.text));
         }
         self.take(1);
         Ok(true)
@@ -211,7 +211,7 @@ impl<'t> Translation<'t> {
         let mut is_first = true;
         loop {
             let Some(next) = self.rest().chars().next() else {
-                return Err(error("missing closing ]", &self.text[start..]));
+                return Err(to_error("missing closing ]", &self.text[start..]));
             };
             match next {
                 ']' if !is_first => {
@@ -257,7 +257,7 @@ impl<'t> Translation<'t> {
                 // Both ends are literals: the first must not be greater than the last.
                 if before.is_some_and(|before| before > other && before != ']') {
                     let from = start - 1 - before.map_or(0, char::len_utf8);
-                    return Err(error(
+                    return Err(to_error(
                         "invalid character class range",
                         self.text.get(from..self.at).unwrap_or_default(),
                     ));
@@ -278,7 +278,7 @@ impl<'t> Translation<'t> {
         };
         let whole = &self.rest()[..end + 2];
         if !NAMES.contains(&whole[2..end].trim_start_matches('^')) {
-            return Err(error("invalid character class range", whole));
+            return Err(to_error("invalid character class range", whole));
         }
         self.take(whole.len());
         Ok(())
@@ -288,7 +288,7 @@ impl<'t> Translation<'t> {
     fn escape(&mut self, in_class: bool) -> Result<bool, PatternError> {
         let rest = self.rest();
         let Some(next) = rest[1..].chars().next() else {
-            return Err(error("trailing backslash at end of expression", ""));
+            return Err(to_error("trailing backslash at end of expression", ""));
         };
         let length = 1 + next.len_utf8();
         let written = match next {
@@ -315,7 +315,7 @@ impl<'t> Translation<'t> {
                 self.take(length);
                 return Ok(true);
             }
-            _ => return Err(error("invalid escape sequence", &rest[..length])),
+            _ => return Err(to_error("invalid escape sequence", &rest[..length])),
         };
         self.out.push_str(written);
         self.at += length;
@@ -334,10 +334,10 @@ impl<'t> Translation<'t> {
             }
             None => after.chars().next().map(|letter| 2 + letter.len_utf8()),
         };
-        let why = if kind == 'x' { "invalid escape sequence" } else { "invalid character class range" };
-        let Some(whole) = length.and_then(|length| rest.get(..length)) else { return Err(error(why, rest)) };
+        let reason = if kind == 'x' { "invalid escape sequence" } else { "invalid character class range" };
+        let Some(whole) = length.and_then(|length| rest.get(..length)) else { return Err(to_error(reason, rest)) };
         if regex::Regex::new(whole).is_err() {
-            return Err(error(why, whole));
+            return Err(to_error(reason, whole));
         }
         self.take(whole.len());
         Ok(true)
@@ -348,7 +348,7 @@ impl<'t> Translation<'t> {
         let rest = self.rest();
         let digits: String = rest[1..].chars().take(3).take_while(|digit| ('0'..='7').contains(digit)).collect();
         if !digits.starts_with('0') && digits.len() < 2 {
-            return Err(error("invalid escape sequence", &rest[..2]));
+            return Err(to_error("invalid escape sequence", &rest[..2]));
         }
         let code = u32::from_str_radix(&digits, 8).unwrap_or_default();
         self.out.push_str(&format!("\\x{{{code:x}}}"));

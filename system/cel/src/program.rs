@@ -25,7 +25,7 @@ impl Program {
         let node = parse(rule)?;
         let output = check(&node, declared).map_err(|issues| Issues::new(issues, rule))?;
         let mut names = BTreeSet::new();
-        collect(&node, &mut names);
+        collect_names(&node, &mut names);
         Ok(Self { node, output, names })
     }
 
@@ -45,8 +45,8 @@ impl Program {
     }
 }
 
-fn collect(node: &Node, names: &mut BTreeSet<String>) {
-    let mut below = |nodes: &[&Node]| nodes.iter().for_each(|node| collect(node, names));
+fn collect_names(node: &Node, names: &mut BTreeSet<String>) {
+    let mut collect_from = |nodes: &[&Node]| nodes.iter().for_each(|node| collect_names(node, names));
     match &node.kind {
         NodeKind::Name(name) => {
             names.insert(name.clone());
@@ -59,25 +59,25 @@ fn collect(node: &Node, names: &mut BTreeSet<String>) {
         | NodeKind::Text(_)
         | NodeKind::Bytes(_)
         | NodeKind::Message(_) => {}
-        NodeKind::Field { of, .. } | NodeKind::Has { of, .. } => below(&[of]),
-        NodeKind::List(elements) => elements.iter().for_each(|element| below(&[&element.node])),
-        NodeKind::Map(entries) => entries.iter().for_each(|entry| below(&[&entry.key, &entry.value])),
-        NodeKind::And(left, right) | NodeKind::Or(left, right) => below(&[left, right]),
-        NodeKind::If { condition, then, otherwise } => below(&[condition, then, otherwise]),
-        NodeKind::Call { arguments, .. } => arguments.iter().for_each(|argument| below(&[argument])),
-        NodeKind::OptionalMap { of, to, .. } => below(&[of, to]),
+        NodeKind::Field { of, .. } | NodeKind::Has { of, .. } => collect_from(&[of]),
+        NodeKind::List(elements) => elements.iter().for_each(|element| collect_from(&[&element.node])),
+        NodeKind::Map(entries) => entries.iter().for_each(|entry| collect_from(&[&entry.key, &entry.value])),
+        NodeKind::And(left, right) | NodeKind::Or(left, right) => collect_from(&[left, right]),
+        NodeKind::If { condition, then, otherwise } => collect_from(&[condition, then, otherwise]),
+        NodeKind::Call { arguments, .. } => arguments.iter().for_each(|argument| collect_from(&[argument])),
+        NodeKind::OptionalMap { of, to, .. } => collect_from(&[of, to]),
         NodeKind::Loop { over, comprehension, .. } => {
-            below(&[over]);
+            collect_from(&[over]);
             match comprehension {
                 Comprehension::All(test)
                 | Comprehension::Exists(test)
                 | Comprehension::ExistsOne(test)
                 | Comprehension::Filter(test) => {
-                    below(&[test]);
+                    collect_from(&[test]);
                 }
                 Comprehension::Map { filter, to } | Comprehension::Transform { filter, to } => {
-                    filter.iter().for_each(|filter| below(&[filter]));
-                    below(&[to]);
+                    filter.iter().for_each(|filter| collect_from(&[filter]));
+                    collect_from(&[to]);
                 }
             }
         }

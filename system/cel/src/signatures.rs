@@ -226,7 +226,7 @@ pub(crate) struct Overload {
 impl Overload {
     /// Returns the types of the arguments and of the result with fresh type variables.
     pub fn instance(&self, known: &mut Substitution) -> (Vec<Type>, Type) {
-        let fresh: Vec<Type> = (0..self.variables).map(|_| known.fresh()).collect();
+        let fresh: Vec<Type> = (0..self.variables).map(|_| known.create_variable()).collect();
         let arguments = self.arguments.iter().map(|argument| with(argument, &fresh)).collect();
         (arguments, with(&self.result, &fresh))
     }

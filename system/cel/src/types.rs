@@ -83,16 +83,16 @@ impl Type {
     }
 
     /// Returns the type with this name, if a rule can name it.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        if let Some((_, known)) = NAMES.iter().find(|(known, _)| *known == name) {
-            return Some(known.clone());
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        if let Some((_, named_type)) = NAMES.iter().find(|(type_name, _)| *type_name == name) {
+            return Some(named_type.clone());
         }
         match name {
             "null_type" => Some(Self::Null),
             "list" => Some(Self::List(Box::new(Self::Dyn))),
             "map" => Some(Self::Map(Box::new(Self::Dyn), Box::new(Self::Dyn))),
             "optional_type" => Some(Self::Optional(Box::new(Self::Dyn))),
-            _ => OPAQUE.iter().find(|known| **known == name).map(|known| Self::Opaque(known)),
+            _ => OPAQUE.iter().find(|type_name| **type_name == name).map(|type_name| Self::Opaque(type_name)),
         }
     }
 
@@ -104,7 +104,7 @@ impl Type {
         Self::Optional(Box::new(of))
     }
 
-    fn is_wild(&self) -> bool {
+    fn is_dynamic(&self) -> bool {
         matches!(self, Self::Dyn | Self::Error)
     }
 
@@ -169,38 +169,39 @@ impl fmt::Display for Type {
 pub(crate) struct Substitution(Vec<Option<Type>>);
 
 impl Substitution {
-    pub fn fresh(&mut self) -> Type {
+    /// Creates an unbound variable.
+    pub fn create_variable(&mut self) -> Type {
         self.0.push(None);
         Type::Variable(self.0.len() - 1)
     }
 
-    fn known(&self, number: usize) -> Option<&Type> {
+    fn binding(&self, number: usize) -> Option<&Type> {
         self.0.get(number).and_then(Option::as_ref)
     }
 
-    /// Substitutes bound variables; unbound ones stay, or become `dyn`.
-    pub fn resolved(&self, of: &Type, to_dyn: bool) -> Type {
+    /// Returns the type with bound variables substituted; unbound ones stay, or become `dyn`.
+    pub fn resolve(&self, of: &Type, to_dyn: bool) -> Type {
         match of {
-            Type::Variable(number) => match self.known(*number) {
-                Some(known) => self.resolved(known, to_dyn),
+            Type::Variable(number) => match self.binding(*number) {
+                Some(bound) => self.resolve(bound, to_dyn),
                 None if to_dyn => Type::Dyn,
                 None => of.clone(),
             },
-            Type::List(of) => Type::list(self.resolved(of, to_dyn)),
-            Type::Optional(of) => Type::optional(self.resolved(of, to_dyn)),
+            Type::List(of) => Type::list(self.resolve(of, to_dyn)),
+            Type::Optional(of) => Type::optional(self.resolve(of, to_dyn)),
             Type::Map(key, value) => {
-                Type::Map(Box::new(self.resolved(key, to_dyn)), Box::new(self.resolved(value, to_dyn)))
+                Type::Map(Box::new(self.resolve(key, to_dyn)), Box::new(self.resolve(value, to_dyn)))
             }
             other => other.clone(),
         }
     }
 
     /// Returns true if two types unify; the bindings are kept only then.
-    pub fn fits(&mut self, one: &Type, two: &Type) -> bool {
-        self.all_fit(std::slice::from_ref(one), std::slice::from_ref(two))
+    pub fn unifies(&mut self, one: &Type, two: &Type) -> bool {
+        self.all_unify(std::slice::from_ref(one), std::slice::from_ref(two))
     }
 
-    pub fn all_fit(&mut self, ones: &[Type], twos: &[Type]) -> bool {
+    pub fn all_unify(&mut self, ones: &[Type], twos: &[Type]) -> bool {
         if ones.len() != twos.len() {
             return false;
         }
@@ -223,7 +224,7 @@ impl Substitution {
         if let Type::Variable(number) = one {
             return self.bind(two, *number).0;
         }
-        if one.is_wild() || two.is_wild() {
+        if one.is_dynamic() || two.is_dynamic() {
             return true;
         }
         if *one == Type::Null || *two == Type::Null {
@@ -242,14 +243,14 @@ impl Substitution {
         if *one == Type::Variable(number) {
             return (true, true);
         }
-        if let Some(known) = self.known(number).cloned() {
-            if *one == known {
+        if let Some(bound) = self.binding(number).cloned() {
+            if *one == bound {
                 return (true, true);
             }
-            if !self.unify(one, &known) {
+            if !self.unify(one, &bound) {
                 return (false, true);
             }
-            let general = Type::most_general(one, &known);
+            let general = Type::most_general(one, &bound);
             if !self.occurs(number, &general) {
                 self.0[number] = Some(general);
             }
@@ -265,13 +266,13 @@ impl Substitution {
     fn occurs(&self, number: usize, within: &Type) -> bool {
         match within {
             Type::Variable(other) if *other == number => true,
-            Type::Variable(other) => self.known(*other).is_some_and(|known| self.occurs(number, known)),
+            Type::Variable(other) => self.binding(*other).is_some_and(|bound| self.occurs(number, bound)),
             other => other.parameters().into_iter().any(|parameter| self.occurs(number, parameter)),
         }
     }
 
     /// Returns the common type of two elements; `None` if they do not unify.
-    pub fn joined(&mut self, one: &Type, two: &Type) -> Option<Type> {
-        self.fits(one, two).then(|| Type::most_general(one, two))
+    pub fn join(&mut self, one: &Type, two: &Type) -> Option<Type> {
+        self.unifies(one, two).then(|| Type::most_general(one, two))
     }
 }

@@ -87,7 +87,7 @@ fn to_bytes<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> Evalu
     match arguments {
         [value @ Cel::Bytes(_)] => Ok(value.clone()),
         [Cel::Text(text)] => {
-            context.steps.read(text.len())?;
+            context.steps.take_for_bytes(text.len())?;
             Ok(Cel::Bytes(Rc::from(text.as_bytes())))
         }
         _ => Err(EvaluationError::no_such_overload()),
@@ -147,7 +147,7 @@ fn to_text<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> Evalua
     match arguments {
         [value @ Cel::Text(_)] => Ok(value.clone()),
         [Cel::Bytes(bytes)] => {
-            context.steps.read(bytes.len())?;
+            context.steps.take_for_bytes(bytes.len())?;
             let text = std::str::from_utf8(bytes);
             text.map(Cel::text).map_err(|_| EvaluationError::new("invalid UTF-8 in bytes, cannot convert to string"))
         }

@@ -226,11 +226,11 @@ pub(super) fn equal(left: &Cel<'_>, right: &Cel<'_>, depth: usize, steps: &mut S
         (Cel::Null, Cel::Null) => Ok(true),
         (Cel::Bool(left), Cel::Bool(right)) => Ok(left == right),
         (Cel::Text(left), Cel::Text(right)) => {
-            steps.read(left.len().min(right.len()))?;
+            steps.take_for_bytes(left.len().min(right.len()))?;
             Ok(**left == **right)
         }
         (Cel::Bytes(left), Cel::Bytes(right)) => {
-            steps.read(left.len().min(right.len()))?;
+            steps.take_for_bytes(left.len().min(right.len()))?;
             Ok(left == right)
         }
         (Cel::List(left), Cel::List(right)) => equal_lists(left, right, depth, steps),
@@ -340,11 +340,11 @@ pub(super) fn order(left: &Cel<'_>, right: &Cel<'_>, steps: &mut Steps) -> Resul
     match (left, right) {
         (Cel::Bool(left), Cel::Bool(right)) => Ok(left.cmp(right)),
         (Cel::Text(left), Cel::Text(right)) => {
-            steps.read(left.len().min(right.len()))?;
+            steps.take_for_bytes(left.len().min(right.len()))?;
             Ok((**left).cmp(&**right))
         }
         (Cel::Bytes(left), Cel::Bytes(right)) => {
-            steps.read(left.len().min(right.len()))?;
+            steps.take_for_bytes(left.len().min(right.len()))?;
             Ok(left.cmp(right))
         }
         (Cel::Timestamp(left), Cel::Timestamp(right)) => Ok(left.cmp(right)),
@@ -425,7 +425,7 @@ fn missing(of: &Cel<'_>, index: &Cel<'_>) -> EvaluationError {
 fn size<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
     match arguments {
         [Cel::Text(text)] => {
-            context.steps.read(text.len())?;
+            context.steps.take_for_bytes(text.len())?;
             Ok(length_value(text.chars().count()))
         }
         [Cel::Bytes(bytes)] => Ok(length_value(bytes.len())),

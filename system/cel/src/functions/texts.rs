@@ -51,7 +51,7 @@ fn holds<'a>(
     test: fn(&str, &str) -> bool,
 ) -> EvaluationResult<'a> {
     let [Cel::Text(text), Cel::Text(part)] = arguments else { return Err(EvaluationError::no_such_overload()) };
-    context.steps.read(text.len() + part.len())?;
+    context.steps.take_for_bytes(text.len() + part.len())?;
     Ok(Cel::Bool(test(text, part)))
 }
 
@@ -98,7 +98,7 @@ fn out_of_range(index: i64) -> EvaluationError {
 
 fn character<'a>(arguments: &[Cel<'a>], context: &mut EvaluationContext) -> EvaluationResult<'a> {
     let [Cel::Text(text), Cel::Int(index)] = arguments else { return Err(EvaluationError::no_such_overload()) };
-    context.steps.read(text.len())?;
+    context.steps.take_for_bytes(text.len())?;
     let at = usize::try_from(*index).map_err(|_| out_of_range(*index))?;
     match text.chars().nth(at) {
         Some(character) => Ok(Cel::text(character.to_string())),

@@ -66,5 +66,5 @@ fn an_invalid_rule_is_rejected() {
     }
     let deep = format!("{}1{}", "(".repeat(400), ")".repeat(400));
     assert_eq!(evaluate(&deep), "refused: nested more than 24 deep");
-    assert!(evaluate(&"1+".repeat(2_000)).contains("tokens are more than the limit"));
+    assert!(evaluate(&"1+".repeat(2_000)).contains("tokens exceed the limit"));
 }
