@@ -1,6 +1,7 @@
 //! Fault injection at a simulated API server: the faults of a scenario, the faults of an exploration, and a record of
 //! the requests of one client, which is the agent or a guest controller.
 
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +31,12 @@ impl RequestPattern {
     }
 }
 
+impl fmt::Display for RequestPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join(" "))
+    }
+}
+
 /// A fault that a scenario injects.
 #[derive(Clone, Debug)]
 pub struct InjectionRule {
@@ -46,13 +53,21 @@ pub struct InjectionRule {
 pub struct RecordedRequest {
     /// Virtual time at which it arrived.
     pub at: Duration,
-    /// Method and path, followed by `dry-run` for a dry run, as in the trace.
+    /// Method and path, followed by `dry-run` for a dry run and by `watch` for a watch, as in the trace.
     pub line: String,
+}
+
+/// A rule in force.
+struct ActiveRule {
+    rule: InjectionRule,
+    has_matched: bool,
 }
 
 #[derive(Default)]
 struct State {
-    rules: Vec<InjectionRule>,
+    rules: Vec<ActiveRule>,
+    /// Patterns of removed rules that no request matched.
+    unmatched: Vec<RequestPattern>,
     exploration: Option<RequestFaults>,
     /// Fault of the request with this number, counted from 1.
     planned: Option<(usize, RequestFault)>,
@@ -85,12 +100,19 @@ impl FaultInjector {
 
     /// Adds a fault of a scenario.
     pub fn add_rule(&self, rule: InjectionRule) {
-        self.state().rules.push(rule);
+        self.state().rules.push(ActiveRule { rule, has_matched: false });
     }
 
     /// Removes every fault of the scenario.
     pub fn clear_rules(&self) {
-        self.state().rules.clear();
+        let mut state = self.state();
+        let removed = std::mem::take(&mut state.rules);
+        state.unmatched.extend(removed.into_iter().filter(|rule| !rule.has_matched).map(|rule| rule.rule.requests));
+    }
+
+    /// Lists the patterns of removed faults that no request matched.
+    pub fn unmatched_patterns(&self) -> Vec<RequestPattern> {
+        self.state().unmatched.clone()
     }
 
     /// Starts the faults of an exploration, or ends them.
@@ -126,7 +148,8 @@ impl FaultInjector {
 
 fn request_line(request: &Request) -> String {
     let dry_run = if request.query.contains_key("dryRun") { " dry-run" } else { "" };
-    format!("{} {}{dry_run}", request.method, request.path)
+    let watch = if request.query.contains_key("watch") { " watch" } else { "" };
+    format!("{} {}{dry_run}{watch}", request.method, request.path)
 }
 
 impl Gate for FaultInjector {
@@ -137,10 +160,12 @@ impl Gate for FaultInjector {
         let line = request_line(request);
         let mut state = self.state();
         state.requests.push(RecordedRequest { at: Duration::from_nanos(libc_shim::now()), line: line.clone() });
-        let rule = state.rules.iter_mut().find(|rule| rule.times != Some(0) && rule.requests.matches(&line));
-        let scenario_fault = rule.map(|rule| {
-            rule.times = rule.times.map(|times| times - 1);
-            rule.fault.clone()
+        let mut rules = state.rules.iter_mut();
+        let active = rules.find(|active| active.rule.times != Some(0) && active.rule.requests.matches(&line));
+        let scenario_fault = active.map(|active| {
+            active.has_matched = true;
+            active.rule.times = active.rule.times.map(|times| times - 1);
+            active.rule.fault.clone()
         });
         let mut chosen = state.exploration.as_mut().map(RequestFaults::choose).unwrap_or_default();
         let number = state.requests.len();

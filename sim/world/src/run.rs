@@ -123,6 +123,9 @@ impl Run<'_> {
         let scenario = self.request.scenario;
         self.interpreter().run_steps()?;
         self.world.end_faults()?;
+        if let (false, Some(fault)) = (self.request.is_explored(), self.world.find_unmatched_fault()) {
+            return Err(StepError::Failed(fault));
+        }
         self.wait_for_convergence()?;
         for agent in &scenario.fleet.agents {
             let rollbacks = self.world.inspect(agent, |oracle, _| oracle.rollbacks.clone()).unwrap_or_default();

@@ -170,6 +170,14 @@ impl SimulatedWorld {
         Ok(())
     }
 
+    /// Describes a fault of the scenario that no request matched, if there is one.
+    pub fn find_unmatched_fault(&self) -> Option<String> {
+        self.clusters.iter().find_map(|(name, cluster)| {
+            let pattern = cluster.faults.unmatched_patterns().into_iter().next()?;
+            Some(format!("no request of the agent of {name} matched the fault for requests `{pattern}`"))
+        })
+    }
+
     /// Gives access to the oracle of a cluster and to its API server with the objects as they are now.
     pub fn inspect<T>(&self, cluster: &str, inspect: impl FnOnce(&WriteOracle, &ApiServer) -> T) -> Option<T> {
         let cluster = self.clusters.get(cluster)?;
