@@ -55,6 +55,12 @@ impl fmt::Display for ObjectKey {
     }
 }
 
+/// `apiVersion` and `kind` of the document that declares on purpose that a bundle has no objects.
+const EMPTY_BUNDLE: (&str, &str) = ("sindri.dev/v1", "EmptyBundle");
+/// Text of a bundle without objects. Any other text without objects is an error: it would delete every object of its
+/// stack by mistake.
+pub const EMPTY_BUNDLE_TEXT: &str = "apiVersion: sindri.dev/v1\nkind: EmptyBundle\n";
+
 /// An object that a bundle declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredObject {
@@ -100,6 +106,9 @@ pub enum DocumentError {
         /// Description of the error.
         reason: String,
     },
+    /// No document declares an object.
+    #[error("the bundle declares no object; a bundle that removes every object of its stack is submitted with --empty")]
+    NoObject,
     /// Two documents declare the same object.
     #[error("{key} is declared twice, in documents {first} and {second}")]
     Duplicate {
@@ -117,6 +126,11 @@ impl Bundle {
     pub fn parse(text: &str) -> Result<Self, BundleError> {
         let documents = yaml::parse_documents(text)
             .map_err(|errors| BundleError { errors: errors.into_iter().map(DocumentError::Yaml).collect() })?;
+        if let [document] = documents.as_slice()
+            && is_empty_bundle(&document.content)
+        {
+            return Ok(Self::default());
+        }
         let mut objects: Vec<DeclaredObject> = Vec::with_capacity(documents.len());
         let mut errors = Vec::new();
         for result in documents.into_iter().flat_map(read_objects) {
@@ -124,6 +138,9 @@ impl Bundle {
                 Ok(object) => objects.push(object),
                 Err(error) => errors.push(error),
             }
+        }
+        if objects.is_empty() && errors.is_empty() {
+            errors.push(DocumentError::NoObject);
         }
         errors.extend(find_duplicates(&objects));
         if errors.is_empty() { Ok(Self { objects }) } else { Err(BundleError { errors }) }
@@ -144,19 +161,27 @@ fn join_messages(errors: &[DocumentError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the objects that a document declares. A `List` is replaced by its items.
+fn is_empty_bundle(content: &Value) -> bool {
+    content["apiVersion"] == EMPTY_BUNDLE.0 && content["kind"] == EMPTY_BUNDLE.1
+}
+
+/// Returns the objects that a document declares, at least one or an error. A `List` is replaced by its items.
 fn read_objects(document: Document) -> Vec<Result<DeclaredObject, DocumentError>> {
     let Document { index, line, mut content } = document;
-    let read_manifest = |manifest| {
-        read_object(manifest, index).map_err(|reason| DocumentError::Manifest { document: index, line, reason })
-    };
-    if content["apiVersion"] == "v1" && content["kind"] == "List" {
-        return match content["items"].take() {
-            Value::Array(items) => items.into_iter().map(read_manifest).collect(),
-            _ => Vec::new(),
-        };
+    let error = |reason| DocumentError::Manifest { document: index, line, reason };
+    let read_manifest = |manifest| read_object(manifest, index).map_err(error);
+    if is_empty_bundle(&content) {
+        return vec![Err(error("an EmptyBundle must be the only document of its bundle".to_owned()))];
     }
-    vec![read_manifest(content)]
+    // A missing or empty list must not pass for a bundle that declares nothing.
+    let is_list = content["kind"] == "List" && matches!(content["apiVersion"].as_str(), Some("v1") | None);
+    match is_list.then(|| content["items"].take()) {
+        None => vec![read_manifest(content)],
+        Some(Value::Array(items)) if items.is_empty() => vec![Err(error("List: items is empty".to_owned()))],
+        Some(Value::Array(items)) => items.into_iter().map(read_manifest).collect(),
+        Some(Value::Null) => vec![Err(error("List: items is missing".to_owned()))],
+        Some(_) => vec![Err(error("List: items is not a list".to_owned()))],
+    }
 }
 
 fn read_object(manifest: Value, document: usize) -> Result<DeclaredObject, String> {
@@ -168,6 +193,9 @@ fn read_object(manifest: Value, document: usize) -> Result<DeclaredObject, Strin
     let metadata = &manifest["metadata"];
     let name = match (non_empty_string(&metadata["name"]), metadata.get("generateName")) {
         (Some(name), _) => name,
+        (None, None) if kind.ends_with("List") && manifest.get("items").is_some() => {
+            return Err(format!("{kind} is not an object; write its items as documents, or as items of a v1 List"));
+        }
         (None, Some(_)) => {
             return Err(format!(
                 "{kind}: generateName would create a new object in every pass; set metadata.name instead"
@@ -232,7 +260,27 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_documents_is_an_empty_bundle() {
-        assert!(Bundle::parse("# nothing\n---\n").unwrap().objects().is_empty());
+    fn a_text_that_declares_no_object_is_an_error_with_its_line() {
+        for (text, expected) in [
+            ("# nothing\n---\n", "the bundle declares no object"),
+            ("apiVersion: v1\nkind: List\nitems: []\n", "document 1, line 1: List: items is empty"),
+            ("apiVersion: v1\nkind: List\nitems: {a: b}\n", "document 1, line 1: List: items is not a list"),
+            ("apiVersion: v1\nkind: List\nitem: []\n", "document 1, line 1: List: items is missing"),
+            ("kind: List\nitems:\n", "document 1, line 1: List: items is missing"),
+            ("apiVersion: v1\nkind: ConfigMapList\nitems: []\n", "document 1, line 1: ConfigMapList is not an object"),
+        ] {
+            let error = Bundle::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+            let after_another = Bundle::parse(&format!("{CONFIG}---\n{text}"));
+            let is_list = text.contains("List");
+            assert_eq!(after_another.is_err(), is_list, "a List without items is an error beside other documents too");
+        }
+    }
+
+    #[test]
+    fn an_empty_bundle_is_declared_by_a_document_of_its_own() {
+        assert!(Bundle::parse(EMPTY_BUNDLE_TEXT).unwrap().objects().is_empty());
+        let error = Bundle::parse(&format!("{CONFIG}---\n{EMPTY_BUNDLE_TEXT}")).unwrap_err().to_string();
+        assert_eq!(error, "document 2, line 4: an EmptyBundle must be the only document of its bundle");
     }
 }

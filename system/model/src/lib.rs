@@ -16,7 +16,7 @@ mod strict;
 pub mod wire;
 pub mod yaml;
 
-pub use bundle::{Bundle, BundleError, DeclaredObject, DocumentError, ObjectKey};
+pub use bundle::{Bundle, BundleError, DeclaredObject, DocumentError, EMPTY_BUNDLE_TEXT, ObjectKey};
 pub use checksum::Checksum;
 pub use clock::Clock;
 pub use entropy::Entropy;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sindri_client::Client;
-use sindri_model::Bundle;
+use sindri_model::{Bundle, EMPTY_BUNDLE_TEXT};
 
 use crate::failure::Failure;
 use crate::names;
@@ -14,33 +14,49 @@ use crate::output::print;
 pub(crate) struct Arguments {
     /// Name or id of the stack.
     stack: String,
+    #[command(flatten)]
+    bundle: BundleSource,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct BundleSource {
     /// YAML file to submit.
     #[arg(short, long, value_name = "FILE")]
-    file: PathBuf,
+    file: Option<PathBuf>,
+    /// Submit a bundle without objects: every object of the stack is deleted, and the stack remains.
+    #[arg(long)]
+    empty: bool,
 }
 
 pub(crate) async fn run(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(&arguments.file).map_err(|error| unreadable_file(&arguments.file, &error))?;
-    let objects = check_bundle(&arguments.file, &text)?;
+    let (text, objects) = match &arguments.bundle.file {
+        Some(file) => read(file)?,
+        None => (EMPTY_BUNDLE_TEXT.to_owned(), 0),
+    };
     let stack = names::find_stack(client, &arguments.stack).await?;
     let revision = client.submit_revision(stack.id, &text).await?;
     print(&format!("stack {} is at sequence {} with {objects} objects\n", stack.name, revision.sequence_id))
+}
+
+/// Reads and validates a file; returns its text and its number of objects.
+fn read(file: &Path) -> Result<(String, usize), Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| unreadable_file(file, &error))?;
+    let objects = check_bundle(file, &text)?;
+    Ok((text, objects))
 }
 
 fn unreadable_file(file: &Path, error: &std::io::Error) -> Failure {
     Failure::Usage(format!("{} cannot be read: {error}", file.display()))
 }
 
-/// Validates a bundle and returns its number of objects. An empty bundle is rejected: to remove a stack, delete it.
+/// Validates a bundle and returns its number of objects.
 fn check_bundle(file: &Path, text: &str) -> Result<usize, Failure> {
     let bundle = Bundle::parse(text).map_err(|error| {
         let errors: Vec<String> = error.errors.iter().map(|error| format!("{}: {error}", file.display())).collect();
         Failure::Usage(errors.join("\n"))
     })?;
-    match bundle.objects().len() {
-        0 => Err(Failure::Usage(format!("{} declares no object", file.display()))),
-        count => Ok(count),
-    }
+    Ok(bundle.objects().len())
 }
 
 #[cfg(test)]
@@ -60,6 +76,6 @@ mod tests {
     #[test]
     fn a_file_without_objects_is_rejected() {
         let message = check_bundle(Path::new("a.yaml"), "# nothing\n").unwrap_err().to_string();
-        assert_eq!(message, "a.yaml declares no object");
+        assert!(message.starts_with("a.yaml: the bundle declares no object"), "{message}");
     }
 }
