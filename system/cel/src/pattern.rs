@@ -272,12 +272,13 @@ impl<'t> Translation<'t> {
             "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper",
             "word", "xdigit",
         ];
-        let Some(end) = self.rest().find(":]") else {
+        let Some(length) = self.rest()["[:".len()..].find(":]") else {
             self.literal("\\[");
             return Ok(());
         };
-        let whole = &self.rest()[..end + 2];
-        if !NAMES.contains(&whole[2..end].trim_start_matches('^')) {
+        let whole = &self.rest()[..length + "[::]".len()];
+        let name = &whole["[:".len()..whole.len() - ":]".len()];
+        if !NAMES.contains(&name.trim_start_matches('^')) {
             return Err(to_error("invalid character class range", whole));
         }
         self.take(whole.len());

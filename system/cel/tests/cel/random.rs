@@ -162,6 +162,16 @@ fn rule() -> impl Strategy<Value = String> {
     })
 }
 
+/// Found by `any_text_is_a_pattern_or_none`: the end of the name of a class was searched from its second character on.
+#[test]
+fn a_class_that_begins_like_a_named_one_is_no_panic() {
+    for pattern in ["[[:]", "[[:]]", "[[:", "[[::]]", "[[:^]", "[a[:]b]"] {
+        let _ = Pattern::new(pattern);
+    }
+    assert!(Pattern::new("[[:]").is_ok_and(|pattern| pattern.is_in(":") && pattern.is_in("[") && !pattern.is_in("a")));
+    assert!(Pattern::new("[[:digit:]]").is_ok_and(|pattern| pattern.is_in("7") && !pattern.is_in(":")));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
 
