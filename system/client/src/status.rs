@@ -20,6 +20,21 @@ impl Client {
         self.send_expecting_no_content(call.with_json(report)).await
     }
 
+    /// Reads the last report of an agent about a stack; `None` if it has not reported about the stack.
+    pub async fn get_reported_stack_status(
+        &self,
+        agent: AgentId,
+        stack: StackId,
+    ) -> Result<Option<StackStatusReport>, ClientError> {
+        let operation = format!("read the reported status of stack {stack} for agent {agent}");
+        let call = Call::get(format!("/agents/{agent}/stacks/{stack}/status"), operation);
+        match self.fetch_json(call, StatusCode::OK).await {
+            Ok(report) => Ok(Some(report)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads the status of a stack on every cluster.
     pub async fn get_stack_status(&self, stack: StackId) -> Result<StackStatus, ClientError> {
         let operation = format!("read the status of stack {stack}");

@@ -209,6 +209,13 @@ fn agent_detail_routes() -> Vec<Route> {
             health_reports::report,
         )
         .with_errors(&[422]),
+        get(
+            "/agents/{id}/stacks/{stack_id}/status",
+            ADMIN_AGENT,
+            "read_reported_stack_status",
+            "Returns the last report of the agent about a stack",
+            stack_status::read_report,
+        ),
         put(
             "/agents/{id}/stacks/{stack_id}/status",
             AGENT,

@@ -242,6 +242,8 @@ operations! {
     /// an older revision, and one about a stack that the agent has removed change nothing.
     Write record_stack_status(context: WriteContext, agent: AgentId, stack: StackId, report: StackStatusReport) -> ()
         = reports::status::record;
+    /// Returns the last report of an agent about a stack.
+    Read get_stack_report(agent: AgentId, stack: StackId) -> StackStatusReport = reports::status::get_of_agent;
     /// Returns the reports of all agents about a stack; about a deleted stack only while an agent has to remove it.
     Read get_stack_reports(stack: StackId) -> StackReports = reports::status::get_of_stack;
 

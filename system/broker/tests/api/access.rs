@@ -41,6 +41,7 @@ const ROUTES: &[Route] = &[
     route(Method::POST, "/agents/{id}/rotate-pak", "Aa", 200),
     route(Method::GET, "/agents/{id}/stacks", "Aa", 200),
     route(Method::PUT, "/agents/{id}/stacks/{stack_id}/approval", "a", 200),
+    route(Method::GET, "/agents/{id}/stacks/{stack_id}/status", "Aa", 404),
     route(Method::PUT, "/agents/{id}/stacks/{stack_id}/status", "a", 204),
     route(Method::GET, "/agents/{id}/target-state", "Aa", 200),
     route(Method::GET, "/agents/{id}/targets", "Aa", 200),

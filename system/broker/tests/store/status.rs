@@ -16,6 +16,7 @@ contracts!(
     a_late_status_of_an_older_revision_changes_nothing,
     a_status_of_an_unassigned_stack_or_revision_is_rejected,
     a_removed_stack_has_no_status,
+    an_agent_reads_its_own_last_report,
     agents_that_should_have_or_must_remove_the_stack_are_listed,
 );
 
@@ -135,6 +136,15 @@ async fn a_status_of_an_unassigned_stack_or_revision_is_rejected(world: World) {
     let rejected = world.store.record_stack_status(write_context(), agent, stack, reported(elsewhere)).await;
     assert!(matches!(rejected, Err(StoreError::MissingReference { kind: RecordKind::Revision, .. })), "{rejected:?}");
     assert_eq!(agents(&world, stack).await[0].status.conditions, []);
+}
+
+async fn an_agent_reads_its_own_last_report(world: World) {
+    let (agent, stack, revision) = received(&world).await;
+    let unreported = world.store.get_stack_report(agent, stack).await;
+    assert_eq!(unreported, Err(StoreError::NotFound { kind: RecordKind::StackStatus, name: stack.to_string() }));
+    let sent = report(revision, &[("Applied", True, "")]);
+    record(&world, 1, (agent, stack), sent.clone()).await;
+    assert_eq!(world.store.get_stack_report(agent, stack).await, Ok(sent));
 }
 
 async fn a_removed_stack_has_no_status(world: World) {

@@ -33,6 +33,15 @@ pub(crate) async fn report(
     Ok(NoContent)
 }
 
+pub(crate) async fn read_report(
+    State(broker): State<Broker>,
+    actor: Actor,
+    PathParams((agent, stack)): PathParams<(AgentId, StackId)>,
+) -> Result<Json<StackStatusReport>, ErrorResponse> {
+    actor.check_admin_or_agent(agent)?;
+    Ok(Json(broker.store.get_stack_report(agent, stack).await?))
+}
+
 /// Checks the limits of a report. Longer texts are rejected instead of truncated, because a truncated sentence may be misleading.
 fn check_conditions(conditions: &[ReportedCondition]) -> Result<(), ErrorResponse> {
     let invalid = |message: String| Err(ErrorResponse::bad_request("invalid_status", message));

@@ -29,6 +29,8 @@ pub enum RecordKind {
     Revision,
     /// A stack.
     Stack,
+    /// The report of an agent about a stack.
+    StackStatus,
     /// An explicit target.
     Target,
     /// A webhook subscription.
@@ -49,6 +51,7 @@ impl RecordKind {
             Self::Registration => "registration",
             Self::Revision => "deployment_object",
             Self::Stack => "stack",
+            Self::StackStatus => "stack_status",
             Self::Target => "target",
             Self::Webhook => "webhook",
         }
@@ -61,6 +64,7 @@ impl fmt::Display for RecordKind {
             Self::Delivery => "webhook delivery",
             Self::Event => "event",
             Self::Revision => "deployment object",
+            Self::StackStatus => "status of stack",
             Self::Agent
             | Self::Annotation
             | Self::Approval

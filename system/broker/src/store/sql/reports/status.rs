@@ -159,6 +159,22 @@ pub(crate) async fn handle_removal(
     execute(session, sql, values![agent, stack]).await.map(drop)
 }
 
+pub(crate) async fn get_of_agent(
+    session: &mut dyn Session,
+    agent: AgentId,
+    stack: StackId,
+) -> Result<StackStatusReport, StoreError> {
+    let PreviousStatus { revision, conditions, .. } = load_previous(session, agent, stack).await?;
+    let deployment_object_id = require(revision, RecordKind::StackStatus, stack)?;
+    let conditions = conditions.into_iter().map(|Condition { kind, status, reason, message, .. }| ReportedCondition {
+        kind,
+        status,
+        reason,
+        message,
+    });
+    Ok(StackStatusReport { deployment_object_id, conditions: conditions.collect() })
+}
+
 pub(crate) async fn get_of_stack(session: &mut dyn Session, stack: StackId) -> Result<StackReports, StoreError> {
     let sql = "SELECT generator_id, deleted_at, revisions.id, newest, newest_is_marker
                FROM stacks LEFT JOIN revisions ON revisions.sequence = stacks.newest WHERE stacks.id = ?1";
