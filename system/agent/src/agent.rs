@@ -12,11 +12,13 @@ use sindri_client::{Client, ClientError};
 use sindri_model::wire::HeartbeatReport;
 use sindri_model::{AgentId, Clock, Entropy};
 use thiserror::Error;
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::cluster::reflector::Reflector;
 use crate::cluster::{Cluster, ClusterError};
 use crate::leader::election::run_as_leader;
+use crate::leader::lease::ProcessName;
 use crate::pass_queue::PassQueue;
 use crate::settings::Settings;
 use crate::stack::outcome::StoredOutcomes;
@@ -104,7 +106,8 @@ impl Agent {
     /// Reconciles until shutdown, as leader if leader election is on.
     async fn act(&self, id: AgentId) {
         if self.settings.lease {
-            run_as_leader(&self.cluster, &self.clock, &self.identity, || self.reconcile(id)).await;
+            let process = ProcessName { agent: &self.settings.name, identity: &self.identity };
+            run_as_leader(&self.cluster, &self.clock, process, &self.readiness, || self.reconcile(id)).await;
         } else {
             self.reconcile(id).await;
         }
@@ -167,7 +170,7 @@ impl Agent {
             settings: &self.settings,
             clock: &self.clock,
             metrics: &self.metrics,
-            outcomes,
+            outcomes: Mutex::new((None, outcomes)),
         };
         let worker = Worker { reconciler, queue: &queue };
         tokio::select! {

@@ -7,6 +7,7 @@ mod agent;
 pub mod cluster;
 mod inspect;
 mod leader;
+mod panics;
 mod pass;
 mod pass_queue;
 mod settings;

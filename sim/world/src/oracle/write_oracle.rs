@@ -38,6 +38,10 @@ pub struct WriteOracle {
     touched: BTreeSet<String>,
     /// Objects that the agent deleted. It is responsible for everything that a deleted namespace takes with it.
     deleted: BTreeSet<ObjectKey>,
+    /// Objects that controllers of the cluster created by themselves.
+    made_by_cluster: BTreeSet<String>,
+    /// Namespaces in which other clients created an object, by its kind and name.
+    foreign: BTreeMap<(String, String), BTreeSet<String>>,
     /// Deletions to be judged at the end of the run, once the events of the broker are known.
     pub rollbacks: Vec<NamespaceRollback>,
 }
@@ -60,6 +64,7 @@ impl WriteOracle {
     pub fn judge(&mut self, write: &Write, expected: &ExpectedState) -> Result<(), Violation> {
         let key = from_stored_key(&write.key);
         if !is_by_agent(write) {
+            self.record_foreign(write, &key);
             return self.judge_cascade(write, &key);
         }
         if is_inventory(&key) {
@@ -80,12 +85,34 @@ impl WriteOracle {
         Ok(())
     }
 
+    /// Records objects that are not the agent's.
+    fn record_foreign(&mut self, write: &Write, key: &ObjectKey) {
+        if write.before.is_some() {
+            return;
+        }
+        match write.actor {
+            // The claims of a StatefulSet hold data of people.
+            Actor::Controller(_) if key.kind != "PersistentVolumeClaim" => {
+                self.made_by_cluster.insert(write.uid.clone());
+            }
+            _ => {
+                let namespaces = self.foreign.entry((key.kind.clone(), key.name.clone())).or_default();
+                namespaces.extend(key.namespace.clone());
+            }
+        }
+    }
+
+    /// Returns true for an object that a service mesh or a platform creates in every namespace.
+    fn is_injected(&self, key: &ObjectKey) -> bool {
+        let namespaces = self.foreign.get(&(key.kind.clone(), key.name.clone()));
+        namespaces.is_some_and(|namespaces| ["default", AGENT_NAMESPACE].iter().all(|name| namespaces.contains(*name)))
+    }
+
     /// Judges a write of another client. A controller that empties a namespace which the agent deleted acts on behalf
     /// of the agent.
     fn judge_cascade(&self, write: &Write, key: &ObjectKey) -> Result<(), Violation> {
         let is_deleted_by_controller = matches!(write.actor, Actor::Controller(_)) && write.after.is_none();
-        let is_made_by_cluster = (key.kind == "ServiceAccount" && key.name == "default")
-            || (key.kind == "ConfigMap" && key.name == "kube-root-ca.crt");
+        let is_made_by_cluster = self.made_by_cluster.contains(&write.uid) || self.is_injected(key);
         let deleted_namespace = self
             .deleted
             .iter()

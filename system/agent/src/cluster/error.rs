@@ -48,6 +48,8 @@ pub enum ClusterError {
         message: String,
         /// Paths of the fields that the server names.
         fields: Vec<String>,
+        /// Name of the object that the response is about, if it is a `Status` that names one.
+        about: Option<String>,
         /// Value of `Retry-After`.
         retry_after: Option<Duration>,
         /// Number of attempts, once retries were given up.
@@ -65,6 +67,14 @@ pub enum ClusterError {
         /// Attempted operation, with the object named.
         operation: String,
         /// Defect of the response.
+        cause: String,
+    },
+    /// The agent itself has a fault.
+    #[error("{operation}: {cause}")]
+    Internal {
+        /// Attempted operation, with the object named.
+        operation: String,
+        /// Message of the panic.
         cause: String,
     },
 }
@@ -92,12 +102,15 @@ impl ClusterError {
         };
         let is_immutable = status == 422 && UNCHANGEABLE.iter().any(|words| message.contains(words));
         let fields = named_fields(&document);
+        let details = Some(&document["details"]["name"]).filter(|_| document["kind"] == "Status");
+        let about = details.and_then(Value::as_str).map(str::to_owned);
         let refused = Self::Refused {
             operation: operation.to_owned(),
             status,
             reason,
             message,
             fields,
+            about,
             retry_after,
             attempts: 0,
         };
@@ -125,7 +138,7 @@ impl ClusterError {
             // Server-side apply returns 500 for a field of the wrong type; a retry would fail the same way.
             Self::Refused { status: 500, message, .. } if message.starts_with(MISTYPED) => None,
             Self::Refused { status: 429 | 500 | 503 | 504, retry_after, .. } => Some(Retry { after: *retry_after }),
-            Self::Refused { .. } | Self::Malformed { .. } | Self::ShuttingDown { .. } => None,
+            Self::Refused { .. } | Self::Malformed { .. } | Self::ShuttingDown { .. } | Self::Internal { .. } => None,
         }
     }
 
@@ -138,20 +151,23 @@ impl ClusterError {
     pub(super) fn with_attempts(mut self, count: u32) -> Self {
         match &mut self {
             Self::Unreachable { attempts, .. } | Self::Refused { attempts, .. } => *attempts = count,
-            Self::Malformed { .. } | Self::ShuttingDown { .. } => {}
+            Self::Malformed { .. } | Self::ShuttingDown { .. } | Self::Internal { .. } => {}
         }
         self
     }
 
     /// Replaces the message of the server, which may quote the content of a Secret.
     pub(super) fn without_content(mut self) -> Self {
-        if let Self::Refused { message, fields, status: status @ (400 | 422 | 500), .. } = &mut self {
+        if let Self::Refused { message, fields, status, .. } = &mut self
+            && is_about_content(*status, message)
+        {
             let hint = message.find(REPLACE_HINT).map(|_| format!("; {REPLACE_HINT}")).unwrap_or_default();
             let fields = if fields.is_empty() { String::new() } else { format!(" in {}", fields.join(", ")) };
             let failing = match status {
                 500 if message.starts_with(MISTYPED) => MISTYPED,
                 // For example a webhook that does not respond.
-                500 => "the server could not process it",
+                500.. => "the server could not process it",
+                403 => "it was denied",
                 _ => "the object is not valid",
             };
             *message = format!("{failing}{fields} (its content is not shown){hint}");
@@ -168,13 +184,21 @@ impl ClusterError {
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused { status, .. } => Some(*status),
-            Self::Unreachable { .. } | Self::Malformed { .. } | Self::ShuttingDown { .. } => None,
+            Self::Unreachable { .. } | Self::Malformed { .. } | Self::ShuttingDown { .. } | Self::Internal { .. } => {
+                None
+            }
         }
     }
 
-    /// Returns true if the object, or its resource type, does not exist.
+    /// Returns true if the status is 404: the object, its resource type, or the path at a proxy does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })
+    }
+
+    /// Returns true if the API server itself responded that the object of this name does not exist. A type that is not
+    /// served, or a proxy, also responds 404, and proves nothing about the object.
+    pub fn proves_absence(&self, name: &str) -> bool {
+        matches!(self, Self::Refused { status: 404, about: Some(about), .. } if about == name)
     }
 
     /// Returns true if the agent lacks the permission.
@@ -194,6 +218,15 @@ impl ClusterError {
 }
 
 /// Returns the paths of the fields in `details.causes`. A path contains no values.
+/// Returns true if a message may quote the object. The API server's own reasons for 401, 403, 404 and 429 do not.
+fn is_about_content(status: u16, message: &str) -> bool {
+    match status {
+        403 => message.contains("admission webhook") || message.contains("ValidatingAdmissionPolicy"),
+        401 | 404 | 429 => false,
+        _ => true,
+    }
+}
+
 fn named_fields(document: &Value) -> Vec<String> {
     let causes = document["details"]["causes"].as_array().into_iter().flatten();
     let named = causes.filter_map(|cause| cause["field"].as_str().filter(|field| !field.is_empty()));
@@ -230,6 +263,19 @@ mod tests {
     }
 
     #[test]
+    fn only_a_status_that_names_the_object_proves_its_absence() {
+        let status = |kind: &str, name: &str| {
+            let body = serde_json::json!({"kind": kind, "code": 404, "details": {"name": name, "kind": "configmaps"}});
+            ClusterError::from_response("read ConfigMap shop/a", 404, None, body.to_string().as_bytes())
+        };
+        assert!(status("Status", "a").proves_absence("a"));
+        assert!(!status("Status", "shop").proves_absence("a"), "the namespace is missing");
+        assert!(!status("Error", "a").proves_absence("a"));
+        let page = ClusterError::from_response("read ConfigMap shop/a", 404, None, b"404 page not found");
+        assert!(page.is_not_found() && !page.proves_absence("a"));
+    }
+
+    #[test]
     fn a_change_of_an_immutable_field_is_reported_with_the_field_and_advice() {
         let body = serde_json::json!({
             "message": "Secret \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set",
@@ -250,6 +296,12 @@ mod tests {
         }
         let mistyped = refused(500, &format!("{MISTYPED}: expected map, got hunter2")).without_content();
         assert!(mistyped.retry().is_none() && !mistyped.to_string().contains("hunter2"), "{mistyped}");
+        let denied = refused(403, "admission webhook \"a\" denied the request: hunter2").without_content();
+        assert!(!denied.to_string().contains("hunter2"), "{denied}");
+        let rbac = refused(403, "secrets \"a\" is forbidden: User \"b\" cannot patch").without_content();
+        assert!(rbac.to_string().contains("cannot patch"), "{rbac}");
+        let busy = refused(503, "failed calling webhook with hunter2").without_content();
+        assert!(busy.retry().is_some() && !busy.to_string().contains("hunter2"), "{busy}");
         let down = refused(500, "failed calling webhook with hunter2").without_content();
         assert!(down.retry().is_some() && !down.to_string().contains("not valid"), "{down}");
     }

@@ -10,6 +10,9 @@ use super::requests::ApiRequest;
 use super::resource::ApiResource;
 use super::response_object::{AppliedFieldsHash, ResponseObject};
 
+/// Field manager of the control plane's controllers.
+const CONTROL_PLANE_MANAGER: &str = "kube-controller-manager";
+
 /// Metadata of a live object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveObject {
@@ -29,6 +32,8 @@ pub struct LiveObject {
     pub has_owner_reference: bool,
     /// True if it has a deletion timestamp.
     pub is_terminating: bool,
+    /// True if only controllers of the control plane itself have written it.
+    pub is_made_by_control_plane: bool,
 }
 
 impl LiveObject {
@@ -50,6 +55,7 @@ impl LiveObject {
             ownership: Ownership::from_metadata(metadata),
             has_owner_reference: metadata["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty()),
             is_terminating: metadata["deletionTimestamp"].is_string(),
+            is_made_by_control_plane: response.has_only_manager(CONTROL_PLANE_MANAGER),
         })
     }
 

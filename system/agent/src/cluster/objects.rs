@@ -44,9 +44,10 @@ const OBJECT_BYTES: usize = 1_024;
 const PODS_MAX: usize = 100;
 
 /// Client of one cluster. Each request is retried by the retry policy.
+#[derive(Clone)]
 pub struct Cluster {
     api: ApiClient,
-    discovery: Discovery,
+    discovery: Arc<Discovery>,
     /// The only namespace that the agent may touch; `None` for the whole cluster.
     namespace_scope: Option<String>,
 }
@@ -136,7 +137,7 @@ impl Cluster {
     /// Returns a client that sends requests by `sender`; see [`super::sender()`].
     pub fn new(sender: Sender, retry_policy: RetryPolicy) -> Self {
         let api = ApiClient::new(sender, retry_policy, Arc::default());
-        Self { api, discovery: Discovery::default(), namespace_scope: None }
+        Self { api, discovery: Arc::default(), namespace_scope: None }
     }
 
     /// Limits the agent to one namespace, if one is given.
@@ -156,8 +157,32 @@ impl Cluster {
     /// Returns a client of the same cluster that still works after shutdown and while the write gate is closed, for leader
     /// election.
     pub(crate) fn independent(&self) -> Self {
-        let (api, discovery) = (self.api.independent(), Discovery::default());
-        Self { api, discovery, namespace_scope: self.namespace_scope.clone() }
+        Self { api: self.api.independent(), discovery: Arc::default(), namespace_scope: self.namespace_scope.clone() }
+    }
+
+    /// Returns a client of the same cluster whose requests and retries end at a deadline.
+    pub(crate) fn with_deadline(&self, deadline: Instant) -> Self {
+        let mut limited = self.clone();
+        limited.api.deadline = Some(deadline);
+        limited
+    }
+
+    /// Returns a client of the same cluster that does not retry failed requests any more once the token is cancelled.
+    pub(crate) fn with_retries_until(&self, cancelled: CancellationToken) -> Self {
+        let mut limited = self.clone();
+        limited.api.no_more_retries = cancelled;
+        limited
+    }
+
+    /// Returns true if failed requests are not retried any more.
+    pub(crate) fn has_ended_retries(&self) -> bool {
+        self.api.no_more_retries.is_cancelled()
+    }
+
+    /// Returns a client of the same cluster whose retries only its deadline and shutdown end: for steps that must not
+    /// remain half done.
+    pub(crate) fn with_all_retries(&self) -> Self {
+        self.with_retries_until(CancellationToken::new())
     }
 
     /// Returns the write gate. From the first call on, writes wait until it is open.
@@ -208,6 +233,15 @@ impl Cluster {
         self.discovery.find_in_any_version(&self.api, known).await
     }
 
+    /// The same after reading discovery again, because a request for the cached type failed with 404.
+    pub(crate) async fn find_resource_again(
+        &self,
+        known: &ApiResource,
+    ) -> Result<Option<Arc<ApiResource>>, ClusterError> {
+        self.forget_group(&known.group).await;
+        self.find_resource_in_any_version(known).await
+    }
+
     /// Returns every resource type that can be listed, in every version. An agent of one namespace gets the namespaced ones.
     pub(crate) async fn list_resources(&self) -> Result<Vec<Arc<ApiResource>>, ClusterError> {
         let mut resources = self.discovery.list_all(&self.api).await?;
@@ -220,8 +254,22 @@ impl Cluster {
         self.discovery.forget_group(group).await;
     }
 
-    /// Returns the metadata of one object; `None` if it does not exist.
+    /// Returns the metadata of an object, in any version that is served; `None` if it does not exist.
     pub(crate) async fn get_metadata(
+        &self,
+        resource: &Arc<ApiResource>,
+        key: &ObjectKey,
+    ) -> Result<Option<LiveObject>, ClusterError> {
+        match self.read_metadata(resource, key).await {
+            Err(error) if error.is_not_found() => match self.find_other_version(resource, error).await? {
+                Some(served) => self.read_metadata(&served, key).await,
+                None => Ok(None),
+            },
+            read => read,
+        }
+    }
+
+    async fn read_metadata(
         &self,
         resource: &Arc<ApiResource>,
         key: &ObjectKey,
@@ -229,8 +277,21 @@ impl Cluster {
         let request = ApiRequest::get(Operation::Object("read", key), resource.object_path(key)).accepting(METADATA);
         match self.api.send_for_response(&request).await {
             Ok(response) => LiveObject::from_response(&request, resource, &response.read(&request)?).map(Some),
-            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) if error.proves_absence(&key.name) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Returns another version in which a type is served, after a request for it failed with 404 and proved nothing; `None`
+    /// if no version is served any more, so that no object exists. Fails if the type is served as before.
+    async fn find_other_version(
+        &self,
+        resource: &ApiResource,
+        not_found: ClusterError,
+    ) -> Result<Option<Arc<ApiResource>>, ClusterError> {
+        match self.find_resource_again(resource).await? {
+            Some(served) if *served == *resource => Err(not_found),
+            served => Ok(served),
         }
     }
 
@@ -240,24 +301,17 @@ impl Cluster {
         resource: &ApiResource,
         key: &ObjectKey,
     ) -> Result<Option<T>, ClusterError> {
-        self.send_get(ApiRequest::get(Operation::Object("read", key), resource.object_path(key))).await
+        self.send_get(key, ApiRequest::get(Operation::Object("read", key), resource.object_path(key))).await
     }
 
-    /// Returns a whole object; gives up at `deadline`.
-    pub(crate) async fn get_before(
+    async fn send_get<T: DeserializeOwned>(
         &self,
-        deadline: Instant,
-        resource: &ApiResource,
         key: &ObjectKey,
-    ) -> Result<Option<Value>, ClusterError> {
-        let request = ApiRequest::get(Operation::Object("read", key), resource.object_path(key));
-        self.send_get(request.with_deadline(deadline)).await
-    }
-
-    async fn send_get<T: DeserializeOwned>(&self, request: ApiRequest<'_>) -> Result<Option<T>, ClusterError> {
+        request: ApiRequest<'_>,
+    ) -> Result<Option<T>, ClusterError> {
         match self.api.send_for_response(&request).await {
             Ok(response) => response.read(&request).map(Some),
-            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) if error.proves_absence(&key.name) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -307,9 +361,14 @@ impl Cluster {
         match self.list_pages(operation, resource, namespace, query).await {
             Ok((objects, _)) => Ok(objects),
             // The type was removed between discovery and this request, so no object of it exists.
-            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            Err(error) if error.is_not_found() && !self.is_served_now(resource).await? => Ok(Vec::new()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads discovery again, and returns true if it lists a resource type in its version.
+    async fn is_served_now(&self, resource: &ApiResource) -> Result<bool, ClusterError> {
+        Ok(self.find_resource_again(resource).await?.is_some_and(|served| *served == *resource))
     }
 
     /// Lists page by page, and returns the resourceVersion of the list.
@@ -328,8 +387,9 @@ impl Cluster {
             let response = self.api.send_for_response(&request).await?;
             let mut page: Page<ResponseObject<'_>> = response.read(&request)?;
             let PageMetadata { next, resource_version } = page.metadata.take().unwrap_or_default();
-            for item in page.into_items(&request)? {
-                objects.push(LiveObject::from_response(&request, resource, &item)?);
+            // Items without a UID, such as PodMetrics, are computed and not stored: they cannot be owned or deleted.
+            for item in page.into_items(&request)?.iter().filter(|item| item.metadata()["uid"].is_string()) {
+                objects.push(LiveObject::from_response(&request, resource, item)?);
             }
             match next.filter(|token| !token.is_empty()) {
                 Some(token) => request.path = format!("{base}&continue={token}"),
@@ -362,16 +422,12 @@ impl Cluster {
         self.list_one_page(ApiRequest::get(operation, path)).await
     }
 
-    /// Returns the first pods of a selector, which are enough to explain a failure; gives up at `deadline`.
-    pub(crate) async fn list_pods_before(
-        &self,
-        deadline: Instant,
-        selector: &PodSelector,
-    ) -> Result<Vec<Value>, ClusterError> {
+    /// Returns the first pods of a selector, which are enough to explain a failure.
+    pub(crate) async fn list_pods(&self, selector: &PodSelector) -> Result<Vec<Value>, ClusterError> {
         let (namespace, labels) = (percent_encode(&selector.namespace), percent_encode(&selector.labels));
         let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PODS_MAX}&labelSelector={labels}");
         let operation = Operation::Other(format!("list the pods with {}", selector.labels));
-        self.list_one_page(ApiRequest::get(operation, path).with_deadline(deadline)).await
+        self.list_one_page(ApiRequest::get(operation, path)).await
     }
 
     async fn list_one_page<T: DeserializeOwned>(&self, request: ApiRequest<'_>) -> Result<Vec<T>, ClusterError> {
@@ -404,6 +460,16 @@ impl Cluster {
         response.read::<IgnoredAny>(&request).map(drop)
     }
 
+    /// Applies an object and returns its metadata.
+    pub(crate) async fn apply_metadata(
+        &self,
+        patch: &ApplyPatch<'_>,
+        mode: ApplyMode,
+    ) -> Result<LiveObject, ClusterError> {
+        let (request, response) = self.send_patch(patch, mode, METADATA).await?;
+        LiveObject::from_response(&request, patch.resource, &response.read(&request)?)
+    }
+
     async fn send_patch<'a>(
         &self,
         patch: &'a ApplyPatch<'_>,
@@ -417,9 +483,8 @@ impl Cluster {
         let (operation, path) = (Operation::Object(verb, patch.key), [&patch.path, dry_run].concat());
         let mut request = ApiRequest::new(operation, Method::PATCH, path, patch.body.clone()).accepting(accept);
         request.content_type = APPLY_PATCH;
-        let is_secret = patch.resource.group.is_empty() && patch.resource.kind == "Secret";
-        let sent = self.api.send_for_response(&request).await;
-        let response = sent.map_err(|error| if is_secret { error.without_content() } else { error })?;
+        request.is_confidential = patch.resource.group.is_empty() && patch.resource.kind == "Secret";
+        let response = self.api.send_for_response(&request).await?;
         Ok((request, response))
     }
 
@@ -439,8 +504,23 @@ impl Cluster {
         self.api.send(&request).await.map(drop)
     }
 
-    /// Deletes the object with this UID and no other.
+    /// Deletes the object with this UID and no other, in any version that is served.
     pub(crate) async fn delete(
+        &self,
+        resource: &Arc<ApiResource>,
+        key: &ObjectKey,
+        uid: &str,
+    ) -> Result<DeleteResult, ClusterError> {
+        match self.send_delete(resource, key, uid).await {
+            Err(error) if error.is_not_found() => match self.find_other_version(resource, error).await? {
+                Some(served) => self.send_delete(&served, key, uid).await,
+                None => Ok(DeleteResult::Absent),
+            },
+            deleted => deleted,
+        }
+    }
+
+    async fn send_delete(
         &self,
         resource: &Arc<ApiResource>,
         key: &ObjectKey,
@@ -454,7 +534,7 @@ impl Cluster {
         let request = ApiRequest::new(operation, Method::DELETE, path, serialize(&options));
         match self.api.send(&request).await {
             Ok(_) => Ok(DeleteResult::Accepted),
-            Err(error) if error.is_not_found() => Ok(DeleteResult::Absent),
+            Err(error) if error.proves_absence(&key.name) => Ok(DeleteResult::Absent),
             Err(error) if error.is_conflict() => match self.get_metadata(resource, key).await? {
                 None => Ok(DeleteResult::Absent),
                 Some(live) if live.uid != uid => Ok(DeleteResult::Replaced),

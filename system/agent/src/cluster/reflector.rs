@@ -43,6 +43,8 @@ struct WatchedType {
     /// resourceVersion up to which all events were received.
     seen_version: String,
     objects: BTreeMap<Arc<ObjectKey>, LiveObject>,
+    /// Objects that the agent wrote after the list that is in progress began: the list may not have them yet.
+    written_during_list: BTreeSet<Arc<ObjectKey>>,
 }
 
 /// Existence of an object according to an event or a list.
@@ -135,6 +137,7 @@ impl Reflector {
         cluster: &Cluster,
         queue: &PassQueue,
     ) -> Result<WatchEnd, ClusterError> {
+        self.begin_list(resource);
         let (objects, mut version) = match cluster.list_labelled(resource).await {
             Ok(listed) => listed,
             Err(error) if error.is_not_found() => return Ok(WatchEnd::NotServed),
@@ -188,7 +191,15 @@ impl Reflector {
         Ok(())
     }
 
-    /// Replaces the copy of a type by a list.
+    fn begin_list(&self, resource: &Arc<ApiResource>) {
+        if let Some(watched) = self.lock().get_mut(resource) {
+            watched.written_during_list.clear();
+        }
+    }
+
+    /// Replaces the copy of a type by a list, and queues passes of the stacks whose objects differ from the copy. Only what
+    /// the agent wrote since the list began is kept. Otherwise the list is right even if its versions are lower: then etcd
+    /// was restored from a backup.
     fn replace_all(
         &self,
         resource: &Arc<ApiResource>,
@@ -196,19 +207,35 @@ impl Reflector {
         list_version: &str,
         queue: &PassQueue,
     ) {
-        let listed: BTreeSet<&ObjectKey> = objects.iter().map(|object| &*object.key).collect();
-        let known: Vec<LiveObject> =
-            self.lock().get(resource).map(|watched| watched.objects.values().cloned().collect()).unwrap_or_default();
-        for object in known.into_iter().filter(|object| !listed.contains(&*object.key)) {
-            // Gone as of the list, unless it was written after the list.
-            let resource_version = list_version.to_owned();
-            self.update(resource, LiveObject { resource_version, ..object }, Existence::Gone, queue);
+        let mut changed: BTreeSet<StackId> = BTreeSet::new();
+        if let Some(watched) = self.lock().get_mut(resource) {
+            let mut before = std::mem::take(&mut watched.objects);
+            let written = std::mem::take(&mut watched.written_during_list);
+            for object in objects {
+                let known = before.remove(&object.key);
+                if known.as_ref() == Some(&object) {
+                    watched.objects.insert(object.key.clone(), object);
+                    continue;
+                }
+                match known.filter(|known| written.contains(&known.key) && object.is_older_than(known)) {
+                    Some(newer) => drop(watched.objects.insert(newer.key.clone(), newer)),
+                    None => {
+                        changed.extend(labelled_stack(&object));
+                        watched.objects.insert(object.key.clone(), object);
+                    }
+                }
+            }
+            for (key, object) in before {
+                if written.contains(&key) && is_older(list_version, &object.resource_version) {
+                    watched.objects.insert(key, object);
+                } else {
+                    changed.extend(labelled_stack(&object));
+                }
+            }
+            list_version.clone_into(&mut watched.seen_version);
+            watched.is_current = true;
         }
-        for object in objects {
-            self.update(resource, object, Existence::Present, queue);
-        }
-        self.set_seen_version(resource, list_version);
-        self.set_current(resource, true);
+        changed.into_iter().for_each(|stack| queue.request(stack, Reason::ObjectEvent));
     }
 
     /// Updates one object and queues passes of the stacks that its old and its new label name. Ignores a state that is older
@@ -242,6 +269,7 @@ impl Reflector {
         for object in written {
             let Some(watched) = types.get_mut(&object.resource).filter(|watched| watched.is_current) else { continue };
             if is_older(&watched.seen_version, &object.resource_version) {
+                watched.written_during_list.insert(object.key.clone());
                 watched.objects.insert(object.key.clone(), object.clone());
             }
         }
@@ -299,6 +327,7 @@ mod tests {
             ownership: Ownership { stack_label: Some(stack().to_string()), ..Ownership::default() },
             has_owner_reference: false,
             is_terminating: false,
+            is_made_by_control_plane: false,
         }
     }
 
@@ -354,8 +383,31 @@ mod tests {
     }
 
     #[test]
+    fn a_list_with_lower_versions_is_right_after_etcd_was_restored() {
+        let changed = state_after(|reflector, queue| {
+            reflector.add_written([&object("9")].into_iter());
+            reflector.begin_list(&config_maps());
+            reflector.replace_all(&config_maps(), vec![object("2")], "4", queue);
+        });
+        assert_eq!(changed, (Some("2".into()), true));
+        let gone = state_after(|reflector, queue| {
+            reflector.begin_list(&config_maps());
+            reflector.replace_all(&config_maps(), Vec::new(), "2", queue);
+        });
+        assert_eq!(gone, (None, true));
+        let event = state_after(|reflector, queue| {
+            reflector.begin_list(&config_maps());
+            reflector.replace_all(&config_maps(), vec![object("2")], "2", queue);
+            queue.begin_pass(stack());
+            receive_event(reflector, "3", Existence::Present, queue);
+        });
+        assert_eq!(event, (Some("3".into()), true), "later events are compared with the list");
+    }
+
+    #[test]
     fn a_list_older_than_our_own_write_is_ignored_and_a_newer_one_is_not() {
         let older = state_after(|reflector, queue| {
+            reflector.begin_list(&config_maps());
             reflector.add_written([&object("9")].into_iter());
             reflector.replace_all(&config_maps(), Vec::new(), "8", queue);
         });

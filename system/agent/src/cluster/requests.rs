@@ -37,16 +37,21 @@ const IN_FLIGHT_MAX: usize = 128;
 /// Largest response body.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Sends requests to the API server of one cluster.
+/// Sends requests to the API server of one cluster. Clones share everything except the limits of their own requests.
+#[derive(Clone)]
 pub(super) struct ApiClient {
     sender: Sender,
     retry_policy: RetryPolicy,
     metrics: Arc<Metrics>,
-    in_flight: Semaphore,
+    in_flight: Arc<Semaphore>,
     /// Absent without leader election: then every write is allowed.
-    write_gate: OnceLock<WriteGate>,
+    write_gate: Arc<OnceLock<WriteGate>>,
     /// Once cancelled, no request is sent any more; requests in flight end normally.
     pub(super) shutdown: CancellationToken,
+    /// Time after which the caller no longer waits, neither for a response nor for a retry.
+    pub(super) deadline: Option<Instant>,
+    /// Once cancelled, failed requests are not retried any more; requests in flight end normally.
+    pub(super) no_more_retries: CancellationToken,
 }
 
 /// Description of a request for error messages, such as `apply ConfigMap shop/a`. Formatted only when an error occurs.
@@ -74,8 +79,8 @@ pub(super) struct ApiRequest<'a> {
     pub content_type: &'static str,
     pub if_none_match: Option<String>,
     pub body: Bytes,
-    /// Time after which the caller no longer waits, neither for a response nor for a retry.
-    pub deadline: Option<Instant>,
+    /// True if messages of the server may contain parts of a Secret, which no error and no log line shows.
+    pub is_confidential: bool,
 }
 
 /// Response with a status below 400.
@@ -91,26 +96,16 @@ pub(super) const JSON: &str = "application/json";
 impl<'a> ApiRequest<'a> {
     pub(super) fn new(operation: Operation<'a>, method: Method, path: String, body: Bytes) -> Self {
         let (accept, content_type) = (JSON, JSON);
-        Self { operation, method, path, accept, content_type, if_none_match: None, body, deadline: None }
+        Self { operation, method, path, accept, content_type, if_none_match: None, body, is_confidential: false }
     }
 
     pub(super) fn get(operation: Operation<'a>, path: String) -> Self {
         Self::new(operation, Method::GET, path, Bytes::new())
     }
 
-    pub(super) fn with_deadline(mut self, deadline: Instant) -> Self {
-        self.deadline = Some(deadline);
-        self
-    }
-
     pub(super) fn accepting(mut self, accept: &'static str) -> Self {
         self.accept = accept;
         self
-    }
-
-    /// Returns the time until the deadline.
-    fn remaining_time(&self) -> Duration {
-        self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
     pub(super) fn malformed(&self, cause: impl Into<String>) -> ClusterError {
@@ -139,10 +134,17 @@ impl ApiClient {
             sender,
             retry_policy,
             metrics,
-            in_flight: Semaphore::new(IN_FLIGHT_MAX),
-            write_gate: OnceLock::new(),
+            in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
+            write_gate: Arc::default(),
             shutdown: CancellationToken::new(),
+            deadline: None,
+            no_more_retries: CancellationToken::new(),
         }
+    }
+
+    /// Returns the time until the deadline.
+    fn remaining_time(&self) -> Duration {
+        self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
     /// Returns a client of the same cluster with its own limits, which is neither cancelled nor gated with this one.
@@ -188,7 +190,7 @@ impl ApiClient {
         if let Ok(slot) = self.in_flight.try_acquire() {
             return Ok(slot);
         }
-        let acquired = timeout(request.remaining_time(), self.in_flight.acquire()).await;
+        let acquired = timeout(self.remaining_time(), self.in_flight.acquire()).await;
         let slot = acquired.map_err(|_| request.unreachable("too many other requests are in flight".to_owned()))?;
         Ok(slot.expect("the semaphore is never closed"))
     }
@@ -219,14 +221,14 @@ impl ApiClient {
             failures += 1;
             let Some(retry) = error.retry() else { return Err(error) };
             let wait = self.retry_policy.wait_after(failures, start.elapsed(), retry.after);
-            let Some(wait) = wait.filter(|wait| *wait < request.remaining_time()) else {
-                return Err(error.with_attempts(failures));
-            };
+            let is_permitted = |wait: &Duration| *wait < self.remaining_time() && !self.no_more_retries.is_cancelled();
+            let Some(wait) = wait.filter(is_permitted) else { return Err(error.with_attempts(failures)) };
             tracing::info!("retry in {} s after: {error}", wait.as_secs());
             self.metrics.count_retry();
             tokio::select! {
-                biased; // shutdown first: it ends the wait
+                biased; // what ends the wait early comes first
                 () = self.shutdown.cancelled() => {}
+                () = self.no_more_retries.cancelled() => return Err(error.with_attempts(failures)),
                 () = tokio::time::sleep(wait) => {}
             }
         }
@@ -241,7 +243,7 @@ impl ApiClient {
             self.check_not_shutting_down(request)?;
             // The Lease may have been lost during the wait for a slot; the wait for the Lease then gives the slot back.
             if self.gate_of(request).is_none_or(WriteGate::is_open) {
-                return self.send_once(request, REQUEST_TIMEOUT.min(request.remaining_time())).await;
+                return self.send_once(request, REQUEST_TIMEOUT.min(self.remaining_time())).await;
             }
         }
     }
@@ -296,7 +298,8 @@ impl ApiClient {
         if head.status.as_u16() >= 400 {
             let (after, body) = (retry_after(&head.headers), read_body(request, body).await?);
             let operation = request.operation.to_string();
-            return Err(ClusterError::from_response(&operation, head.status.as_u16(), after, &body));
+            let error = ClusterError::from_response(&operation, head.status.as_u16(), after, &body);
+            return Err(if request.is_confidential { error.without_content() } else { error });
         }
         Ok((head, body))
     }
@@ -342,8 +345,8 @@ mod tests {
         let mut requests: Vec<_> = (0..IN_FLIGHT_MAX + 2).map(|_| Box::pin(client.send(&request))).collect();
         assert!(requests.iter_mut().all(|request| request.now_or_never().is_none()));
         assert_eq!(received.load(Ordering::Relaxed), IN_FLIGHT_MAX);
-        let hasty = read_version().with_deadline(Instant::now() + Duration::from_millis(20));
-        let error = client.send(&hasty).await.unwrap_err();
+        let hasty = ApiClient { deadline: Some(Instant::now() + Duration::from_millis(20)), ..client.clone() };
+        let error = hasty.send(&request).await.unwrap_err();
         assert!(error.to_string().contains("too many other requests"), "{error}");
         drop(requests.remove(0));
         assert!(requests.iter_mut().all(|request| request.now_or_never().is_none()));

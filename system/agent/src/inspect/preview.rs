@@ -9,11 +9,11 @@ use super::diff::diff;
 use crate::agent::{Agent, AgentError};
 use crate::cluster::Cluster;
 use crate::cluster::reflector::Reflector;
-use crate::pass::foreign_objects::search_holds;
+use crate::pass::content::ContentSearch;
 use crate::pass::ignored_values::copy_ignored_fields;
 use crate::pass::inventory::load_inventory;
-use crate::pass::observe::read_live_objects;
-use crate::pass::plan::{PlanInputs, Write, make_plan, render_plan};
+use crate::pass::observe::{Observation, read_live_objects};
+use crate::pass::plan::{Hold, PlanInputs, Write, find_excess, find_single_holds, make_plan, render_plan};
 use crate::pass::resolve::{ResolveError, resolve_bundle};
 use crate::pass::summary::PassError;
 use crate::target::claims::Claims;
@@ -51,12 +51,14 @@ async fn preview_stack(
     claims: &Claims,
     policy: &StackPolicy,
 ) -> Result<String, PassError> {
-    let inventory = load_inventory(cluster, revision.stack_id).await?;
+    let (inventory, _) = load_inventory(cluster, revision.stack_id).await?;
     let bundle = revision.take_bundle().map_err(ResolveError::Bundle)?;
     let desired = resolve_bundle(cluster, revision, bundle, &policy.ignore).await?;
     // A reflector that does not run has no current types, so every type is listed.
-    let live = read_live_objects(cluster, &Reflector::default(), &desired, &inventory).await?;
-    let inputs = PlanInputs { inventory: &inventory, live: &live, last_applied: None, claims, drift: policy.drift };
+    let Observation { live, unreadable } =
+        read_live_objects(cluster, &Reflector::default(), &desired, &inventory).await;
+    let (inventory, live, drift) = (&inventory, &live, policy.drift);
+    let inputs = PlanInputs { inventory, live, unreadable: &unreadable, last_applied: None, claims, drift };
     let mut plan = make_plan(&desired, inputs)?;
     copy_ignored_fields(cluster, &mut plan.writes).await?;
     let mut changes = Vec::new();
@@ -67,12 +69,17 @@ async fn preview_stack(
         changes.push((write.object.key.clone(), lines));
     }
     plan.writes.retain(|write| changes.iter().any(|(key, lines)| *key == write.object.key && !lines.is_empty()));
-    let holds = search_holds(cluster, &desired, &inventory, &plan, &policy.brake).await;
+    let foreign = ContentSearch { cluster, inventory, claims }.find_all_foreign(&plan).await;
+    let excess = find_excess(&plan, inventory, &desired.goal, &policy.brake);
+    let holds: Vec<Hold> = excess.into_iter().chain(find_single_holds(&plan, &foreign, &policy.brake)).collect();
     let mut text = String::new();
-    for line in render_plan(&plan, &inventory, &live, &holds).lines() {
+    for line in render_plan(&plan, inventory, live, &holds).lines() {
         text.push_str(&format!("{line}\n"));
         let of_line = changes.iter().find(|(key, _)| line[2..].split("  (").next() == Some(&key.to_string()));
         of_line.into_iter().flat_map(|(_, lines)| lines).for_each(|line| text.push_str(&format!("    {line}\n")));
+    }
+    for error in unreadable.into_errors() {
+        text.push_str(&format!("! {error}\n"));
     }
     if unchanged > 0 {
         text.push_str(&format!("= {unchanged} objects are unchanged\n"));
@@ -84,7 +91,7 @@ async fn preview_stack(
 async fn find_changes(cluster: &Cluster, write: &Write) -> Vec<String> {
     let object = &write.object;
     let before = cluster.get(&object.resource, &object.key).await;
-    let after = cluster.dry_run_apply(&object.to_patch()).await;
+    let after = cluster.dry_run_apply(&object.to_patch(None)).await;
     match (before, after) {
         (Ok(before), Ok(after)) => diff(&object.key, &before.unwrap_or(Value::Null), &after),
         (Err(error), _) | (_, Err(error)) => vec![format!("! {error}")],

@@ -5,20 +5,22 @@ use std::future::Future;
 use sindri_model::Clock;
 use tokio_util::sync::CancellationToken;
 
-use super::lease::LeaderLease;
+use super::lease::{LeaderLease, ProcessName};
 use crate::cluster::Cluster;
 use crate::cluster::write_gate::WriteGate;
+use crate::telemetry::readiness::Readiness;
 
 /// Runs `work` until it ends or shutdown, and holds the Lease meanwhile. While another process is the leader, `work` is
 /// dropped, and started again once the Lease is free. Writes of `cluster` wait until the Lease is held.
 pub async fn run_as_leader<F: Future<Output = ()>>(
     cluster: &Cluster,
     clock: &Clock,
-    identity: &str,
+    process: ProcessName<'_>,
+    readiness: &Readiness,
     work: impl Fn() -> F,
 ) {
     let lease_cluster = cluster.independent();
-    let lease = LeaderLease { cluster: &lease_cluster, clock, identity };
+    let lease = LeaderLease { cluster: &lease_cluster, clock, process, readiness };
     let gate = cluster.write_gate();
     tokio::select! {
         biased; // the first branch never ends; the order only decides which starts first

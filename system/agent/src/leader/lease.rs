@@ -4,6 +4,7 @@
 //! The leader stops writing before that time if it cannot renew the Lease. While the cluster is unreachable no process
 //! writes, and failures are still reported.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -14,7 +15,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::cluster::write_gate::WriteGate;
 use crate::cluster::{ApiResource, Cluster, ClusterError};
+use crate::telemetry::readiness::{LeaderRole, NotReadyReason, OtherAgent, Readiness};
 
+/// Annotation of the Lease: name of the agent whose process holds it.
+const AGENT_ANNOTATION: &str = "sindri.dev/agent";
 /// Name of the Lease.
 pub const LEASE_NAME: &str = "sindri-agent";
 /// Seconds without a renewal after which another process may take the Lease.
@@ -33,15 +37,26 @@ pub struct LeaderLease<'a> {
     pub cluster: &'a Cluster,
     /// Clock for the times in the Lease, which are informative only.
     pub clock: &'a Clock,
-    /// Name of this process. A restarted process of the same name continues at once.
+    /// Name of this process.
+    pub process: ProcessName<'a>,
+    /// Readiness, which depends on who holds the Lease.
+    pub readiness: &'a Readiness,
+}
+
+/// Name of a process of an agent.
+#[derive(Clone, Copy)]
+pub struct ProcessName<'a> {
+    /// Name of the agent.
+    pub agent: &'a str,
+    /// Identity in the Lease. A restarted process of the same identity continues at once.
     pub identity: &'a str,
 }
 
 /// Result of an attempt to hold the Lease.
 enum Attempt {
     Held,
-    /// Another process holds it; the current spec.
-    HeldByOther(LeaseSpec),
+    /// Another process holds it.
+    HeldByOther(Lease),
 }
 
 impl LeaderLease<'_> {
@@ -54,13 +69,16 @@ impl LeaderLease<'_> {
             match timeout(ATTEMPT_MAX, self.attempt(has_expired)).await {
                 Ok(Ok(Attempt::Held)) => {
                     seen = None;
+                    self.readiness.record_role(LeaderRole::Candidate);
                     gate.open_until(started + WRITE_MAX);
                 }
-                Ok(Ok(Attempt::HeldByOther(spec))) => {
+                Ok(Ok(Attempt::HeldByOther(lease))) => {
+                    let spec = spec_of(&lease);
                     if !gate.has_other_leader() {
                         tracing::info!("waiting for the Lease, which {} holds", holder(&spec));
                         gate.close_for_other_leader();
                     }
+                    self.record_role_beside(&lease);
                     if seen.as_ref().is_none_or(|(known, _)| *known != spec) {
                         seen = Some((spec, Instant::now()));
                     }
@@ -72,6 +90,19 @@ impl LeaderLease<'_> {
         }
     }
 
+    /// Records that another process holds the Lease. One of another agent is a mistake, which is repeated in the log.
+    fn record_role_beside(&self, lease: &Lease) {
+        let annotations = lease.metadata.annotations.as_ref();
+        // Earlier versions of the agent did not write the annotation.
+        let leader_name = annotations.and_then(|annotations| annotations.get(AGENT_ANNOTATION));
+        let Some(leader_name) = leader_name.filter(|name| *name != self.process.agent) else {
+            return self.readiness.record_role(LeaderRole::Standby);
+        };
+        let other = OtherAgent { own_name: self.process.agent.to_owned(), leader_name: leader_name.clone() };
+        tracing::error!("{}", NotReadyReason::OtherAgent(other.clone()).message());
+        self.readiness.record_role(LeaderRole::Excluded(other));
+    }
+
     /// Releases the Lease, so that the next process need not wait. If that fails, the Lease expires.
     pub async fn release(&self) {
         let _ = timeout(ATTEMPT_MAX, self.release_if_held()).await;
@@ -79,7 +110,7 @@ impl LeaderLease<'_> {
 
     async fn release_if_held(&self) -> Result<(), ClusterError> {
         if let Some(lease) = self.read().await?
-            && holder(&spec_of(&lease)) == self.identity
+            && holder(&spec_of(&lease)) == self.process.identity
         {
             self.write(&lease, "").await?;
         }
@@ -89,14 +120,14 @@ impl LeaderLease<'_> {
     async fn attempt(&self, has_expired: bool) -> Result<Attempt, ClusterError> {
         let Some(lease) = self.read().await? else {
             self.cluster.ensure_agent_namespace().await?;
-            return self.write(&Lease::default(), self.identity).await;
+            return self.write(&Lease::default(), self.process.identity).await;
         };
         let spec = spec_of(&lease);
         let holder = holder(&spec);
-        if holder == self.identity || holder.is_empty() || has_expired {
-            return self.write(&lease, self.identity).await;
+        if holder == self.process.identity || holder.is_empty() || has_expired {
+            return self.write(&lease, self.process.identity).await;
         }
-        Ok(Attempt::HeldByOther(spec))
+        Ok(Attempt::HeldByOther(lease))
     }
 
     async fn read(&self) -> Result<Option<Lease>, ClusterError> {
@@ -113,6 +144,7 @@ impl LeaderLease<'_> {
                 name: Some(LEASE_NAME.to_owned()),
                 namespace: Some(self.cluster.agent_namespace().to_owned()),
                 resource_version: current.metadata.resource_version.clone(),
+                annotations: Some(BTreeMap::from([(AGENT_ANNOTATION.to_owned(), self.process.agent.to_owned())])),
                 ..ObjectMeta::default()
             },
             spec: Some(LeaseSpec {
@@ -135,7 +167,7 @@ impl LeaderLease<'_> {
     async fn check_after_conflict(&self, identity: &str, conflict: ClusterError) -> Result<Attempt, ClusterError> {
         match self.read().await? {
             Some(lease) if spec_of(&lease).holder_identity.as_deref() == Some(identity) => Ok(Attempt::Held),
-            Some(lease) => Ok(Attempt::HeldByOther(spec_of(&lease))),
+            Some(lease) => Ok(Attempt::HeldByOther(lease)),
             None => Err(conflict),
         }
     }

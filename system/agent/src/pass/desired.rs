@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sindri_model::{ObjectKey, RevisionId, StackId};
 
 use super::inventory::RevisionPosition;
@@ -30,9 +30,14 @@ pub struct DesiredObject {
 }
 
 impl DesiredObject {
-    /// Returns the object as it is applied.
-    pub fn to_patch(&self) -> ApplyPatch<'_> {
-        ApplyPatch::new(&self.resource, &self.key, &add_ownership(&self.manifest, &self.owner, &self.key))
+    /// Returns the object as it is applied. With the UID of a live object it changes that one and no other: an apply that
+    /// arrives late does not create the object again after it was deleted.
+    pub fn to_patch(&self, uid: Option<&str>) -> ApplyPatch<'_> {
+        let mut object = add_ownership(&self.manifest, &self.owner, &self.key);
+        if let Some(uid) = uid {
+            object["metadata"]["uid"] = json!(uid);
+        }
+        ApplyPatch::new(&self.resource, &self.key, &object)
     }
 }
 

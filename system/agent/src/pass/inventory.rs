@@ -2,7 +2,8 @@
 //!
 //! The key of an object is stored before the object is first written, its UID after. An entry is removed only when the
 //! object was seen gone or owned by another. An entry never moves between chunks, so that no order of partial writes loses
-//! one. Objects that are in no inventory are found by `observe::find_stack_objects`.
+//! one. The first chunk has the number of chunks, so that the loss of one is noticed. Objects that are in no inventory are
+//! found by `observe::find_stack_objects`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -107,14 +108,31 @@ impl fmt::Display for RevisionPosition {
     }
 }
 
+/// UIDs of the ConfigMaps of an inventory, by the index of their chunk. A write of a chunk that exists names its UID, so that
+/// a write that arrives late does not create it again after it was deleted.
+pub type ChunkUids = BTreeMap<usize, String>;
+
 /// Inventory of one stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
     chunks: Vec<BTreeMap<Arc<ObjectKey>, Entry>>,
+    /// ConfigMaps that exist.
+    pub chunk_uids: ChunkUids,
     /// Newest revision whose writes began.
     pub begun: Option<RevisionPosition>,
     /// Last revision of which every write succeeded.
     pub applied: Option<RevisionPosition>,
+}
+
+/// Completeness of an inventory as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completeness {
+    /// Every chunk was read.
+    Complete,
+    /// There is no chunk: the stack is new, or another client deleted its inventory.
+    Missing,
+    /// Some chunks are missing or have invalid content.
+    Partial,
 }
 
 /// Failure to read or write an inventory.
@@ -123,14 +141,6 @@ pub enum InventoryError {
     /// The request failed.
     #[error("the inventory of the stack: {0}")]
     Cluster(#[from] ClusterError),
-    /// A ConfigMap of the inventory has invalid content.
-    #[error("the inventory of the stack: {name} cannot be read: {cause}")]
-    Malformed {
-        /// Name of the ConfigMap.
-        name: String,
-        /// Defect of the content.
-        cause: String,
-    },
 }
 
 impl Inventory {
@@ -142,6 +152,11 @@ impl Inventory {
     /// Returns every entry, ordered within its chunk.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.chunks.iter().flat_map(BTreeMap::values)
+    }
+
+    /// Returns the number of ConfigMaps, at least one.
+    fn chunk_count(&self) -> usize {
+        self.chunks.len().max(1)
     }
 
     /// Returns true if there is no entry.
@@ -187,6 +202,7 @@ fn build_chunk(namespace: &str, stack: StackId, index: usize, inventory: &Invent
     let entries = serde_json::to_string(&entries).expect("entries have string keys only");
     let mut data = BTreeMap::from([("index".to_owned(), index.to_string()), ("entries".to_owned(), entries)]);
     if index == 0 {
+        data.insert("chunks".to_owned(), inventory.chunk_count().to_string());
         data.insert("begun".to_owned(), json!(inventory.begun).to_string());
         data.insert("applied".to_owned(), json!(inventory.applied).to_string());
     }
@@ -194,26 +210,51 @@ fn build_chunk(namespace: &str, stack: StackId, index: usize, inventory: &Invent
         name: Some(chunk_name(stack, index)),
         namespace: Some(namespace.to_owned()),
         labels: Some(BTreeMap::from([(INVENTORY_LABEL.to_owned(), stack.to_string())])),
+        uid: inventory.chunk_uids.get(&index).cloned(),
         ..ObjectMeta::default()
     };
     ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }
 }
 
 /// Reads the inventory of a stack. A failed read is an error, never an empty inventory.
-pub async fn load_inventory(cluster: &Cluster, stack: StackId) -> Result<Inventory, InventoryError> {
+pub async fn load_inventory(cluster: &Cluster, stack: StackId) -> Result<(Inventory, Completeness), InventoryError> {
     let (namespace, stack) = (cluster.agent_namespace(), stack.to_string());
     let chunks: Vec<ConfigMap> = cluster.list_full(&config_maps(), namespace, INVENTORY_LABEL, &stack).await?;
-    let mut inventory = Inventory::default();
-    for config_map in &chunks {
-        read_chunk(config_map, &mut inventory).map_err(|cause| {
-            let name = config_map.metadata.name.as_deref().unwrap_or("a ConfigMap without a name").to_owned();
-            InventoryError::Malformed { name, cause }
-        })?;
-    }
-    Ok(inventory)
+    Ok(read_chunks(&chunks))
 }
 
-fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<(), String> {
+fn read_chunks(chunks: &[ConfigMap]) -> (Inventory, Completeness) {
+    let mut inventory = Inventory::default();
+    let mut read: BTreeMap<usize, Option<usize>> = BTreeMap::new();
+    let mut is_malformed = false;
+    for config_map in chunks {
+        match read_chunk(config_map, &mut inventory) {
+            Ok(ChunkPosition { index, count }) => drop(read.insert(index, count)),
+            Err(cause) => {
+                let name = config_map.metadata.name.as_deref().unwrap_or_default();
+                tracing::warn!("the inventory in ConfigMap {name} cannot be read: {cause}");
+                is_malformed = true;
+            }
+        }
+    }
+    // Earlier versions of the agent did not store the number of chunks.
+    let count = read.get(&0).copied().flatten().unwrap_or_default().max(inventory.chunks.len());
+    let completeness = match chunks.is_empty() {
+        true => Completeness::Missing,
+        false if is_malformed || read.len() < count => Completeness::Partial,
+        false => Completeness::Complete,
+    };
+    (inventory, completeness)
+}
+
+/// Position of a chunk.
+struct ChunkPosition {
+    index: usize,
+    /// Number of chunks, in the first one.
+    count: Option<usize>,
+}
+
+fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<ChunkPosition, String> {
     let get = |field: &str| config_map.data.as_ref().and_then(|data| data.get(field)).map(String::as_str);
     let require = |field: &str| get(field).ok_or(format!("data.{field} is missing"));
     let index: usize = require("index")?.parse().map_err(|error| format!("data.index: {error}"))?;
@@ -230,41 +271,61 @@ fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<(), S
     }
     let entries = entries.into_iter().flat_map(StoredEntries::into_entries);
     inventory.chunks[index] = entries.map(|entry| (entry.key.clone(), entry)).collect();
-    Ok(())
+    inventory.chunk_uids.extend(config_map.metadata.uid.clone().map(|uid| (index, uid)));
+    Ok(ChunkPosition { index, count: get("chunks").and_then(|count| count.parse().ok()) })
 }
 
-/// Writes the chunks of `after` that differ from `before`, if any.
+/// Writes the chunks of `after` that differ from `before`, if any. Returns the UIDs of all chunks.
 pub async fn save_inventory(
     cluster: &Cluster,
     stack: StackId,
     before: &Inventory,
     after: &Inventory,
-) -> Result<(), InventoryError> {
+) -> Result<ChunkUids, InventoryError> {
     let positions = |inventory: &Inventory| (inventory.begun, inventory.applied);
+    let header = |inventory: &Inventory| (positions(inventory), inventory.chunk_count());
     let has_changed = |index: &usize| {
-        before.chunks.get(*index) != after.chunks.get(*index) || (*index == 0 && positions(before) != positions(after))
+        before.chunks.get(*index) != after.chunks.get(*index) || (*index == 0 && header(before) != header(after))
     };
-    let changed: Vec<usize> = (0..after.chunks.len().max(1)).filter(has_changed).collect();
-    if changed.is_empty() {
-        return Ok(());
-    }
-    if *before == Inventory::default() {
+    let changed: Vec<usize> = (0..after.chunk_count()).filter(has_changed).collect();
+    if !changed.is_empty() && *before == Inventory::default() {
         cluster.ensure_agent_namespace().await?;
     }
+    write_chunks(cluster, stack, after, changed).await
+}
+
+/// Writes every chunk, because some of those in the cluster were lost. Returns their UIDs.
+pub async fn rewrite_inventory(
+    cluster: &Cluster,
+    stack: StackId,
+    inventory: &Inventory,
+) -> Result<ChunkUids, InventoryError> {
+    cluster.ensure_agent_namespace().await?;
+    write_chunks(cluster, stack, inventory, (0..inventory.chunk_count()).collect()).await
+}
+
+async fn write_chunks(
+    cluster: &Cluster,
+    stack: StackId,
+    inventory: &Inventory,
+    indexes: Vec<usize>,
+) -> Result<ChunkUids, InventoryError> {
     let (resource, namespace) = (config_maps(), cluster.agent_namespace());
-    for index in changed {
+    let mut uids = inventory.chunk_uids.clone();
+    for index in indexes {
         let key = resource.object_key(Some(namespace), &chunk_name(stack, index));
-        let chunk = build_chunk(namespace, stack, index, after);
-        cluster.apply_only(&ApplyPatch::new(&resource, &key, &chunk), ApplyMode::Persist).await?;
+        let chunk = build_chunk(namespace, stack, index, inventory);
+        let written = cluster.apply_metadata(&ApplyPatch::new(&resource, &key, &chunk), ApplyMode::Persist).await?;
+        uids.insert(index, written.uid);
     }
-    Ok(())
+    Ok(uids)
 }
 
 /// Deletes the inventory of a stack that has no objects any more.
 pub async fn delete_inventory(cluster: &Cluster, stack: StackId, inventory: &Inventory) -> Result<(), InventoryError> {
     assert!(inventory.is_empty(), "an inventory with entries is never deleted");
     let resource = config_maps();
-    for index in (0..inventory.chunks.len().max(1)).rev() {
+    for index in (0..inventory.chunk_count()).rev() {
         let key = resource.object_key(Some(cluster.agent_namespace()), &chunk_name(stack, index));
         if let Some(live) = cluster.get_metadata(&resource, &key).await? {
             cluster.delete(&resource, &key, &live.uid).await?;
@@ -294,11 +355,31 @@ mod tests {
 
     /// Serializes an inventory and reads it again.
     fn reread(stack: StackId, inventory: &Inventory) -> Inventory {
-        let mut again = Inventory::default();
-        for index in 0..inventory.chunks.len().max(1) {
-            read_chunk(&build_chunk(NAMESPACE, stack, index, inventory), &mut again).unwrap();
-        }
+        let (again, completeness) = read_chunks(&chunks(stack, inventory));
+        assert_eq!(completeness, Completeness::Complete);
         again
+    }
+
+    fn chunks(stack: StackId, inventory: &Inventory) -> Vec<ConfigMap> {
+        (0..inventory.chunk_count()).map(|index| build_chunk(NAMESPACE, stack, index, inventory)).collect()
+    }
+
+    #[test]
+    fn the_loss_of_any_chunk_is_noticed() {
+        let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
+        let mut inventory = Inventory::default();
+        (0..3 * CHUNK_ENTRIES_MAX).for_each(|number| inventory.insert(entry(number)));
+        let all = chunks(stack, &inventory);
+        for lost in 0..all.len() {
+            let mut rest = all.clone();
+            rest.remove(lost);
+            assert_eq!(read_chunks(&rest).1, Completeness::Partial, "chunk {lost}");
+            let mut malformed = all.clone();
+            malformed[lost].data = None;
+            assert_eq!(read_chunks(&malformed).1, Completeness::Partial, "chunk {lost}");
+        }
+        assert_eq!(read_chunks(&[]).1, Completeness::Missing);
+        assert_eq!(read_chunks(&chunks(stack, &Inventory::default())).1, Completeness::Complete);
     }
 
     #[test]
@@ -342,8 +423,8 @@ mod tests {
         let data = [("index", "0"), ("entries", written), ("begun", "null")];
         let data = data.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let config_map = ConfigMap { data: Some(data), ..ConfigMap::default() };
-        let mut inventory = Inventory::default();
-        read_chunk(&config_map, &mut inventory).unwrap();
+        let (inventory, completeness) = read_chunks(&[config_map]);
+        assert_eq!(completeness, Completeness::Complete);
         assert_eq!(inventory.entries().collect::<Vec<_>>(), [&Entry { uid: Some("7".into()), ..entry(1) }]);
     }
 

@@ -2,8 +2,8 @@
 
 mod act;
 mod approval;
+pub(crate) mod content;
 pub(crate) mod desired;
-pub(crate) mod foreign_objects;
 pub(crate) mod ignored_values;
 pub(crate) mod inventory;
 pub(crate) mod observe;

@@ -188,14 +188,14 @@ mod tests {
         let live = stored(&object);
         assert_eq!(live["metadata"]["annotations"]["note"], "kept");
         assert_ne!(live["metadata"]["annotations"]["brokkr.io/checksum"], "another");
-        assert_eq!(object.to_patch().find_rewritten_field(&live), None);
+        assert_eq!(object.to_patch(None).find_rewritten_field(&live), None);
     }
 
     #[test]
     fn a_rewritten_ownership_label_is_found_and_a_missing_one_is_not() {
         let object = build("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "");
         let mut live = stored(&object);
-        let rewritten = |live: &Value| object.to_patch().find_rewritten_field(live);
+        let rewritten = |live: &Value| object.to_patch(None).find_rewritten_field(live);
         assert_eq!(rewritten(&live), None);
         live["metadata"]["labels"] = json!({"brokkr.io/stack": "another"});
         assert_eq!(rewritten(&live).as_deref(), Some("metadata.labels.brokkr.io/stack"));
@@ -230,7 +230,7 @@ mod tests {
         let object = build(&text, "/data/b");
         assert_eq!(object.manifest["data"], json!({key: "eA==", "b": "Yw=="}));
         assert_eq!(
-            object.to_patch().find_rewritten_field(&json!({"data": {key: "other"}})),
+            object.to_patch(None).find_rewritten_field(&json!({"data": {key: "other"}})),
             Some(format!("data.{key}"))
         );
     }

@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sindri_client::Client;
-use sindri_model::wire::DeploymentObject;
 use sindri_model::{AgentId, ObjectKey};
 
-use super::act::Executor;
+use super::act::{ActError, Executor};
 use super::approval::{ApprovalDecision, request_approval};
+use super::content::ContentSearch;
 use super::desired::{DesiredStack, Goal};
-use super::foreign_objects::search_holds;
 use super::ignored_values::copy_ignored_fields;
-use super::inventory::{Inventory, delete_inventory, load_inventory};
-use super::observe::{LiveSet, find_stack_objects, read_live_objects};
-use super::plan::{AppliedState, Plan, PlanError, PlanInputs, make_plan, render_plan};
+use super::inventory::{Completeness, Inventory, delete_inventory, load_inventory, rewrite_inventory};
+use super::observe::{LiveSet, Observation, find_stack_objects, read_live_objects};
+use super::plan::{
+    AppliedState, ForeignObjects, Hold, Plan, PlanInputs, find_excess, find_single_holds, make_plan, render_plan,
+};
 use super::resolve::{ResolveError, resolve_bundle};
 use super::summary::{PassError, PassSummary, PresentObject};
 use crate::cluster::reflector::Reflector;
@@ -28,6 +29,8 @@ use crate::target::revision::Revision;
 pub struct PassCache {
     /// Inventory as it is in the cluster; `None` until it was read.
     inventory: Option<Inventory>,
+    /// True if this process has read an inventory of the stack before.
+    had_inventory: bool,
     /// Result of the last pass.
     last_applied: Option<AppliedState>,
     /// Resolved bundle, and the ignored fields of the policy with which it was resolved.
@@ -67,36 +70,26 @@ impl Pass<'_> {
         let (Some(inventory), Some((desired, _))) = (&mut cache.inventory, &cache.desired) else {
             unreachable!("both were just read")
         };
-        let live = read_live_objects(self.cluster, self.reflector, desired, inventory).await?;
+        let Observation { live, unreadable } =
+            read_live_objects(self.cluster, self.reflector, desired, inventory).await;
         let last_applied = cache.last_applied.as_ref();
-        let inputs = PlanInputs { inventory, live: &live, last_applied, claims: self.claims, drift: self.policy.drift };
-        let mut plan = match make_plan(desired, inputs) {
-            Ok(plan) => plan,
-            Err(PlanError::Terminating(terminating)) => {
-                return Ok(PassSummary { terminating, ..PassSummary::default() });
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let (mut held, mut approved) = (None, None);
-        match self.decide_approval(desired, inventory, &live, &plan).await {
-            ApprovalDecision::NotNeeded => {}
-            ApprovalDecision::Approved(foreign) => approved = Some(foreign),
-            ApprovalDecision::Held { holds, message } => {
-                if holds.iter().any(|hold| hold.key().is_none()) {
-                    return Ok(PassSummary { held: Some(message), drifted: plan.drifted, ..PassSummary::default() });
-                }
-                plan.deletes.retain(|delete| holds.iter().all(|hold| hold.key() != Some(&delete.entry.key)));
-                held = Some(message);
+        let (claims, drift) = (self.claims, self.policy.drift);
+        let inputs = PlanInputs { inventory, live: &live, unreadable: &unreadable, last_applied, claims, drift };
+        let mut plan = make_plan(desired, inputs)?;
+        let mut approval = ApprovalDecision::NotNeeded;
+        if let Some(excess) = find_excess(&plan, inventory, &desired.goal, &self.policy.brake) {
+            approval = self.decide_approval(desired, inventory, &live, &plan, Some(excess)).await;
+            if let ApprovalDecision::Held { message, .. } = approval {
+                return Ok(PassSummary { held: Some(message), drifted: plan.drifted, ..PassSummary::default() });
             }
         }
         log_plan(desired, &plan);
         copy_ignored_fields(self.cluster, &mut plan.writes).await?;
-        // Cleared until the pass has ended, so that the next pass looks at every object if this one fails.
+        // Cleared until the writes have ended, so that the next pass looks at every object if one fails.
         let before = cache.last_applied.take();
         let (cluster, stack, position) = (self.cluster, desired.stack, desired.position);
-        let approved = self.policy.brake.is_on.then(|| approved.unwrap_or_default());
-        let mut executor = Executor { cluster, stack, inventory, position, approved };
-        let result = match executor.execute(&plan).await {
+        let mut executor = Executor { cluster, stack, inventory, position, claims };
+        let mut result = match executor.write(&plan).await {
             Ok(result) => result,
             Err(error) => {
                 // The inventory in the cluster may be newer than the cached one.
@@ -106,16 +99,38 @@ impl Pass<'_> {
         };
         // A write that the watches have not reported yet must not look like drift.
         self.reflector.add_written(result.applied.values().map(|applied| &applied.live));
-        let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
         let present = find_present(desired, &live, &result.applied);
-        match &desired.goal {
-            Goal::Present(_) => cache.last_applied = Some(merge_applied(desired, before, &live, result.applied)),
-            Goal::Removed if result.terminating.is_empty() && held.is_none() => {
-                delete_inventory(self.cluster, desired.stack, inventory).await?;
-                *inventory = Inventory::default();
-            }
-            Goal::Removed => {}
+        if let Goal::Present(_) = &desired.goal {
+            let applied = std::mem::take(&mut result.applied);
+            cache.last_applied = Some(merge_applied(desired, before, &live, applied));
         }
+        // The content of namespaces and CRDs is searched after the writes, so that a search that takes long delays none.
+        if let ApprovalDecision::NotNeeded = approval {
+            approval = self.decide_approval(desired, executor.inventory, &live, &plan, None).await;
+        }
+        let (held, approved) = match approval {
+            ApprovalDecision::NotNeeded => (None, ForeignObjects::new()),
+            ApprovalDecision::Approved(foreign) => (None, foreign),
+            ApprovalDecision::Held { holds, message } => {
+                plan.deletes.retain(|delete| holds.iter().all(|hold| hold.key() != Some(&delete.entry.key)));
+                (Some(message), ForeignObjects::new())
+            }
+        };
+        let approved = self.policy.brake.is_on.then_some(&approved);
+        let deleted = executor.delete(&plan.deletes, approved, &mut result).await;
+        if let Err(ActError::Inventory(_)) = deleted {
+            cache.inventory = None;
+        }
+        deleted?;
+        let is_complete = result.terminating.is_empty() && held.is_none() && unreadable.is_empty();
+        if let (Goal::Removed, true, Some(inventory)) = (&desired.goal, is_complete, &mut cache.inventory) {
+            delete_inventory(self.cluster, desired.stack, inventory).await?;
+            *inventory = Inventory::default();
+        }
+        if !unreadable.is_empty() {
+            return Err(PassError::Unreadable(unreadable.into_errors()));
+        }
+        let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
         let rewritten_fields = cache.last_applied.iter().flat_map(rewritten_fields).collect();
         Ok(PassSummary { terminating: result.terminating, drifted, held, present, rewritten_fields })
     }
@@ -124,7 +139,8 @@ impl Pass<'_> {
     async fn fill_cache(&self, cache: &mut PassCache) -> Result<(), PassError> {
         let (revision, ignore) = (self.revision, &self.policy.ignore);
         if cache.inventory.is_none() {
-            cache.inventory = Some(read_inventory(self.cluster, revision).await?);
+            cache.inventory = Some(self.read_inventory(cache.had_inventory).await?);
+            cache.had_inventory = true;
         }
         let is_resolved = cache
             .desired
@@ -133,9 +149,42 @@ impl Pass<'_> {
         if !is_resolved {
             let bundle = revision.take_bundle().map_err(ResolveError::Bundle)?;
             let desired = resolve_bundle(self.cluster, revision, bundle, ignore).await?;
+            // With other ignored fields every object is applied again.
+            cache.last_applied = None;
             cache.desired = Some((desired, ignore.clone()));
         }
         Ok(())
+    }
+
+    /// Reads the inventory of the stack. One that was lost, as a whole or in part, is built again from a search of the
+    /// cluster, before anything is concluded from it.
+    async fn read_inventory(&self, had_inventory: bool) -> Result<Inventory, PassError> {
+        let (cluster, stack) = (self.cluster, self.revision.stack_id);
+        let (mut inventory, completeness) = load_inventory(cluster, stack).await?;
+        let is_lost = match completeness {
+            Completeness::Complete => false,
+            Completeness::Partial => true,
+            Completeness::Missing => had_inventory || self.revision.is_deletion_marker || self.is_known_stack().await,
+        };
+        if is_lost {
+            for entry in find_stack_objects(cluster, stack).await? {
+                if inventory.get(&entry.key).is_none() {
+                    inventory.insert(entry);
+                }
+            }
+            if !inventory.is_empty() || completeness == Completeness::Partial {
+                let count = inventory.entries().count();
+                tracing::warn!("stack {stack}: its inventory was lost, and built again with {count} objects");
+                inventory.chunk_uids = rewrite_inventory(cluster, stack, &inventory).await?;
+            }
+        }
+        Ok(inventory)
+    }
+
+    /// Returns true if this agent has reported about the stack before. Without a response it may have.
+    async fn is_known_stack(&self) -> bool {
+        let report = self.broker.get_reported_stack_status(self.agent, self.revision.stack_id).await;
+        report.map_or(true, |report| report.is_some())
     }
 
     /// Searches for deletions that must wait, and asks for their approval.
@@ -145,24 +194,21 @@ impl Pass<'_> {
         inventory: &Inventory,
         live: &LiveSet,
         plan: &Plan,
+        excess: Option<Hold>,
     ) -> ApprovalDecision {
-        let holds = search_holds(self.cluster, desired, inventory, plan, &self.policy.brake).await;
+        let brake = &self.policy.brake;
+        let foreign = if brake.is_on {
+            ContentSearch { cluster: self.cluster, inventory, claims: self.claims }.find_all_foreign(plan).await
+        } else {
+            ForeignObjects::new()
+        };
+        let holds: Vec<Hold> = excess.into_iter().chain(find_single_holds(plan, &foreign, brake)).collect();
         if holds.is_empty() {
             return ApprovalDecision::NotNeeded;
         }
         let plan_text = render_plan(plan, inventory, live, &holds);
         request_approval(self.broker, self.agent, desired, holds, &plan_text).await
     }
-}
-
-/// Reads the inventory of a stack. For a removal, an empty inventory is checked by a search of the cluster.
-async fn read_inventory(cluster: &Cluster, revision: &DeploymentObject) -> Result<Inventory, PassError> {
-    let mut inventory = load_inventory(cluster, revision.stack_id).await?;
-    if revision.is_deletion_marker && inventory.is_empty() {
-        let entries = find_stack_objects(cluster, revision.stack_id).await?;
-        entries.into_iter().for_each(|entry| inventory.insert(entry));
-    }
-    Ok(inventory)
 }
 
 fn log_plan(desired: &DesiredStack, plan: &Plan) {

@@ -44,6 +44,10 @@ pub struct PresentObject {
     pub health: Option<AssessedObject>,
 }
 
+fn join(errors: &[ClusterError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 /// Reason why a pass failed.
 #[derive(Debug, Error)]
 pub enum PassError {
@@ -53,9 +57,12 @@ pub enum PassError {
     /// The inventory could not be read or written.
     #[error(transparent)]
     Inventory(#[from] InventoryError),
-    /// Live objects could not be read.
+    /// A request failed before the plan was made.
     #[error(transparent)]
     Observe(#[from] ClusterError),
+    /// Objects of some kinds could not be read, and were left alone; everything else was done.
+    #[error("{} kinds could not be read, and their objects are left alone: {}", .0.len(), join(.0))]
+    Unreadable(Vec<ClusterError>),
     /// The revision must not be applied.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -65,6 +72,9 @@ pub enum PassError {
     /// The pass exceeded its time limit.
     #[error("the pass took longer than {} s", PASS_MAX.as_secs())]
     TimedOut,
+    /// The pass panicked; holds the message.
+    #[error("{0}")]
+    Panicked(String),
 }
 
 impl PassError {
@@ -73,7 +83,8 @@ impl PassError {
         match self {
             Self::Resolve(ResolveError::Bundle(_) | ResolveError::Objects(_)) | Self::Plan(_) => true,
             Self::Act(error) => matches!(error, ActError::Invalid(_)),
-            Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) | Self::TimedOut => false,
+            Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) => false,
+            Self::Unreadable(_) | Self::TimedOut | Self::Panicked(_) => false,
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use sindri_health::{AssessedObject, HealthState, HealthSummary, OverallHealth, pod_selector, summarize};
 use sindri_model::ObjectKey;
 use sindri_model::wire::{ConditionStatus, HealthStatus};
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 use super::conditions::ReadyCondition;
 use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{Cluster, ClusterError};
+use crate::panics::catch_panic;
 use crate::pass::desired::DesiredObject;
 use crate::pass::summary::PresentObject;
 
@@ -54,7 +56,8 @@ impl StackHealth {
             }
         }
         let deadline = Instant::now() + READ_MAX;
-        let read = run_concurrently(due, |object| read_health(cluster, deadline, object)).await;
+        let cluster = &cluster.with_deadline(deadline);
+        let read = run_concurrently(due, |object| read_isolated(cluster, deadline, object)).await;
         self.read_error = None;
         for read in read {
             match read {
@@ -123,6 +126,17 @@ pub fn to_wire_status(summary: &HealthSummary) -> HealthStatus {
     }
 }
 
+/// Reads the health of an object; a panic is a failure to read this object.
+async fn read_isolated(
+    cluster: &Cluster,
+    deadline: Instant,
+    declared: Arc<DesiredObject>,
+) -> Result<Option<(Arc<ObjectKey>, ObjectHealth)>, String> {
+    let key = declared.key.clone();
+    let read = catch_panic(read_health(cluster, deadline, declared)).await;
+    read.unwrap_or_else(|cause| Err(format!("read {key}: {cause}")))
+}
+
 async fn read_health(
     cluster: &Cluster,
     deadline: Instant,
@@ -132,13 +146,13 @@ async fn read_health(
     if Instant::now() >= deadline {
         return Err(format!("read {}: not read within {} s", declared.key, READ_MAX.as_secs()));
     }
-    let read = cluster.get_before(deadline, &declared.resource, &declared.key).await;
-    let Some(object) = read.map_err(to_text)? else { return Ok(None) };
+    let read: Option<Value> = cluster.get(&declared.resource, &declared.key).await.map_err(to_text)?;
+    let Some(object) = read else { return Ok(None) };
     let mut assessed = AssessedObject::new(&object, &[]);
     if assessed.health.state != HealthState::Ready
         && let Some(selector) = pod_selector(&object)
     {
-        let pods = cluster.list_pods_before(deadline, &selector).await.map_err(to_text)?;
+        let pods = cluster.list_pods(&selector).await.map_err(to_text)?;
         assessed = AssessedObject::new(&object, &pods);
     }
     let resource_version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();

@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use sindri_client::{Client, ClientError};
 use sindri_model::wire::{DeploymentObject, DeploymentObjectHealthUpdate, ReportedCondition, StackStatusReport};
-use sindri_model::{AgentId, Clock, StackId};
+use sindri_model::{AgentId, Clock, Epoch, StackId};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::health::to_wire_status;
 use super::outcome::StoredOutcomes;
 use super::state::StackState;
 use crate::cluster::Cluster;
 use crate::cluster::reflector::Reflector;
+use crate::panics::catch_panic;
 use crate::pass::run::{Pass, PassCache};
 use crate::pass::summary::{PASS_MAX, PassError, PassSummary};
 use crate::settings::{DriftMode, Settings};
@@ -42,37 +45,65 @@ pub struct Reconciler<'a> {
     pub clock: &'a Clock,
     /// Metrics of the passes.
     pub metrics: &'a Metrics,
-    /// Outcomes that the broker has stored.
-    pub outcomes: StoredOutcomes,
+    /// Outcomes that the broker has stored, and the epoch in which they were read; `None` before the first poll.
+    pub outcomes: Mutex<(Option<Epoch>, StoredOutcomes)>,
 }
 
 impl Reconciler<'_> {
-    /// Runs a pass of a stack and reports about it.
-    pub async fn reconcile(&self, revision: Arc<Revision>, mut state: StackState) -> (StackId, StackState) {
+    /// Runs a pass of a stack and reports about it. Once `superseded` is cancelled, because there is a newer revision, failed
+    /// requests are not retried, and a failure is not reported.
+    pub async fn reconcile(
+        &self,
+        revision: Arc<Revision>,
+        mut state: StackState,
+        superseded: CancellationToken,
+    ) -> (StackId, StackState) {
+        let epoch = self.target.epoch();
+        if let Err(error) = self.update_outcomes(epoch).await {
+            tracing::warn!("{error}");
+        }
+        state.forget_reports_of_other_epochs(epoch);
         match state.reporter.take() {
             Some(reporter) if reporter.is_about(revision.id) => state.reporter = Some(reporter),
             _ => {
-                state.drift.reset();
-                state.reporter = Some(self.outcomes.reporter(revision.id));
+                if !state.applied_is(revision.id) {
+                    state.drift.reset();
+                }
+                state.reporter = Some(self.outcomes.lock().await.1.reporter(revision.id));
             }
         }
         // The broker stops sending a removal that it knows to be complete.
         if !state.is_removal_confirmed(&revision)
-            && let Err(error) = self.pass_and_report(&revision, &mut state).await
+            && let Err(error) = self.pass_and_report(&revision, &mut state, &superseded).await
         {
             tracing::warn!("{error}");
         }
         (revision.stack_id, state)
     }
 
-    async fn pass_and_report(&self, revision: &Revision, state: &mut StackState) -> Result<(), ClientError> {
+    /// Reads the outcomes again after the broker's database was restored: it may not have what was reported since.
+    async fn update_outcomes(&self, epoch: Option<Epoch>) -> Result<(), ClientError> {
+        let mut outcomes = self.outcomes.lock().await;
+        if outcomes.0.is_some() && outcomes.0 != epoch {
+            outcomes.1 = StoredOutcomes::from_events(self.agent, self.broker.list_outcomes(self.agent).await?);
+        }
+        outcomes.0 = epoch;
+        Ok(())
+    }
+
+    async fn pass_and_report(
+        &self,
+        revision: &Revision,
+        state: &mut StackState,
+        superseded: &CancellationToken,
+    ) -> Result<(), ClientError> {
         let annotations = self.target.annotations(revision.stack_id);
         let (policy, problems) = StackPolicy::from_annotations(self.settings, &annotations);
         problems.iter().for_each(|problem| tracing::warn!("stack {}: {problem}", revision.stack_id));
         let started = Instant::now();
-        let mut pass = self.run_pass(revision, &policy, state).await;
-        if self.cluster.shutdown().is_cancelled() && pass.is_err() {
-            // The shutdown interrupted the pass; the next process continues.
+        let mut pass = self.run_pass(revision, &policy, state, superseded).await;
+        if (self.cluster.shutdown().is_cancelled() || superseded.is_cancelled()) && pass.is_err() {
+            // The shutdown or a newer revision interrupted the pass; the next process, or the next pass, continues.
             return Ok(());
         }
         let interval = self.settings.polling_interval;
@@ -101,10 +132,11 @@ impl Reconciler<'_> {
         revision: &Revision,
         policy: &StackPolicy,
         state: &mut StackState,
+        superseded: &CancellationToken,
     ) -> Result<PassSummary, PassError> {
         let (claims, started) = (self.target.claims(), Instant::now());
         let pass = Pass {
-            cluster: self.cluster,
+            cluster: &self.cluster.with_retries_until(superseded.clone()),
             broker: self.broker,
             reflector: self.reflector,
             agent: self.agent,
@@ -112,11 +144,14 @@ impl Reconciler<'_> {
             claims: &claims,
             policy,
         };
-        let result = timeout(PASS_MAX, pass.run(&mut state.cache)).await;
-        let result = result.unwrap_or_else(|_| {
+        let result = match timeout(PASS_MAX, catch_panic(pass.run(&mut state.cache))).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => Err(PassError::Panicked(panic)),
+            Err(_) => Err(PassError::TimedOut),
+        };
+        if let Err(PassError::Panicked(_) | PassError::TimedOut) = &result {
             state.cache = PassCache::default();
-            Err(PassError::TimedOut)
-        });
+        }
         let (metrics, stack) = (self.metrics, revision.stack_id);
         metrics.record_pass(to_label(&result), started.elapsed());
         metrics.set_blocked(stack, result.as_ref().is_ok_and(|summary| summary.held.is_some()));
@@ -200,6 +235,7 @@ fn to_label(pass: &Result<PassSummary, PassError>) -> PassOutcome {
         Ok(summary) if summary.terminating.is_empty() => PassOutcome::Done,
         Ok(_) => PassOutcome::Waiting,
         Err(PassError::TimedOut) => PassOutcome::TimedOut,
+        Err(PassError::Panicked(_)) => PassOutcome::Panicked,
         Err(_) => PassOutcome::Failed,
     }
 }

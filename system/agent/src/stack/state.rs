@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use sindri_model::RevisionId;
 use sindri_model::wire::{ConditionStatus, DeploymentObject, HealthStatus, ReportedCondition, StackStatusReport};
+use sindri_model::{Epoch, RevisionId};
 use tokio::time::Instant;
 
 use super::conditions::{ConditionInputs, ReadyCondition};
@@ -31,6 +31,8 @@ pub struct StackState {
     pub health: StackHealth,
     /// Conditions that the broker stored last.
     pub reported_conditions: Option<StackStatusReport>,
+    /// Epoch of the broker's database in which all this was reported; `None` before the first pass.
+    reported_in: Option<Epoch>,
     /// Health that the broker stored last.
     pub reported_health: Option<(RevisionId, HealthStatus, serde_json::Value)>,
     /// Revision whose last pass failed after its full TURN_MAX; its next turn is TURN_STUCK_MAX.
@@ -40,6 +42,19 @@ pub struct StackState {
 }
 
 impl StackState {
+    /// Forgets what the broker stored before its database was restored.
+    pub fn forget_reports_of_other_epochs(&mut self, epoch: Option<Epoch>) {
+        if self.reported_in.is_some() && self.reported_in != epoch {
+            (self.reporter, self.reported_conditions, self.reported_health) = (None, None, None);
+        }
+        self.reported_in = epoch;
+    }
+
+    /// Returns true if this revision was applied last.
+    pub fn applied_is(&self, revision: RevisionId) -> bool {
+        self.applied == Some(revision)
+    }
+
     /// Records the result of a pass for the next ones.
     pub fn record_pass(
         &mut self,

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use sindri_model::StackId;
+use sindri_model::{RevisionId, StackId};
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 use super::reconciler::{Reconciler, TURN_MAX};
 use super::state::StackState;
@@ -30,6 +31,13 @@ pub struct Worker<'a> {
     pub queue: &'a PassQueue,
 }
 
+/// A pass that has not ended.
+struct RunningPass {
+    revision: RevisionId,
+    /// Cancelled when there is a newer revision of the stack.
+    superseded: CancellationToken,
+}
+
 /// Next stack that is due.
 enum NextPass {
     Now(Arc<Revision>),
@@ -41,11 +49,12 @@ impl Worker<'_> {
     /// Runs passes until shutdown, and then until the running ones have ended.
     pub async fn run(&self) {
         let mut idle: BTreeMap<StackId, StackState> = BTreeMap::new();
-        let (mut running, mut busy) = (FuturesUnordered::new(), BTreeSet::new());
+        let mut running = FuturesUnordered::new();
+        let mut busy: BTreeMap<StackId, RunningPass> = BTreeMap::new();
         let mut turn: Option<(StackId, Instant)> = None;
         let shutdown = self.reconciler.cluster.shutdown();
         while !(shutdown.is_cancelled() && running.is_empty()) {
-            turn = turn.filter(|(stack, until)| busy.contains(stack) && *until > Instant::now());
+            turn = turn.filter(|(stack, until)| busy.contains_key(stack) && *until > Instant::now());
             let may_begin = turn.is_none() && running.len() < PASSES_MAX && !shutdown.is_cancelled();
             let next = if may_begin { self.find_next(&busy, &idle) } else { None };
             let wakes_at = match next {
@@ -53,10 +62,11 @@ impl Worker<'_> {
                     let stack = revision.stack_id;
                     let state = idle.remove(&stack).unwrap_or_default();
                     self.queue.begin_pass(stack);
-                    busy.insert(stack);
+                    let superseded = CancellationToken::new();
+                    busy.insert(stack, RunningPass { revision: revision.id, superseded: superseded.clone() });
                     let longest = if state.stuck == Some(revision.id) { TURN_STUCK_MAX } else { TURN_MAX };
                     turn = Some((stack, Instant::now() + longest));
-                    running.push(self.reconciler.reconcile(revision, state));
+                    running.push(self.reconciler.reconcile(revision, state, superseded));
                     continue;
                 }
                 Some(NextPass::At(time)) => Some(time),
@@ -69,7 +79,10 @@ impl Worker<'_> {
                     idle.insert(stack, state);
                     self.forget_removed_stacks(&mut idle);
                 }
-                () = self.queue.wait_for_request() => self.forget_removed_stacks(&mut idle),
+                () = self.queue.wait_for_request() => {
+                    self.cancel_superseded(&busy);
+                    self.forget_removed_stacks(&mut idle);
+                }
                 () = shutdown.cancelled(), if !shutdown.is_cancelled() => {}
                 () = sleep_until_some(wakes_at) => {}
             }
@@ -77,11 +90,15 @@ impl Worker<'_> {
     }
 
     /// Returns the first stack that is due and has no running pass.
-    fn find_next(&self, busy: &BTreeSet<StackId>, idle: &BTreeMap<StackId, StackState>) -> Option<NextPass> {
+    fn find_next(
+        &self,
+        busy: &BTreeMap<StackId, RunningPass>,
+        idle: &BTreeMap<StackId, StackState>,
+    ) -> Option<NextPass> {
         let mut earliest: Option<Instant> = None;
         for revision in self.reconciler.target.revisions() {
             let stack = revision.stack_id;
-            let Some(reason) = self.queue.reason(stack).filter(|_| !busy.contains(&stack)) else {
+            let Some(reason) = self.queue.reason(stack).filter(|_| !busy.contains_key(&stack)) else {
                 continue;
             };
             let paused_until = idle.get(&stack).and_then(|state| state.paused_until);
@@ -91,6 +108,15 @@ impl Worker<'_> {
             }
         }
         earliest.map(NextPass::At)
+    }
+
+    /// Ends the retries of passes whose revision is not the newest one of its stack any more.
+    fn cancel_superseded(&self, busy: &BTreeMap<StackId, RunningPass>) {
+        for revision in self.reconciler.target.revisions() {
+            if let Some(pass) = busy.get(&revision.stack_id).filter(|pass| pass.revision != revision.id) {
+                pass.superseded.cancel();
+            }
+        }
     }
 
     /// Forgets stacks that are no longer in the target state.

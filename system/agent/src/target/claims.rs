@@ -64,6 +64,21 @@ impl Claims {
         others.find(|(before, _)| *before < sequence).map(|(_, other)| other)
     }
 
+    /// Returns an object that a stack declares in a namespace, and the stack.
+    pub fn find_in_namespace(&self, namespace: &str) -> Option<(Arc<ObjectKey>, StackId)> {
+        self.find(|key| key.namespace.as_deref() == Some(namespace))
+    }
+
+    /// Returns an object of a kind that a stack declares, and the stack.
+    pub fn find_of_kind(&self, group: &str, kind: &str) -> Option<(Arc<ObjectKey>, StackId)> {
+        self.find(|key| key.group == group && key.kind == kind)
+    }
+
+    fn find(&self, matches: impl Fn(&ObjectKey) -> bool) -> Option<(Arc<ObjectKey>, StackId)> {
+        let (key, claimants) = self.by_key.iter().find(|(key, _)| matches(key))?;
+        claimants.first().map(|(_, stack)| (key.clone(), *stack))
+    }
+
     fn claimants(&self, key: &ObjectKey) -> Vec<Claimant> {
         let mut claimants = self.by_key.get(key).cloned().unwrap_or_default();
         // A bundle may omit the default namespace.

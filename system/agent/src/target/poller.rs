@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use futures_util::future::join;
+use http::StatusCode;
 use sindri_client::{Client, ClientError, TargetStateResponse};
 use sindri_model::wire::AgentStatus;
 use sindri_model::{AgentId, Entropy};
@@ -54,6 +55,10 @@ impl Poller<'_> {
                 }
                 Err(error) => {
                     tracing::warn!("{error}");
+                    if error.status() == Some(StatusCode::UNAUTHORIZED) {
+                        // An agent whose key was revoked has no more orders: it corrects no drift either.
+                        self.target.set_active(false);
+                    }
                     false
                 }
             };
@@ -77,14 +82,16 @@ impl Poller<'_> {
         let response = self.broker.poll_target_state_or_status(self.agent, etag.as_deref(), known_status, wait).await?;
         let (status, changed) = match response {
             TargetStateResponse::Unchanged { status } => (status, None),
-            TargetStateResponse::Changed { objects, etag, epoch: _, status } => (status, Some((objects, etag))),
+            // A proxy may drop `If-None-Match`, so that the broker sends a state that is already known.
+            TargetStateResponse::Changed { etag: new, status, .. } if new.is_some() && new == *etag => (status, None),
+            TargetStateResponse::Changed { objects, etag, epoch, status } => (status, Some((objects, etag, epoch))),
         };
         let is_active = match status {
             Some(status) => status == AgentStatus::Active,
             None => self.read_status().await?,
         };
         self.target.set_active(is_active);
-        let Some((objects, new_etag)) = changed.filter(|_| is_active) else { return Ok(false) };
+        let Some((objects, new_etag, epoch)) = changed.filter(|_| is_active) else { return Ok(false) };
         let parse = async {
             // The request for the policies is sent first: bundles are parsed while the broker responds to it.
             yield_now().await;
@@ -92,7 +99,7 @@ impl Poller<'_> {
         };
         let (policies, revisions) = join(fetch_policies(self.broker, self.agent), parse).await;
         let claims = Claims::new(self.default_namespace);
-        let changed = self.target.replace(revisions, policies?, claims);
+        let changed = self.target.replace(revisions, policies?, Some(epoch), claims);
         *etag = new_etag;
         if changed.is_empty() {
             // Something else changed than revisions and policies, for example an approval.

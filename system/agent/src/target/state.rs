@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sindri_model::StackId;
 use sindri_model::wire::DeploymentObject;
+use sindri_model::{Epoch, StackId};
 
 use super::claims::Claims;
 use super::revision::Revision;
@@ -26,6 +26,8 @@ struct Snapshot {
     revisions: Vec<Arc<Revision>>,
     claims: Arc<Claims>,
     policies: PolicyAnnotations,
+    /// Epoch of the broker's database.
+    epoch: Option<Epoch>,
 }
 
 /// Revision of one stack in a poll response.
@@ -51,6 +53,11 @@ impl LatestTargetState {
         if self.is_active() { self.lock().revisions.clone() } else { Vec::new() }
     }
 
+    /// Returns the epoch of the broker's database; a new one begins when the database is restored from a backup.
+    pub fn epoch(&self) -> Option<Epoch> {
+        self.lock().epoch
+    }
+
     /// Returns the claims of all stacks.
     pub fn claims(&self) -> Arc<Claims> {
         self.lock().claims.clone()
@@ -73,12 +80,14 @@ impl LatestTargetState {
         objects.into_iter().map(parse).collect()
     }
 
-    /// Replaces the target state; returns the stacks whose revision or policy changed. `claims` are empty claims for this
+    /// Replaces the target state; returns the stacks whose revision or policy changed, or all after a restore of the
+    /// broker's database. `claims` are empty claims for this
     /// cluster.
     pub fn replace(
         &self,
         revisions: Vec<PolledRevision>,
         policies: PolicyAnnotations,
+        epoch: Option<Epoch>,
         mut claims: Claims,
     ) -> Vec<StackId> {
         let mut snapshot = self.lock();
@@ -86,12 +95,12 @@ impl LatestTargetState {
         let mut changed = Vec::new();
         for PolledRevision { revision, is_new } in revisions {
             let stack = revision.stack_id;
-            let has_changed = is_new || before.policies.get(&stack) != policies.get(&stack);
+            let has_changed = is_new || before.policies.get(&stack) != policies.get(&stack) || before.epoch != epoch;
             claims.add(stack, revision.sequence_id, &revision.declared);
             changed.extend(has_changed.then_some(stack));
             snapshot.revisions.push(revision);
         }
-        (snapshot.claims, snapshot.policies) = (Arc::new(claims), policies);
+        (snapshot.claims, snapshot.policies, snapshot.epoch) = (Arc::new(claims), policies, epoch);
         changed
     }
 

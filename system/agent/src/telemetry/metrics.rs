@@ -45,6 +45,8 @@ pub enum PassOutcome {
     Failed,
     /// The pass exceeded its time limit.
     TimedOut,
+    /// The pass panicked.
+    Panicked,
 }
 
 /// Gauge values of one stack.
@@ -135,6 +137,7 @@ impl Metrics {
             PassOutcome::Waiting => "waiting",
             PassOutcome::Failed => "failed",
             PassOutcome::TimedOut => "timed_out",
+            PassOutcome::Panicked => "panicked",
         };
         self.passes.get_or_create(&OutcomeLabel { outcome }).inc();
         self.pass_seconds.set(duration.as_secs_f64());

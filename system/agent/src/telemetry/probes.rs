@@ -83,12 +83,14 @@ impl Probes {
     fn respond_ready(&self) -> Response<Full<Bytes>> {
         let reasons = self.readiness.not_ready_reasons(self.polling_interval);
         if reasons.is_empty() {
-            return response(StatusCode::OK, TEXT, "ok");
+            let text =
+                if self.readiness.is_standby() { "ok: standby, another process of this agent acts" } else { "ok" };
+            return response(StatusCode::OK, TEXT, text);
         }
         let problem = Problem {
             code: "not_ready".to_owned(),
             message: reasons.iter().map(|reason| reason.message()).collect::<Vec<_>>().join("; "),
-            details: Some(json!({"missing": reasons.iter().copied().map(NotReadyReason::code).collect::<Vec<_>>()})),
+            details: Some(json!({"missing": reasons.iter().map(NotReadyReason::code).collect::<Vec<_>>()})),
         };
         let body = serde_json::to_vec(&problem).expect("a problem has string keys only");
         response(StatusCode::SERVICE_UNAVAILABLE, JSON, body)

@@ -1,4 +1,4 @@
-//! Readiness of the agent: it is identified, it polls successfully, and its cluster responds.
+//! Readiness of the agent: it is identified, it polls successfully or waits for the Lease, and its cluster responds.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 const INTERVALS_MAX: u32 = 3;
 
 /// Reason why an agent is not ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotReadyReason {
     /// The broker has not identified the agent.
     Identity,
@@ -17,33 +17,61 @@ pub enum NotReadyReason {
     Poll,
     /// The API server did not respond to the last ping.
     Cluster,
+    /// An agent of another name holds the Lease of this cluster.
+    OtherAgent(OtherAgent),
+}
+
+/// Two agents for one cluster, which is a mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherAgent {
+    /// Name of this agent.
+    pub own_name: String,
+    /// Name of the agent that holds the Lease.
+    pub leader_name: String,
+}
+
+/// Part that this process has in leader election.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LeaderRole {
+    /// It acts, or may act soon.
+    #[default]
+    Candidate,
+    /// Another process of the same agent acts; this one takes over when that one ends.
+    Standby,
+    /// A process of another agent acts.
+    Excluded(OtherAgent),
 }
 
 impl NotReadyReason {
     /// Returns the machine-readable code.
-    pub fn code(self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::Identity => "identity",
             Self::Poll => "poll",
             Self::Cluster => "cluster",
+            Self::OtherAgent(_) => "other_agent",
         }
     }
 
     /// Returns the message for people.
-    pub fn message(self) -> &'static str {
+    pub fn message(&self) -> String {
         match self {
-            Self::Identity => "the broker has not identified this agent yet",
-            Self::Poll => "no poll of the broker has succeeded recently",
-            Self::Cluster => "the API server does not respond",
+            Self::Identity => "the broker has not identified this agent yet".to_owned(),
+            Self::Poll => "no poll of the broker has succeeded recently".to_owned(),
+            Self::Cluster => "the API server does not respond".to_owned(),
+            Self::OtherAgent(OtherAgent { own_name, leader_name }) => format!(
+                "agent {leader_name} holds the Lease of this cluster, and agent {own_name} waits for it; a cluster has one agent"
+            ),
         }
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     is_identified: bool,
     last_poll: Option<Instant>,
     cluster_responds: bool,
+    role: LeaderRole,
 }
 
 /// Readiness of one agent. The agent updates it; the probes read it.
@@ -66,20 +94,38 @@ impl Readiness {
         self.lock().cluster_responds = has_responded;
     }
 
+    /// Records the result of leader election.
+    pub fn record_role(&self, role: LeaderRole) {
+        self.lock().role = role;
+    }
+
+    /// Returns true if another process of the same agent acts.
+    pub fn is_standby(&self) -> bool {
+        self.lock().role == LeaderRole::Standby
+    }
+
     /// Returns why the agent is not ready, given its polling interval; empty if it is ready.
     pub fn not_ready_reasons(&self, polling_interval: Duration) -> Vec<NotReadyReason> {
         self.not_ready_reasons_at(Instant::now(), polling_interval)
     }
 
     fn not_ready_reasons_at(&self, now: Instant, polling_interval: Duration) -> Vec<NotReadyReason> {
-        let state = *self.lock();
+        let state = self.lock().clone();
         let since_poll = state.last_poll.map(|poll| now.saturating_duration_since(poll));
-        let checks = [
-            (NotReadyReason::Identity, state.is_identified),
-            (NotReadyReason::Poll, since_poll.is_some_and(|since| since <= polling_interval * INTERVALS_MAX)),
-            (NotReadyReason::Cluster, state.cluster_responds),
+        let has_polled = since_poll.is_some_and(|since| since <= polling_interval * INTERVALS_MAX);
+        // A standby does not poll.
+        let is_poll_due = state.role == LeaderRole::Candidate && !has_polled;
+        let other_agent = match state.role {
+            LeaderRole::Excluded(other) => Some(NotReadyReason::OtherAgent(other)),
+            LeaderRole::Candidate | LeaderRole::Standby => None,
+        };
+        let reasons = [
+            (!state.is_identified).then_some(NotReadyReason::Identity),
+            is_poll_due.then_some(NotReadyReason::Poll),
+            (!state.cluster_responds).then_some(NotReadyReason::Cluster),
+            other_agent,
         ];
-        checks.into_iter().filter(|(_, holds)| !holds).map(|(reason, _)| reason).collect()
+        reasons.into_iter().flatten().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -108,6 +154,22 @@ mod tests {
         assert_eq!(readiness.not_ready_reasons(INTERVAL), []);
         readiness.record_ping(false);
         assert_eq!(readiness.not_ready_reasons(INTERVAL), [NotReadyReason::Cluster]);
+    }
+
+    #[test]
+    fn a_standby_is_ready_without_polls_and_an_agent_of_another_name_is_not() {
+        let readiness = Readiness::default();
+        readiness.record_identity();
+        readiness.record_ping(true);
+        readiness.record_role(LeaderRole::Standby);
+        assert_eq!((readiness.not_ready_reasons(INTERVAL), readiness.is_standby()), (vec![], true));
+        let other = OtherAgent { own_name: "west".into(), leader_name: "east".into() };
+        readiness.record_role(LeaderRole::Excluded(other));
+        let reasons = readiness.not_ready_reasons(INTERVAL);
+        let message = reasons.iter().map(NotReadyReason::message).collect::<String>();
+        assert!(message.contains("agent east holds") && message.contains("agent west waits"), "{message}");
+        readiness.record_role(LeaderRole::Candidate);
+        assert_eq!(readiness.not_ready_reasons(INTERVAL), [NotReadyReason::Poll], "from now on it has to poll");
     }
 
     #[test]

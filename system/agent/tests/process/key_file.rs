@@ -39,7 +39,7 @@ fn a_key_file_without_a_key_gives_one_line() {
     assert!(run(&path).contains("key: No such file"));
     assert!(run_with_file(&path, " \n", 0o600).contains("holds no key"));
     let line = run_with_file(&path, "hid\nden", 0o600);
-    assert!(line.contains("the key is not an access key") && !line.contains("hid"), "{line}");
+    assert!(line.contains("characters that are not allowed in an HTTP header") && !line.contains("hid"), "{line}");
 }
 
 #[test]

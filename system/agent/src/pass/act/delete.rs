@@ -1,4 +1,5 @@
-//! Deletes, after every write: each with its UID as precondition, and waited for before the namespace or CRD is deleted.
+//! Deletes, after every write: each with its UID as precondition. Custom resources are waited for before anything else is
+//! deleted, and all objects before their namespace or CRD.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,9 +10,10 @@ use super::backoff::Backoff;
 use super::result::{DeleteError, GONE_WAIT_MAX};
 use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{Cluster, ClusterError, DeleteResult};
-use crate::pass::foreign_objects::find_foreign_objects;
+use crate::pass::content::{ContentSearch, DeclaredContent};
 use crate::pass::inventory::Inventory;
-use crate::pass::plan::{Delete, ForeignObjects, Stage};
+use crate::pass::plan::{Delete, DeleteOrder, ForeignObjects};
+use crate::target::claims::Claims;
 
 /// Deletes objects of one stack.
 pub struct Deleter<'a> {
@@ -19,6 +21,8 @@ pub struct Deleter<'a> {
     pub cluster: &'a Cluster,
     /// Inventory of the stack before the deletes.
     pub inventory: &'a Inventory,
+    /// Claims of all stacks.
+    pub claims: &'a Claims,
     /// With the brake on: foreign objects whose deletion together with a namespace or CRD is approved.
     pub approved: Option<&'a ForeignObjects>,
 }
@@ -34,26 +38,37 @@ pub struct DeleteSummary {
 }
 
 impl Deleter<'_> {
-    /// Deletes all objects, stage by stage, and continues after failures.
-    pub async fn delete_all(&self, deletes: &[Delete]) -> DeleteSummary {
+    /// Deletes all objects in their order, and continues after failures. Stops before the operator, CRDs and namespaces of
+    /// custom resources that still exist; `terminating` are objects that an earlier pass deleted.
+    pub async fn delete_all(&self, deletes: &[Delete], terminating: &[Arc<ObjectKey>]) -> DeleteSummary {
         let mut summary =
             DeleteSummary { inventory: self.inventory.clone(), terminating: Vec::new(), errors: Vec::new() };
+        let is_custom = |key: &ObjectKey| DeleteOrder::from_key(key) == DeleteOrder::CustomResource;
+        let mut has_custom_resources = terminating.iter().any(|key| is_custom(key));
         let mut accepted = Vec::new();
-        let stages: Vec<&[Delete]> = deletes.chunk_by(|one, other| stage(one) == stage(other)).collect();
-        for (index, deletes) in stages.iter().enumerate() {
+        let steps: Vec<&[Delete]> = deletes.chunk_by(|one, other| order(one) == order(other)).collect();
+        for (index, deletes) in steps.iter().enumerate() {
+            let is_custom_step = deletes.first().is_some_and(|delete| is_custom(&delete.entry.key));
+            if has_custom_resources && !is_custom_step {
+                break;
+            }
             let delete = |delete| async move { (delete, self.delete(delete).await) };
             for (delete, deleted) in run_concurrently(deletes.iter().collect(), delete).await {
                 match deleted {
                     Ok(DeleteResult::Accepted) => accepted.push(delete),
                     // Gone, or replaced by another client: not an object of the stack any more.
                     Ok(DeleteResult::Absent | DeleteResult::Replaced) => summary.inventory.remove(&delete.entry.key),
-                    Err(error) => summary.errors.push(error),
+                    Err(error) => {
+                        has_custom_resources |= is_custom_step;
+                        summary.errors.push(error);
+                    }
                 }
             }
-            let next = stages.get(index + 1).and_then(|deletes| deletes.first()).map(stage);
-            if next.is_none_or(Stage::precedes_validation) {
-                // Custom resources are waited for before their CRD is deleted, because they cannot be read after that.
+            let next = steps.get(index + 1).and_then(|deletes| deletes.first()).map(order);
+            if is_custom_step || next.is_none_or(DeleteOrder::has_content) {
+                // Custom resources cannot be read after their CRD is deleted.
                 self.wait_until_gone(&mut accepted, &mut summary).await;
+                has_custom_resources |= accepted.iter().any(|delete| is_custom(&delete.entry.key));
             }
         }
         summary.terminating = accepted.iter().map(|delete| delete.entry.key.clone()).collect();
@@ -62,19 +77,30 @@ impl Deleter<'_> {
 
     async fn delete(&self, delete: &Delete) -> Result<DeleteResult, DeleteError> {
         let key = &delete.entry.key;
-        if let Some(approved) = &self.approved {
-            let approved = approved.get(key).map(Vec::as_slice).unwrap_or_default();
-            // Another client may have created an object since the plan was made.
-            let foreign = find_foreign_objects(self.cluster, self.inventory, delete).await?;
-            if let Some(foreign) = foreign.into_iter().find(|foreign| !approved.contains(foreign)) {
-                return Err(DeleteError::ContainsForeign { key: key.clone(), foreign });
-            }
+        if DeleteOrder::from_key(key).has_content() {
+            self.check_content(delete).await?;
         }
         let deleted = self.cluster.delete(&delete.entry.resource, key, &delete.uid).await?;
         if deleted == DeleteResult::Accepted {
             tracing::info!("deleted {key}");
         }
         Ok(deleted)
+    }
+
+    /// Checks the content of a namespace or a CRD: another client may have created an object since the plan was made.
+    async fn check_content(&self, delete: &Delete) -> Result<(), DeleteError> {
+        let key = &delete.entry.key;
+        let search = ContentSearch { cluster: self.cluster, inventory: self.inventory, claims: self.claims };
+        if let Some(DeclaredContent { key: declared, stack }) = search.find_declared(delete).await? {
+            return Err(DeleteError::ContainsDeclared { key: key.clone(), declared, stack });
+        }
+        // With the brake off every deletion is approved.
+        let Some(approved) = &self.approved else { return Ok(()) };
+        let approved = approved.get(key).map(Vec::as_slice).unwrap_or_default();
+        match search.find_foreign(delete).await?.into_iter().find(|foreign| !approved.contains(foreign)) {
+            Some(foreign) => Err(DeleteError::ContainsForeign { key: key.clone(), foreign }),
+            None => Ok(()),
+        }
     }
 
     /// Removes objects that are gone from the inventory and from `accepted`, until all are or the time is over.
@@ -106,6 +132,6 @@ impl Deleter<'_> {
     }
 }
 
-fn stage(delete: &Delete) -> Stage {
-    Stage::from_key(&delete.entry.key)
+fn order(delete: &Delete) -> DeleteOrder {
+    DeleteOrder::from_key(&delete.entry.key)
 }

@@ -14,6 +14,7 @@ use super::write::{ValidationResult, Writer};
 use crate::cluster::Cluster;
 use crate::pass::inventory::{Inventory, RevisionPosition, save_inventory};
 use crate::pass::plan::{Delete, ForeignObjects, Plan};
+use crate::target::claims::Claims;
 
 /// Executes the plans of one stack.
 pub struct Executor<'a> {
@@ -25,31 +26,49 @@ pub struct Executor<'a> {
     pub inventory: &'a mut Inventory,
     /// Position of the revision.
     pub position: RevisionPosition,
-    /// With the brake on: foreign objects whose deletion together with a namespace or CRD is approved.
-    pub approved: Option<ForeignObjects>,
+    /// Claims of all stacks.
+    pub claims: &'a Claims,
 }
 
 impl Executor<'_> {
-    /// Executes a plan; after a failed write deletes the namespaces that it created.
-    pub async fn execute(&mut self, plan: &Plan) -> Result<ActResult, ActError> {
+    /// Makes the writes of a plan; after a failed write deletes the namespaces that it created.
+    pub async fn write(&mut self, plan: &Plan) -> Result<ActResult, ActError> {
         let validation = self.prepare(plan).await?;
         let mut result = ActResult { terminating: plan.terminating.clone(), ..ActResult::default() };
         let mut created = Vec::new();
-        let writer = Writer { cluster: self.cluster };
+        let writer = self.writer();
         if let Err(error) = writer.write_all(plan, validation, &mut result, &mut created).await {
-            delete_created_namespaces(self.cluster, self.inventory, &created, &result).await;
+            // A newer revision that waits may declare the same namespaces; its pass deletes those that it does not.
+            if !self.cluster.has_ended_retries() {
+                delete_created_namespaces(self.cluster, self.inventory, &created, &result).await;
+            }
             // UIDs that are known by now help the next pass; a second failure would hide the first.
             let _ = self.save(self.inventory_with_uids(&result)).await;
             return Err(error);
         }
         let mut after = self.inventory_with_uids(&result);
-        if !plan.writes.is_empty() {
+        if !plan.writes.is_empty() && !plan.is_partial {
             after.applied = Some(self.position);
         }
         self.save(after).await?;
-        writer.compare_all(&plan.checks, &mut result).await?;
-        self.delete_all(&plan.deletes, &mut result).await?;
+        self.writer().compare_all(&plan.checks, &mut result).await?;
         Ok(result)
+    }
+
+    /// Makes the deletes of a plan. With the brake on, `approved` holds the foreign objects whose deletion together with a
+    /// namespace or CRD is approved.
+    pub async fn delete(
+        &mut self,
+        deletes: &[Delete],
+        approved: Option<&ForeignObjects>,
+        result: &mut ActResult,
+    ) -> Result<(), ActError> {
+        let (cluster, inventory, claims) = (self.cluster, &*self.inventory, self.claims);
+        let deleter = Deleter { cluster, inventory, claims, approved };
+        let deleted = deleter.delete_all(deletes, &result.terminating).await;
+        result.terminating.extend(deleted.terminating);
+        self.save(deleted.inventory).await?;
+        if deleted.errors.is_empty() { Ok(()) } else { Err(ActError::Deletes(deleted.errors)) }
     }
 
     /// Stores the inventory before the first write. Validation writes nothing and runs at the same time, unless namespaces
@@ -57,29 +76,27 @@ impl Executor<'_> {
     async fn prepare<'a>(&mut self, plan: &'a Plan) -> Result<Option<ValidationResult<'a>>, ActError> {
         let save = save_inventory(self.cluster, self.stack, self.inventory, &plan.inventory_ahead);
         let save = save.map_err(ActError::from);
-        let writer = Writer { cluster: self.cluster };
-        let validation = match plan.split_at_validation() {
-            ([], rest) => Some(try_join(save, async { Ok(writer.validate_all(rest).await) }).await?.1),
-            _ => {
-                save.await?;
-                None
+        let writer = self.writer();
+        let (chunk_uids, validation) = match plan.split_at_validation() {
+            ([], rest) => {
+                let (uids, validation) = try_join(save, async { Ok(writer.validate_all(rest).await) }).await?;
+                (uids, Some(validation))
             }
+            _ => (save.await?, None),
         };
-        *self.inventory = plan.inventory_ahead.clone();
+        self.inventory.clone_from(&plan.inventory_ahead);
+        self.inventory.chunk_uids = chunk_uids;
         Ok(validation)
     }
 
-    async fn delete_all(&mut self, deletes: &[Delete], result: &mut ActResult) -> Result<(), ActError> {
-        let (cluster, inventory, approved) = (self.cluster, &*self.inventory, self.approved.as_ref());
-        let deleted = Deleter { cluster, inventory, approved }.delete_all(deletes).await;
-        result.terminating.extend(deleted.terminating);
-        self.save(deleted.inventory).await?;
-        if deleted.errors.is_empty() { Ok(()) } else { Err(ActError::Deletes(deleted.errors)) }
+    fn writer(&self) -> Writer<'_> {
+        Writer { cluster: self.cluster, stack: self.stack, inventory: self.inventory }
     }
 
     async fn save(&mut self, after: Inventory) -> Result<(), ActError> {
-        save_inventory(self.cluster, self.stack, self.inventory, &after).await?;
+        let chunk_uids = save_inventory(self.cluster, self.stack, self.inventory, &after).await?;
         *self.inventory = after;
+        self.inventory.chunk_uids = chunk_uids;
         Ok(())
     }
 

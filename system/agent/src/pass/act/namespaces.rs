@@ -7,7 +7,7 @@ use sindri_model::ObjectKey;
 
 use super::result::ActResult;
 use crate::cluster::{ApiResource, Cluster};
-use crate::pass::foreign_objects::find_in_namespace;
+use crate::pass::content::find_foreign_in_namespace;
 use crate::pass::inventory::Inventory;
 use crate::pass::plan::{Stage, Write};
 
@@ -36,7 +36,7 @@ pub async fn delete_created_namespaces(
 ) {
     let own_uids: BTreeSet<&str> = result.applied.values().map(|applied| applied.live.uid.as_str()).collect();
     for namespace in created {
-        let foreign = find_in_namespace(cluster, inventory, &namespace.key.name, &own_uids).await;
+        let foreign = find_foreign_in_namespace(cluster, inventory, &namespace.key.name, &own_uids).await;
         match foreign.map(|foreign| foreign.into_iter().next()) {
             Ok(None) => {}
             Ok(Some(foreign)) => {

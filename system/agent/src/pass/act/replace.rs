@@ -1,13 +1,14 @@
-//! Replaces an object whose change the server rejects: only if the object's annotation allows it, and only if the server
-//! would accept the new object.
+//! Replaces an object whose change the server rejects: only if the object's annotation allows it, the live object is proved
+//! to belong to the stack, and the server would accept the new object.
 
-use sindri_model::ObjectKey;
+use sindri_model::{ObjectKey, StackId};
 
 use super::backoff::Backoff;
 use super::result::{ActError, GONE_WAIT_MAX};
 use crate::cluster::ownership::add_ownership;
 use crate::cluster::{ApplyMode, ApplyPatch, Cluster, ClusterError};
-use crate::pass::plan::{Stage, Write};
+use crate::pass::inventory::Inventory;
+use crate::pass::plan::{Stage, Write, is_owned};
 
 /// Unused name under which the object is validated as a new one.
 const CHECK_NAME: &str = "sindri-check-before-replacing";
@@ -15,6 +16,8 @@ const CHECK_NAME: &str = "sindri-check-before-replacing";
 /// Returns the UID of an object that can be deleted and created again; otherwise the rejection with the reason why not.
 pub async fn check_replaceable(
     cluster: &Cluster,
+    stack: StackId,
+    inventory: &Inventory,
     write: &Write,
     rejection: ClusterError,
 ) -> Result<String, ClusterError> {
@@ -23,6 +26,9 @@ pub async fn check_replaceable(
         return Err(rejection.with_hint("it is not replaced: its content would be deleted with it"));
     }
     let Some(live) = cluster.get_metadata(&object.resource, &object.key).await? else { return Err(rejection) };
+    if !inventory.get(&object.key).is_some_and(|entry| is_owned(stack, entry, &live)) {
+        return Err(rejection.with_hint("it is not replaced: it does not belong to this stack"));
+    }
     let key = ObjectKey { name: CHECK_NAME.to_owned(), ..ObjectKey::clone(&object.key) };
     let patch = ApplyPatch::new(&object.resource, &key, &add_ownership(&object.manifest, &object.owner, &key));
     match cluster.apply_only(&patch, ApplyMode::DryRun).await {

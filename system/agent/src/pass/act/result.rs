@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sindri_model::ObjectKey;
+use sindri_model::{ObjectKey, StackId};
 use thiserror::Error;
 
 use crate::cluster::{AppliedObject, ClusterError};
@@ -56,6 +56,16 @@ pub enum DeleteError {
     /// The request failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+    /// A declared object would be deleted with it.
+    #[error("{key} is kept: stack {stack} declares {declared}, which would be deleted with it")]
+    ContainsDeclared {
+        /// Key of the namespace or the CRD.
+        key: Arc<ObjectKey>,
+        /// Key of the declared object.
+        declared: Arc<ObjectKey>,
+        /// Stack that declares it.
+        stack: StackId,
+    },
     /// A foreign object, which was created after the plan was made, would be deleted with it.
     #[error("{key} is kept: it contains {foreign}, which does not belong to this stack")]
     ContainsForeign {

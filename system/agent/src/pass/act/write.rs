@@ -1,9 +1,11 @@
-//! Writes: namespaces and CRDs first, then the other objects stage by stage, once all of them are validated.
+//! Writes: namespaces and CRDs first, then the other objects stage by stage, once all of them are validated. An object that
+//! the server rejects because an object of an earlier stage is missing is validated again when that one was written.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
+use sindri_model::StackId;
 
 use super::backoff::Backoff;
 use super::namespaces::CreatedNamespace;
@@ -11,6 +13,8 @@ use super::replace::{check_replaceable, delete_for_replacement};
 use super::result::{ActError, ActResult, SERVED_WAIT_MAX};
 use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{ApiResource, AppliedObject, ApplyMode, ApplyPatch, Cluster, ClusterError, LiveObject};
+use crate::panics::catch_panic;
+use crate::pass::inventory::Inventory;
 use crate::pass::plan::{Plan, Stage, Write};
 
 /// Number of objects that are named in one log line.
@@ -22,22 +26,28 @@ pub struct PreparedWrite<'a> {
     patch: ApplyPatch<'a>,
     /// UID of the object that must be deleted before.
     replaced_uid: Option<String>,
+    /// True if it must be validated again before it is written.
+    is_deferred: bool,
 }
 
 impl<'a> PreparedWrite<'a> {
     fn new(write: &'a Write) -> Self {
-        Self { write, patch: write.object.to_patch(), replaced_uid: None }
+        Self { write, patch: write.object.to_patch(write.uid.as_deref()), replaced_uid: None, is_deferred: false }
     }
 }
 
 /// Result of the validation of objects before any of them is written.
 pub type ValidationResult<'a> = Result<Vec<PreparedWrite<'a>>, ActError>;
 
-/// Writes objects to a cluster.
+/// Writes objects of a stack to a cluster.
 #[derive(Clone, Copy)]
 pub struct Writer<'c> {
     /// Client of the cluster.
     pub cluster: &'c Cluster,
+    /// Id of the stack.
+    pub stack: StackId,
+    /// Inventory of the stack.
+    pub inventory: &'c Inventory,
 }
 
 impl Writer<'_> {
@@ -72,9 +82,23 @@ impl Writer<'_> {
             while let Some(next) = validated.next_if(|prepared| prepared.write.stage == stage) {
                 writes.push(next);
             }
+            self.validate_deferred(&mut writes).await?;
             self.apply_all(writes, result).await?;
         }
         Ok(())
+    }
+
+    /// Validates the deferred ones of the writes of one stage, after the earlier stages were written.
+    async fn validate_deferred(&self, writes: &mut [PreparedWrite<'_>]) -> Result<(), ActError> {
+        let mut invalid = Vec::new();
+        for prepared in writes.iter_mut().filter(|prepared| prepared.is_deferred) {
+            match self.validate(prepared).await {
+                Ok(replaced_uid) => prepared.replaced_uid = replaced_uid,
+                Err(error) if error.is_inconclusive() => return Err(error.into()),
+                Err(error) => invalid.push(error),
+            }
+        }
+        if invalid.is_empty() { Ok(()) } else { Err(ActError::Invalid(invalid)) }
     }
 
     /// Applies objects of one stage concurrently. After a failure no further apply begins; those in flight end normally.
@@ -90,7 +114,7 @@ impl Writer<'_> {
                     return None;
                 }
                 let key = &prepared.write.object.key;
-                let ended = self.apply(&prepared).await.map(|object| {
+                let ended = self.apply_isolated(&prepared).await.map(|object| {
                     // An insertion does not panic half way, so a poisoned lock still holds a valid map.
                     applied.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), object);
                 });
@@ -114,12 +138,26 @@ impl Writer<'_> {
         failed.map_or(Ok(()), Err)
     }
 
+    /// Applies an object; a panic is a failure of this object.
+    async fn apply_isolated(&self, prepared: &PreparedWrite<'_>) -> Result<AppliedObject, ActError> {
+        let operation = || format!("apply {}", prepared.write.object.key);
+        let applied = catch_panic(self.apply(prepared)).await;
+        applied.unwrap_or_else(|cause| Err(ClusterError::Internal { operation: operation(), cause }.into()))
+    }
+
     async fn apply(&self, prepared: &PreparedWrite<'_>) -> Result<AppliedObject, ActError> {
-        if let Some(uid) = &prepared.replaced_uid {
-            delete_for_replacement(self.cluster, prepared.write, uid).await?;
-        }
-        let applied = self.cluster.apply(&prepared.patch, ApplyMode::Persist).await?;
-        tracing::debug!("applied {}", prepared.write.object.key);
+        let Some(uid) = &prepared.replaced_uid else {
+            return self.send(self.cluster, prepared.write, &prepared.patch).await;
+        };
+        // Both steps are made to their end, even if a newer revision waits.
+        let cluster = self.cluster.with_all_retries();
+        delete_for_replacement(&cluster, prepared.write, uid).await?;
+        self.send(&cluster, prepared.write, &prepared.write.object.to_patch(None)).await
+    }
+
+    async fn send(&self, cluster: &Cluster, write: &Write, patch: &ApplyPatch<'_>) -> Result<AppliedObject, ActError> {
+        let applied = cluster.apply(patch, ApplyMode::Persist).await?;
+        tracing::debug!("applied {}", write.object.key);
         Ok(applied)
     }
 
@@ -127,29 +165,37 @@ impl Writer<'_> {
     pub async fn validate_all<'a>(&self, writes: &'a [Write]) -> ValidationResult<'a> {
         let validate = |write: &'a Write| async move {
             let prepared = PreparedWrite::new(write);
-            let checked = self.cluster.apply_only(&prepared.patch, ApplyMode::DryRun).await;
-            (prepared, checked)
+            let validated = self.validate(&prepared).await;
+            (prepared, validated)
         };
-        let (mut invalid, mut validated) = (Vec::new(), Vec::with_capacity(writes.len()));
-        for (mut prepared, checked) in run_concurrently(writes.iter().collect(), validate).await {
-            let replaced_uid = match checked {
-                Ok(()) => Ok(None),
+        let (mut invalid, mut prepared_writes) = (Vec::new(), Vec::with_capacity(writes.len()));
+        for (mut prepared, validated) in run_concurrently(writes.iter().collect(), validate).await {
+            match validated {
+                Ok(replaced_uid) => prepared.replaced_uid = replaced_uid,
                 // Without a response nothing is known about the object.
                 Err(error) if error.is_inconclusive() => return Err(error.into()),
-                Err(error) if error.is_invalid() && prepared.write.object.replace => {
-                    check_replaceable(self.cluster, prepared.write, error).await.map(Some)
+                Err(error) if is_explained_by_earlier_write(&error, prepared.write, writes) => {
+                    prepared.is_deferred = true;
                 }
-                Err(error) => Err(error),
-            };
-            match replaced_uid {
-                Ok(replaced_uid) => {
-                    prepared.replaced_uid = replaced_uid;
-                    validated.push(prepared);
+                Err(error) => {
+                    invalid.push(error);
+                    continue;
                 }
-                Err(error) => invalid.push(error),
             }
+            prepared_writes.push(prepared);
         }
-        if invalid.is_empty() { Ok(validated) } else { Err(ActError::Invalid(invalid)) }
+        if invalid.is_empty() { Ok(prepared_writes) } else { Err(ActError::Invalid(invalid)) }
+    }
+
+    /// Validates one object by a dry run; returns the UID of the object that must be deleted before, if it is replaced.
+    async fn validate(&self, prepared: &PreparedWrite<'_>) -> Result<Option<String>, ClusterError> {
+        match self.cluster.apply_only(&prepared.patch, ApplyMode::DryRun).await {
+            Ok(()) => Ok(None),
+            Err(error) if error.is_invalid() && prepared.write.object.replace => {
+                check_replaceable(self.cluster, self.stack, self.inventory, prepared.write, error).await.map(Some)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Finds the objects that an apply would change, by dry runs.
@@ -197,6 +243,22 @@ impl Writer<'_> {
         }
         Ok(true)
     }
+}
+
+/// Returns true if an object was rejected because of an object that an earlier stage of the same plan writes, such as the
+/// ServiceAccount of a Pod.
+fn is_explained_by_earlier_write(rejection: &ClusterError, rejected: &Write, writes: &[Write]) -> bool {
+    let ClusterError::Refused { status: 403 | 404, message, .. } = rejection else { return false };
+    // The message begins with the name of the rejected object itself.
+    let reason = message.split_once(" is forbidden: ").map_or(message.as_str(), |(_, reason)| reason);
+    let is_named = |write: &Write| {
+        reason.split(|c| !is_name_character(c)).any(|word| word.trim_matches('.') == write.object.key.name)
+    };
+    writes.iter().any(|write| write.stage < rejected.stage && is_named(write))
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '.')
 }
 
 /// Lists the first keys and the number of the others: a pass may write thousands.

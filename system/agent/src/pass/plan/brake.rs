@@ -72,20 +72,20 @@ impl fmt::Display for Hold {
     }
 }
 
-/// Returns the deletions of a plan that wait for an approval. A removal is itself the approval to delete many objects.
-pub fn find_holds(
-    plan: &Plan,
-    inventory: &Inventory,
-    goal: &Goal,
-    foreign: &ForeignObjects,
-    brake: &Brake,
-) -> Vec<Hold> {
+/// Returns the hold of a whole revision that would delete too much of its stack. A removal is itself the approval to delete
+/// many objects.
+pub fn find_excess(plan: &Plan, inventory: &Inventory, goal: &Goal, brake: &Brake) -> Option<Hold> {
+    let (deletes, total) = (plan.deletes.len(), inventory.entries().count());
+    let is_above_limit = deletes > brake.objects && deletes * 100 > total * usize::from(brake.percent);
+    let is_held = brake.is_on && matches!(goal, Goal::Present(_)) && is_above_limit;
+    is_held.then_some(Hold::TooMany { deletes, total })
+}
+
+/// Returns the holds of single deletes of a plan.
+pub fn find_single_holds(plan: &Plan, foreign: &ForeignObjects, brake: &Brake) -> Vec<Hold> {
     if !brake.is_on {
         return Vec::new();
     }
-    let (deletes, total) = (plan.deletes.len(), inventory.entries().count());
-    let is_above_limit = deletes > brake.objects && deletes * 100 > total * usize::from(brake.percent);
-    let too_many = (matches!(goal, Goal::Present(_)) && is_above_limit).then_some(Hold::TooMany { deletes, total });
     let volume_claims: Vec<&Arc<ObjectKey>> =
         plan.deletes.iter().map(|delete| &delete.entry.key).filter(|key| is_volume_claim(key)).collect();
     let single = plan.deletes.iter().filter_map(|delete| {
@@ -101,7 +101,7 @@ pub fn find_holds(
         }
         (!objects.is_empty()).then_some(Hold::Foreign { key, uid, objects })
     });
-    too_many.into_iter().chain(single).collect()
+    single.collect()
 }
 
 fn is_volume_claim(key: &ObjectKey) -> bool {

@@ -9,8 +9,8 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use brake::{ForeignObjects, Hold, find_holds};
-pub use planner::{AppliedState, PlanError, PlanInputs, make_plan};
+pub use brake::{ForeignObjects, Hold, find_excess, find_single_holds};
+pub use planner::{AppliedState, PlanError, PlanInputs, is_owned, make_plan};
 pub use render::render_plan;
-pub use stage::Stage;
+pub use stage::{DeleteOrder, Stage};
 pub use steps::{Delete, Plan, Write};

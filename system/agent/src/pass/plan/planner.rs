@@ -6,15 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sindri_model::{ObjectKey, RevisionId};
+use sindri_model::{ObjectKey, RevisionId, StackId};
 use thiserror::Error;
 
-use super::stage::Stage;
+use super::stage::{DeleteOrder, Stage};
 use super::steps::{Delete, Plan, Write};
 use crate::cluster::{AppliedObject, LiveObject};
 use crate::pass::desired::{DesiredObject, DesiredStack};
 use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
-use crate::pass::observe::LiveSet;
+use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::settings::DriftMode;
 use crate::target::claims::Claims;
 
@@ -34,6 +34,8 @@ pub struct PlanInputs<'a> {
     pub inventory: &'a Inventory,
     /// Live objects.
     pub live: &'a LiveSet,
+    /// Kinds of which nothing is known, and whose objects are left alone.
+    pub unreadable: &'a UnreadableKinds,
     /// Result of the last pass of this process.
     pub last_applied: Option<&'a AppliedState>,
     /// Claims of all stacks.
@@ -56,9 +58,6 @@ pub enum PlanError {
     /// Objects that belong to other stacks.
     #[error("{}", .0.join("; "))]
     OwnedByOtherStacks(Vec<String>),
-    /// Declared objects that are being deleted: a change applied now would be lost with them.
-    #[error("{} objects are being deleted; they are applied again once they are gone", .0.len())]
-    Terminating(Vec<Arc<ObjectKey>>),
 }
 
 /// Decides every write of one pass.
@@ -69,26 +68,38 @@ pub fn make_plan(desired: &DesiredStack, inputs: PlanInputs<'_>) -> Result<Plan,
     }
     let objects = desired.goal.objects();
     check_owners(desired, objects, inputs)?;
-    check_not_terminating(objects, live)?;
-    let mut plan = decide_writes(desired, objects, inputs);
+    let terminating = find_terminating(objects, live);
+    let mut plan = decide_writes(desired, objects, &terminating, inputs);
+    plan.terminating = terminating.objects;
     if !inventory.is_empty() {
         decide_deletes(&mut plan, desired, objects, inputs);
     }
     Ok(plan)
 }
 
-fn decide_writes(desired: &DesiredStack, objects: &[Arc<DesiredObject>], inputs: PlanInputs<'_>) -> Plan {
-    let PlanInputs { inventory, live, drift, .. } = inputs;
+fn decide_writes(
+    desired: &DesiredStack,
+    objects: &[Arc<DesiredObject>],
+    terminating: &Terminating,
+    inputs: PlanInputs<'_>,
+) -> Plan {
+    let PlanInputs { inventory, live, unreadable, drift, .. } = inputs;
     let last_applied = inputs.last_applied.filter(|last| last.revision == desired.revision);
     let is_applied = inventory.applied == Some(desired.position);
     let (mut writes, mut checks, mut drifted) = (Vec::new(), Vec::new(), Vec::new());
+    let mut is_partial = false;
     for object in objects {
+        if unreadable.contains(&object.key) || terminating.delays(&object.key) {
+            is_partial = true;
+            continue;
+        }
         let (found, known) = (live.get(&object.key), last_applied.and_then(|last| last.objects.get(&object.key)));
         if is_unchanged(known, found) {
             continue;
         }
         let has_drifted = drift != DriftMode::Off && is_applied && (found.is_none() || known.is_some());
-        let write = Write { stage: Stage::from_key(&object.key), object: object.clone() };
+        let uid = found.map(|live| live.uid.clone());
+        let write = Write { stage: Stage::from_key(&object.key), object: object.clone(), uid };
         if has_drifted {
             drifted.push(object.key.clone());
         }
@@ -101,7 +112,7 @@ fn decide_writes(desired: &DesiredStack, objects: &[Arc<DesiredObject>], inputs:
     }
     writes.sort_by_key(|write| write.stage);
     let inventory_ahead = add_writes(inventory, desired, &writes);
-    Plan { inventory_ahead, writes, checks, deletes: Vec::new(), terminating: Vec::new(), drifted }
+    Plan { inventory_ahead, writes, checks, deletes: Vec::new(), terminating: Vec::new(), drifted, is_partial }
 }
 
 /// Returns the inventory with the keys of all writes.
@@ -149,10 +160,26 @@ fn check_owners(
     if owned.is_empty() { Ok(()) } else { Err(PlanError::OwnedByOtherStacks(owned)) }
 }
 
-fn check_not_terminating(objects: &[Arc<DesiredObject>], live: &LiveSet) -> Result<(), PlanError> {
+/// Declared objects that are being deleted: a change applied now would be lost with them.
+struct Terminating {
+    objects: Vec<Arc<ObjectKey>>,
+    /// Names of the namespaces among them, in which nothing can be created.
+    namespaces: BTreeSet<String>,
+}
+
+impl Terminating {
+    /// Returns true if an object cannot be applied before one of these is gone.
+    fn delays(&self, key: &ObjectKey) -> bool {
+        let is_inside = || key.namespace.as_ref().is_some_and(|namespace| self.namespaces.contains(namespace));
+        !self.objects.is_empty() && (is_inside() || self.objects.iter().any(|object| **object == *key))
+    }
+}
+
+fn find_terminating(objects: &[Arc<DesiredObject>], live: &LiveSet) -> Terminating {
     let is_terminating = |object: &&Arc<DesiredObject>| live.get(&object.key).is_some_and(|live| live.is_terminating);
-    let terminating: Vec<_> = objects.iter().filter(is_terminating).map(|object| object.key.clone()).collect();
-    if terminating.is_empty() { Ok(()) } else { Err(PlanError::Terminating(terminating)) }
+    let objects: Vec<_> = objects.iter().filter(is_terminating).map(|object| object.key.clone()).collect();
+    let namespaces = objects.iter().filter(|key| Stage::from_key(key) == Stage::Namespaces);
+    Terminating { namespaces: namespaces.map(|key| key.name.clone()).collect(), objects }
 }
 
 /// Returns true if a live object is the one that was applied, and no other client changed an applied field.
@@ -164,8 +191,9 @@ fn is_unchanged(applied: Option<&AppliedObject>, live: Option<&LiveObject>) -> b
 
 fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<DesiredObject>], inputs: PlanInputs<'_>) {
     let declared: BTreeSet<&ObjectKey> = objects.iter().map(|object| &*object.key).collect();
-    for entry in inputs.inventory.entries().filter(|entry| !declared.contains(&*entry.key)) {
-        let found = inputs.live.get(&entry.key).filter(|object| is_owned(desired, entry, object));
+    let is_dropped = |entry: &&Entry| !declared.contains(&*entry.key) && !inputs.unreadable.contains(&entry.key);
+    for entry in inputs.inventory.entries().filter(is_dropped) {
+        let found = inputs.live.get(&entry.key).filter(|object| is_owned(desired.stack, entry, object));
         let Some(object) = found else {
             plan.inventory_ahead.remove(&entry.key);
             continue;
@@ -178,18 +206,19 @@ fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<Desire
         }
         // An object that another stack declares now is kept, and stays in the inventory until the other stack owns it.
     }
-    plan.deletes.sort_by_key(|delete| std::cmp::Reverse(Stage::from_key(&delete.entry.key)));
+    plan.deletes.sort_by_key(|delete| DeleteOrder::from_key(&delete.entry.key));
     assert!(
         plan.deletes.iter().all(|delete| !declared.contains(&*delete.entry.key)),
         "a declared object is never deleted"
     );
 }
 
-/// Returns true if a live object belongs to the stack and is the one of the entry.
-fn is_owned(desired: &DesiredStack, entry: &Entry, object: &LiveObject) -> bool {
+/// Returns true if a live object is proved to belong to the stack: it is the one of the inventory entry, or its annotations
+/// are the stack's and not a copy.
+pub fn is_owned(stack: StackId, entry: &Entry, object: &LiveObject) -> bool {
     let has_same_uid = entry.uid.as_deref() == Some(object.uid.as_str());
-    let has_other_owner = object.ownership.other_owner(desired.stack, &entry.key).is_some();
-    let is_proved = has_same_uid || object.ownership.proves_owner(desired.stack, &entry.key);
+    let has_other_owner = object.ownership.other_owner(stack, &entry.key).is_some();
+    let is_proved = has_same_uid || object.ownership.proves_owner(stack, &entry.key);
     // An object with an owner reference is left to the garbage collector.
     !object.has_owner_reference && !has_other_owner && is_proved
 }

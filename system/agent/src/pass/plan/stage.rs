@@ -1,4 +1,6 @@
-//! Order in which kinds are written. Deletes use the reverse order.
+//! Order in which kinds are written and deleted.
+
+use std::cmp::Reverse;
 
 use sindri_model::ObjectKey;
 
@@ -56,6 +58,58 @@ impl Stage {
     }
 }
 
+/// Place of an object in the order of deletion: custom resources first, so that their operator can still remove their
+/// finalizers, then the reverse order of writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeleteOrder {
+    /// Custom resources; everything else waits until they are gone.
+    CustomResource,
+    /// Any other kind.
+    Stage(Reverse<Stage>),
+}
+
+impl DeleteOrder {
+    /// Returns the place of an object.
+    pub fn from_key(key: &ObjectKey) -> Self {
+        if is_built_in(&key.group) { Self::Stage(Reverse(Stage::from_key(key))) } else { Self::CustomResource }
+    }
+
+    /// Returns true for namespaces and CRDs: their content is waited for before they are deleted.
+    pub fn has_content(self) -> bool {
+        matches!(self, Self::Stage(Reverse(stage)) if stage.precedes_validation())
+    }
+}
+
+/// Returns true for the API groups of Kubernetes itself. CRDs may also use names that end with `.k8s.io`.
+fn is_built_in(group: &str) -> bool {
+    const GROUPS: [&str; 23] = [
+        "admissionregistration",
+        "apiextensions",
+        "apiregistration",
+        "apps",
+        "authentication",
+        "authorization",
+        "autoscaling",
+        "batch",
+        "certificates",
+        "coordination",
+        "discovery",
+        "events",
+        "extensions",
+        "flowcontrol.apiserver",
+        "internal.apiserver",
+        "networking",
+        "node",
+        "policy",
+        "rbac.authorization",
+        "resource",
+        "scheduling",
+        "storage",
+        "storagemigration",
+    ];
+    group.is_empty() || GROUPS.contains(&group.strip_suffix(".k8s.io").unwrap_or(group))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,5 +134,24 @@ mod tests {
         ];
         assert!(written.is_sorted_by(|earlier, later| earlier < later));
         assert_eq!(stage("batch", "Job"), stage("apps", "StatefulSet"));
+    }
+
+    #[test]
+    fn custom_resources_are_deleted_first_and_namespaces_last() {
+        let order = |group: &str, kind: &str| {
+            let key = ObjectKey { group: group.into(), kind: kind.into(), namespace: None, name: "a".into() };
+            DeleteOrder::from_key(&key)
+        };
+        let deleted = [
+            order("gateway.networking.k8s.io", "Gateway"),
+            order("apiregistration.k8s.io", "APIService"),
+            order("networking.k8s.io", "Ingress"),
+            order("apps", "Deployment"),
+            order("", "ConfigMap"),
+            order("apiextensions.k8s.io", "CustomResourceDefinition"),
+            order("", "Namespace"),
+        ];
+        assert!(deleted.is_sorted_by(|earlier, later| earlier < later));
+        assert_eq!(order("shop.example", "Widget"), DeleteOrder::CustomResource);
     }
 }

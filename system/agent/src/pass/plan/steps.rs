@@ -15,6 +15,8 @@ pub struct Write {
     pub object: Arc<DesiredObject>,
     /// Stage in which it is applied.
     pub stage: Stage,
+    /// UID of the live object, if there is one.
+    pub uid: Option<String>,
 }
 
 /// Object to delete.
@@ -35,12 +37,14 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// Objects to compare by a dry run only: it is not known if they changed, and drift is not corrected.
     pub checks: Vec<Write>,
-    /// Objects to delete after every write succeeded, by descending stage.
+    /// Objects to delete after every write succeeded, in the order of deletion.
     pub deletes: Vec<Delete>,
-    /// Objects that are already being deleted: waited for, not deleted again.
+    /// Objects that are already being deleted: waited for, not deleted again. Declared ones are applied once they are gone.
     pub terminating: Vec<Arc<ObjectKey>>,
     /// Objects that differ from what this revision applied.
     pub drifted: Vec<Arc<ObjectKey>>,
+    /// True if declared objects are left to a later pass, because they are being deleted or cannot be read.
+    pub is_partial: bool,
 }
 
 impl Plan {

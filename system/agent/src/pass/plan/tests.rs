@@ -13,7 +13,7 @@ use crate::cluster::ownership::{Ownership, RevisionOwner};
 use crate::cluster::{ApiResource, AppliedFieldsHash, AppliedObject, LiveObject};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
 use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
-use crate::pass::observe::LiveSet;
+use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::settings::{Brake, DriftMode};
 use crate::target::claims::Claims;
 
@@ -67,8 +67,7 @@ fn plan(
     live: &LiveSet,
     last_applied: Option<&AppliedState>,
 ) -> Result<Plan, PlanError> {
-    let claims = Claims::default();
-    make_plan(desired, PlanInputs { inventory, live, last_applied, claims: &claims, drift: DriftMode::Correct })
+    plan_with(desired, inventory, live, last_applied, &Claims::default(), DriftMode::Correct)
 }
 
 fn present(sequence: i64, objects: Vec<DesiredObject>) -> DesiredStack {
@@ -113,6 +112,7 @@ fn existing(key: Arc<ObjectKey>, uid: &str, ownership: Ownership) -> LiveObject 
         ownership,
         has_owner_reference: false,
         is_terminating: false,
+        is_made_by_control_plane: false,
     }
 }
 
@@ -230,12 +230,20 @@ fn an_older_revision_is_rejected() {
 }
 
 #[test]
-fn a_terminating_object_is_not_applied() {
-    let a = key("ConfigMap", "a");
-    let terminating = LiveObject { is_terminating: true, ..existing(a.clone(), "7", owned_by('1', &a)) };
-    let known = inventory([entry("ConfigMap", "a", Some("7"))]);
-    let refused = plan(&present(2, vec![object("ConfigMap", "a")]), &known, &live([terminating]), None).unwrap_err();
-    assert_eq!(refused.to_string(), "1 objects are being deleted; they are applied again once they are gone");
+fn a_terminating_object_and_the_content_of_a_terminating_namespace_are_left_to_a_later_pass() {
+    let (a, namespace) = (key("ConfigMap", "a"), key("Namespace", "shop"));
+    let terminating =
+        |key: &Arc<ObjectKey>| LiveObject { is_terminating: true, ..existing(key.clone(), "7", owned_by('1', key)) };
+    let known = inventory([entry("ConfigMap", "a", Some("7")), entry("ConfigMap", "dropped", Some("8"))]);
+    let dropped = key("ConfigMap", "dropped");
+    let dropped = existing(dropped.clone(), "8", owned_by('1', &dropped));
+    let desired = present(2, vec![object("ConfigMap", "a"), object("ConfigMap", "b"), object("Namespace", "shop")]);
+    let keys = |plan: &Plan| plan.writes.iter().map(|write| write.object.key.clone()).collect::<Vec<_>>();
+    let one = plan(&desired, &known, &live([terminating(&a), dropped.clone()]), None).unwrap();
+    assert_eq!(keys(&one), [namespace.clone(), key("ConfigMap", "b")]);
+    assert_eq!((one.terminating.as_slice(), one.is_partial, one.deletes.len()), ([a].as_slice(), true, 1));
+    let all = plan(&desired, &known, &live([terminating(&namespace), dropped]), None).unwrap();
+    assert_eq!((keys(&all), all.terminating.as_slice()), (vec![], [namespace].as_slice()));
 }
 
 #[test]
@@ -255,7 +263,8 @@ fn plan_with(
     claims: &Claims,
     drift: DriftMode,
 ) -> Result<Plan, PlanError> {
-    make_plan(desired, PlanInputs { inventory, live, last_applied, claims, drift })
+    let unreadable = &UnreadableKinds::default();
+    make_plan(desired, PlanInputs { inventory, live, unreadable, last_applied, claims, drift })
 }
 
 #[test]
@@ -305,6 +314,10 @@ fn drift_is_corrected_or_reported_or_ignored() {
     assert_eq!(steps(None, &edited, DriftMode::Off), (0, 0, 0));
 }
 
+fn find_holds(plan: &Plan, all: &Inventory, goal: &Goal, foreign: &ForeignObjects, brake: &Brake) -> Vec<Hold> {
+    find_excess(plan, all, goal, brake).into_iter().chain(find_single_holds(plan, foreign, brake)).collect()
+}
+
 /// Returns the holds of a plan that deletes objects of these kinds.
 fn holds_of(kinds: &[(&str, usize)], kept: usize, goal: &Goal, foreign: &ForeignObjects, brake: Brake) -> Vec<String> {
     let names =
@@ -315,7 +328,8 @@ fn holds_of(kinds: &[(&str, usize)], kept: usize, goal: &Goal, foreign: &Foreign
         entries.into_iter().chain((0..kept).map(|number| entry("ConfigMap", &format!("kept-{number}"), None))),
     );
     let inventory_ahead = Inventory::default();
-    let plan = Plan { inventory_ahead, writes: vec![], checks: vec![], deletes, terminating: vec![], drifted: vec![] };
+    let (terminating, drifted, is_partial) = (vec![], vec![], false);
+    let plan = Plan { inventory_ahead, writes: vec![], checks: vec![], deletes, terminating, drifted, is_partial };
     find_holds(&plan, &all, goal, foreign, &brake).iter().map(ToString::to_string).collect()
 }
 
