@@ -12,8 +12,20 @@ pub struct Part {
     pub about: &'static str,
     /// True for parts that only `--all` runs.
     pub is_nightly: bool,
+    /// What has to be built before.
+    pub needs: Needs,
     /// Runs it; the argument is true for the nightly command.
     pub run: fn(bool) -> Result<Counts, String>,
+}
+
+/// What a part runs.
+pub enum Needs {
+    /// Nothing that the build makes.
+    Nothing,
+    /// These binaries.
+    Binaries(&'static [&'static str]),
+    /// All binaries and tests.
+    Everything,
 }
 
 /// The part without which the others cannot run.
@@ -24,79 +36,98 @@ pub const PARTS: &[Part] = &[
         name: "format",
         about: "rustfmt",
         is_nightly: false,
+        needs: Needs::Nothing,
         run: |_| check(Run::cargo().args(["fmt", "--all", "--check"])),
     },
     Part {
         name: "tidy",
         about: "plain words, no import cycles",
         is_nightly: false,
+        needs: Needs::Nothing,
         run: |_| tidy::check().map(Counts::from_success),
     },
     Part {
         name: BUILD,
         about: "binaries and test binaries",
         is_nightly: false,
+        needs: Needs::Nothing,
         run: |_| build_everything().map(|()| Counts::from_success(true)),
     },
-    Part { name: "lints", about: "clippy", is_nightly: false, run: |_| check(Run::cargo().args(LINT)) },
-    Part { name: "tests", about: "unit and integration tests", is_nightly: false, run: |_| tests() },
+    Part { name: "lints", about: "clippy", is_nightly: false, needs: Needs::Everything, run: |_| lints() },
+    Part {
+        name: "tests",
+        about: "unit and integration tests",
+        is_nightly: false,
+        needs: Needs::Everything,
+        run: |_| tests(),
+    },
     Part {
         name: "doc tests",
         about: "examples in doc comments",
         is_nightly: false,
+        needs: Needs::Everything,
         run: |_| cargo_test(&["--workspace", "--doc"]),
     },
     Part {
         name: "fidelity",
         about: "the simulated API server against recordings",
         is_nightly: false,
+        needs: Needs::Binaries(&["sindri-fidelity"]),
         run: |_| check(Run::built("sindri-fidelity").args(["--sequences", "0", "--root"]).arg(root())),
     },
     Part {
         name: "simulation",
         about: "every scenario, then explored with seeds",
         is_nightly: false,
+        needs: Needs::Binaries(&["sindri-sim"]),
         run: |all| simulation(&[], all),
     },
     Part {
         name: "simulation on turmoil",
         about: "every scenario on the second engine",
         is_nightly: false,
+        needs: Needs::Binaries(&["sindri-sim"]),
         run: |all| simulation(&["--engine", "turmoil"], all),
     },
     Part {
         name: "determinism",
         about: "the same seed gives the same trace",
         is_nightly: false,
+        needs: Needs::Binaries(&["sindri-sim"]),
         run: |_| check(Run::built("sindri-sim").args(["sim", "--determinism", "--root"]).arg(root())),
     },
     Part {
         name: "documents",
         about: "commands in README.md and docs/",
         is_nightly: false,
+        needs: Needs::Everything,
         run: |all| documents::run_all(all),
     },
     Part {
         name: "control plane",
         about: "recordings, sequences and scenarios on a real Kubernetes",
         is_nightly: false,
+        needs: Needs::Everything,
         run: control_plane,
     },
     Part {
         name: "planted bugs",
         about: "each bug of sim/mutants is caught",
         is_nightly: true,
+        needs: Needs::Everything,
         run: |_| mutants::catch_all().map(Counts::from_success),
     },
     Part {
         name: "fuzz",
         about: "server-side apply under a fuzzer",
         is_nightly: true,
+        needs: Needs::Nothing,
         run: |_| fuzz::run(FUZZ_SECONDS).map(|code| Counts::from_success(code == 0)),
     },
 ];
 
-const LINT: [&str; 6] = ["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+/// Compiles everything that tests run.
+const COMPILE: [&str; 3] = ["test", "--workspace", "--no-run"];
 /// Variable in which tests find a PostgreSQL of their own.
 const TEST_POSTGRES: &str = "SINDRI_TEST_POSTGRES_URL";
 const FUZZ_SECONDS: u32 = 120;
@@ -107,20 +138,35 @@ pub fn find(name: &str) -> Result<&'static Part, String> {
     PARTS.iter().find(|part| part.name == name).ok_or_else(|| format!("there is no part {name:?}; parts: {}", names()))
 }
 
-/// True for the parts after the build.
-pub fn needs_build(part: &Part) -> bool {
-    PARTS.iter().take_while(|before| before.name != part.name).any(|before| before.name == BUILD)
+/// Builds what a part runs.
+pub fn build_for(part: &Part) -> Result<(), String> {
+    match part.needs {
+        Needs::Nothing => Ok(()),
+        Needs::Binaries(binaries) => build(binaries),
+        Needs::Everything => build_everything(),
+    }
 }
 
 /// Builds what the other parts run.
-pub fn build_everything() -> Result<(), String> {
-    match Run::cargo().args(["test", "--workspace", "--no-run"]).code()? {
+fn build_everything() -> Result<(), String> {
+    match Run::cargo().args(COMPILE).code()? {
         0 => {}
         code => return Err(format!("cargo test --no-run failed (exit code {code})")),
     }
     let mut binaries = REAL_BINARIES.to_vec();
     binaries.extend(["sindri-cluster", "sindri-fidelity", "sindri-record", "sindri-sim"]);
     build(&binaries)
+}
+
+/// Fails if a crate has warnings. The compiler of the workspace is clippy (see `.cargo/config.toml`), so that nothing is
+/// compiled a second time: cargo repeats the warnings of crates that are up to date.
+fn lints() -> Result<Counts, String> {
+    let (code, output) = Run::cargo().args(COMPILE).captured()?;
+    let has_warnings = output.lines().any(|line| line.starts_with("warning"));
+    if code != 0 || has_warnings {
+        println!("{output}");
+    }
+    Ok(Counts::from_success(code == 0 && !has_warnings))
 }
 
 fn tests() -> Result<Counts, String> {

@@ -45,9 +45,7 @@ pub fn list() {
 
 fn test_one(part: &'static Part, all: bool) -> Result<u8, String> {
     require_tools()?;
-    if parts::needs_build(part) {
-        parts::build_everything()?;
-    }
+    parts::build_for(part)?;
     let finished = run(part, all);
     conclude(&[finished])
 }
