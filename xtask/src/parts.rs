@@ -12,13 +12,13 @@ pub struct Part {
     pub about: &'static str,
     /// True for parts that only `--all` runs.
     pub is_nightly: bool,
-    /// What has to be built before.
+    /// Binaries and tests that have to be built before.
     pub needs: Needs,
     /// Runs it; the argument is true for the nightly command.
     pub run: fn(bool) -> Result<Counts, String>,
 }
 
-/// What a part runs.
+/// Part of the build that a part needs.
 pub enum Needs {
     /// Nothing that the build makes.
     Nothing,
@@ -138,7 +138,7 @@ pub fn find(name: &str) -> Result<&'static Part, String> {
     PARTS.iter().find(|part| part.name == name).ok_or_else(|| format!("there is no part {name:?}; parts: {}", names()))
 }
 
-/// Builds what a part runs.
+/// Builds the binaries and tests of a part.
 pub fn build_for(part: &Part) -> Result<(), String> {
     match part.needs {
         Needs::Nothing => Ok(()),
