@@ -127,7 +127,8 @@ async fn build_agent(config: &Config) -> Result<Agent, StartError> {
         broker,
         cluster: Cluster::new(sender, RetryPolicy::default())
             .with_metrics(Arc::clone(&metrics))
-            .with_namespace_scope(settings.namespace.clone()),
+            .with_namespace_scope(settings.namespace.clone())
+            .with_reserved_namespaces(settings.reserved_namespaces.clone()),
         clock: Clock::new(system_clock),
         entropy: Entropy::new(system_entropy),
         identity: identity(config),

@@ -39,6 +39,11 @@ impl PassQueue {
         }
     }
 
+    /// Wakes the worker without a request, because passes have to end.
+    pub fn wake(&self) {
+        self.requested.notify_one();
+    }
+
     /// Returns the reason why a stack is due; `None` if it is not.
     pub fn reason(&self, stack: StackId) -> Option<Reason> {
         self.lock().get(&stack).copied()

@@ -18,6 +18,8 @@ pub struct Settings {
     pub polling_interval: Duration,
     /// The only namespace that the agent may touch; `None` for the whole cluster.
     pub namespace: Option<String>,
+    /// Namespaces that no stack may use, besides the agent's own.
+    pub reserved_namespaces: Vec<String>,
     /// Treatment of objects that other clients changed.
     pub drift: DriftMode,
     /// Limit on deletions in one pass without an approval.
@@ -37,6 +39,7 @@ impl Settings {
             cluster_name,
             polling_interval: Self::DEFAULT_POLLING_INTERVAL,
             namespace: None,
+            reserved_namespaces: Vec::new(),
             drift: DriftMode::default(),
             brake: Brake::default(),
             lease: true,

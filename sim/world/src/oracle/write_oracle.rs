@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use sindri_agent::{AGENT_NAMESPACE, CHECKSUM_ANNOTATION, INVENTORY_LABEL, STACK_ANNOTATION};
+use sindri_agent::{AGENT_NAMESPACE, CHECKSUM_ANNOTATION, INVENTORY_LABEL, PRUNE_ANNOTATION, STACK_ANNOTATION};
 use sindri_apiserver::{Actor, StoredKey, Timestamp, Write};
 use sindri_model::ObjectKey;
 
@@ -192,7 +192,9 @@ impl WriteOracle {
                     .values()
                     .filter_map(|stack| stack.may_exist_at(&self.cluster))
                     .any(|revision| revision.declares(&key));
-                self.created.contains_key(&uid(object)) && !is_declared
+                // Such an object is released: it stays, without the ownership label and annotations.
+                let is_kept = object["metadata"]["annotations"][PRUNE_ANNOTATION] == "disabled";
+                self.created.contains_key(&uid(object)) && !is_declared && !is_kept
             })
             .map(|(key, _)| from_stored_key(key))
             .collect()

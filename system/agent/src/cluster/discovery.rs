@@ -3,7 +3,7 @@
 //! A group whose server does not respond is distinguished from one that does not exist, so that nothing is concluded from
 //! its absence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -28,6 +28,8 @@ pub(super) struct Discovery(Mutex<Cache>);
 #[derive(Default)]
 struct Cache {
     groups: BTreeMap<String, Versions>,
+    /// Groups in which a type is not found before they are read again.
+    stale: BTreeSet<String>,
     etags: [Option<String>; ROOTS.len()],
 }
 
@@ -44,6 +46,9 @@ enum ServedTypes {
 
 impl Cache {
     fn find(&self, group: &str, version: &str, kind: &str) -> Option<Arc<ApiResource>> {
+        if self.stale.contains(group) {
+            return None;
+        }
         match self.served(group, version)? {
             ServedTypes::Listed(resources) => resources.iter().find(|resource| resource.kind == kind).cloned(),
             ServedTypes::Unlisted => None,
@@ -63,7 +68,9 @@ impl Cache {
 
     /// Replaces the content of one of the two documents.
     fn replace_document(&mut self, root: usize, etag: Option<String>, groups: BTreeMap<String, Versions>) {
-        self.groups.retain(|group, _| group.is_empty() != (root == 0));
+        let is_of_other_document = |group: &str| group.is_empty() != (root == 0);
+        self.groups.retain(|group, _| is_of_other_document(group));
+        self.stale.retain(|group| is_of_other_document(group));
         self.groups.extend(groups);
         self.etags[root] = etag;
     }
@@ -126,10 +133,10 @@ impl Discovery {
         Ok(resources)
     }
 
-    /// Removes a group from the cache, because a CRD in it changed.
+    /// Makes the next search in a group read it again, because a CRD in it changed. Until then it stays in lists of all types.
     pub(super) async fn forget_group(&self, group: &str) {
         let mut cache = self.0.lock().await;
-        cache.groups.remove(group);
+        cache.stale.insert(group.to_owned());
         // Without ETags the server sends the documents again even if they are unchanged.
         cache.etags = Default::default();
     }

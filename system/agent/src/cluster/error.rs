@@ -43,13 +43,13 @@ pub enum ClusterError {
         /// HTTP status.
         status: u16,
         /// Reason, such as `Invalid`.
-        reason: String,
+        reason: Box<str>,
         /// Message of the server.
         message: String,
         /// Paths of the fields that the server names.
-        fields: Vec<String>,
+        fields: Box<[String]>,
         /// Name of the object that the response is about, if it is a `Status` that names one.
-        about: Option<String>,
+        about: Option<Box<str>>,
         /// Value of `Retry-After`.
         retry_after: Option<Duration>,
         /// Number of attempts, once retries were given up.
@@ -103,13 +103,13 @@ impl ClusterError {
         let is_immutable = status == 422 && UNCHANGEABLE.iter().any(|words| message.contains(words));
         let fields = named_fields(&document);
         let details = Some(&document["details"]["name"]).filter(|_| document["kind"] == "Status");
-        let about = details.and_then(Value::as_str).map(str::to_owned);
+        let about = details.and_then(Value::as_str).map(Box::from);
         let refused = Self::Refused {
             operation: operation.to_owned(),
             status,
-            reason,
+            reason: reason.into(),
             message,
-            fields,
+            fields: fields.into(),
             about,
             retry_after,
             attempts: 0,
@@ -167,7 +167,7 @@ impl ClusterError {
                 500 if message.starts_with(MISTYPED) => MISTYPED,
                 // For example a webhook that does not respond.
                 500.. => "the server could not process it",
-                403 => "it was denied",
+                401 | 403 | 404 | 429 => "it was denied",
                 _ => "the object is not valid",
             };
             *message = format!("{failing}{fields} (its content is not shown){hint}");
@@ -198,7 +198,7 @@ impl ClusterError {
     /// Returns true if the API server itself responded that the object of this name does not exist. A type that is not
     /// served, or a proxy, also responds 404, and proves nothing about the object.
     pub fn proves_absence(&self, name: &str) -> bool {
-        matches!(self, Self::Refused { status: 404, about: Some(about), .. } if about == name)
+        matches!(self, Self::Refused { status: 404, about: Some(about), .. } if **about == *name)
     }
 
     /// Returns true if the agent lacks the permission.
@@ -220,11 +220,8 @@ impl ClusterError {
 /// Returns the paths of the fields in `details.causes`. A path contains no values.
 /// Returns true if a message may quote the object. The API server's own reasons for 401, 403, 404 and 429 do not.
 fn is_about_content(status: u16, message: &str) -> bool {
-    match status {
-        403 => message.contains("admission webhook") || message.contains("ValidatingAdmissionPolicy"),
-        401 | 404 | 429 => false,
-        _ => true,
-    }
+    let is_by_admission = message.contains("admission webhook") || message.contains("ValidatingAdmissionPolicy");
+    is_by_admission || !matches!(status, 401 | 403 | 404 | 429)
 }
 
 fn named_fields(document: &Value) -> Vec<String> {

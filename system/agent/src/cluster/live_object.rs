@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sindri_model::ObjectKey;
 
 use super::error::ClusterError;
-use super::ownership::Ownership;
+use super::ownership::{Ownership, PRUNE_ANNOTATION};
 use super::requests::ApiRequest;
 use super::resource::ApiResource;
 use super::response_object::{AppliedFieldsHash, ResponseObject};
@@ -32,6 +32,8 @@ pub struct LiveObject {
     pub has_owner_reference: bool,
     /// True if it has a deletion timestamp.
     pub is_terminating: bool,
+    /// True if its annotation keeps it when it is no longer declared.
+    pub is_prune_disabled: bool,
     /// True if only controllers of the control plane itself have written it.
     pub is_made_by_control_plane: bool,
 }
@@ -55,6 +57,7 @@ impl LiveObject {
             ownership: Ownership::from_metadata(metadata),
             has_owner_reference: metadata["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty()),
             is_terminating: metadata["deletionTimestamp"].is_string(),
+            is_prune_disabled: metadata["annotations"][PRUNE_ANNOTATION] == "disabled",
             is_made_by_control_plane: response.has_only_manager(CONTROL_PLANE_MANAGER),
         })
     }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ use super::discovery::Discovery;
 use super::error::ClusterError;
 use super::live_object::LiveObject;
 use super::namespaces::{AGENT_NAMESPACE, DEFAULT_NAMESPACE};
-use super::ownership::STACK_LABEL;
+use super::ownership::{STACK_LABEL, without_ownership};
 use super::requests::{ApiClient, ApiRequest, ApiResponse, JSON, Operation};
 use super::resource::ApiResource;
 use super::response_object::{FIELD_MANAGER, ResponseObject};
@@ -33,6 +34,7 @@ use super::write_gate::WriteGate;
 use crate::telemetry::metrics::Metrics;
 
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
+const MERGE_PATCH: &str = "application/merge-patch+json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// Objects per page of a list.
 const PAGE_SIZE: usize = 500;
@@ -50,6 +52,8 @@ pub struct Cluster {
     discovery: Arc<Discovery>,
     /// The only namespace that the agent may touch; `None` for the whole cluster.
     namespace_scope: Option<String>,
+    /// Namespaces that no stack may use, besides the agent's own.
+    reserved_namespaces: Vec<String>,
 }
 
 /// Persistence of an apply.
@@ -137,7 +141,7 @@ impl Cluster {
     /// Returns a client that sends requests by `sender`; see [`super::sender()`].
     pub fn new(sender: Sender, retry_policy: RetryPolicy) -> Self {
         let api = ApiClient::new(sender, retry_policy, Arc::default());
-        Self { api, discovery: Arc::default(), namespace_scope: None }
+        Self { api, discovery: Arc::default(), namespace_scope: None, reserved_namespaces: Vec::new() }
     }
 
     /// Limits the agent to one namespace, if one is given.
@@ -145,6 +149,19 @@ impl Cluster {
     pub fn with_namespace_scope(mut self, namespace: Option<String>) -> Self {
         self.namespace_scope = namespace;
         self
+    }
+
+    /// Closes further namespaces to stacks.
+    #[must_use]
+    pub fn with_reserved_namespaces(mut self, namespaces: Vec<String>) -> Self {
+        self.reserved_namespaces = namespaces;
+        self
+    }
+
+    /// Returns the namespaces that no stack may use. An agent of one namespace keeps its own objects beside those of stacks.
+    pub(crate) fn reserved_namespaces(&self) -> impl Iterator<Item = &str> {
+        let own = self.namespace_scope.is_none().then_some(AGENT_NAMESPACE);
+        own.into_iter().chain(self.reserved_namespaces.iter().map(String::as_str))
     }
 
     /// Counts requests in these metrics.
@@ -157,7 +174,7 @@ impl Cluster {
     /// Returns a client of the same cluster that still works after shutdown and while the write gate is closed, for leader
     /// election.
     pub(crate) fn independent(&self) -> Self {
-        Self { api: self.api.independent(), discovery: Arc::default(), namespace_scope: self.namespace_scope.clone() }
+        Self { api: self.api.independent(), discovery: Arc::default(), ..self.clone() }
     }
 
     /// Returns a client of the same cluster whose requests and retries end at a deadline.
@@ -230,7 +247,28 @@ impl Cluster {
         &self,
         known: &ApiResource,
     ) -> Result<Option<Arc<ApiResource>>, ClusterError> {
-        self.discovery.find_in_any_version(&self.api, known).await
+        let found = self.discovery.find_in_any_version(&self.api, known).await?;
+        if found.is_none() {
+            self.check_crd_is_gone(known).await?;
+        }
+        Ok(found)
+    }
+
+    /// Fails if the CRD of a type exists although no version is served: its custom resources are still stored.
+    async fn check_crd_is_gone(&self, known: &ApiResource) -> Result<(), ClusterError> {
+        let crds = Arc::new(ApiResource::from_cluster_type::<CustomResourceDefinition>());
+        let key = crds.object_key(None, &format!("{}.{}", known.plural, known.group));
+        match self.read_metadata(&crds, &key).await {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => {
+                let operation = format!("find the kind {}", known.kind);
+                let cause = format!("{key} exists, and no version of it is served");
+                Err(ClusterError::Malformed { operation, cause })
+            }
+            // Without the permission to read CRDs nothing more can be found out.
+            Err(error) if error.is_forbidden() => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The same after reading discovery again, because a request for the cached type failed with 404.
@@ -502,6 +540,21 @@ impl Cluster {
         let path = format!("{path}?fieldManager={FIELD_MANAGER}");
         let request = ApiRequest::new(Operation::Object("write", key), method, path, serialize(object));
         self.api.send(&request).await.map(drop)
+    }
+
+    /// Removes the ownership label and annotations from the object with this UID, and changes nothing else. An object that
+    /// does not exist any more is fine.
+    pub(crate) async fn release(&self, resource: &ApiResource, key: &ObjectKey, uid: &str) -> Result<(), ClusterError> {
+        let patch = json!({"metadata": without_ownership(uid)});
+        let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.object_path(key));
+        let mut request = ApiRequest::new(Operation::Object("release", key), Method::PATCH, path, serialize(&patch))
+            .accepting(METADATA);
+        request.content_type = MERGE_PATCH;
+        match self.api.send_for_response(&request).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.proves_absence(&key.name) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Deletes the object with this UID and no other, in any version that is served.

@@ -16,6 +16,9 @@ pub const OBJECT_ANNOTATION: &str = "brokkr.io/object";
 pub const STACK_LABEL: &str = "brokkr.io/stack";
 
 /// Annotations that the agent sets.
+/// Object annotation: `disabled` keeps the object when it is no longer declared, or when its stack is removed.
+pub const PRUNE_ANNOTATION: &str = "sindri.dev/prune";
+
 const ANNOTATIONS: [&str; 3] = [CHECKSUM_ANNOTATION, OBJECT_ANNOTATION, STACK_ANNOTATION];
 
 /// Ownership label and annotations of a live object.
@@ -96,6 +99,12 @@ pub fn ensure_mapping<'a>(parent: &'a mut Value, field: &str) -> &'a mut Value {
         *child = Value::Object(Map::new());
     }
     child
+}
+
+/// Returns a merge patch of metadata that removes the ownership label and annotations from the object with this UID.
+pub fn without_ownership(uid: &str) -> Value {
+    let annotations: Map<String, Value> = ANNOTATIONS.iter().map(|name| ((*name).to_owned(), Value::Null)).collect();
+    json!({"uid": uid, "annotations": annotations, "labels": {STACK_LABEL: null}})
 }
 
 #[cfg(test)]

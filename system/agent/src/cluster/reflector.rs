@@ -327,6 +327,7 @@ mod tests {
             ownership: Ownership { stack_label: Some(stack().to_string()), ..Ownership::default() },
             has_owner_reference: false,
             is_terminating: false,
+            is_prune_disabled: false,
             is_made_by_control_plane: false,
         }
     }

@@ -58,7 +58,9 @@ async fn preview_stack(
     let Observation { live, unreadable } =
         read_live_objects(cluster, &Reflector::default(), &desired, &inventory).await;
     let (inventory, live, drift) = (&inventory, &live, policy.drift);
-    let inputs = PlanInputs { inventory, live, unreadable: &unreadable, last_applied: None, claims, drift };
+    let releases_all = policy.releases_on_removal;
+    let inputs =
+        PlanInputs { inventory, live, unreadable: &unreadable, last_applied: None, claims, drift, releases_all };
     let mut plan = make_plan(&desired, inputs)?;
     copy_ignored_fields(cluster, &mut plan.writes).await?;
     let mut changes = Vec::new();
@@ -70,7 +72,7 @@ async fn preview_stack(
     }
     plan.writes.retain(|write| changes.iter().any(|(key, lines)| *key == write.object.key && !lines.is_empty()));
     let foreign = ContentSearch { cluster, inventory, claims }.find_all_foreign(&plan).await;
-    let excess = find_excess(&plan, inventory, &desired.goal, &policy.brake);
+    let excess = find_excess(&plan, inventory, &desired, &policy.brake);
     let holds: Vec<Hold> = excess.into_iter().chain(find_single_holds(&plan, &foreign, &policy.brake)).collect();
     let mut text = String::new();
     for line in render_plan(&plan, inventory, live, &holds).lines() {

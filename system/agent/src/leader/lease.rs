@@ -56,7 +56,7 @@ pub struct ProcessName<'a> {
 enum Attempt {
     Held,
     /// Another process holds it.
-    HeldByOther(Lease),
+    HeldByOther(Box<Lease>),
 }
 
 impl LeaderLease<'_> {
@@ -127,7 +127,7 @@ impl LeaderLease<'_> {
         if holder == self.process.identity || holder.is_empty() || has_expired {
             return self.write(&lease, self.process.identity).await;
         }
-        Ok(Attempt::HeldByOther(lease))
+        Ok(Attempt::HeldByOther(Box::new(lease)))
     }
 
     async fn read(&self) -> Result<Option<Lease>, ClusterError> {
@@ -167,7 +167,7 @@ impl LeaderLease<'_> {
     async fn check_after_conflict(&self, identity: &str, conflict: ClusterError) -> Result<Attempt, ClusterError> {
         match self.read().await? {
             Some(lease) if spec_of(&lease).holder_identity.as_deref() == Some(identity) => Ok(Attempt::Held),
-            Some(lease) => Ok(Attempt::HeldByOther(lease)),
+            Some(lease) => Ok(Attempt::HeldByOther(Box::new(lease))),
             None => Err(conflict),
         }
     }

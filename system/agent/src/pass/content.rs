@@ -1,9 +1,9 @@
 //! Content of a namespace or a CRD that is to be deleted, and would be deleted with it.
 //!
-//! An object that any stack declares keeps the namespace or the CRD. Foreign objects, which do not belong to the stack, need
-//! an approval.
+//! An object that any stack of the target state declares or owns keeps the namespace or the CRD. Foreign objects, which
+//! belong to no stack, need an approval.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,18 +18,32 @@ use crate::cluster::namespaces::DEFAULT_NAMESPACE;
 use crate::cluster::{ApiResource, Cluster, ClusterError, LiveObject};
 use crate::target::claims::Claims;
 
-/// Number of foreign objects that are listed: fewer are enough to hold a delete back.
-const FOREIGN_MAX: usize = 100;
 /// Time limit of one search. A delete whose content is not known by then waits for the next pass.
 const SEARCH_MAX: Duration = Duration::from_secs(30);
+/// Kinds that a service mesh or a platform creates in every namespace. They hold no data of people.
+const INJECTED_KINDS: [(&str, &str); 8] = [
+    ("", "ConfigMap"),
+    ("", "LimitRange"),
+    ("", "ResourceQuota"),
+    ("", "Secret"),
+    ("", "ServiceAccount"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+];
 
-/// Object that a stack declares, whether it exists or not.
+/// Content of a namespace or a CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeclaredContent {
-    /// Key of the object.
-    pub key: Arc<ObjectKey>,
-    /// Id of the stack.
-    pub stack: StackId,
+pub enum Content {
+    /// A stack of the target state declares this object, whether it exists or not, or owns it: nothing may be deleted.
+    OfStack {
+        /// Key of the object.
+        key: Arc<ObjectKey>,
+        /// Id of the stack.
+        stack: StackId,
+    },
+    /// Objects that belong to no stack; sorted by key.
+    Foreign(Vec<Arc<ObjectKey>>),
 }
 
 /// Searches the content of namespaces and CRDs.
@@ -44,56 +58,57 @@ pub struct ContentSearch<'a> {
 }
 
 impl ContentSearch<'_> {
-    /// Returns a client whose requests end with the time of a search.
-    fn limited(&self) -> Cluster {
-        self.cluster.with_deadline(Instant::now() + SEARCH_MAX)
-    }
-
     /// Returns the foreign objects in every namespace and CRD that a plan deletes.
     ///
-    /// Those that contain a declared object, or cannot be searched, are left out: the delete itself searches again, and
+    /// Those that contain an object of a stack, or cannot be searched, are left out: the delete itself searches again, and
     /// fails because of it.
     pub async fn find_all_foreign(&self, plan: &Plan) -> ForeignObjects {
         let has_content = |delete: &&Delete| DeleteOrder::from_key(&delete.entry.key).has_content();
         let search = |delete| async move {
-            match self.find_declared(delete).await {
-                Ok(None) => Some((delete.entry.key.clone(), self.find_foreign(delete).await.ok()?)),
-                Ok(Some(_)) | Err(_) => None,
+            match self.find(delete).await {
+                Ok(Content::Foreign(foreign)) => Some((delete.entry.key.clone(), foreign)),
+                Ok(Content::OfStack { .. }) | Err(_) => None,
             }
         };
         let deletes: Vec<&Delete> = plan.deletes.iter().filter(has_content).collect();
         run_concurrently(deletes, search).await.into_iter().flatten().collect()
     }
 
-    /// Returns an object that a stack declares in a namespace, or of the kind of a CRD, that is to be deleted.
-    pub async fn find_declared(&self, delete: &Delete) -> Result<Option<DeclaredContent>, ClusterError> {
-        let found = match Stage::from_key(&delete.entry.key) {
-            Stage::Namespaces => self.claims.find_in_namespace(&delete.entry.key.name),
-            Stage::Crds => match read_custom_resource_type(&self.limited(), delete).await? {
-                Some(resource) => self.claims.find_of_kind(&resource.group, &resource.kind),
-                None => None,
+    /// Returns the content that would be deleted with an object; only namespaces and CRDs have any.
+    pub async fn find(&self, delete: &Delete) -> Result<Content, ClusterError> {
+        let cluster = &self.cluster.with_deadline(Instant::now() + SEARCH_MAX);
+        let key = &delete.entry.key;
+        let (declared, foreign) = match Stage::from_key(key) {
+            Stage::Namespaces => match self.claims.find_in_namespace(&key.name) {
+                Some(declared) => (Some(declared), Vec::new()),
+                None => (None, find_foreign_in_namespace(cluster, self.inventory, &key.name, &BTreeSet::new()).await?),
             },
-            _ => None,
+            Stage::Crds => match read_custom_resource_type(cluster, delete).await? {
+                Some(resource) => match self.claims.find_of_kind(&resource.group, &resource.kind) {
+                    Some(declared) => (Some(declared), Vec::new()),
+                    None => {
+                        let mut objects = cluster.list_all(&Arc::new(resource)).await?;
+                        objects.retain(|object| self.inventory.get(&object.key).is_none());
+                        (None, objects)
+                    }
+                },
+                None => (None, Vec::new()),
+            },
+            _ => (None, Vec::new()),
         };
-        Ok(found.map(|(key, stack)| DeclaredContent { key, stack }))
+        let owned = || foreign.iter().find_map(|object| Some((object.key.clone(), self.find_owner(object)?)));
+        Ok(match declared.or_else(owned) {
+            Some((key, stack)) => Content::OfStack { key, stack },
+            None => Content::Foreign(sorted(foreign.into_iter().map(|object| object.key))),
+        })
     }
 
-    /// Returns the foreign objects that would be deleted with a namespace or a CRD, sorted by key.
-    pub async fn find_foreign(&self, delete: &Delete) -> Result<Vec<Arc<ObjectKey>>, ClusterError> {
-        let limited = self.limited();
-        match Stage::from_key(&delete.entry.key) {
-            Stage::Namespaces => {
-                let namespace = &delete.entry.key.name;
-                find_foreign_in_namespace(&limited, self.inventory, namespace, &BTreeSet::new()).await
-            }
-            Stage::Crds => {
-                let Some(resource) = read_custom_resource_type(&limited, delete).await? else { return Ok(Vec::new()) };
-                let objects = limited.list_all(&Arc::new(resource)).await?.into_iter();
-                let foreign = objects.map(|object| object.key).filter(|key| self.inventory.get(key).is_none());
-                Ok(sorted(foreign))
-            }
-            _ => Ok(Vec::new()),
-        }
+    /// Returns the other stack of the target state that an object proves to belong to. Its bundle may not declare the object
+    /// any more, or may be unreadable.
+    fn find_owner(&self, object: &LiveObject) -> Option<StackId> {
+        let owner: StackId = object.ownership.stack.as_deref()?.parse().ok()?;
+        let is_original = object.ownership.proves_owner(owner, &object.key);
+        (is_original && self.claims.has_stack(owner)).then_some(owner)
     }
 }
 
@@ -107,39 +122,40 @@ async fn read_custom_resource_type(cluster: &Cluster, delete: &Delete) -> Result
 }
 
 /// Returns the objects in a namespace that belong neither to this stack nor to the cluster itself; `own_uids` are further
-/// objects of the stack. Objects with an owner reference are left out, because they are deleted with their owner.
+/// objects of the stack. Objects with an owner reference are left out, because they are deleted with their owner. A
+/// PersistentVolumeClaim always counts: its data would be deleted.
 pub async fn find_foreign_in_namespace(
     cluster: &Cluster,
     inventory: &Inventory,
     namespace: &str,
     own_uids: &BTreeSet<&str>,
-) -> Result<Vec<Arc<ObjectKey>>, ClusterError> {
+) -> Result<Vec<LiveObject>, ClusterError> {
     let is_foreign = |object: &LiveObject| {
         let is_own = own_uids.contains(object.uid.as_str()) || inventory.get(&object.key).is_some();
-        !is_own && !object.has_owner_reference && !is_made_by_cluster(object)
+        let is_claim = object.key.group.is_empty() && object.key.kind == "PersistentVolumeClaim";
+        is_claim || !is_own && !object.has_owner_reference && !is_made_by_cluster(object)
     };
     let mut resources = cluster.list_resources().await?;
     resources.retain(|resource| resource.namespaced);
-    let list = |resource: Arc<ApiResource>| async move {
-        let objects = cluster.list_namespace(&resource, namespace).await?;
-        Ok((resource, objects))
-    };
-    let mut foreign: BTreeMap<Arc<ApiResource>, Vec<LiveObject>> = BTreeMap::new();
-    let listed: Vec<Result<(Arc<ApiResource>, Vec<LiveObject>), ClusterError>> =
-        run_concurrently(resources, list).await;
-    for listed in listed {
-        let (resource, objects) = listed?;
-        let objects: Vec<LiveObject> = objects.into_iter().filter(is_foreign).collect();
-        if !objects.is_empty() {
-            foreign.insert(resource, objects);
+    let list = async |resource: Arc<ApiResource>| {
+        let mut objects = cluster.list_namespace(&resource, namespace).await?;
+        objects.retain(is_foreign);
+        if !objects.is_empty() && is_injected_kind(&resource) {
+            let injected = find_injected_names(cluster, &resource).await?;
+            objects.retain(|object| !injected.contains(&object.key.name));
         }
+        Ok(objects)
+    };
+    let mut foreign = Vec::new();
+    let listed: Vec<Result<Vec<LiveObject>, ClusterError>> = run_concurrently(resources, list).await;
+    for objects in listed {
+        foreign.extend(objects?);
     }
-    let mut keys = Vec::new();
-    for (resource, objects) in foreign {
-        let injected = find_injected_names(cluster, &resource).await?;
-        keys.extend(objects.into_iter().map(|object| object.key).filter(|key| !injected.contains(&key.name)));
-    }
-    Ok(sorted(keys.into_iter()))
+    Ok(foreign)
+}
+
+fn is_injected_kind(resource: &ApiResource) -> bool {
+    INJECTED_KINDS.contains(&(resource.group.as_str(), resource.kind.as_str()))
 }
 
 /// Returns the names of the objects of a type that a service mesh or a platform creates in every namespace: those that both
@@ -157,16 +173,17 @@ async fn find_injected_names(cluster: &Cluster, resource: &Arc<ApiResource>) -> 
 }
 
 fn sorted(keys: impl Iterator<Item = Arc<ObjectKey>>) -> Vec<Arc<ObjectKey>> {
+    // The same object is listed in every version of its group.
     let keys: BTreeSet<Arc<ObjectKey>> = keys.collect();
-    keys.into_iter().take(FOREIGN_MAX).collect()
+    keys.into_iter().collect()
 }
 
 /// Returns true for objects that the control plane creates by itself, such as Endpoints and the default ServiceAccount.
-/// The claims that it creates for a StatefulSet hold data of people, and do not count.
 fn is_made_by_cluster(object: &LiveObject) -> bool {
-    match (object.key.kind.as_str(), object.key.name.as_str()) {
-        ("Event", _) | ("ServiceAccount", "default") | ("ConfigMap", "kube-root-ca.crt") => true,
-        ("PersistentVolumeClaim", _) => false,
+    match (object.key.group.as_str(), object.key.kind.as_str(), object.key.name.as_str()) {
+        ("" | "events.k8s.io", "Event", _)
+        | ("", "ServiceAccount", "default")
+        | ("", "ConfigMap", "kube-root-ca.crt") => true,
         _ => object.is_made_by_control_plane,
     }
 }

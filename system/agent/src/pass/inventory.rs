@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sindri_model::{Epoch, ObjectKey, Sequence, StackId};
+use sindri_model::{Epoch, ObjectKey, RevisionId, Sequence, StackId};
 use thiserror::Error;
 
 use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError};
@@ -22,6 +22,9 @@ use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError};
 pub const INVENTORY_LABEL: &str = "sindri.dev/inventory";
 /// Entries per chunk: an entry has at most a few hundred bytes, and a ConfigMap at most about a mebibyte.
 const CHUNK_ENTRIES_MAX: usize = 1_000;
+
+/// Chunks of one inventory: more objects than a stack can have.
+const CHUNKS_MAX: usize = 1_000;
 
 /// Object that the agent created, or is about to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +125,8 @@ pub struct Inventory {
     pub begun: Option<RevisionPosition>,
     /// Last revision of which every write succeeded.
     pub applied: Option<RevisionPosition>,
+    /// Revision whose deletion of much of the stack was approved. After an interruption the rest needs no new approval.
+    pub approved: Option<RevisionId>,
 }
 
 /// Completeness of an inventory as it was read.
@@ -197,6 +202,16 @@ fn chunk_name(stack: StackId, index: usize) -> String {
     format!("inventory-{stack}-{index}")
 }
 
+fn is_chunk_name(stack: StackId, name: &str) -> bool {
+    let index = name.strip_prefix(&format!("inventory-{stack}-")).and_then(|index| index.parse::<usize>().ok());
+    index.is_some_and(|index| chunk_name(stack, index) == name)
+}
+
+/// Returns true for names of ConfigMaps that hold inventories.
+pub fn is_inventory_name(name: &str) -> bool {
+    name.starts_with("inventory-")
+}
+
 fn build_chunk(namespace: &str, stack: StackId, index: usize, inventory: &Inventory) -> ConfigMap {
     let entries = StoredEntries::from_entries(inventory.chunks.get(index).into_iter().flat_map(BTreeMap::values));
     let entries = serde_json::to_string(&entries).expect("entries have string keys only");
@@ -205,6 +220,7 @@ fn build_chunk(namespace: &str, stack: StackId, index: usize, inventory: &Invent
         data.insert("chunks".to_owned(), inventory.chunk_count().to_string());
         data.insert("begun".to_owned(), json!(inventory.begun).to_string());
         data.insert("applied".to_owned(), json!(inventory.applied).to_string());
+        data.insert("approved".to_owned(), json!(inventory.approved).to_string());
     }
     let metadata = ObjectMeta {
         name: Some(chunk_name(stack, index)),
@@ -218,16 +234,18 @@ fn build_chunk(namespace: &str, stack: StackId, index: usize, inventory: &Invent
 
 /// Reads the inventory of a stack. A failed read is an error, never an empty inventory.
 pub async fn load_inventory(cluster: &Cluster, stack: StackId) -> Result<(Inventory, Completeness), InventoryError> {
-    let (namespace, stack) = (cluster.agent_namespace(), stack.to_string());
-    let chunks: Vec<ConfigMap> = cluster.list_full(&config_maps(), namespace, INVENTORY_LABEL, &stack).await?;
-    Ok(read_chunks(&chunks))
+    let (namespace, label) = (cluster.agent_namespace(), stack.to_string());
+    let chunks: Vec<ConfigMap> = cluster.list_full(&config_maps(), namespace, INVENTORY_LABEL, &label).await?;
+    Ok(read_chunks(stack, chunks))
 }
 
-fn read_chunks(chunks: &[ConfigMap]) -> (Inventory, Completeness) {
+fn read_chunks(stack: StackId, mut chunks: Vec<ConfigMap>) -> (Inventory, Completeness) {
+    // A backup tool may have copied one under another name, with its label.
+    chunks.retain(|config_map| config_map.metadata.name.as_deref().is_some_and(|name| is_chunk_name(stack, name)));
     let mut inventory = Inventory::default();
     let mut read: BTreeMap<usize, Option<usize>> = BTreeMap::new();
     let mut is_malformed = false;
-    for config_map in chunks {
+    for config_map in &chunks {
         match read_chunk(config_map, &mut inventory) {
             Ok(ChunkPosition { index, count }) => drop(read.insert(index, count)),
             Err(cause) => {
@@ -265,6 +283,11 @@ fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<Chunk
         // Inventories of earlier versions of the agent do not have it.
         let applied = get("applied").unwrap_or("null");
         inventory.applied = serde_json::from_str(applied).map_err(|error| format!("data.applied: {error}"))?;
+        let approved = get("approved").unwrap_or("null");
+        inventory.approved = serde_json::from_str(approved).map_err(|error| format!("data.approved: {error}"))?;
+    }
+    if index >= CHUNKS_MAX {
+        return Err(format!("data.index: {index} is more than an inventory can have"));
     }
     while inventory.chunks.len() <= index {
         inventory.chunks.push(BTreeMap::new());
@@ -282,7 +305,7 @@ pub async fn save_inventory(
     before: &Inventory,
     after: &Inventory,
 ) -> Result<ChunkUids, InventoryError> {
-    let positions = |inventory: &Inventory| (inventory.begun, inventory.applied);
+    let positions = |inventory: &Inventory| (inventory.begun, inventory.applied, inventory.approved);
     let header = |inventory: &Inventory| (positions(inventory), inventory.chunk_count());
     let has_changed = |index: &usize| {
         before.chunks.get(*index) != after.chunks.get(*index) || (*index == 0 && header(before) != header(after))
@@ -355,7 +378,7 @@ mod tests {
 
     /// Serializes an inventory and reads it again.
     fn reread(stack: StackId, inventory: &Inventory) -> Inventory {
-        let (again, completeness) = read_chunks(&chunks(stack, inventory));
+        let (again, completeness) = read_chunks(stack, chunks(stack, inventory));
         assert_eq!(completeness, Completeness::Complete);
         again
     }
@@ -373,13 +396,17 @@ mod tests {
         for lost in 0..all.len() {
             let mut rest = all.clone();
             rest.remove(lost);
-            assert_eq!(read_chunks(&rest).1, Completeness::Partial, "chunk {lost}");
+            assert_eq!(read_chunks(stack, rest).1, Completeness::Partial, "chunk {lost}");
             let mut malformed = all.clone();
             malformed[lost].data = None;
-            assert_eq!(read_chunks(&malformed).1, Completeness::Partial, "chunk {lost}");
+            assert_eq!(read_chunks(stack, malformed).1, Completeness::Partial, "chunk {lost}");
         }
-        assert_eq!(read_chunks(&[]).1, Completeness::Missing);
-        assert_eq!(read_chunks(&chunks(stack, &Inventory::default())).1, Completeness::Complete);
+        assert_eq!(read_chunks(stack, vec![]).1, Completeness::Missing);
+        assert_eq!(read_chunks(stack, chunks(stack, &Inventory::default())).1, Completeness::Complete);
+        let mut copied = all.clone();
+        copied.push(ConfigMap { data: all[0].data.clone(), ..ConfigMap::default() });
+        copied[3].metadata.name = Some(format!("{}-backup", chunk_name(stack, 0)));
+        assert_eq!(read_chunks(stack, copied), (inventory, Completeness::Complete), "a copy is ignored");
     }
 
     #[test]
@@ -422,8 +449,10 @@ mod tests {
             "resource":{"group":"","version":"v1","kind":"ConfigMap","plural":"configmaps","namespaced":true},"uid":"7"}]"#;
         let data = [("index", "0"), ("entries", written), ("begun", "null")];
         let data = data.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let config_map = ConfigMap { data: Some(data), ..ConfigMap::default() };
-        let (inventory, completeness) = read_chunks(&[config_map]);
+        let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
+        let metadata = ObjectMeta { name: Some(chunk_name(stack, 0)), ..ObjectMeta::default() };
+        let config_map = ConfigMap { metadata, data: Some(data), ..ConfigMap::default() };
+        let (inventory, completeness) = read_chunks(stack, vec![config_map]);
         assert_eq!(completeness, Completeness::Complete);
         assert_eq!(inventory.entries().collect::<Vec<_>>(), [&Entry { uid: Some("7".into()), ..entry(1) }]);
     }

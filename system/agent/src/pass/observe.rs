@@ -147,13 +147,8 @@ async fn list_labelled(
 pub async fn find_stack_objects(cluster: &Cluster, stack: StackId) -> Result<Vec<Entry>, ClusterError> {
     let list = async |resource: Arc<ApiResource>| cluster.list_stack_objects(&resource, stack).await;
     let mut entries = Vec::new();
-    for listed in run_concurrently(cluster.list_resources().await?, list).await {
-        let objects = match listed {
-            // What the agent may not list it has not written either.
-            Err(error) if error.is_forbidden() => Vec::new(),
-            listed => listed?,
-        };
-        let owned = objects.into_iter().filter(|object| object.ownership.proves_owner(stack, &object.key));
+    for objects in run_concurrently(cluster.list_resources().await?, list).await {
+        let owned = objects?.into_iter().filter(|object| object.ownership.proves_owner(stack, &object.key));
         entries.extend(owned.map(|LiveObject { key, resource, uid, .. }| Entry { key, resource, uid: Some(uid) }));
     }
     Ok(entries)

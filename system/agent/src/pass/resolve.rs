@@ -11,10 +11,12 @@ use sindri_model::{Bundle, BundleError, DeclaredObject, ObjectKey};
 use thiserror::Error;
 
 use super::desired::{DesiredObject, DesiredStack, Goal};
-use super::inventory::RevisionPosition;
+use super::inventory::{RevisionPosition, is_inventory_name};
+use super::plan::Stage;
 use crate::cluster::ignore::{IGNORE_ANNOTATION, IgnoredFields};
 use crate::cluster::ownership::{RevisionOwner, ensure_mapping};
 use crate::cluster::{ApiResource, Cluster, ClusterError};
+use crate::leader::lease::LEASE_NAME;
 
 /// Object annotation: `"true"` lets the agent delete the object and create it again when the server rejects a change.
 pub const REPLACE_ANNOTATION: &str = "brokkr.io/replace";
@@ -77,6 +79,11 @@ fn build_object(
     ignore: &str,
 ) -> Result<DesiredObject, String> {
     let DeclaredObject { document, annotations, mut manifest, .. } = item;
+    if key.namespace.is_none()
+        && let Some(metadata) = manifest["metadata"].as_object_mut()
+    {
+        metadata.remove("namespace");
+    }
     let annotation = |name| annotations.get(name).map_or("", String::as_str);
     let replace = annotation(REPLACE_ANNOTATION) == "true";
     let own = annotation(IGNORE_ANNOTATION);
@@ -129,12 +136,35 @@ async fn locate(
     if resource.namespaced && key.namespace.is_none() {
         Arc::make_mut(&mut key).namespace = Some(cluster.default_namespace().to_owned());
     } else if !resource.namespaced && key.namespace.is_some() {
-        return Ok(Err(format!("{key}: this kind is cluster-scoped; remove metadata.namespace")));
+        // Many charts set it for every object; the API server rejects it.
+        tracing::warn!("{key}: this kind is cluster-scoped, and its metadata.namespace is ignored");
+        Arc::make_mut(&mut key).namespace = None;
+    }
+    if let Some(reserved) = find_reserved_namespace(cluster, &key) {
+        return Ok(Err(format!("{key}: namespace {reserved} is closed to stacks")));
     }
     if let Some(scope) = cluster.namespace_scope().filter(|scope| key.namespace.as_deref() != Some(scope)) {
         return Ok(Err(format!("{key}: this agent may only touch objects of namespace {scope}")));
     }
     Ok(Ok((key, resource)))
+}
+
+/// Returns the namespace of an object, or the namespace that it is, if no stack may declare it. In its own namespace, which
+/// may also be that of stacks, the objects of the agent are closed.
+fn find_reserved_namespace<'a>(cluster: &'a Cluster, key: &ObjectKey) -> Option<&'a str> {
+    let namespace = match &key.namespace {
+        Some(namespace) => namespace,
+        None if Stage::from_key(key) == Stage::Namespaces => &key.name,
+        None => return None,
+    };
+    let is_of_agent = *namespace == cluster.agent_namespace()
+        && match (key.group.as_str(), key.kind.as_str()) {
+            ("", "ConfigMap") => is_inventory_name(&key.name),
+            ("coordination.k8s.io", "Lease") => key.name == LEASE_NAME,
+            _ => false,
+        };
+    let own = is_of_agent.then(|| cluster.agent_namespace());
+    own.or_else(|| cluster.reserved_namespaces().find(|reserved| reserved == namespace))
 }
 
 /// Returns the CustomResourceDefinitions of a bundle.

@@ -20,6 +20,7 @@ use super::resolve::{ResolveError, resolve_bundle};
 use super::summary::{PassError, PassSummary, PresentObject};
 use crate::cluster::reflector::Reflector;
 use crate::cluster::{AppliedObject, Cluster};
+use crate::settings::DriftMode;
 use crate::target::claims::Claims;
 use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
@@ -47,8 +48,10 @@ impl PassCache {
 /// One pass of one stack.
 #[derive(Clone, Copy)]
 pub struct Pass<'a> {
-    /// Client of the cluster.
+    /// Client of the cluster, which does not retry any more once a newer revision waits.
     pub cluster: &'a Cluster,
+    /// Client for deletes, which does not retry any more once the target state of any stack has changed.
+    pub delete_cluster: &'a Cluster,
     /// Client of the broker, for approvals.
     pub broker: &'a Client,
     /// Labelled objects of the cluster.
@@ -73,15 +76,33 @@ impl Pass<'_> {
         let Observation { live, unreadable } =
             read_live_objects(self.cluster, self.reflector, desired, inventory).await;
         let last_applied = cache.last_applied.as_ref();
-        let (claims, drift) = (self.claims, self.policy.drift);
-        let inputs = PlanInputs { inventory, live: &live, unreadable: &unreadable, last_applied, claims, drift };
+        let StackPolicy { drift, is_suspended, releases_on_removal, .. } = *self.policy;
+        // The drift of a suspended stack is reported, and not corrected.
+        let drift = if is_suspended && drift == DriftMode::Correct { DriftMode::Detect } else { drift };
+        let (claims, releases_all) = (self.claims, releases_on_removal);
+        let inputs =
+            PlanInputs { inventory, live: &live, unreadable: &unreadable, last_applied, claims, drift, releases_all };
         let mut plan = make_plan(desired, inputs)?;
+        if is_suspended {
+            let executor =
+                Executor { cluster: self.cluster, stack: desired.stack, inventory, position: desired.position, claims };
+            let mut result = executor.compare(&plan).await?;
+            let present = find_present(desired, &live, &result.applied);
+            let drifted = plan.drifted.into_iter().chain(std::mem::take(&mut result.drifted)).collect();
+            let before = cache.last_applied.take();
+            cache.last_applied = Some(merge_applied(desired, before, &live, result.applied));
+            let unreadable = unreadable.into_errors();
+            return Ok(PassSummary { is_suspended, drifted, present, unreadable, ..PassSummary::default() });
+        }
         let mut approval = ApprovalDecision::NotNeeded;
-        if let Some(excess) = find_excess(&plan, inventory, &desired.goal, &self.policy.brake) {
+        if let Some(excess) = find_excess(&plan, inventory, desired, &self.policy.brake) {
             approval = self.decide_approval(desired, inventory, &live, &plan, Some(excess)).await;
             if let ApprovalDecision::Held { message, .. } = approval {
-                return Ok(PassSummary { held: Some(message), drifted: plan.drifted, ..PassSummary::default() });
+                let unreadable = unreadable.into_errors();
+                let (held, drifted) = (Some(message), plan.drifted);
+                return Ok(PassSummary { held, drifted, unreadable, ..PassSummary::default() });
             }
+            plan.inventory_ahead.approved = Some(desired.revision);
         }
         log_plan(desired, &plan);
         copy_ignored_fields(self.cluster, &mut plan.writes).await?;
@@ -104,6 +125,8 @@ impl Pass<'_> {
             let applied = std::mem::take(&mut result.applied);
             cache.last_applied = Some(merge_applied(desired, before, &live, applied));
         }
+        // Before the content of namespaces is searched: a released object in a namespace is a foreign one.
+        let released = if plan.releases.is_empty() { Vec::new() } else { executor.release(&plan.releases).await? };
         // The content of namespaces and CRDs is searched after the writes, so that a search that takes long delays none.
         if let ApprovalDecision::NotNeeded = approval {
             approval = self.decide_approval(desired, executor.inventory, &live, &plan, None).await;
@@ -117,22 +140,26 @@ impl Pass<'_> {
             }
         };
         let approved = self.policy.brake.is_on.then_some(&approved);
-        let deleted = executor.delete(&plan.deletes, approved, &mut result).await;
+        let deleted = executor.delete(self.delete_cluster, &plan, approved, &mut result).await;
         if let Err(ActError::Inventory(_)) = deleted {
             cache.inventory = None;
         }
         deleted?;
         let is_complete = result.terminating.is_empty() && held.is_none() && unreadable.is_empty();
         if let (Goal::Removed, true, Some(inventory)) = (&desired.goal, is_complete, &mut cache.inventory) {
-            delete_inventory(self.cluster, desired.stack, inventory).await?;
-            *inventory = Inventory::default();
-        }
-        if !unreadable.is_empty() {
-            return Err(PassError::Unreadable(unreadable.into_errors()));
+            if inventory.is_empty() {
+                delete_inventory(self.cluster, desired.stack, inventory).await?;
+                *inventory = Inventory::default();
+            } else {
+                // Objects that another stack declares stay in the inventory until they belong to that stack.
+                result.terminating.extend(inventory.entries().map(|entry| entry.key.clone()));
+            }
         }
         let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
         let rewritten_fields = cache.last_applied.iter().flat_map(rewritten_fields).collect();
-        Ok(PassSummary { terminating: result.terminating, drifted, held, present, rewritten_fields })
+        let terminating = result.terminating;
+        let unreadable = unreadable.into_errors();
+        Ok(PassSummary { terminating, drifted, held, present, rewritten_fields, released, is_suspended, unreadable })
     }
 
     /// Reads the inventory and resolves the bundle, unless both are cached.

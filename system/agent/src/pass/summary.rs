@@ -7,7 +7,7 @@ use sindri_health::AssessedObject;
 use sindri_model::ObjectKey;
 use thiserror::Error;
 
-use super::act::ActError;
+use super::act::{ActError, DeleteError};
 use super::approval::HoldMessage;
 use super::desired::DesiredObject;
 use super::inventory::InventoryError;
@@ -31,6 +31,23 @@ pub struct PassSummary {
     pub present: Vec<PresentObject>,
     /// Fields that the cluster rewrites at every apply: object and path.
     pub rewritten_fields: Vec<(Arc<ObjectKey>, String)>,
+    /// Objects that were kept and do not belong to the stack any more.
+    pub released: Vec<Arc<ObjectKey>>,
+    /// True if nothing was written, because the stack is suspended.
+    pub is_suspended: bool,
+    /// Reasons why objects of some kinds could not be read, and were left alone; everything else was done.
+    pub unreadable: Vec<ClusterError>,
+}
+
+impl PassSummary {
+    /// Describes the kinds that could not be read, if there are any.
+    pub fn describe_unreadable(&self) -> Option<String> {
+        let reasons: Vec<String> = self.unreadable.iter().map(ToString::to_string).collect();
+        let count = reasons.len();
+        (count > 0).then(|| {
+            format!("{count} kinds could not be read, and their objects are left alone: {}", reasons.join("; "))
+        })
+    }
 }
 
 /// Declared object that exists in the cluster.
@@ -42,10 +59,6 @@ pub struct PresentObject {
     pub resource_version: String,
     /// Health after this pass wrote it; `None` if the pass did not write it.
     pub health: Option<AssessedObject>,
-}
-
-fn join(errors: &[ClusterError]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Reason why a pass failed.
@@ -60,9 +73,6 @@ pub enum PassError {
     /// A request failed before the plan was made.
     #[error(transparent)]
     Observe(#[from] ClusterError),
-    /// Objects of some kinds could not be read, and were left alone; everything else was done.
-    #[error("{} kinds could not be read, and their objects are left alone: {}", .0.len(), join(.0))]
-    Unreadable(Vec<ClusterError>),
     /// The revision must not be applied.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -84,7 +94,18 @@ impl PassError {
             Self::Resolve(ResolveError::Bundle(_) | ResolveError::Objects(_)) | Self::Plan(_) => true,
             Self::Act(error) => matches!(error, ActError::Invalid(_)),
             Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) => false,
-            Self::Unreadable(_) | Self::TimedOut | Self::Panicked(_) => false,
+            Self::TimedOut | Self::Panicked(_) => false,
+        }
+    }
+
+    /// Returns true if the pass ended because the target state changed.
+    pub fn is_interrupted(&self) -> bool {
+        match self {
+            Self::Act(ActError::Interrupted) => true,
+            Self::Act(ActError::Deletes(errors)) => {
+                errors.iter().any(|error| matches!(error, DeleteError::Interrupted(_)))
+            }
+            _ => false,
         }
     }
 

@@ -85,6 +85,13 @@ pub const NAMESPACE: Setting = Setting::plain(
     SettingType::Custom(&NAMESPACE_NAME),
     "The only namespace that the agent may touch; without it, the whole cluster",
 );
+/// Namespaces that are closed to stacks.
+pub const RESERVED_NAMESPACES: Setting = Setting::plain(
+    "agent.reserved_namespaces",
+    "reserved-namespaces",
+    SettingType::Text,
+    "Namespaces that no stack may use, separated by commas, such as `kube-system`; the agent's own is always one",
+);
 /// Treatment of drift.
 pub const DRIFT: Setting = Setting::plain(
     "agent.drift",
@@ -163,6 +170,7 @@ pub static PROGRAM: Program = Program {
         &CONTEXT,
         &POLLING_INTERVAL,
         &NAMESPACE,
+        &RESERVED_NAMESPACES,
         &DRIFT,
         &BRAKE_ENABLED,
         &BRAKE_OBJECTS,

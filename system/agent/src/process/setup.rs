@@ -59,6 +59,7 @@ pub fn read_settings(config: &Config) -> Result<Settings, ConfigError> {
     Ok(Settings {
         polling_interval: Duration::from_secs(config.count(&names::POLLING_INTERVAL) as u64),
         namespace: config.get(&names::NAMESPACE).map(str::to_owned),
+        reserved_namespaces: split_list(config.get(&names::RESERVED_NAMESPACES).unwrap_or_default()),
         drift: match config.text(&names::DRIFT) {
             "off" => DriftMode::Off,
             "detect" => DriftMode::Detect,
@@ -106,4 +107,8 @@ pub async fn read_cluster_config(config: &Config) -> Result<kube::Config, SetupE
 
 fn to_one_line(error: &dyn std::error::Error) -> String {
     error.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+/// Splits a list at its commas.
+fn split_list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }

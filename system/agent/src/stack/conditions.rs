@@ -47,6 +47,14 @@ impl ConditionInputs<'_> {
     fn applied(&self) -> ReportedCondition {
         match self.pass {
             Err(error) => condition_false(condition::APPLIED, "Failed", error),
+            Ok(PassSummary { is_suspended: true, .. }) => condition_false(
+                condition::APPLIED,
+                "Suspended",
+                "the stack is suspended on this cluster, and nothing is written",
+            ),
+            Ok(summary) if !summary.unreadable.is_empty() => {
+                condition_false(condition::APPLIED, "Failed", &summary.describe_unreadable().unwrap_or_default())
+            }
             Ok(PassSummary { held: Some(held), .. }) => condition_false(condition::APPLIED, "HeldBack", held),
             Ok(PassSummary { terminating, .. }) if !terminating.is_empty() => {
                 let keys: Vec<String> = terminating.iter().map(ToString::to_string).collect();

@@ -28,6 +28,11 @@ impl Outcome {
         Self { status: EventStatus::Success, message: None }
     }
 
+    /// Returns the outcome of a complete pass that has something to say.
+    pub fn success_with(message: impl ToString) -> Self {
+        Self { status: EventStatus::Success, ..Self::failure(message) }
+    }
+
     /// Returns the outcome of a pass that failed, or is not complete.
     pub fn failure(message: impl ToString) -> Self {
         let message = message.to_string().chars().take(MESSAGE_CHARS_MAX).collect();
@@ -38,21 +43,38 @@ impl Outcome {
 /// Outcomes that the broker has stored for an agent.
 pub struct StoredOutcomes {
     agent: AgentId,
-    last: BTreeMap<RevisionId, AgentEvent>,
+    last: BTreeMap<RevisionId, StoredOutcome>,
+}
+
+/// An outcome, and the event with which the broker stored it.
+#[derive(Clone, Debug)]
+struct StoredOutcome {
+    outcome: Outcome,
+    event: EventId,
+}
+
+impl StoredOutcome {
+    fn from_event(event: AgentEvent) -> Self {
+        Self { outcome: Outcome { status: event.status, message: event.message }, event: event.id }
+    }
 }
 
 impl StoredOutcomes {
     /// Returns the last outcome of each revision, from events in ascending order.
     pub fn from_events(agent: AgentId, events: Vec<AgentEvent>) -> Self {
-        Self { agent, last: events.into_iter().map(|event| (event.deployment_object_id, event)).collect() }
+        let stored = events.into_iter().map(|event| (event.deployment_object_id, StoredOutcome::from_event(event)));
+        Self { agent, last: stored.collect() }
     }
 
     /// Returns a reporter for a revision.
     pub fn reporter(&self, revision: RevisionId) -> OutcomeReporter {
-        let mut reporter =
-            OutcomeReporter { agent: self.agent, revision, last: None, last_event: None, unconfirmed: None };
-        self.last.get(&revision).cloned().into_iter().for_each(|event| reporter.set_last(event));
-        reporter
+        let last = self.last.get(&revision).cloned();
+        OutcomeReporter { agent: self.agent, revision, last, unconfirmed: None }
+    }
+
+    /// Records what a reporter has reported: the revision may be targeted again, and needs another reporter then.
+    pub fn record(&mut self, reporter: &OutcomeReporter) {
+        self.last.extend(reporter.last.clone().map(|last| (reporter.revision, last)));
     }
 }
 
@@ -60,10 +82,8 @@ impl StoredOutcomes {
 pub struct OutcomeReporter {
     agent: AgentId,
     revision: RevisionId,
-    /// Last outcome that the broker stored.
-    last: Option<Outcome>,
-    /// Event with that outcome; part of the next idempotency key.
-    last_event: Option<EventId>,
+    /// Last outcome that the broker stored; its event is part of the next idempotency key.
+    last: Option<StoredOutcome>,
     /// Outcome that was sent and not confirmed.
     unconfirmed: Option<Outcome>,
 }
@@ -74,9 +94,12 @@ impl OutcomeReporter {
         self.revision == revision
     }
 
-    /// Returns true if this is the last outcome that the broker stored, and no other one was sent since.
+    /// Returns true if this is the last outcome that the broker stored, and no other one was sent since. A success without
+    /// a message adds nothing to one with a message.
     pub fn is_reported(&self, outcome: &Outcome) -> bool {
-        self.unconfirmed.is_none() && self.last.as_ref() == Some(outcome)
+        let is_plain_success = *outcome == Outcome::success();
+        let is_same = |last: &Outcome| last == outcome || is_plain_success && last.status == EventStatus::Success;
+        self.unconfirmed.is_none() && self.last.as_ref().is_some_and(|last| is_same(&last.outcome))
     }
 
     /// Sends an outcome unless the broker has it. An earlier outcome that was not confirmed is sent again first.
@@ -98,18 +121,13 @@ impl OutcomeReporter {
             status: outcome.status.clone(),
             message: outcome.message.clone(),
         };
-        let key = idempotency_key(self.revision, self.last_event, &outcome);
+        let key = idempotency_key(self.revision, self.last.as_ref().map(|last| last.event), &outcome);
         self.unconfirmed = Some(outcome);
         let stored = broker.report_outcome(&event, &key).await?;
         self.unconfirmed = None;
         tracing::info!(revision = %self.revision, "reported {:?}", stored.status);
-        self.set_last(stored);
+        self.last = Some(StoredOutcome::from_event(stored));
         Ok(())
-    }
-
-    fn set_last(&mut self, event: AgentEvent) {
-        self.last_event = Some(event.id);
-        self.last = Some(Outcome { status: event.status, message: event.message });
     }
 }
 

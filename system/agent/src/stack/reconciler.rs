@@ -27,6 +27,14 @@ use crate::telemetry::metrics::{Metrics, PassOutcome};
 /// Longest time that other stacks wait for one pass.
 pub const TURN_MAX: Duration = Duration::from_secs(2);
 
+/// Signals that end a running pass early.
+pub struct PassInterrupts {
+    /// Cancelled when there is a newer revision of the stack, or the agent must not act any more.
+    pub superseded: CancellationToken,
+    /// Cancelled also when the target state of another stack changes: by now it may declare what this pass deletes.
+    pub outdated: CancellationToken,
+}
+
 /// Runs passes of the stacks of one agent.
 pub struct Reconciler<'a> {
     /// Client of the cluster.
@@ -50,31 +58,34 @@ pub struct Reconciler<'a> {
 }
 
 impl Reconciler<'_> {
-    /// Runs a pass of a stack and reports about it. Once `superseded` is cancelled, because there is a newer revision, failed
-    /// requests are not retried, and a failure is not reported.
+    /// Runs a pass of a stack and reports about it, unless it is interrupted.
     pub async fn reconcile(
         &self,
         revision: Arc<Revision>,
         mut state: StackState,
-        superseded: CancellationToken,
+        interrupts: PassInterrupts,
     ) -> (StackId, StackState) {
         let epoch = self.target.epoch();
-        if let Err(error) = self.update_outcomes(epoch).await {
-            tracing::warn!("{error}");
-        }
-        state.forget_reports_of_other_epochs(epoch);
-        match state.reporter.take() {
-            Some(reporter) if reporter.is_about(revision.id) => state.reporter = Some(reporter),
-            _ => {
-                if !state.applied_is(revision.id) {
-                    state.drift.reset();
+        match self.update_outcomes(epoch).await {
+            Ok(()) => {
+                state.forget_reports_of_other_epochs(epoch);
+                if !state.reporter.as_ref().is_some_and(|reporter| reporter.is_about(revision.id)) {
+                    if !state.applied_is(revision.id) {
+                        state.drift.reset();
+                    }
+                    state.reporter = Some(self.outcomes.lock().await.1.reporter(revision.id));
                 }
-                state.reporter = Some(self.outcomes.lock().await.1.reporter(revision.id));
+            }
+            // Nothing is reported before it is known what the restored database has.
+            Err(error) => {
+                tracing::warn!("{error}");
+                state.reporter = None;
             }
         }
+        state.is_interrupted = false;
         // The broker stops sending a removal that it knows to be complete.
         if !state.is_removal_confirmed(&revision)
-            && let Err(error) = self.pass_and_report(&revision, &mut state, &superseded).await
+            && let Err(error) = self.pass_and_report(&revision, &mut state, &interrupts).await
         {
             tracing::warn!("{error}");
         }
@@ -95,20 +106,25 @@ impl Reconciler<'_> {
         &self,
         revision: &Revision,
         state: &mut StackState,
-        superseded: &CancellationToken,
+        interrupts: &PassInterrupts,
     ) -> Result<(), ClientError> {
         let annotations = self.target.annotations(revision.stack_id);
         let (policy, problems) = StackPolicy::from_annotations(self.settings, &annotations);
         problems.iter().for_each(|problem| tracing::warn!("stack {}: {problem}", revision.stack_id));
         let started = Instant::now();
-        let mut pass = self.run_pass(revision, &policy, state, superseded).await;
-        if (self.cluster.shutdown().is_cancelled() || superseded.is_cancelled()) && pass.is_err() {
-            // The shutdown or a newer revision interrupted the pass; the next process, or the next pass, continues.
+        let mut pass = self.run_pass(revision, &policy, state, interrupts).await;
+        let is_ended = self.cluster.shutdown().is_cancelled() || interrupts.superseded.is_cancelled();
+        state.is_interrupted = match &pass {
+            Ok(summary) => is_ended && !summary.unreadable.is_empty(),
+            Err(error) => is_ended || error.is_interrupted(),
+        };
+        if state.is_interrupted {
+            // The shutdown or another target state interrupted the pass; the next process, or the next pass, continues.
             return Ok(());
         }
         let interval = self.settings.polling_interval;
         state.record_pass(revision, &pass, &policy, interval);
-        if let (Ok(summary), DriftMode::Correct) = (&pass, policy.drift) {
+        if let (Ok(summary), DriftMode::Correct, false) = (&pass, policy.drift, policy.is_suspended) {
             self.metrics.count_corrections(summary.drifted.len());
         }
         self.metrics.set_drifted(revision.stack_id, state.drift.persistent(interval).is_some());
@@ -121,7 +137,8 @@ impl Reconciler<'_> {
             // The health could not be read because of the shutdown, so it is not reported; the next process reads it.
             return reported;
         }
-        let has_failed = pass.is_err() || state.health.has_read_error();
+        let is_incomplete = pass.as_ref().map_or(true, |summary| !summary.unreadable.is_empty());
+        let has_failed = is_incomplete || state.health.has_read_error();
         state.stuck = (has_failed && started.elapsed() >= TURN_MAX).then_some(revision.id);
         reported?;
         self.report_status(revision, &pass, state).await
@@ -132,11 +149,12 @@ impl Reconciler<'_> {
         revision: &Revision,
         policy: &StackPolicy,
         state: &mut StackState,
-        superseded: &CancellationToken,
+        interrupts: &PassInterrupts,
     ) -> Result<PassSummary, PassError> {
         let (claims, started) = (self.target.claims(), Instant::now());
         let pass = Pass {
-            cluster: &self.cluster.with_retries_until(superseded.clone()),
+            cluster: &self.cluster.with_retries_until(interrupts.superseded.clone()),
+            delete_cluster: &self.cluster.with_retries_until(interrupts.outdated.clone()),
             broker: self.broker,
             reflector: self.reflector,
             agent: self.agent,
@@ -169,7 +187,11 @@ impl Reconciler<'_> {
         state: &mut StackState,
     ) -> Result<(), ClientError> {
         match (state.decide_outcome(pass), &mut state.reporter) {
-            (Some(outcome), Some(reporter)) => reporter.report(self.broker, outcome).await,
+            (Some(outcome), Some(reporter)) if !reporter.is_reported(&outcome) => {
+                reporter.report(self.broker, outcome).await?;
+                self.outcomes.lock().await.1.record(reporter);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -231,7 +253,8 @@ fn accept_not_found(result: Result<(), ClientError>) -> Result<(), ClientError> 
 
 fn to_label(pass: &Result<PassSummary, PassError>) -> PassOutcome {
     match pass {
-        Ok(summary) if summary.held.is_some() => PassOutcome::Waiting,
+        Ok(summary) if !summary.unreadable.is_empty() => PassOutcome::Failed,
+        Ok(summary) if summary.held.is_some() || summary.is_suspended => PassOutcome::Waiting,
         Ok(summary) if summary.terminating.is_empty() => PassOutcome::Done,
         Ok(_) => PassOutcome::Waiting,
         Err(PassError::TimedOut) => PassOutcome::TimedOut,

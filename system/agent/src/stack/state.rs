@@ -39,6 +39,8 @@ pub struct StackState {
     pub stuck: Option<RevisionId>,
     /// Time before which object events start no pass.
     pub paused_until: Option<Instant>,
+    /// True if the last pass ended because the target state changed, so that another one is due at once.
+    pub is_interrupted: bool,
 }
 
 impl StackState {
@@ -66,8 +68,10 @@ impl StackState {
         self.paused_until = None;
         match pass {
             Ok(summary) => {
-                self.drift.record(&summary.drifted, policy.drift == DriftMode::Correct);
-                let is_complete = summary.held.is_none() && summary.terminating.is_empty();
+                let is_corrected = policy.drift == DriftMode::Correct && !summary.is_suspended;
+                self.drift.record(&summary.drifted, is_corrected);
+                let is_waiting = summary.held.is_some() || !summary.terminating.is_empty() || summary.is_suspended;
+                let is_complete = !is_waiting && summary.unreadable.is_empty();
                 self.applied = is_complete.then_some(revision.id).or(self.applied);
                 if !summary.drifted.is_empty() {
                     self.paused_until = Some(Instant::now() + self.drift.pause(interval));
@@ -89,12 +93,21 @@ impl StackState {
             Ok(summary) => summary,
             Err(error) => return Some(Outcome::failure(error)),
         };
-        if let Some(held) = &summary.held {
-            return Some(Outcome::failure(held));
+        if summary.is_suspended {
+            return None;
+        }
+        let problems: Vec<String> =
+            summary.held.iter().map(ToString::to_string).chain(summary.describe_unreadable()).collect();
+        if !problems.is_empty() {
+            return Some(Outcome::failure(problems.join("; ")));
         }
         if summary.terminating.is_empty() {
             self.waits = 0;
-            return Some(Outcome::success());
+            if summary.released.is_empty() {
+                return Some(Outcome::success());
+            }
+            let keys: Vec<String> = summary.released.iter().map(ToString::to_string).collect();
+            return Some(Outcome::success_with(format!("kept, and released from the stack: {}", keys.join(", "))));
         }
         self.waits += 1;
         let keys: Vec<String> = summary.terminating.iter().map(ToString::to_string).collect();

@@ -13,7 +13,7 @@ use sindri_model::{RevisionId, StackId};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::reconciler::{Reconciler, TURN_MAX};
+use super::reconciler::{PassInterrupts, Reconciler, TURN_MAX};
 use super::state::StackState;
 use crate::pass_queue::{PassQueue, Reason};
 use crate::target::revision::Revision;
@@ -34,8 +34,16 @@ pub struct Worker<'a> {
 /// A pass that has not ended.
 struct RunningPass {
     revision: RevisionId,
-    /// Cancelled when there is a newer revision of the stack.
+    /// Version of the target state when it began.
+    target_version: u64,
     superseded: CancellationToken,
+    outdated: CancellationToken,
+}
+
+impl RunningPass {
+    fn interrupts(&self) -> PassInterrupts {
+        PassInterrupts { superseded: self.superseded.clone(), outdated: self.outdated.clone() }
+    }
 }
 
 /// Next stack that is due.
@@ -63,10 +71,14 @@ impl Worker<'_> {
                     let state = idle.remove(&stack).unwrap_or_default();
                     self.queue.begin_pass(stack);
                     let superseded = CancellationToken::new();
-                    busy.insert(stack, RunningPass { revision: revision.id, superseded: superseded.clone() });
+                    let outdated = superseded.child_token();
+                    let target_version = self.reconciler.target.version();
+                    let pass = RunningPass { revision: revision.id, target_version, superseded, outdated };
+                    let interrupts = pass.interrupts();
+                    busy.insert(stack, pass);
                     let longest = if state.stuck == Some(revision.id) { TURN_STUCK_MAX } else { TURN_MAX };
                     turn = Some((stack, Instant::now() + longest));
-                    running.push(self.reconciler.reconcile(revision, state, superseded));
+                    running.push(self.reconciler.reconcile(revision, state, interrupts));
                     continue;
                 }
                 Some(NextPass::At(time)) => Some(time),
@@ -76,11 +88,14 @@ impl Worker<'_> {
                 biased; // ended passes first: they make room for others
                 Some((stack, state)) = running.next() => {
                     busy.remove(&stack);
+                    if state.is_interrupted {
+                        self.queue.request(stack, Reason::TargetChanged);
+                    }
                     idle.insert(stack, state);
                     self.forget_removed_stacks(&mut idle);
                 }
                 () = self.queue.wait_for_request() => {
-                    self.cancel_superseded(&busy);
+                    self.interrupt_passes(&busy);
                     self.forget_removed_stacks(&mut idle);
                 }
                 () = shutdown.cancelled(), if !shutdown.is_cancelled() => {}
@@ -110,9 +125,17 @@ impl Worker<'_> {
         earliest.map(NextPass::At)
     }
 
-    /// Ends the retries of passes whose revision is not the newest one of its stack any more.
-    fn cancel_superseded(&self, busy: &BTreeMap<StackId, RunningPass>) {
-        for revision in self.reconciler.target.revisions() {
+    /// Ends passes of an inactive agent, and those whose revision is not the newest one of its stack any more. Ends the
+    /// deletes of passes that began with another target state.
+    fn interrupt_passes(&self, busy: &BTreeMap<StackId, RunningPass>) {
+        let target = self.reconciler.target;
+        for pass in busy.values().filter(|pass| pass.target_version != target.version()) {
+            pass.outdated.cancel();
+        }
+        if !target.is_active() {
+            busy.values().for_each(|pass| pass.superseded.cancel());
+        }
+        for revision in target.revisions() {
             if let Some(pass) = busy.get(&revision.stack_id).filter(|pass| pass.revision != revision.id) {
                 pass.superseded.cancel();
             }

@@ -64,6 +64,11 @@ impl Claims {
         others.find(|(before, _)| *before < sequence).map(|(_, other)| other)
     }
 
+    /// Returns true if a stack is in the target state, also if it is to be removed.
+    pub fn has_stack(&self, stack: StackId) -> bool {
+        self.stacks.contains_key(&stack)
+    }
+
     /// Returns an object that a stack declares in a namespace, and the stack.
     pub fn find_in_namespace(&self, namespace: &str) -> Option<(Arc<ObjectKey>, StackId)> {
         self.find(|key| key.namespace.as_deref() == Some(namespace))

@@ -14,6 +14,11 @@ pub const BRAKE_OBJECTS_ANNOTATION: &str = "sindri.dev/brake-objects";
 /// Stack annotation: percentage of objects that may always be deleted in one pass.
 pub const BRAKE_PERCENT_ANNOTATION: &str = "sindri.dev/brake-percent";
 
+/// Stack annotation: `true`, or names of agents separated by commas, on whose clusters nothing of the stack is written.
+pub const SUSPEND_ANNOTATION: &str = "sindri.dev/suspend";
+/// Stack annotation: `delete`, or `release` to keep the objects of the stack when it is removed.
+pub const REMOVAL_ANNOTATION: &str = "sindri.dev/removal";
+
 /// Policy of one stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackPolicy {
@@ -23,23 +28,33 @@ pub struct StackPolicy {
     pub brake: Brake,
     /// JSON pointers to fields that are ignored in every object of the stack, besides the object's own; may be empty.
     pub ignore: String,
+    /// True if nothing of the stack is written; drift is still reported.
+    pub is_suspended: bool,
+    /// True if a removal keeps the objects, without their ownership label and annotations.
+    pub releases_on_removal: bool,
 }
 
 impl StackPolicy {
     /// Reads the policy from a stack's annotations. An invalid value has no effect; the second result describes each.
     pub fn from_annotations(settings: &Settings, annotations: &BTreeMap<String, String>) -> (Self, Vec<String>) {
-        let mut policy = Self { drift: settings.drift, brake: settings.brake, ignore: String::new() };
+        let mut policy = Self {
+            drift: settings.drift,
+            brake: settings.brake,
+            ignore: String::new(),
+            is_suspended: false,
+            releases_on_removal: false,
+        };
         let mut problems = Vec::new();
         for (key, value) in annotations {
-            if !policy.set(key, value) {
+            if !policy.set(key, value, &settings.name) {
                 problems.push(format!("the stack's annotation {key} is ignored: the value {value:?} is not valid"));
             }
         }
         (policy, problems)
     }
 
-    /// Applies one annotation; returns false if its value is invalid.
-    fn set(&mut self, key: &str, value: &str) -> bool {
+    /// Applies one annotation for the agent of this name; returns false if its value is invalid.
+    fn set(&mut self, key: &str, value: &str, agent: &str) -> bool {
         match (key, value) {
             (DRIFT_ANNOTATION, "off") => self.drift = DriftMode::Off,
             (DRIFT_ANNOTATION, "detect") => self.drift = DriftMode::Detect,
@@ -57,7 +72,12 @@ impl StackPolicy {
             (IGNORE_ANNOTATION, pointers) if IgnoredFields::parse(pointers).is_ok() => {
                 pointers.clone_into(&mut self.ignore)
             }
-            (DRIFT_ANNOTATION | BRAKE_ANNOTATION | IGNORE_ANNOTATION, _) => return false,
+            (SUSPEND_ANNOTATION, agents) => {
+                self.is_suspended = agents == "true" || agents.split(',').any(|name| name.trim() == agent);
+            }
+            (REMOVAL_ANNOTATION, "delete") => self.releases_on_removal = false,
+            (REMOVAL_ANNOTATION, "release") => self.releases_on_removal = true,
+            (DRIFT_ANNOTATION | BRAKE_ANNOTATION | IGNORE_ANNOTATION | REMOVAL_ANNOTATION, _) => return false,
             // Not an annotation of the policy.
             _ => {}
         }
@@ -80,6 +100,9 @@ mod tests {
         assert_eq!((plain.drift, plain.brake, none), (DriftMode::Correct, Brake::default(), vec![]));
         let (own, none) = read(&[("sindri.dev/drift", "detect"), ("sindri.dev/brake-percent", "90")]);
         assert_eq!((own.drift, own.brake.percent, none), (DriftMode::Detect, 90, vec![]));
+        let suspended = |value: &str| read(&[("sindri.dev/suspend", value)]).0.is_suspended;
+        assert!(suspended("true") && suspended("west, east") && !suspended("west") && !suspended("false"));
+        assert!(read(&[("sindri.dev/removal", "release")]).0.releases_on_removal);
         let (invalid, problems) =
             read(&[("sindri.dev/drift", "maybe"), ("sindri.dev/brake-percent", "101"), ("sindri.dev/ignore", "spec")]);
         assert_eq!((invalid.drift, invalid.brake, problems.len()), (DriftMode::Correct, Brake::default(), 3));

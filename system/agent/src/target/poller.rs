@@ -57,7 +57,7 @@ impl Poller<'_> {
                     tracing::warn!("{error}");
                     if error.status() == Some(StatusCode::UNAUTHORIZED) {
                         // An agent whose key was revoked has no more orders: it corrects no drift either.
-                        self.target.set_active(false);
+                        self.set_active(false);
                     }
                     false
                 }
@@ -90,7 +90,7 @@ impl Poller<'_> {
             Some(status) => status == AgentStatus::Active,
             None => self.read_status().await?,
         };
-        self.target.set_active(is_active);
+        self.set_active(is_active);
         let Some((objects, new_etag, epoch)) = changed.filter(|_| is_active) else { return Ok(false) };
         let parse = async {
             // The request for the policies is sent first: bundles are parsed while the broker responds to it.
@@ -116,8 +116,16 @@ impl Poller<'_> {
     /// Reads the agent's own record; returns true if the agent is active.
     async fn read_status(&self) -> Result<bool, ClientError> {
         let is_active = self.broker.get_agent(self.agent).await?.status == AgentStatus::Active;
-        self.target.set_active(is_active);
+        self.set_active(is_active);
         Ok(is_active)
+    }
+
+    /// Sets whether the agent acts; running passes of an inactive one end.
+    fn set_active(&self, is_active: bool) {
+        self.target.set_active(is_active);
+        if !is_active {
+            self.queue.wake();
+        }
     }
 }
 

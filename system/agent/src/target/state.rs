@@ -1,7 +1,7 @@
 //! Target state that the broker last returned, shared by the poller and the worker.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sindri_model::wire::DeploymentObject;
@@ -18,6 +18,8 @@ pub type PolicyAnnotations = BTreeMap<StackId, BTreeMap<String, String>>;
 pub struct LatestTargetState {
     snapshot: Mutex<Snapshot>,
     is_active: AtomicBool,
+    /// Number of times that the target state was replaced.
+    version: AtomicU64,
 }
 
 /// Content of one poll response.
@@ -46,6 +48,11 @@ impl LatestTargetState {
     /// Sets whether the agent acts.
     pub fn set_active(&self, is_active: bool) {
         self.is_active.store(is_active, Ordering::Relaxed);
+    }
+
+    /// Returns a number that is another one after each change of the target state.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
     }
 
     /// Returns one revision or removal for each stack, by ascending sequence; none while the agent is inactive.
@@ -91,6 +98,7 @@ impl LatestTargetState {
         mut claims: Claims,
     ) -> Vec<StackId> {
         let mut snapshot = self.lock();
+        self.version.fetch_add(1, Ordering::Relaxed);
         let before = std::mem::take(&mut *snapshot);
         let mut changed = Vec::new();
         for PolledRevision { revision, is_new } in revisions {

@@ -38,6 +38,7 @@ agent.kubeconfig                -                         default
 agent.context                   -                         default
 agent.polling_interval          7                         flag --polling-interval
 agent.namespace                 -                         default
+agent.reserved_namespaces       -                         default
 agent.drift                     detect                    flag --drift
 agent.brake.enabled             false                     file FILE:6
 agent.brake.objects             9                         file FILE:5

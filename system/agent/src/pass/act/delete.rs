@@ -10,7 +10,7 @@ use super::backoff::Backoff;
 use super::result::{DeleteError, GONE_WAIT_MAX};
 use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{Cluster, ClusterError, DeleteResult};
-use crate::pass::content::{ContentSearch, DeclaredContent};
+use crate::pass::content::{Content, ContentSearch};
 use crate::pass::inventory::Inventory;
 use crate::pass::plan::{Delete, DeleteOrder, ForeignObjects};
 use crate::target::claims::Claims;
@@ -80,6 +80,10 @@ impl Deleter<'_> {
         if DeleteOrder::from_key(key).has_content() {
             self.check_content(delete).await?;
         }
+        // By now another stack, or a newer revision, may declare the object.
+        if self.cluster.has_ended_retries() {
+            return Err(DeleteError::Interrupted(key.clone()));
+        }
         let deleted = self.cluster.delete(&delete.entry.resource, key, &delete.uid).await?;
         if deleted == DeleteResult::Accepted {
             tracing::info!("deleted {key}");
@@ -91,13 +95,16 @@ impl Deleter<'_> {
     async fn check_content(&self, delete: &Delete) -> Result<(), DeleteError> {
         let key = &delete.entry.key;
         let search = ContentSearch { cluster: self.cluster, inventory: self.inventory, claims: self.claims };
-        if let Some(DeclaredContent { key: declared, stack }) = search.find_declared(delete).await? {
-            return Err(DeleteError::ContainsDeclared { key: key.clone(), declared, stack });
-        }
+        let foreign = match search.find(delete).await? {
+            Content::OfStack { key: declared, stack } => {
+                return Err(DeleteError::ContainsDeclared { key: key.clone(), declared, stack });
+            }
+            Content::Foreign(foreign) => foreign,
+        };
         // With the brake off every deletion is approved.
         let Some(approved) = &self.approved else { return Ok(()) };
         let approved = approved.get(key).map(Vec::as_slice).unwrap_or_default();
-        match search.find_foreign(delete).await?.into_iter().find(|foreign| !approved.contains(foreign)) {
+        match foreign.into_iter().find(|foreign| !approved.contains(foreign)) {
             Some(foreign) => Err(DeleteError::ContainsForeign { key: key.clone(), foreign }),
             None => Ok(()),
         }

@@ -3,15 +3,17 @@
 //! Writes the inventory before the objects, stops after a failed write, continues after a failed delete, and deletes the
 //! namespaces that a failed pass created.
 
+use std::sync::Arc;
+
 use futures_util::TryFutureExt;
 use futures_util::future::try_join;
-use sindri_model::StackId;
+use sindri_model::{ObjectKey, StackId};
 
 use super::delete::Deleter;
 use super::namespaces::delete_created_namespaces;
 use super::result::{ActError, ActResult};
 use super::write::{ValidationResult, Writer};
-use crate::cluster::Cluster;
+use crate::cluster::{AppliedObject, Cluster};
 use crate::pass::inventory::{Inventory, RevisionPosition, save_inventory};
 use crate::pass::plan::{Delete, ForeignObjects, Plan};
 use crate::target::claims::Claims;
@@ -34,7 +36,8 @@ impl Executor<'_> {
     /// Makes the writes of a plan; after a failed write deletes the namespaces that it created.
     pub async fn write(&mut self, plan: &Plan) -> Result<ActResult, ActError> {
         let validation = self.prepare(plan).await?;
-        let mut result = ActResult { terminating: plan.terminating.clone(), ..ActResult::default() };
+        let terminating = plan.terminating.iter().chain(&plan.delayed).cloned().collect();
+        let mut result = ActResult { terminating, ..ActResult::default() };
         let mut created = Vec::new();
         let writer = self.writer();
         if let Err(error) = writer.write_all(plan, validation, &mut result, &mut created).await {
@@ -46,6 +49,11 @@ impl Executor<'_> {
             let _ = self.save(self.inventory_with_uids(&result)).await;
             return Err(error);
         }
+        // Another client may have deleted an object that had no ownership label, and was not observed.
+        let is_terminating = |applied: &&AppliedObject| applied.live.is_terminating;
+        let terminating = result.applied.values().filter(is_terminating).map(|applied| applied.live.key.clone());
+        let terminating: Vec<_> = terminating.collect();
+        result.terminating.extend(terminating);
         let mut after = self.inventory_with_uids(&result);
         if !plan.writes.is_empty() && !plan.is_partial {
             after.applied = Some(self.position);
@@ -55,17 +63,39 @@ impl Executor<'_> {
         Ok(result)
     }
 
-    /// Makes the deletes of a plan. With the brake on, `approved` holds the foreign objects whose deletion together with a
+    /// Compares objects by dry runs, and writes nothing.
+    pub async fn compare(&self, plan: &Plan) -> Result<ActResult, ActError> {
+        let mut result = ActResult::default();
+        self.writer().compare_all(&plan.checks, &mut result).await?;
+        Ok(result)
+    }
+
+    /// Releases objects: they stay, and do not belong to the stack any more. Returns their keys.
+    pub async fn release(&mut self, releases: &[Delete]) -> Result<Vec<Arc<ObjectKey>>, ActError> {
+        let mut after = self.inventory.clone();
+        let mut released = Vec::new();
+        for Delete { entry, uid } in releases {
+            self.cluster.release(&entry.resource, &entry.key, uid).await?;
+            tracing::info!("released {}", entry.key);
+            after.remove(&entry.key);
+            released.push(entry.key.clone());
+        }
+        self.save(after).await?;
+        Ok(released)
+    }
+
+    /// Makes the deletes of a plan with this client. With the brake on, `approved` holds the foreign objects whose deletion together with a
     /// namespace or CRD is approved.
     pub async fn delete(
         &mut self,
-        deletes: &[Delete],
+        cluster: &Cluster,
+        plan: &Plan,
         approved: Option<&ForeignObjects>,
         result: &mut ActResult,
     ) -> Result<(), ActError> {
-        let (cluster, inventory, claims) = (self.cluster, &*self.inventory, self.claims);
+        let (inventory, claims) = (&*self.inventory, self.claims);
         let deleter = Deleter { cluster, inventory, claims, approved };
-        let deleted = deleter.delete_all(deletes, &result.terminating).await;
+        let deleted = deleter.delete_all(&plan.deletes, &plan.terminating).await;
         result.terminating.extend(deleted.terminating);
         self.save(deleted.inventory).await?;
         if deleted.errors.is_empty() { Ok(()) } else { Err(ActError::Deletes(deleted.errors)) }

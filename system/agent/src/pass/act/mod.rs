@@ -9,4 +9,4 @@ mod result;
 mod write;
 
 pub use executor::Executor;
-pub use result::ActError;
+pub use result::{ActError, DeleteError};

@@ -40,7 +40,7 @@ pub async fn delete_created_namespaces(
         match foreign.map(|foreign| foreign.into_iter().next()) {
             Ok(None) => {}
             Ok(Some(foreign)) => {
-                tracing::info!("kept {}, which contains {foreign}", namespace.key);
+                tracing::info!("kept {}, which contains {}", namespace.key, foreign.key);
                 continue;
             }
             Err(error) => {

@@ -39,6 +39,9 @@ pub enum ActError {
         /// Key of the object.
         key: Arc<ObjectKey>,
     },
+    /// The target state changed during the pass; the next pass continues with the new one.
+    #[error("the target state has changed")]
+    Interrupted,
     /// Some deletes failed; the others were done.
     #[error("{} objects could not be deleted: {}", .0.len(), join(.0))]
     Deletes(Vec<DeleteError>),
@@ -56,14 +59,17 @@ pub enum DeleteError {
     /// The request failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// A declared object would be deleted with it.
-    #[error("{key} is kept: stack {stack} declares {declared}, which would be deleted with it")]
+    /// The target state changed before the request was sent.
+    #[error("{0} is not deleted yet: the target state has changed")]
+    Interrupted(Arc<ObjectKey>),
+    /// An object that a stack declares or owns would be deleted with it.
+    #[error("{key} is kept: {declared} of stack {stack} would be deleted with it")]
     ContainsDeclared {
         /// Key of the namespace or the CRD.
         key: Arc<ObjectKey>,
-        /// Key of the declared object.
+        /// Key of that object.
         declared: Arc<ObjectKey>,
-        /// Stack that declares it.
+        /// Id of its stack.
         stack: StackId,
     },
     /// A foreign object, which was created after the plan was made, would be deleted with it.

@@ -62,6 +62,7 @@ impl Writer<'_> {
     ) -> Result<(), ActError> {
         let (first, rest) = plan.split_at_validation();
         for stage in first.chunk_by(|one, other| one.stage == other.stage) {
+            self.check_not_interrupted()?;
             let written = self.apply_all(stage.iter().map(PreparedWrite::new).collect(), result).await;
             // Only namespaces that this request created: after a lost response of an earlier attempt it is unknown, and
             // the namespace is kept.
@@ -82,10 +83,16 @@ impl Writer<'_> {
             while let Some(next) = validated.next_if(|prepared| prepared.write.stage == stage) {
                 writes.push(next);
             }
+            self.check_not_interrupted()?;
             self.validate_deferred(&mut writes).await?;
             self.apply_all(writes, result).await?;
         }
         Ok(())
+    }
+
+    /// Ends the writes between two stages if there is a newer revision, or if the agent must not act any more.
+    fn check_not_interrupted(&self) -> Result<(), ActError> {
+        if self.cluster.has_ended_retries() { Err(ActError::Interrupted) } else { Ok(()) }
     }
 
     /// Validates the deferred ones of the writes of one stage, after the earlier stages were written.
@@ -251,8 +258,11 @@ fn is_explained_by_earlier_write(rejection: &ClusterError, rejected: &Write, wri
     let ClusterError::Refused { status: 403 | 404, message, .. } = rejection else { return false };
     // The message begins with the name of the rejected object itself.
     let reason = message.split_once(" is forbidden: ").map_or(message.as_str(), |(_, reason)| reason);
+    let lowercase = reason.to_lowercase();
     let is_named = |write: &Write| {
-        reason.split(|c| !is_name_character(c)).any(|word| word.trim_matches('.') == write.object.key.name)
+        let is_kind_named = lowercase.contains(&write.object.key.kind.to_lowercase());
+        is_kind_named
+            && reason.split(|c| !is_name_character(c)).any(|word| word.trim_matches('.') == write.object.key.name)
     };
     writes.iter().any(|write| write.stage < rejected.stage && is_named(write))
 }

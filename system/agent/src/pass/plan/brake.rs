@@ -9,7 +9,7 @@ use sindri_model::ObjectKey;
 
 use super::stage::Stage;
 use super::steps::Plan;
-use crate::pass::desired::Goal;
+use crate::pass::desired::{DesiredStack, Goal};
 use crate::pass::inventory::Inventory;
 use crate::settings::Brake;
 
@@ -74,11 +74,13 @@ impl fmt::Display for Hold {
 
 /// Returns the hold of a whole revision that would delete too much of its stack. A removal is itself the approval to delete
 /// many objects.
-pub fn find_excess(plan: &Plan, inventory: &Inventory, goal: &Goal, brake: &Brake) -> Option<Hold> {
-    let (deletes, total) = (plan.deletes.len(), inventory.entries().count());
+pub fn find_excess(plan: &Plan, inventory: &Inventory, desired: &DesiredStack, brake: &Brake) -> Option<Hold> {
+    // Objects that cannot be read now are deleted by a later pass of the same revision.
+    let (deletes, total) = (plan.deletes.len() + plan.unread.len(), inventory.entries().count());
     let is_above_limit = deletes > brake.objects && deletes * 100 > total * usize::from(brake.percent);
-    let is_held = brake.is_on && matches!(goal, Goal::Present(_)) && is_above_limit;
-    is_held.then_some(Hold::TooMany { deletes, total })
+    let is_held = brake.is_on && matches!(desired.goal, Goal::Present(_)) && is_above_limit;
+    let is_approved = inventory.approved == Some(desired.revision);
+    (is_held && !is_approved).then_some(Hold::TooMany { deletes, total })
 }
 
 /// Returns the holds of single deletes of a plan.
@@ -98,6 +100,8 @@ pub fn find_single_holds(plan: &Plan, foreign: &ForeignObjects, brake: &Brake) -
             // A PersistentVolumeClaim that waits keeps its namespace.
             let inside = volume_claims.iter().filter(|claim| claim.namespace.as_ref() == Some(&key.name));
             objects.extend(inside.map(|claim| (*claim).clone()));
+            objects.sort_unstable();
+            objects.dedup();
         }
         (!objects.is_empty()).then_some(Hold::Foreign { key, uid, objects })
     });

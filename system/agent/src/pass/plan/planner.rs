@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::stage::{DeleteOrder, Stage};
 use super::steps::{Delete, Plan, Write};
 use crate::cluster::{AppliedObject, LiveObject};
-use crate::pass::desired::{DesiredObject, DesiredStack};
+use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
 use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::settings::DriftMode;
@@ -42,6 +42,8 @@ pub struct PlanInputs<'a> {
     pub claims: &'a Claims,
     /// Treatment of drift.
     pub drift: DriftMode,
+    /// True if a removal keeps every object, without its ownership label and annotations.
+    pub releases_all: bool,
 }
 
 /// Reason why nothing of a revision may be written.
@@ -70,9 +72,13 @@ pub fn make_plan(desired: &DesiredStack, inputs: PlanInputs<'_>) -> Result<Plan,
     check_owners(desired, objects, inputs)?;
     let terminating = find_terminating(objects, live);
     let mut plan = decide_writes(desired, objects, &terminating, inputs);
-    plan.terminating = terminating.objects;
+    plan.delayed = terminating.objects;
     if !inventory.is_empty() {
         decide_deletes(&mut plan, desired, objects, inputs);
+    }
+    let has_steps = !plan.writes.is_empty() || !plan.deletes.is_empty() || !plan.releases.is_empty();
+    if has_steps {
+        plan.inventory_ahead.begun = Some(desired.position);
     }
     Ok(plan)
 }
@@ -89,7 +95,7 @@ fn decide_writes(
     let (mut writes, mut checks, mut drifted) = (Vec::new(), Vec::new(), Vec::new());
     let mut is_partial = false;
     for object in objects {
-        if unreadable.contains(&object.key) || terminating.delays(&object.key) {
+        if unreadable.contains(&object.key) || terminating.delays(object) {
             is_partial = true;
             continue;
         }
@@ -111,16 +117,13 @@ fn decide_writes(
         }
     }
     writes.sort_by_key(|write| write.stage);
-    let inventory_ahead = add_writes(inventory, desired, &writes);
-    Plan { inventory_ahead, writes, checks, deletes: Vec::new(), terminating: Vec::new(), drifted, is_partial }
+    let inventory_ahead = add_writes(inventory, &writes);
+    Plan { inventory_ahead, writes, checks, drifted, is_partial, ..Plan::default() }
 }
 
 /// Returns the inventory with the keys of all writes.
-fn add_writes(inventory: &Inventory, desired: &DesiredStack, writes: &[Write]) -> Inventory {
+fn add_writes(inventory: &Inventory, writes: &[Write]) -> Inventory {
     let mut ahead = inventory.clone();
-    if !writes.is_empty() {
-        ahead.begun = Some(desired.position);
-    }
     for write in writes {
         let known = ahead.get(&write.object.key);
         // A revision may declare the same object in another API version.
@@ -165,21 +168,28 @@ struct Terminating {
     objects: Vec<Arc<ObjectKey>>,
     /// Names of the namespaces among them, in which nothing can be created.
     namespaces: BTreeSet<String>,
+    /// Names of the CRDs among them, of which no custom resource can be created.
+    crds: BTreeSet<String>,
 }
 
 impl Terminating {
     /// Returns true if an object cannot be applied before one of these is gone.
-    fn delays(&self, key: &ObjectKey) -> bool {
-        let is_inside = || key.namespace.as_ref().is_some_and(|namespace| self.namespaces.contains(namespace));
-        !self.objects.is_empty() && (is_inside() || self.objects.iter().any(|object| **object == *key))
+    fn delays(&self, object: &DesiredObject) -> bool {
+        let (key, resource) = (&object.key, &object.resource);
+        let is_inside = || {
+            key.namespace.as_ref().is_some_and(|namespace| self.namespaces.contains(namespace))
+                || !self.crds.is_empty() && self.crds.contains(&format!("{}.{}", resource.plural, resource.group))
+        };
+        !self.objects.is_empty() && (is_inside() || self.objects.contains(key))
     }
 }
 
 fn find_terminating(objects: &[Arc<DesiredObject>], live: &LiveSet) -> Terminating {
     let is_terminating = |object: &&Arc<DesiredObject>| live.get(&object.key).is_some_and(|live| live.is_terminating);
     let objects: Vec<_> = objects.iter().filter(is_terminating).map(|object| object.key.clone()).collect();
-    let namespaces = objects.iter().filter(|key| Stage::from_key(key) == Stage::Namespaces);
-    Terminating { namespaces: namespaces.map(|key| key.name.clone()).collect(), objects }
+    let names = |stage| objects.iter().filter(move |key| Stage::from_key(key) == stage).map(|key| key.name.clone());
+    let (namespaces, crds) = (names(Stage::Namespaces).collect(), names(Stage::Crds).collect());
+    Terminating { namespaces, crds, objects }
 }
 
 /// Returns true if a live object is the one that was applied, and no other client changed an applied field.
@@ -191,8 +201,11 @@ fn is_unchanged(applied: Option<&AppliedObject>, live: Option<&LiveObject>) -> b
 
 fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<DesiredObject>], inputs: PlanInputs<'_>) {
     let declared: BTreeSet<&ObjectKey> = objects.iter().map(|object| &*object.key).collect();
-    let is_dropped = |entry: &&Entry| !declared.contains(&*entry.key) && !inputs.unreadable.contains(&entry.key);
-    for entry in inputs.inventory.entries().filter(is_dropped) {
+    for entry in inputs.inventory.entries().filter(|entry| !declared.contains(&*entry.key)) {
+        if inputs.unreadable.contains(&entry.key) {
+            plan.unread.push(entry.key.clone());
+            continue;
+        }
         let found = inputs.live.get(&entry.key).filter(|object| is_owned(desired.stack, entry, object));
         let Some(object) = found else {
             plan.inventory_ahead.remove(&entry.key);
@@ -202,11 +215,23 @@ fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<Desire
             plan.terminating.push(entry.key.clone());
         } else if inputs.claims.other_claimant(desired.stack, &entry.key).is_none() {
             let entry = Entry { resource: object.resource.clone(), ..entry.clone() };
-            plan.deletes.push(Delete { entry, uid: object.uid.clone() });
+            let delete = Delete { entry, uid: object.uid.clone() };
+            let is_released = object.is_prune_disabled || inputs.releases_all && desired.goal == Goal::Removed;
+            if is_released { plan.releases.push(delete) } else { plan.deletes.push(delete) }
         }
         // An object that another stack declares now is kept, and stays in the inventory until the other stack owns it.
     }
     plan.deletes.sort_by_key(|delete| DeleteOrder::from_key(&delete.entry.key));
+    // What could not be read may be inside a namespace, or needs its operator.
+    let order = |key: &ObjectKey| DeleteOrder::from_key(key);
+    let has_unread_custom = plan.unread.iter().any(|key| order(key) == DeleteOrder::CustomResource);
+    let may_delete = |key: &ObjectKey| match order(key) {
+        DeleteOrder::CustomResource => true,
+        other => !has_unread_custom && (!other.has_content() || inputs.unreadable.is_empty()),
+    };
+    let (now, later) = std::mem::take(&mut plan.deletes).into_iter().partition(|delete| may_delete(&delete.entry.key));
+    plan.deletes = now;
+    plan.unread.extend(Vec::into_iter(later).map(|delete: Delete| delete.entry.key));
     assert!(
         plan.deletes.iter().all(|delete| !declared.contains(&*delete.entry.key)),
         "a declared object is never deleted"

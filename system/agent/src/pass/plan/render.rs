@@ -35,8 +35,17 @@ pub fn render_plan(plan: &Plan, inventory: &Inventory, live: &LiveSet, holds: &[
         let is_held = holds.iter().any(|hold| hold.key().is_none_or(|held| *held == **key));
         line("-", key, if is_held { "waits for an approval" } else { "" });
     }
+    for release in &plan.releases {
+        line("-", &release.entry.key, "kept, and released from the stack");
+    }
     for key in &plan.terminating {
         line("-", key, "is already being deleted");
+    }
+    for key in &plan.delayed {
+        line("~", key, "is being deleted, and applied once it is gone");
+    }
+    for key in &plan.unread {
+        line("-", key, "waits until every kind can be read");
     }
     for hold in holds {
         line("#", hold, "");

@@ -29,7 +29,7 @@ pub struct Delete {
 }
 
 /// Every write of one pass, in order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Inventory to store before the first write.
     pub inventory_ahead: Inventory,
@@ -39,8 +39,14 @@ pub struct Plan {
     pub checks: Vec<Write>,
     /// Objects to delete after every write succeeded, in the order of deletion.
     pub deletes: Vec<Delete>,
-    /// Objects that are already being deleted: waited for, not deleted again. Declared ones are applied once they are gone.
+    /// Objects that are no longer declared and are kept: they lose their ownership label and annotations.
+    pub releases: Vec<Delete>,
+    /// Objects that are no longer declared and are already being deleted: waited for, not deleted again.
     pub terminating: Vec<Arc<ObjectKey>>,
+    /// Declared objects that are being deleted: applied once they are gone.
+    pub delayed: Vec<Arc<ObjectKey>>,
+    /// Objects that are no longer declared, and are not deleted before every kind can be read.
+    pub unread: Vec<Arc<ObjectKey>>,
     /// Objects that differ from what this revision applied.
     pub drifted: Vec<Arc<ObjectKey>>,
     /// True if declared objects are left to a later pass, because they are being deleted or cannot be read.
@@ -50,7 +56,8 @@ pub struct Plan {
 impl Plan {
     /// Returns true if there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.checks.is_empty() && self.deletes.is_empty() && self.terminating.is_empty()
+        let is_complete = self.terminating.is_empty() && self.delayed.is_empty() && self.releases.is_empty();
+        self.writes.is_empty() && self.checks.is_empty() && self.deletes.is_empty() && is_complete
     }
 
     /// Returns the writes that must be done before the others can be validated, and the others.

@@ -112,6 +112,7 @@ fn existing(key: Arc<ObjectKey>, uid: &str, ownership: Ownership) -> LiveObject 
         ownership,
         has_owner_reference: false,
         is_terminating: false,
+        is_prune_disabled: false,
         is_made_by_control_plane: false,
     }
 }
@@ -174,6 +175,16 @@ fn an_undeclared_object_is_deleted_only_if_it_is_proved_to_belong_to_the_stack()
         "dropped from the inventory",
         "annotations that a controller copied"
     );
+}
+
+#[test]
+fn an_object_whose_annotation_disables_pruning_is_released_and_not_deleted() {
+    let a = key("ConfigMap", "a");
+    let kept = LiveObject { is_prune_disabled: true, ..existing(a.clone(), "7", owned_by('1', &a)) };
+    let known = inventory([entry("ConfigMap", "a", Some("7"))]);
+    let plan = plan(&present(2, vec![]), &known, &live([kept]), None).unwrap();
+    assert_eq!((plan.deletes.len(), plan.releases.len()), (0, 1));
+    assert!(plan.inventory_ahead.get(&a).is_some(), "it stays in the inventory until it is released");
 }
 
 #[test]
@@ -241,9 +252,9 @@ fn a_terminating_object_and_the_content_of_a_terminating_namespace_are_left_to_a
     let keys = |plan: &Plan| plan.writes.iter().map(|write| write.object.key.clone()).collect::<Vec<_>>();
     let one = plan(&desired, &known, &live([terminating(&a), dropped.clone()]), None).unwrap();
     assert_eq!(keys(&one), [namespace.clone(), key("ConfigMap", "b")]);
-    assert_eq!((one.terminating.as_slice(), one.is_partial, one.deletes.len()), ([a].as_slice(), true, 1));
+    assert_eq!((one.delayed.as_slice(), one.is_partial, one.deletes.len()), ([a].as_slice(), true, 1));
     let all = plan(&desired, &known, &live([terminating(&namespace), dropped]), None).unwrap();
-    assert_eq!((keys(&all), all.terminating.as_slice()), (vec![], [namespace].as_slice()));
+    assert_eq!((keys(&all), all.delayed.as_slice()), (vec![], [namespace].as_slice()));
 }
 
 #[test]
@@ -264,7 +275,7 @@ fn plan_with(
     drift: DriftMode,
 ) -> Result<Plan, PlanError> {
     let unreadable = &UnreadableKinds::default();
-    make_plan(desired, PlanInputs { inventory, live, unreadable, last_applied, claims, drift })
+    make_plan(desired, PlanInputs { inventory, live, unreadable, last_applied, claims, drift, releases_all: false })
 }
 
 #[test]
@@ -314,8 +325,14 @@ fn drift_is_corrected_or_reported_or_ignored() {
     assert_eq!(steps(None, &edited, DriftMode::Off), (0, 0, 0));
 }
 
-fn find_holds(plan: &Plan, all: &Inventory, goal: &Goal, foreign: &ForeignObjects, brake: &Brake) -> Vec<Hold> {
-    find_excess(plan, all, goal, brake).into_iter().chain(find_single_holds(plan, foreign, brake)).collect()
+fn find_holds(
+    plan: &Plan,
+    all: &Inventory,
+    desired: &DesiredStack,
+    foreign: &ForeignObjects,
+    brake: &Brake,
+) -> Vec<Hold> {
+    find_excess(plan, all, desired, brake).into_iter().chain(find_single_holds(plan, foreign, brake)).collect()
 }
 
 /// Returns the holds of a plan that deletes objects of these kinds.
@@ -327,10 +344,11 @@ fn holds_of(kinds: &[(&str, usize)], kept: usize, goal: &Goal, foreign: &Foreign
     let all = inventory(
         entries.into_iter().chain((0..kept).map(|number| entry("ConfigMap", &format!("kept-{number}"), None))),
     );
-    let inventory_ahead = Inventory::default();
-    let (terminating, drifted, is_partial) = (vec![], vec![], false);
-    let plan = Plan { inventory_ahead, writes: vec![], checks: vec![], deletes, terminating, drifted, is_partial };
-    find_holds(&plan, &all, goal, foreign, &brake).iter().map(ToString::to_string).collect()
+    let desired = DesiredStack { goal: goal.clone(), ..present(2, vec![]) };
+    find_holds(&Plan { deletes, ..Plan::default() }, &all, &desired, foreign, &brake)
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 #[test]
@@ -389,7 +407,7 @@ fn a_plan_is_rendered_in_the_order_of_execution() {
         adopted,
     ]);
     let plan = plan(&desired, &known, &live, None).unwrap();
-    let held = find_holds(&plan, &known, &desired.goal, &ForeignObjects::new(), &Brake::default());
+    let held = find_holds(&plan, &known, &desired, &ForeignObjects::new(), &Brake::default());
     insta::assert_snapshot!(render_plan(&plan, &known, &live, &held), @r"
     + Namespace shop  (missing)
     + ConfigMap shop/new  (new)
