@@ -94,7 +94,7 @@ pub const PARTS: &[Part] = &[
         about: "the same seed gives the same trace",
         is_nightly: false,
         needs: Needs::Binaries(&["sindri-sim"]),
-        run: |_| check(Run::built("sindri-sim").args(["sim", "--determinism", "--root"]).arg(root())),
+        run: determinism,
     },
     Part {
         name: "documents",
@@ -184,6 +184,15 @@ fn simulation(engine: &[&str], all: bool) -> Result<Counts, String> {
         (true, false) => &[],
         (false, false) => &["--seeds", TURMOIL_SEEDS],
     };
+    check(run.args(seeds))
+}
+
+/// Seeds per scenario whose traces the nightly command compares.
+const NIGHTLY_TRACES: &str = "4";
+
+fn determinism(all: bool) -> Result<Counts, String> {
+    let run = Run::built("sindri-sim").args(["sim", "--determinism", "--root"]).arg(root());
+    let seeds: &[&str] = if all { &["--seeds", NIGHTLY_TRACES] } else { &[] };
     check(run.args(seeds))
 }
 

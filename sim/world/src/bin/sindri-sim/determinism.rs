@@ -11,8 +11,8 @@ use sindri_world::scenario::{Library, Scenario};
 
 use crate::pool::run_all;
 
-/// The scenario as it is written, and two explorations of it.
-const SEEDS: [u64; 3] = [0, 1, 2];
+/// Seeds if none are chosen: the scenario as it is written, and an exploration of it.
+pub const SEEDS_DEFAULT: u64 = 2;
 
 struct Case<'a> {
     scenario: &'a Scenario,
@@ -21,12 +21,14 @@ struct Case<'a> {
 }
 
 /// Runs the chosen scenarios and prints each difference; returns true if there is none.
-pub fn check(library: &Library, chosen: &[Scenario], root: &Path, jobs: u32) -> Result<bool, String> {
-    let cases: Vec<Case<'_>> = chosen
-        .iter()
-        .flat_map(|scenario| EngineKind::ALL.map(|engine| SEEDS.map(|seed| Case { scenario, engine, seed })))
-        .flatten()
-        .collect();
+pub fn check(library: &Library, chosen: &[Scenario], root: &Path, jobs: u32, seeds: u64) -> Result<bool, String> {
+    let mut cases: Vec<Case<'_>> = Vec::new();
+    for scenario in chosen {
+        for engine in EngineKind::ALL {
+            cases.extend((0..seeds).map(|seed| Case { scenario, engine, seed }));
+        }
+    }
+    let seeds = cases.len() / (chosen.len() * EngineKind::ALL.len()).max(1);
     let hashes = run_all(&cases, jobs, |case| {
         let hashes = compute_four_hashes(library, case, root)?;
         let is_same = hashes.iter().all(|hash| *hash == hashes[0]);
@@ -43,9 +45,9 @@ pub fn check(library: &Library, chosen: &[Scenario], root: &Path, jobs: u32) -> 
             println!("{} on {} with seed {seed}: the traces differ: {hashes:?}", scenario.name, engine.name());
         }
     }
-    for (hashes, cases) in hashes.chunks(SEEDS.len()).zip(cases.chunks(SEEDS.len())) {
+    for (hashes, cases) in hashes.chunks(seeds.max(1)).zip(cases.chunks(seeds.max(1))) {
         let different: BTreeSet<&String> = hashes.iter().map(|four| &four[0]).collect();
-        if different.len() < SEEDS.len() {
+        if different.len() < seeds {
             is_reproducible = false;
             println!("{} on {}: two seeds have the same trace", cases[0].scenario.name, cases[0].engine.name());
         }
@@ -54,7 +56,7 @@ pub fn check(library: &Library, chosen: &[Scenario], root: &Path, jobs: u32) -> 
         "{} scenarios on {} engines with {} seeds, four runs each: {}",
         chosen.len(),
         EngineKind::ALL.len(),
-        SEEDS.len(),
+        seeds,
         if is_reproducible { "every trace is reproducible" } else { "NOT reproducible" }
     );
     Ok(is_reproducible)

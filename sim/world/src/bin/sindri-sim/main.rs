@@ -83,7 +83,8 @@ fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
         return Ok(true);
     }
     if flags.determinism {
-        return determinism::check(&library, &chosen, &flags.root, flags.jobs);
+        let seeds = flags.seeds.unwrap_or(determinism::SEEDS_DEFAULT);
+        return determinism::check(&library, &chosen, &flags.root, flags.jobs, seeds);
     }
     exploration::explore(&library, &chosen, flags)
 }
