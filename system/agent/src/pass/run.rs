@@ -7,11 +7,11 @@ use sindri_client::Client;
 use sindri_model::{AgentId, ObjectKey};
 
 use super::act::{ActError, Executor};
-use super::approval::{ApprovalDecision, request_approval};
+use super::approval::{ApprovalDecision, HoldMessage, request_approval};
 use super::content::ContentSearch;
 use super::desired::{DesiredStack, Goal};
 use super::ignored_values::copy_ignored_fields;
-use super::inventory::{Completeness, Inventory, delete_inventory, load_inventory, rewrite_inventory};
+use super::inventory::{Completeness, Inventory, InventoryError, delete_inventory, load_inventory, rewrite_inventory};
 use super::observe::{LiveSet, Observation, find_stack_objects, read_live_objects};
 use super::plan::{
     AppliedState, ForeignObjects, Hold, Plan, PlanInputs, find_excess, find_single_holds, make_plan, render_plan,
@@ -83,12 +83,11 @@ impl Pass<'_> {
         let inputs =
             PlanInputs { inventory, live: &live, unreadable: &unreadable, last_applied, claims, drift, releases_all };
         let mut plan = make_plan(desired, inputs)?;
+        let (cluster, stack, position) = (self.cluster, desired.stack, desired.position);
         if is_suspended {
-            let executor =
-                Executor { cluster: self.cluster, stack: desired.stack, inventory, position: desired.position, claims };
-            let mut result = executor.compare(&plan).await?;
+            let result = Executor { cluster, stack, inventory, position, claims }.compare(&plan).await?;
             let present = find_present(desired, &live, &result.applied);
-            let drifted = plan.drifted.into_iter().chain(std::mem::take(&mut result.drifted)).collect();
+            let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
             let before = cache.last_applied.take();
             cache.last_applied = Some(merge_applied(desired, before, &live, result.applied));
             let unreadable = unreadable.into_errors();
@@ -108,7 +107,6 @@ impl Pass<'_> {
         copy_ignored_fields(self.cluster, &mut plan.writes).await?;
         // Cleared until the writes have ended, so that the next pass looks at every object if one fails.
         let before = cache.last_applied.take();
-        let (cluster, stack, position) = (self.cluster, desired.stack, desired.position);
         let mut executor = Executor { cluster, stack, inventory, position, claims };
         let mut result = match executor.write(&plan).await {
             Ok(result) => result,
@@ -131,14 +129,7 @@ impl Pass<'_> {
         if let ApprovalDecision::NotNeeded = approval {
             approval = self.decide_approval(desired, executor.inventory, &live, &plan, None).await;
         }
-        let (held, approved) = match approval {
-            ApprovalDecision::NotNeeded => (None, ForeignObjects::new()),
-            ApprovalDecision::Approved(foreign) => (None, foreign),
-            ApprovalDecision::Held { holds, message } => {
-                plan.deletes.retain(|delete| holds.iter().all(|hold| hold.key() != Some(&delete.entry.key)));
-                (Some(message), ForeignObjects::new())
-            }
-        };
+        let (held, approved) = hold_deletes(&mut plan, approval);
         let approved = self.policy.brake.is_on.then_some(&approved);
         let deleted = executor.delete(self.delete_cluster, &plan, approved, &mut result).await;
         if let Err(ActError::Inventory(_)) = deleted {
@@ -147,13 +138,7 @@ impl Pass<'_> {
         deleted?;
         let is_complete = result.terminating.is_empty() && held.is_none() && unreadable.is_empty();
         if let (Goal::Removed, true, Some(inventory)) = (&desired.goal, is_complete, &mut cache.inventory) {
-            if inventory.is_empty() {
-                delete_inventory(self.cluster, desired.stack, inventory).await?;
-                *inventory = Inventory::default();
-            } else {
-                // Objects that another stack declares stay in the inventory until they belong to that stack.
-                result.terminating.extend(inventory.entries().map(|entry| entry.key.clone()));
-            }
+            result.terminating = finish_removal(cluster, desired, inventory).await?;
         }
         let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
         let rewritten_fields = cache.last_applied.iter().flat_map(rewritten_fields).collect();
@@ -236,6 +221,33 @@ impl Pass<'_> {
         let plan_text = render_plan(plan, inventory, live, &holds);
         request_approval(self.broker, self.agent, desired, holds, &plan_text).await
     }
+}
+
+/// Removes the deletes that wait for an approval from a plan. Returns the message about them, and the foreign objects whose
+/// deletion is approved.
+fn hold_deletes(plan: &mut Plan, approval: ApprovalDecision) -> (Option<HoldMessage>, ForeignObjects) {
+    match approval {
+        ApprovalDecision::NotNeeded => (None, ForeignObjects::new()),
+        ApprovalDecision::Approved(foreign) => (None, foreign),
+        ApprovalDecision::Held { holds, message } => {
+            plan.deletes.retain(|delete| holds.iter().all(|hold| hold.key() != Some(&delete.entry.key)));
+            (Some(message), ForeignObjects::new())
+        }
+    }
+}
+
+/// Deletes the inventory of a removed stack. Returns the objects that are still in it: another stack declares them, and they
+/// stay until they belong to that stack.
+async fn finish_removal(
+    cluster: &Cluster,
+    desired: &DesiredStack,
+    inventory: &mut Inventory,
+) -> Result<Vec<Arc<ObjectKey>>, InventoryError> {
+    if inventory.is_empty() {
+        delete_inventory(cluster, desired.stack, inventory).await?;
+        *inventory = Inventory::default();
+    }
+    Ok(inventory.entries().map(|entry| entry.key.clone()).collect())
 }
 
 fn log_plan(desired: &DesiredStack, plan: &Plan) {

@@ -75,12 +75,23 @@ impl Deleter<'_> {
         summary
     }
 
+    /// Deletes an object, unless the target state has changed: by now another stack, or a newer revision, may declare it.
     async fn delete(&self, delete: &Delete) -> Result<DeleteResult, DeleteError> {
+        let interrupted = || DeleteError::Interrupted(delete.entry.key.clone());
+        if self.cluster.has_ended_retries() {
+            return Err(interrupted());
+        }
+        // A request that was not retried because of the change says nothing about the object.
+        self.check_and_delete(delete)
+            .await
+            .map_err(|error| if self.cluster.has_ended_retries() { interrupted() } else { error })
+    }
+
+    async fn check_and_delete(&self, delete: &Delete) -> Result<DeleteResult, DeleteError> {
         let key = &delete.entry.key;
         if DeleteOrder::from_key(key).has_content() {
             self.check_content(delete).await?;
         }
-        // By now another stack, or a newer revision, may declare the object.
         if self.cluster.has_ended_retries() {
             return Err(DeleteError::Interrupted(key.clone()));
         }

@@ -84,8 +84,8 @@ impl Executor<'_> {
         Ok(released)
     }
 
-    /// Makes the deletes of a plan with this client. With the brake on, `approved` holds the foreign objects whose deletion together with a
-    /// namespace or CRD is approved.
+    /// Makes the deletes of a plan with this client. With the brake on, `approved` holds the foreign objects whose deletion
+    /// together with a namespace or CRD is approved.
     pub async fn delete(
         &mut self,
         cluster: &Cluster,

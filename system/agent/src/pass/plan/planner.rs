@@ -229,9 +229,8 @@ fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<Desire
         DeleteOrder::CustomResource => true,
         other => !has_unread_custom && (!other.has_content() || inputs.unreadable.is_empty()),
     };
-    let (now, later) = std::mem::take(&mut plan.deletes).into_iter().partition(|delete| may_delete(&delete.entry.key));
-    plan.deletes = now;
-    plan.unread.extend(Vec::into_iter(later).map(|delete: Delete| delete.entry.key));
+    let later: Vec<Delete> = plan.deletes.extract_if(.., |delete| !may_delete(&delete.entry.key)).collect();
+    plan.unread.extend(later.into_iter().map(|delete| delete.entry.key));
     assert!(
         plan.deletes.iter().all(|delete| !declared.contains(&*delete.entry.key)),
         "a declared object is never deleted"
