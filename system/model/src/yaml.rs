@@ -18,8 +18,13 @@ pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const DOCUMENTS_MAX: usize = 10_000;
 /// Maximum nesting of one document: twice that of the deepest CRDs.
 pub const DEPTH_MAX: usize = 64;
-/// Maximum number of unclosed brackets. The library takes quadratic time in their number.
+/// Maximum number of unclosed brackets.
 pub const UNCLOSED_MAX: usize = 2_000;
+/// Maximum work of the library, in steps: at each token it visits every bracket that is not closed. A step takes about
+/// two nanoseconds.
+pub const STEPS_MAX: usize = 100_000_000;
+/// Maximum number of `%TAG` directives, which the library compares with each other and with each tag.
+pub const TAG_DIRECTIVES_MAX: usize = 64;
 /// Maximum memory of one document with all aliases expanded, as estimated before parsing.
 pub const EXPANDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Prefixes of the errors for the limits of the library itself: on depth and on alias expansions.
@@ -56,8 +61,7 @@ pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
         let reason = format!("the text has {} bytes, more than the limit of {TEXT_BYTES_MAX}", text.len());
         return Err(vec![YamlError { document: 1, line: 1, reason, is_limit: true }]);
     }
-    if count_unclosed(text) > UNCLOSED_MAX {
-        let reason = format!("more than {UNCLOSED_MAX} brackets and braces are not closed");
+    if let Err(reason) = check_work(text) {
         return Err(vec![YamlError { document: 1, line: 1, reason, is_limit: true }]);
     }
     let chunks = split_documents(text.strip_prefix('\u{feff}').unwrap_or(text));
@@ -155,21 +159,28 @@ fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<Value>, YamlError> {
     Ok((!value.is_null()).then_some(value))
 }
 
-/// Returns an upper bound of the number of unclosed brackets and braces. It counts those in quotes and comments too:
-/// the check only protects the library from deep nesting.
-fn count_unclosed(text: &str) -> usize {
-    let (mut open, mut open_max) = (0_usize, 0);
+/// Checks an upper bound of the work that the library needs for a text. Brackets in quotes and comments count too: the
+/// check only protects the library.
+fn check_work(text: &str) -> Result<(), String> {
+    let at_line_start = |offset: usize| offset == 0 || matches!(text.as_bytes()[offset - 1], b'\n' | b'\r');
+    if text.match_indices("%TAG").filter(|(offset, _)| at_line_start(*offset)).count() > TAG_DIRECTIVES_MAX {
+        return Err(format!("the text has more than {TAG_DIRECTIVES_MAX} %TAG directives"));
+    }
+    let (mut open, mut steps) = (0_usize, 0_usize);
     for byte in text.bytes() {
         match byte {
-            b'[' | b'{' => {
-                open += 1;
-                open_max = open_max.max(open);
-            }
+            b'[' | b'{' => open += 1,
             b']' | b'}' => open = open.saturating_sub(1),
-            _ => {}
+            b',' | b':' | b'?' | b'-' | b'"' | b'\'' | b'\n' | b'\r' | b'&' | b'*' | b'!' | b' ' => {}
+            // Only the characters above end one token or begin another.
+            _ => continue,
+        }
+        steps = steps.saturating_add(open);
+        if open > UNCLOSED_MAX {
+            return Err(format!("more than {UNCLOSED_MAX} brackets and braces are not closed"));
         }
     }
-    open_max
+    if steps > STEPS_MAX { Err("too many brackets and braces are not closed".to_owned()) } else { Ok(()) }
 }
 
 /// Returns true if the aliases of a document expand to too much memory. Other errors are left to the parser.
@@ -264,6 +275,18 @@ mod tests {
         for levels in [DEPTH_MAX + 1, 100, 127, 128, 129, 10_000] {
             assert!(parse_documents(&nested(levels)).unwrap_err()[0].is_limit, "{levels}");
         }
+    }
+
+    #[test]
+    fn a_text_that_the_library_reads_in_quadratic_time_exceeds_a_limit() {
+        let size = 2 * 1024 * 1024;
+        let tokens = format!("{}{}", "[".repeat(UNCLOSED_MAX), "1,".repeat(size / 2));
+        let directives: String = (0..size / 16).map(|number| format!("%TAG !t{number}! x\n")).collect();
+        for text in [tokens, format!("{directives}--- 1\n")] {
+            assert!(parse_documents(&text).unwrap_err()[0].is_limit);
+        }
+        let ordinary = format!("a: |\n  if [ -z \"$1\" ]; then {{\nb: [{}]\n", "{c: 1}, ".repeat(size / 8));
+        assert_eq!(parse_documents(&ordinary).unwrap().len(), 1);
     }
 
     #[test]
