@@ -5,7 +5,7 @@
 use sindri_model::{AgentId, Epoch};
 
 use crate::broker::Broker;
-use crate::store::{StoreError, TargetState};
+use crate::store::{RestoreEvidence, StoreError, TargetState};
 
 impl Broker {
     /// Begins a new epoch if an agent's ETag proves that the database was restored; returns true if it did.
@@ -29,11 +29,12 @@ impl Broker {
         Ok(true)
     }
 
-    /// Begins a new epoch if the database server is another one than before: the database was restored there, or a
-    /// replica was promoted.
-    pub async fn detect_new_origin(&self, origin: String) -> Result<(), StoreError> {
-        if self.store.record_origin(origin.clone()).await? {
-            self.record_restore(format!("the database is now at {origin}")).await?;
+    /// Begins a new epoch if the database server is another one than before, or if the counter is below a number that
+    /// was committed: the database was restored, or a replica was promoted.
+    pub async fn detect_replacement(&self, evidence: RestoreEvidence) -> Result<(), StoreError> {
+        if let Some(position) = self.store.record_origin(self.write_context(), evidence.clone()).await? {
+            let origin = evidence.origin.as_deref().unwrap_or("unknown");
+            tracing::warn!(epoch = position.epoch.0, origin, "the database was replaced: a new epoch begins");
         }
         Ok(())
     }

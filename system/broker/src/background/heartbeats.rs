@@ -8,6 +8,8 @@ use crate::broker::Broker;
 
 /// Maximum time for which a heartbeat is only in memory.
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
+/// Largest number of heartbeats that one transaction writes.
+const BATCH_MAX: usize = 1_000;
 
 impl Broker {
     pub(super) async fn write_heartbeats(&self) {
@@ -20,10 +22,14 @@ impl Broker {
     /// Writes the pending heartbeats; returns true if all are written. Those that cannot be written stay pending.
     pub(crate) async fn flush_heartbeats(&self) -> bool {
         let heartbeats = self.memory.heartbeats.list_pending();
-        let is_written = heartbeats.is_empty() || self.store.record_heartbeats(heartbeats.clone()).await.is_ok();
-        if is_written {
-            self.memory.heartbeats.remove_written(&heartbeats);
+        // In parts, so that a fleet of any size fits the time of a call.
+        for part in heartbeats.chunks(BATCH_MAX) {
+            if let Err(error) = self.store.record_heartbeats(part.to_vec()).await {
+                tracing::warn!(%error, pending = heartbeats.len(), "heartbeats cannot be written, and stay in memory");
+                return false;
+            }
+            self.memory.heartbeats.remove_written(part);
         }
-        is_written
+        true
     }
 }

@@ -1,8 +1,9 @@
-//! Background loops of the broker: write heartbeats, detect offline agents, follow the changes of other brokers, and
-//! deliver webhooks.
+//! Background loops of the broker: write heartbeats, detect offline agents, follow the changes of other brokers, begin an
+//! epoch when the database was replaced, and deliver webhooks.
 
 mod heartbeats;
 mod offline;
 mod replicas;
+mod restores;
 mod run;
 mod webhook_delivery;

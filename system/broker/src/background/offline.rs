@@ -30,9 +30,16 @@ impl Broker {
         }
         let now = self.clock.now();
         let Ok(silent_since) = now.checked_sub(after) else { return };
-        while let Ok(recorded) = self.store.mark_agents_offline(self.write_context(), silent_since, BATCH_MAX).await
-            && i64::try_from(recorded).is_ok_and(|recorded| recorded >= BATCH_MAX)
-        {}
+        loop {
+            match self.store.mark_agents_offline(self.write_context(), silent_since, BATCH_MAX).await {
+                Ok(recorded) if i64::try_from(recorded).is_ok_and(|recorded| recorded >= BATCH_MAX) => {}
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "offline agents cannot be recorded");
+                    return;
+                }
+            }
+        }
     }
 }
 

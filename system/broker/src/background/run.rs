@@ -5,6 +5,12 @@ use crate::broker::Broker;
 impl Broker {
     /// Runs the background loops until its owner drops it.
     pub(crate) async fn run_background(&self) {
-        tokio::join!(self.write_heartbeats(), self.detect_offline(), self.follow_replicas(), self.deliver_webhooks());
+        tokio::join!(
+            self.write_heartbeats(),
+            self.detect_offline(),
+            self.follow_replicas(),
+            self.handle_restores(),
+            self.deliver_webhooks()
+        );
     }
 }

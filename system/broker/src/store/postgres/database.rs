@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use deadpool_postgres::Pool;
 use sindri_model::wire::DeploymentObject;
@@ -13,12 +14,12 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{PostgresError, root_cause};
 use super::notifications::NotificationListener;
-use super::pool::{CALL_MAX, CONNECT_MAX, create_pool, tls_config};
+use super::origin::Origin;
+use super::pool::{CALL_MAX, create_pool, set_network_limits, tls_config};
 use super::schema;
-use super::session::PostgresSession;
 use super::submitter::Submitter;
-use super::transaction::transact;
-use crate::store::records::{ChangeObserver, StoreError, StoreFuture};
+use super::transaction::{read, transact};
+use crate::store::records::{ChangeObserver, RestoreEvidence, StoreError, StoreFuture};
 use crate::store::sql::database::{Access, Database, Operation, SqlStore};
 use crate::store::sql::observer_slot::ObserverSlot;
 use crate::store::sql::stacks::submissions::{PendingSubmission, Submission};
@@ -32,6 +33,7 @@ pub type PostgresStore = SqlStore<Postgres>;
 /// A database of a PostgreSQL server.
 pub struct Postgres {
     pool: Pool,
+    origin: Arc<Origin>,
     submissions: mpsc::Sender<PendingSubmission>,
     listener: NotificationListener,
     observer: ObserverSlot,
@@ -52,39 +54,31 @@ impl PostgresStore {
     /// thread of its own, the many responses that a submission awaits do not queue behind HTTP requests.
     pub async fn open_with_submitter(url: &str, connections: usize) -> Result<(Self, Submitter), PostgresError> {
         let mut config = Config::from_str(url).map_err(|error| PostgresError::Address(error.to_string()))?;
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_MAX);
-        }
+        set_network_limits(&mut config);
         let tls = MakeRustlsConnect::new(tls_config(&config));
-        let pool = create_pool(&config, &tls, connections)?;
+        let origin = Arc::new(Origin::default());
+        let pool = create_pool(&config, &tls, connections, &origin)?;
         let mut first = pool.get().await.map_err(|error| PostgresError::Unreachable(root_cause(&error)))?;
         schema::migrate(&mut first).await?;
         drop(first);
         let (submissions, pending) = mpsc::channel(QUEUE_MAX);
         let observer = ObserverSlot::default();
         // A connection belongs to the runtime on which it was made, so the submitter has a pool of its own.
-        let submitter = Submitter { pool: create_pool(&config, &tls, 1)?, pending, observer: observer.clone() };
+        let submission_pool = create_pool(&config, &tls, 1, &origin)?;
+        let submitter =
+            Submitter { pool: submission_pool, origin: origin.clone(), pending, observer: observer.clone() };
         let listener = NotificationListener::new(config, tls);
-        Ok((Self(Postgres { pool, submissions, listener, observer, tasks: JoinSet::new() }), submitter))
+        Ok((Self(Postgres { pool, origin, submissions, listener, observer, tasks: JoinSet::new() }), submitter))
     }
 
     /// Returns the system identifier and the timeline of the server, which differ after a restore or a failover. None
     /// if the user may not read them.
-    pub async fn origin(&self) -> Option<String> {
-        let client = self.0.pool.get().await.ok()?;
-        let sql = "SELECT system_identifier::text || '/' || timeline_id::text
-                   FROM pg_control_system(), pg_control_checkpoint()";
-        client.query_one(sql, &[]).await.ok()?.try_get(0).ok()
+    pub fn origin(&self) -> Option<String> {
+        self.0.origin.current()
     }
 }
 
 impl Postgres {
-    async fn read<T>(&self, operation: Operation<T>) -> Result<T, StoreError> {
-        let client = self.pool.get().await.map_err(|_| StoreError::Unavailable)?;
-        // An operation that only reads is one statement, or tolerates changes between two.
-        operation(&mut PostgresSession::without_transaction(&client)).await
-    }
-
     async fn queue_submission(&self, submission: Submission) -> Result<DeploymentObject, StoreError> {
         let (pending, result) = PendingSubmission::new(submission);
         self.submissions.try_send(pending).map_err(|_| StoreError::Unavailable)?;
@@ -97,11 +91,17 @@ impl Database for Postgres {
         Box::pin(async move {
             let call = async {
                 match access {
-                    Access::Read => self.read(operation).await,
-                    Access::Write => transact(&self.pool, &self.observer, operation).await,
+                    Access::Read => read(&self.pool, &self.origin, operation).await,
+                    Access::Write | Access::Recover => {
+                        transact(&self.pool, &self.origin, &self.observer, access, operation).await
+                    }
                 }
             };
-            timeout(CALL_MAX, call).await.unwrap_or(Err(StoreError::Unavailable))
+            timeout(CALL_MAX, call).await.unwrap_or_else(|_| {
+                // The idle connections may be as dead as this one: each would cost another call its whole time.
+                self.pool.retain(|_, _| false);
+                Err(StoreError::Unavailable)
+            })
         })
     }
 
@@ -123,6 +123,14 @@ impl Database for Postgres {
             self.listener.await_notification().await;
             Ok(())
         })
+    }
+
+    fn await_restore(&self) -> StoreFuture<'_, RestoreEvidence> {
+        Box::pin(async { Ok(self.origin.await_replacement().await) })
+    }
+
+    fn confirm_restore(&self, evidence: &RestoreEvidence) {
+        self.origin.confirm(evidence);
     }
 }
 

@@ -1,8 +1,10 @@
 //! Errors of PostgreSQL, as the store reports them.
 
 use std::error::Error as StdError;
+use std::io;
 
 use thiserror::Error;
+use tokio_postgres::error::SqlState;
 
 use crate::store::records::StoreError;
 
@@ -39,7 +41,40 @@ pub(super) fn root_cause(error: &dyn StdError) -> String {
     innermost.to_string()
 }
 
-/// Converts an error into a failure of the store.
-pub(super) fn to_store_error(error: &dyn StdError) -> StoreError {
+/// Errors after which the server has rolled the transaction back, and a retry may succeed: the transaction met another
+/// one, the server ends or is a standby, or a limit of the connection was reached.
+const RETRIABLE: [SqlState; 13] = [
+    SqlState::LOCK_NOT_AVAILABLE,
+    SqlState::QUERY_CANCELED,
+    SqlState::T_R_DEADLOCK_DETECTED,
+    SqlState::T_R_SERIALIZATION_FAILURE,
+    // Names that exist already are found before they are inserted: a concurrent transaction has inserted this one.
+    SqlState::UNIQUE_VIOLATION,
+    SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+    SqlState::ADMIN_SHUTDOWN,
+    SqlState::CRASH_SHUTDOWN,
+    SqlState::CANNOT_CONNECT_NOW,
+    SqlState::TOO_MANY_CONNECTIONS,
+    SqlState::READ_ONLY_SQL_TRANSACTION,
+    SqlState::DISK_FULL,
+    SqlState::OUT_OF_MEMORY,
+];
+
+/// Converts the error of a statement inside a transaction, or of one that reads: nothing is durable.
+pub(super) fn to_store_error(error: &tokio_postgres::Error) -> StoreError {
+    let is_retriable = error.code().is_some_and(|code| RETRIABLE.contains(code));
+    if is_retriable || is_connection_lost(error) {
+        tracing::warn!(error = root_cause(error), "the database has not carried out an operation");
+        return StoreError::Unavailable;
+    }
     StoreError::Failed(root_cause(error))
+}
+
+/// Converts the error of a commit. If the connection was lost, the transaction may be durable.
+pub(super) fn commit_error(error: &tokio_postgres::Error) -> StoreError {
+    if is_connection_lost(error) { StoreError::Failed(root_cause(error)) } else { to_store_error(error) }
+}
+
+fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
+    error.is_closed() || error.source().is_some_and(|source| source.is::<io::Error>())
 }

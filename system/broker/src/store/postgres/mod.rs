@@ -7,6 +7,7 @@
 mod database;
 mod error;
 mod notifications;
+mod origin;
 mod pool;
 mod schema;
 mod session;

@@ -29,8 +29,25 @@ pub(super) struct NotificationListener {
 
 /// A connection that listens. It ends when its client is dropped.
 struct ListeningConnection {
-    _client: Client,
+    client: Client,
     connection: ServerConnection,
+}
+
+impl ListeningConnection {
+    /// Executes a statement; returns false if it failed or the connection has ended. Notifications that arrive meanwhile
+    /// are dropped.
+    async fn execute(&mut self, sql: &str) -> bool {
+        let mut executed = std::pin::pin!(self.client.batch_execute(sql));
+        loop {
+            tokio::select! {
+                biased; // The end of the statement before other messages of the server.
+                done = &mut executed => return done.is_ok(),
+                message = poll_fn(|context| self.connection.poll_message(context)) => {
+                    if !matches!(message, Some(Ok(_))) { return false }
+                }
+            }
+        }
+    }
 }
 
 impl NotificationListener {
@@ -49,27 +66,20 @@ impl NotificationListener {
             }
         }
         let Some(listening) = open.as_mut() else { return };
-        if let Ok(false) = timeout(WAIT_MAX, next_notification(&mut listening.connection)).await {
+        let is_alive = match timeout(WAIT_MAX, next_notification(&mut listening.connection)).await {
+            Ok(is_alive) => is_alive,
+            // A connection that swallows its requests looks like one without notifications.
+            Err(_) => timeout(WAIT_MAX, listening.execute("")).await.unwrap_or(false),
+        };
+        if !is_alive {
             *open = None;
         }
     }
 
     async fn connect(&self) -> Option<ListeningConnection> {
-        let (client, mut connection) = self.config.connect(self.tls.clone()).await.ok()?;
-        let listen = format!("LISTEN {CHANNEL}");
-        let listened = {
-            let mut listen = std::pin::pin!(client.batch_execute(&listen));
-            loop {
-                tokio::select! {
-                    biased; // The end of the statement before other messages of the server.
-                    done = &mut listen => break done.is_ok(),
-                    message = poll_fn(|context| connection.poll_message(context)) => {
-                        if !matches!(message, Some(Ok(_))) { break false }
-                    }
-                }
-            }
-        };
-        listened.then_some(ListeningConnection { _client: client, connection })
+        let (client, connection) = self.config.connect(self.tls.clone()).await.ok()?;
+        let mut listening = ListeningConnection { client, connection };
+        listening.execute(&format!("LISTEN {CHANNEL}")).await.then_some(listening)
     }
 }
 

@@ -10,6 +10,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
+    include_str!("schema_5.sql"),
 ];
 /// Key of the advisory lock with which one broker migrates while others wait: an arbitrary number.
 const LOCK: i64 = 0x51_4d_52_49;
@@ -19,6 +20,8 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), PostgresError> {
     let failed = |error: tokio_postgres::Error| PostgresError::Migration(root_cause(&error));
     let known = MIGRATIONS.len();
     let transaction = client.transaction().await.map_err(failed)?;
+    // A migration, and another broker's that is awaited here, may take longer than the calls of a running broker.
+    transaction.batch_execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0").await.map_err(failed)?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map_err(failed)?;
     let table = "CREATE TABLE IF NOT EXISTS sindri_schema (version BIGINT NOT NULL)";
     transaction.batch_execute(table).await.map_err(failed)?;

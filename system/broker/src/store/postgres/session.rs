@@ -11,11 +11,14 @@ use bytes::BytesMut;
 use deadpool_postgres::{Client, GenericClient};
 use futures_util::TryFutureExt;
 use futures_util::future::{BoxFuture, try_join_all};
+use sindri_model::Sequence;
 use tokio_postgres::Statement;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-use super::error::to_store_error;
+use super::error::{commit_error, to_store_error};
+use super::origin::Origin;
 use crate::store::records::{StoreChange, StoreError, StoreFuture};
+use crate::store::sql::database::Access;
 use crate::store::sql::shared::session::{PipelinedQuery, Session, split_batch};
 use crate::store::sql::shared::values::{Row, Value};
 
@@ -27,6 +30,12 @@ pub(super) struct PostgresSession<'c> {
     /// Statements that were sent and whose responses are not awaited yet.
     sent: Vec<SentStatement<'c>>,
     changes: Vec<StoreChange>,
+    origin: &'c Origin,
+    access: Access,
+    /// Number of the counter that was committed before this session began.
+    seen: Sequence,
+    /// Last number of the counter that this session has read or taken.
+    counter: Option<Sequence>,
 }
 
 type SentStatement<'c> = BoxFuture<'c, Result<(), tokio_postgres::Error>>;
@@ -46,13 +55,14 @@ impl BatchStatement {
 
 impl<'c> PostgresSession<'c> {
     /// Session without a transaction, for operations that only read.
-    pub(super) fn without_transaction(client: &'c Client) -> Self {
-        Self { client, sent: Vec::new(), changes: Vec::new() }
+    pub(super) fn without_transaction(client: &'c Client, origin: &'c Origin, access: Access) -> Self {
+        let seen = origin.seen();
+        Self { client, sent: Vec::new(), changes: Vec::new(), origin, access, seen, counter: None }
     }
 
     /// Begins a transaction. If it is neither committed nor rolled back, the connection must not be used again.
-    pub(super) async fn begin(client: &'c Client) -> Result<Self, StoreError> {
-        let mut session = Self::without_transaction(client);
+    pub(super) async fn begin(client: &'c Client, origin: &'c Origin, access: Access) -> Result<Self, StoreError> {
+        let mut session = Self::without_transaction(client, origin, access);
         session.send(Box::pin(client.batch_execute("BEGIN"))).await.map_err(|error| to_store_error(&error))?;
         Ok(session)
     }
@@ -67,10 +77,14 @@ impl<'c> PostgresSession<'c> {
             };
             self.send(Box::pin(notify)).await.map_err(|error| to_store_error(&error))?;
         }
+        // First, because of a lost connection: then the transaction may be durable.
         let committed = self.client.batch_execute("COMMIT").await;
+        committed.map_err(|error| commit_error(&error))?;
         // If one of these statements failed, the server has rolled back instead.
         self.await_sent().await?;
-        committed.map_err(|error| to_store_error(&error))?;
+        if let Some(counter) = self.counter {
+            self.origin.record_committed(counter);
+        }
         Ok(self.changes)
     }
 
@@ -196,6 +210,19 @@ impl Session for PostgresSession<'_> {
 
     fn changes(&mut self) -> &mut Vec<StoreChange> {
         &mut self.changes
+    }
+
+    fn observe_counter(&mut self, before: Sequence, after: Sequence) -> Result<(), StoreError> {
+        match self.access {
+            Access::Read => {
+                self.origin.check_counter(before, self.seen)?;
+                self.origin.record_committed(after);
+            }
+            Access::Write => self.origin.check_counter(before, self.seen)?,
+            Access::Recover => {}
+        }
+        self.counter = Some(after);
+        Ok(())
     }
 }
 

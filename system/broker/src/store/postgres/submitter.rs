@@ -2,10 +2,17 @@
 //!
 //! One transaction after another: two at once would wait for the one counter anyway, and are measured to cost more.
 
+use std::sync::Arc;
+
 use deadpool_postgres::Pool;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
+use super::origin::Origin;
+use super::pool::CALL_MAX;
 use super::transaction::transact;
+use crate::store::records::StoreError;
+use crate::store::sql::database::{Access, Operation};
 use crate::store::sql::observer_slot::ObserverSlot;
 use crate::store::sql::stacks::submissions::{PendingSubmission, append_all, send_results};
 
@@ -15,6 +22,7 @@ const BATCH_MAX: usize = 64;
 /// Executes the submissions of a store.
 pub struct Submitter {
     pub(super) pool: Pool,
+    pub(super) origin: Arc<Origin>,
     pub(super) pending: mpsc::Receiver<PendingSubmission>,
     pub(super) observer: ObserverSlot,
 }
@@ -26,9 +34,10 @@ impl Submitter {
         while self.pending.recv_many(&mut batch, BATCH_MAX).await > 0 {
             let (submissions, callers): (Vec<_>, Vec<_>) =
                 batch.drain(..).map(|pending| (pending.submission, pending.caller)).unzip();
-            let done =
-                transact(&self.pool, &self.observer, Box::new(|session| Box::pin(append_all(session, submissions))));
-            send_results(callers, done.await);
+            let operation: Operation<_> = Box::new(|session| Box::pin(append_all(session, submissions)));
+            let done = transact(&self.pool, &self.origin, &self.observer, Access::Write, operation);
+            // A connection that does not respond is closed, and the next submissions use another one.
+            send_results(callers, timeout(CALL_MAX, done).await.unwrap_or(Err(StoreError::Unavailable)));
         }
     }
 }

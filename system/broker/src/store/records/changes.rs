@@ -13,6 +13,15 @@ pub struct StorePosition {
     pub latest: Sequence,
 }
 
+/// Origin and counter of a database that may have been replaced by another one, or by an older state of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RestoreEvidence {
+    /// System identifier and timeline of the server on which the database is now, if they can be read.
+    pub origin: Option<String>,
+    /// Highest number of the counter that was committed before.
+    pub seen: Sequence,
+}
+
 /// A committed change of something that brokers cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StoreChange {

@@ -4,7 +4,7 @@ use sindri_model::wire::DeploymentObject;
 
 use super::shared::session::Session;
 use super::stacks::submissions::Submission;
-use crate::store::records::{ChangeObserver, StoreFuture};
+use crate::store::records::{ChangeObserver, RestoreEvidence, StoreFuture};
 
 /// An operation with its arguments, ready to run in a transaction.
 pub(crate) type Operation<T> = Box<dyn for<'s> FnOnce(&'s mut dyn Session) -> StoreFuture<'s, T> + Send>;
@@ -16,6 +16,8 @@ pub enum Access {
     Read,
     /// The operation may write.
     Write,
+    /// The operation may write, and runs also after the database was replaced and before a new epoch has begun.
+    Recover,
 }
 
 /// A database that runs transactions.
@@ -31,6 +33,11 @@ pub(crate) trait Database: Send + Sync + 'static {
     fn is_shared(&self) -> bool;
     /// Completes when another broker may have committed a change, and after a bounded time in any case.
     fn await_remote_change(&self) -> StoreFuture<'_, ()>;
+    /// Completes when the database was replaced while the broker runs. Until [`Self::confirm_restore`], only operations
+    /// with [`Access::Recover`] run.
+    fn await_restore(&self) -> StoreFuture<'_, RestoreEvidence>;
+    /// Accepts all operations again, because the replacement was handled.
+    fn confirm_restore(&self, evidence: &RestoreEvidence);
 }
 
 /// A store in an SQL database.

@@ -15,7 +15,7 @@ use super::batch::{Task, run_batch};
 use super::error::SqliteError;
 use super::schema;
 use super::worker::{Job, SqliteWorker};
-use crate::store::records::{ChangeObserver, StoreError, StoreFuture};
+use crate::store::records::{ChangeObserver, RestoreEvidence, StoreError, StoreFuture};
 use crate::store::sql::database::{Access, Database, Operation, SqlStore};
 use crate::store::sql::observer_slot::ObserverSlot;
 use crate::store::sql::stacks::submissions::{PendingSubmission, Submission, append};
@@ -168,6 +168,13 @@ impl Database for Sqlite {
             Ok(())
         })
     }
+
+    /// Never completes: the file is locked while it is open.
+    fn await_restore(&self) -> StoreFuture<'_, RestoreEvidence> {
+        Box::pin(std::future::pending())
+    }
+
+    fn confirm_restore(&self, _: &RestoreEvidence) {}
 }
 
 impl fmt::Debug for Sqlite {

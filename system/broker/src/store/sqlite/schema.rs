@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::SqliteError;
 
 /// Migrations in their order. The database's `user_version` is the number of migrations that it has.
-const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD];
+const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -363,6 +363,13 @@ CREATE INDEX events_by_revision ON events (agent_id, revision_id, (position + 0)
 ALTER TABLE agents ADD COLUMN is_offline INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX agents_by_heartbeat ON agents (last_heartbeat)
   WHERE active = 1 AND is_offline = 0 AND deleted_at IS NULL AND last_heartbeat IS NOT NULL;
+";
+
+/// Digest of the request with which an idempotency key was used.
+const FOURTH: &str = "
+-- NULL: the key was used before requests were compared.
+ALTER TABLE requests ADD COLUMN request_digest TEXT;
+CREATE INDEX requests_by_time ON requests (at);
 ";
 
 /// Migrates the database to the newest schema, each migration in its own transaction.

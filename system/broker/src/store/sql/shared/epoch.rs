@@ -3,16 +3,13 @@
 use serde_json::json;
 use sindri_model::Epoch;
 
-use super::session::{Session, execute, failed, fetch_one, has_rows, single_column};
+use super::session::{Session, execute, failed, fetch_one, single_column};
 use super::values::values;
 use super::{audit, changes, counter};
-use crate::store::records::{StoreError, StorePosition, WriteContext};
+use crate::store::records::{RestoreEvidence, StoreError, StorePosition, WriteContext};
+use Comparison::{Replaced, Unchanged, Unrecorded};
 
 const SECRET_BYTES: usize = 32;
-
-pub(crate) async fn ping(session: &mut dyn Session) -> Result<(), StoreError> {
-    has_rows(session, "SELECT 1 FROM meta", &[]).await.map(drop)
-}
 
 /// Returns the current epoch.
 pub(crate) async fn current(session: &mut dyn Session) -> Result<Epoch, StoreError> {
@@ -49,15 +46,49 @@ pub(crate) async fn begin(
     Ok(StorePosition { epoch, latest })
 }
 
-pub(crate) async fn record_origin(session: &mut dyn Session, origin: String) -> Result<bool, StoreError> {
-    let sql = "SELECT value FROM facts WHERE name = 'origin'";
-    let previous: Option<String> = fetch_one(session, sql, &[], single_column).await?;
-    if previous.as_ref() == Some(&origin) {
-        return Ok(false);
+/// The counter is locked before the comparison, so that of several brokers which notice the same replacement one begins
+/// the epoch, and the others find it begun.
+pub(crate) async fn record_origin(
+    session: &mut dyn Session,
+    context: WriteContext,
+    evidence: RestoreEvidence,
+) -> Result<Option<StorePosition>, StoreError> {
+    if let Unchanged = compare(session, &evidence).await? {
+        return Ok(None);
     }
-    let sql = "INSERT INTO facts (name, value) VALUES ('origin', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1";
-    execute(session, sql, values![origin]).await?;
-    Ok(previous.is_some())
+    counter::next_number(session).await?;
+    let comparison = compare(session, &evidence).await?;
+    if let Some(origin) = evidence.origin {
+        let sql = "INSERT INTO facts (name, value) VALUES ('origin', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1";
+        execute(session, sql, values![origin]).await?;
+    }
+    let Replaced(reason) = comparison else { return Ok(None) };
+    let above = current(session).await?.max(evidence.seen.epoch());
+    begin(session, context, above, reason).await.map(Some)
+}
+
+/// Result of a comparison of the database with what is known of it.
+enum Comparison {
+    Unchanged,
+    /// The server is recorded for the first time.
+    Unrecorded,
+    Replaced(String),
+}
+
+async fn compare(session: &mut dyn Session, evidence: &RestoreEvidence) -> Result<Comparison, StoreError> {
+    let sql = "SELECT value FROM facts WHERE name = 'origin'";
+    let recorded: Option<String> = fetch_one(session, sql, &[], single_column).await?;
+    let latest = counter::last_number(session).await?;
+    Ok(match (&evidence.origin, recorded) {
+        _ if latest < evidence.seen => {
+            Replaced(format!("the counter is at {latest}, and {} was committed before", evidence.seen))
+        }
+        (Some(now), Some(before)) if *now != before => {
+            Replaced(format!("the database is now at {now}, not at {before}"))
+        }
+        (Some(_), None) => Unrecorded,
+        (Some(_), Some(_)) | (None, _) => Unchanged,
+    })
 }
 
 pub(crate) async fn get_or_create_secret(

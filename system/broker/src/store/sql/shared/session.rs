@@ -4,6 +4,8 @@
 
 use std::fmt::Display;
 
+use sindri_model::Sequence;
+
 use super::values::{Column, Row, Value};
 use crate::store::records::{StoreChange, StoreError, StoreFuture};
 
@@ -21,6 +23,11 @@ pub(crate) trait Session: Send {
     fn execute_batch<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> StoreFuture<'a, ()>;
     /// Returns the changes of this transaction that invalidate what brokers cache. They are published at the commit.
     fn changes(&mut self) -> &mut Vec<StoreChange>;
+    /// Receives the value of the counter before and after this transaction has taken numbers, or the same value twice if
+    /// it was only read. Fails if numbers above it were committed before: then the database was replaced.
+    fn observe_counter(&mut self, _before: Sequence, _after: Sequence) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// A query that is executed together with others.
@@ -79,6 +86,20 @@ pub(crate) async fn execute_batch(
         return Ok(());
     }
     session.execute_batch(sql, rows).await
+}
+
+/// Returns the rows of a query for each row of a batch; see [`PipelinedQuery::Batch`].
+pub(crate) async fn fetch_batch<T>(
+    session: &mut dyn Session,
+    sql: &'static str,
+    rows: Vec<Vec<Value>>,
+    read: RowReader<T>,
+) -> Result<Vec<T>, StoreError> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = session.query_pipelined(vec![PipelinedQuery::Batch(sql, rows)]).await?;
+    read_all(found.into_iter().flatten().collect(), read)
 }
 
 /// Reads rows that were fetched before.
