@@ -8,6 +8,8 @@ use sindri_model::{Clock, Entropy, Pak};
 
 use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
+use crate::offload::{Offload, RunOnThread};
+use crate::readiness::Readiness;
 use crate::request_id::RequestIds;
 use crate::store::{KeyRecord, Store, StoreError, WriteContext};
 use crate::throttle::Throttle;
@@ -52,6 +54,8 @@ pub struct BrokerState {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) request_ids: RequestIds,
     pub(crate) throttle: Throttle,
+    pub(crate) readiness: Readiness,
+    pub(crate) offload: Offload,
 }
 
 impl Deref for Broker {
@@ -80,6 +84,8 @@ impl Broker {
             webhooks: None,
             metrics: Arc::default(),
             throttle: Throttle::default(),
+            readiness: Readiness::default(),
+            offload: Offload::new(None),
         })))
     }
 
@@ -96,6 +102,11 @@ impl Broker {
     /// Sets the time without a heartbeat after which an agent counts as offline; with `None`, never.
     pub fn with_offline_after(self, offline_after: Option<Duration>) -> Self {
         self.configure(|state| state.offline_after = offline_after)
+    }
+
+    /// Sets the function with which long computations run on another thread. Without it they run inline.
+    pub fn with_threads(self, run: RunOnThread) -> Self {
+        self.configure(|state| state.offload = Offload::new(Some(run)))
     }
 
     /// Changes the state before the broker is served, while it has no clones.

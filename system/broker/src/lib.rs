@@ -11,6 +11,8 @@ mod epoch;
 mod event_types;
 mod memory;
 mod metrics;
+mod offload;
+mod readiness;
 mod request_id;
 mod serve;
 mod store;
@@ -23,14 +25,15 @@ pub use api::http::connection_info::PeerAddress;
 pub use api::{openapi_document, router};
 pub use broker::{BODY_BYTES_MAX, Bounds, Broker};
 pub use metrics::Metrics;
+pub use offload::RunOnThread;
 pub use request_id::with_request_id;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
     ChangesSince, DeliveryAttempt, DeliveryFilter, EncryptedParts, FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord,
-    ListScope, NewRevision, NewestRevision, Page, PostgresError, PostgresStore, RecordKind, SqliteError, SqliteStore,
-    SqliteWorker, StackReports, Store, StoreChange, StoreError, StoreFuture, StorePosition, StoredRevision, Submitter,
-    TargetRevision, TargetState, WebhookRecord, WriteContext,
+    ListScope, NewRevision, NewestRevision, Page, PostgresError, PostgresStore, RecordKind, RestoreEvidence,
+    SqliteError, SqliteStore, SqliteWorker, StackReports, Store, StoreChange, StoreError, StoreFuture, StorePosition,
+    StoredKey, StoredRevision, Submitter, TargetRevision, TargetState, WebhookRecord, WriteContext,
 };
 pub use tls::{Tls, TlsError};
 pub use webhooks::{

@@ -8,14 +8,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
 use jiff::Timestamp;
 use sindri_broker::{
-    Bounds, Broker, DecryptionError, EncryptionKey, EncryptionKeyError, Limits, PostgresError, PostgresStore, Sender,
-    ServeOptions, SqliteError, SqliteStore, StoreError, Submitter, TargetPolicy, WebhookSettings, serve_with,
-    system_connector, with_request_id,
+    Bounds, Broker, DecryptionError, EncryptionKey, EncryptionKeyError, Limits, PostgresError, PostgresStore,
+    RestoreEvidence, RunOnThread, Sender, ServeOptions, SqliteError, SqliteStore, StoreError, Submitter, TargetPolicy,
+    WebhookSettings, serve_with, system_connector, with_request_id,
 };
 use sindri_model::{Clock, Entropy};
 use sindri_process::{Config, ConfigError, Signals, Startup, logs};
@@ -122,6 +123,7 @@ async fn start(config: &Config) -> Result<(), StartError> {
     let broker = start_broker(config, &entropy)
         .await?
         .with_bounds(read_bounds(config))
+        .with_threads(run_on_thread())
         .with_offline_after(read_offline_after(config));
     let broker = with_webhooks(config, broker).await?;
     key::create_admin_key(&broker, Path::new(config.text(&settings::ADMIN_KEY_FILE)), &entropy).await?;
@@ -201,11 +203,9 @@ async fn start_broker(config: &Config, entropy: &Entropy) -> Result<Broker, Star
     let (store, submitter) =
         opened.map_err(|source| StartError::Postgres { database: redacted_url.clone(), source })?;
     run_submitter_on_thread(submitter)?;
-    let origin = store.origin().await;
+    let evidence = RestoreEvidence { origin: store.origin(), ..RestoreEvidence::default() };
     let broker = Broker::start(store, system_clock(), entropy.clone()).await.map_err(store_error)?;
-    if let Some(origin) = origin {
-        broker.detect_new_origin(origin).await.map_err(store_error)?;
-    }
+    broker.detect_replacement(evidence).await.map_err(store_error)?;
     Ok(broker)
 }
 
@@ -255,6 +255,12 @@ fn run_submitter_on_thread(submitter: Submitter) -> Result<(), StartError> {
     let runtime = build_runtime(1)?;
     std::thread::spawn(move || runtime.block_on(submitter.run()));
     Ok(())
+}
+
+/// Returns the function that runs long computations on the runtime's threads for blocking work.
+#[expect(clippy::disallowed_methods, reason = "the process owns threads")]
+fn run_on_thread() -> RunOnThread {
+    Arc::new(|work| drop(tokio::task::spawn_blocking(work)))
 }
 
 /// Creates the database file readable by its owner only, because bundles may contain secrets.

@@ -8,6 +8,9 @@ use sindri_model::{RevisionId, StackId};
 use crate::client::{Call, Client, YAML};
 use crate::error::ClientError;
 
+/// Largest page of a list.
+const PAGE_ITEMS: usize = 10_000;
+
 impl Client {
     /// Creates a stack.
     pub async fn create_stack(&self, request: &NewStack) -> Result<Stack, ClientError> {
@@ -43,10 +46,20 @@ impl Client {
         self.fetch_json(call.with_header(CONTENT_TYPE, YAML), StatusCode::CREATED).await
     }
 
-    /// Lists the revisions of a stack, ascending by sequence.
-    pub async fn list_revisions(&self, stack: StackId) -> Result<Vec<DeploymentObject>, ClientError> {
-        let operation = format!("list the revisions of stack {stack}");
-        self.fetch_json(Call::get(format!("/stacks/{stack}/deployment-objects"), operation), StatusCode::OK).await
+    /// Returns the newest revision of a stack, without its bundle.
+    pub async fn get_newest_revision(&self, stack: StackId) -> Result<Option<DeploymentObject>, ClientError> {
+        let mut newest: Option<DeploymentObject> = None;
+        loop {
+            let operation = format!("list the revisions of stack {stack}");
+            let after = newest.as_ref().map(|revision| format!("&after={}", revision.id)).unwrap_or_default();
+            let path = format!("/stacks/{stack}/deployment-objects?content=false&limit={PAGE_ITEMS}{after}");
+            let page: Vec<DeploymentObject> = self.fetch_json(Call::get(path, operation), StatusCode::OK).await?;
+            let is_last = page.len() < PAGE_ITEMS;
+            newest = page.into_iter().next_back().or(newest);
+            if is_last {
+                return Ok(newest);
+            }
+        }
     }
 
     /// Reads a revision.

@@ -31,7 +31,7 @@ const ADMIN_GENERATOR: Roles = &[Role::Admin, Role::Generator];
 pub(crate) fn public_routes() -> Vec<Route> {
     vec![
         get("/healthz", None, "is_alive", "Responds while the process runs", probes::liveness),
-        get("/readyz", None, "is_ready", "Responds with 200 if the store responds", probes::readiness),
+        get("/readyz", None, "is_ready", "Responds with 200 if the store accepts changes", probes::readiness),
         get("/metrics", None, "read_metrics", "Returns the metrics in the OpenMetrics format", probes::metrics),
         get("/docs/openapi.json", None, "read_openapi", "Returns this OpenAPI document", read_openapi),
     ]
@@ -146,7 +146,8 @@ fn agent_routes() -> Vec<Route> {
             "rotate_agent_pak",
             "Replaces the key of the agent and returns the new one",
             keys::rotate_agent_key,
-        ),
+        )
+        .with_errors(&[409]),
     ]
 }
 
@@ -282,7 +283,8 @@ fn generator_routes() -> Vec<Route> {
             "rotate_generator_pak",
             "Replaces the key of the generator and returns the new one",
             keys::rotate_generator_key,
-        ),
+        )
+        .with_errors(&[409]),
         post(
             "/generators/{id}/register",
             ADMIN_AGENT,

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sindri_model::{Pak, PakDigest};
+use sindri_model::Pak;
 
-use crate::store::KeyHolder;
+use crate::store::StoredKey;
 
 /// Limit on cached keys, above the size of most fleets. When it is reached the cache is cleared.
 const KEYS_MAX: usize = 65_536;
@@ -18,13 +18,13 @@ pub(crate) struct KeyCache(Mutex<CacheState>);
 struct CacheState {
     /// Number of times that the cache was invalidated.
     generation: u64,
-    by_short: BTreeMap<String, Vec<(PakDigest, KeyHolder)>>,
+    by_short: BTreeMap<String, Vec<StoredKey>>,
 }
 
 impl KeyCache {
-    /// Returns the holder of a key that is cached.
-    pub(crate) fn find_holder(&self, pak: &Pak) -> Option<KeyHolder> {
-        match_holder(pak, self.lock().by_short.get(pak.short())?)
+    /// Returns a key that is cached.
+    pub(crate) fn find(&self, pak: &Pak) -> Option<StoredKey> {
+        find_match(pak, self.lock().by_short.get(pak.short())?)
     }
 
     /// Returns the generation of the cache. Call it before reading the store, and pass it to [`Self::insert`].
@@ -32,10 +32,10 @@ impl KeyCache {
         self.lock().generation
     }
 
-    /// Caches the keys that the store has under a short token, and returns the holder of `pak` among them. Nothing is
+    /// Caches the keys that the store has under a short token, and returns `pak` among them. Nothing is
     /// cached if the cache was invalidated since `generation`, or if none of them is `pak`.
-    pub(crate) fn insert(&self, pak: &Pak, stored: Vec<(PakDigest, KeyHolder)>, generation: u64) -> Option<KeyHolder> {
-        let holder = match_holder(pak, &stored)?;
+    pub(crate) fn insert(&self, pak: &Pak, stored: Vec<StoredKey>, generation: u64) -> Option<StoredKey> {
+        let key = find_match(pak, &stored)?;
         let mut state = self.lock();
         if state.generation == generation {
             if state.by_short.len() >= KEYS_MAX {
@@ -43,10 +43,10 @@ impl KeyCache {
             }
             state.by_short.insert(pak.short().to_owned(), stored);
         }
-        Some(holder)
+        Some(key)
     }
 
-    /// Clears the cache, because keys were added or removed.
+    /// Clears the cache, because keys were removed, or a generator was activated or deactivated.
     pub(crate) fn invalidate(&self) {
         let mut state = self.lock();
         state.generation += 1;
@@ -59,6 +59,6 @@ impl KeyCache {
     }
 }
 
-fn match_holder(pak: &Pak, stored: &[(PakDigest, KeyHolder)]) -> Option<KeyHolder> {
-    stored.iter().find(|(digest, _)| pak.matches(digest)).map(|(_, holder)| *holder)
+fn find_match(pak: &Pak, stored: &[StoredKey]) -> Option<StoredKey> {
+    stored.iter().find(|key| pak.matches(&key.digest)).cloned()
 }

@@ -17,7 +17,7 @@ pub use postgres::{PostgresError, PostgresStore, Submitter};
 pub use records::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
     ChangesSince, DeliveryAttempt, DeliveryFilter, EncryptedParts, FleetEntry, Heartbeat, KeyHolder, KeyRecord,
-    ListScope, NewRevision, NewestRevision, Page, RecordKind, StackReports, StoreChange, StoreError, StoreFuture,
-    StorePosition, StoredRevision, TargetRevision, TargetState, WebhookRecord, WriteContext,
+    ListScope, NewRevision, NewestRevision, Page, RecordKind, RestoreEvidence, StackReports, StoreChange, StoreError,
+    StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision, TargetState, WebhookRecord, WriteContext,
 };
 pub use sqlite::{Gate, SqliteError, SqliteStore, SqliteWorker};

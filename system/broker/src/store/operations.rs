@@ -13,8 +13,8 @@ use sindri_model::{
 
 use super::records::{
     AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DeliveryAttempt, DeliveryFilter,
-    FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, StackReports, StoreFuture,
-    StorePosition, StoredRevision, TargetState, WebhookRecord, WriteContext,
+    FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, RestoreEvidence, StackReports,
+    StoreFuture, StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
 };
 use super::sql::database::{Access, Database, SqlStore};
 use super::sql::stacks::submissions::Submission;
@@ -32,6 +32,12 @@ macro_rules! operations {
             fn is_shared(&self) -> bool;
             /// Completes when another broker may have committed a change, and after a bounded time in any case.
             fn await_remote_change(&self) -> StoreFuture<'_, ()>;
+            /// Completes when the database was replaced while the broker runs: by a failover that may have lost
+            /// commits, or by a restore. Until [`Self::confirm_restore`] all other calls than
+            /// [`Self::record_origin`] and [`Self::begin_epoch`] fail with [`StoreError::Unavailable`].
+            fn await_restore(&self) -> StoreFuture<'_, RestoreEvidence>;
+            /// Ends the state that [`Self::await_restore`] reports, after [`Self::record_origin`] has returned.
+            fn confirm_restore(&self, evidence: &RestoreEvidence);
             /// Appends a revision and returns it with its sequence. Sequences never repeat or go back, and become
             /// visible in their order.
             fn append_revision(&self, context: WriteContext, revision: NewRevision)
@@ -52,6 +58,14 @@ macro_rules! operations {
                 self.0.await_remote_change()
             }
 
+            fn await_restore(&self) -> StoreFuture<'_, RestoreEvidence> {
+                self.0.await_restore()
+            }
+
+            fn confirm_restore(&self, evidence: &RestoreEvidence) {
+                self.0.confirm_restore(evidence);
+            }
+
             fn append_revision(
                 &self,
                 context: WriteContext,
@@ -68,15 +82,17 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Checks that the database responds.
-    Read ping() -> () = shared::epoch::ping;
+    /// Checks that the database accepts changes: that it responds, has space, and that nothing holds the counter.
+    Write check_writable() -> () = shared::counter::check_writable;
     /// Returns the epoch and the last number of the counter.
     Read get_position() -> StorePosition = shared::epoch::position;
     /// Starts a new epoch above a given one, because the database was restored from a backup. Does nothing if the
     /// current epoch is higher already.
-    Write begin_epoch(context: WriteContext, above: Epoch, reason: String) -> StorePosition = shared::epoch::begin;
-    /// Records the server on which the database is; returns true if it was another one before.
-    Write record_origin(origin: String) -> bool = shared::epoch::record_origin;
+    Recover begin_epoch(context: WriteContext, above: Epoch, reason: String) -> StorePosition = shared::epoch::begin;
+    /// Records the server on which the database is. Begins a new epoch, and returns its position, if it was another
+    /// server before, or if the counter is below a number that was committed.
+    Recover record_origin(context: WriteContext, evidence: RestoreEvidence) -> Option<StorePosition>
+        = shared::epoch::record_origin;
     /// Returns the secret of this database, which is created at its first start.
     Write get_or_create_secret(context: WriteContext) -> Vec<u8> = shared::epoch::get_or_create_secret;
     /// Returns the changes after a position of the counter.
@@ -87,15 +103,18 @@ operations! {
     /// Records the administrator's key, unless there is one already; returns true if it was recorded.
     Write create_admin_key(context: WriteContext, key: KeyRecord) -> bool = fleet::keys::create_admin;
     /// Returns the keys with this short token, usually one or none.
-    Read find_keys(short: String) -> Vec<(PakDigest, KeyHolder)> = tables::keys::find_by_short;
+    Read find_keys(short: String) -> Vec<StoredKey> = tables::keys::find_by_short;
     /// Lists every key, without secrets.
     Read list_keys(page: Page) -> Vec<PakSummary> = tables::keys::list;
-    /// Replaces the key of an agent.
-    Write rotate_agent_key(context: WriteContext, agent: AgentId, key: KeyRecord) -> Agent
+    /// Lists the digests of the keys of an agent or a generator: usually one.
+    Read list_keys_of_holder(holder: KeyHolder) -> Vec<PakDigest> = tables::keys::list_of_holder;
+    /// Replaces the keys of an agent. Fails with [`StoreError::KeyChanged`] if they are no longer the expected ones.
+    Write rotate_agent_key(context: WriteContext, agent: AgentId, expected: Vec<PakDigest>, key: KeyRecord) -> Agent
         = fleet::keys::rotate_for_agent;
-    /// Replaces the key of a generator.
-    Write rotate_generator_key(context: WriteContext, generator: GeneratorId, key: KeyRecord) -> Generator
-        = fleet::keys::rotate_for_generator;
+    /// Replaces the keys of a generator. Fails with [`StoreError::KeyChanged`] if they are no longer the expected ones.
+    Write rotate_generator_key(
+        context: WriteContext, generator: GeneratorId, expected: Vec<PakDigest>, key: KeyRecord
+    ) -> Generator = fleet::keys::rotate_for_generator;
 
     /// Creates an agent with its key and its first registrations.
     Write create_agent(context: WriteContext, agent: Agent, key: KeyRecord, generators: Vec<GeneratorId>) -> ()
@@ -194,6 +213,9 @@ operations! {
 
     /// Lists the revisions of a stack that is not deleted, ascending, without removals for a single agent.
     Read list_revisions(stack: StackId, page: Page) -> Vec<DeploymentObject> = tables::revisions::list;
+    /// Lists the revisions like [`Self::list_revisions`], with an empty text in place of each bundle.
+    Read list_revisions_without_content(stack: StackId, page: Page) -> Vec<DeploymentObject>
+        = tables::revisions::list_without_content;
     /// Returns one revision or removal of any stack, deleted ones included.
     Read get_revision(revision: RevisionId) -> StoredRevision = tables::revisions::get;
 

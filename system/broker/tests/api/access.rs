@@ -269,7 +269,7 @@ impl World {
         let (agent, stack) = (&self.fleet.agent.0, &self.fleet.stack);
         Some(match (method.as_str(), template) {
             ("POST", "/agents") => json!({"name": "north", "cluster_name": "c"}),
-            ("PUT", "/agents/{id}") => json!({"status": "ACTIVE"}),
+            ("PUT", "/agents/{id}") => json!({"name": "east"}),
             ("POST", "/agents/{id}/annotations") => json!({"agent_id": agent, "key": "k", "value": "v"}),
             ("POST", "/agents/{id}/events") => event(agent, &self.revision, "FAILURE"),
             ("PATCH", "/agents/{id}/health-status") => {

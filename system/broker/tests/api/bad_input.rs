@@ -307,3 +307,17 @@ async fn existing_objects_are_a_conflict() {
     }
     broker.is_unchanged().await;
 }
+
+#[tokio::test]
+async fn a_large_bundle_is_parsed_only_for_the_owner_of_the_stack() {
+    let fleet = Fleet::new().await;
+    let other = fleet.api.create_generator("other").await;
+    let path = format!("/stacks/{}/deployment-objects", fleet.stack);
+    // Rejected by the parser if it sees it.
+    let hostile = json!({"yaml_content": "[".repeat(1024 * 1024)});
+    fleet.api.post(&other.1, &path, &hostile).await.expect_error(403);
+    let unknown = format!("/stacks/{}/deployment-objects", fleet.agent.0);
+    assert_eq!(fleet.api.post(&other.1, &unknown, &hostile).await.expect_error(404), "stack_not_found");
+    let owner = fleet.api.post(&fleet.generator.1, &path, &hostile).await;
+    assert_eq!(owner.expect_error(400), "invalid_deployment_object");
+}

@@ -67,7 +67,9 @@ async fn call_every_operation(base: &str, pak: &Pak) {
     assert_eq!(admin.list_stacks().await.unwrap(), [admin.get_stack(stack.id).await.unwrap()]);
     let revision = admin.submit_revision(stack.id, BUNDLE).await.unwrap();
     assert_eq!(revision.yaml_content, BUNDLE);
-    assert_eq!(admin.list_revisions(stack.id).await.unwrap(), [admin.get_revision(revision.id).await.unwrap()]);
+    let newest = admin.get_newest_revision(stack.id).await.unwrap().unwrap();
+    let stored = admin.get_revision(revision.id).await.unwrap();
+    assert_eq!(newest, DeploymentObject { yaml_content: String::new(), ..stored });
     admin.register_agent(generator.id, id).await.unwrap();
     let target = admin.add_target(id, stack.id).await.unwrap();
     assert_eq!(agent.list_targets(id).await.unwrap(), [target]);

@@ -120,3 +120,37 @@ async fn the_audit_log_is_filtered_and_counted() {
     assert_eq!((&rest["limit"], &rest["offset"]), (&1000.into(), &1.into()));
     assert_eq!(rest["logs"].as_array().unwrap()[..], all["logs"].as_array().unwrap()[1..]);
 }
+
+#[tokio::test]
+async fn a_page_ends_when_its_texts_are_large_and_links_to_the_rest() {
+    let fleet = Fleet::new().await;
+    let (api, path) = (&fleet.api, format!("/stacks/{}/deployment-objects", fleet.stack));
+    let comment = "#".repeat(1024 * 1024);
+    for number in 0..9 {
+        let request = serde_json::json!({"yaml_content": format!("a: {number}\n{comment}\n")});
+        api.post(&api.admin, &path, &request).await.expect_status(201);
+    }
+    let first = api.get(&api.admin, &path).await.expect_status(200);
+    assert!(first.body.len() < 6 * 1024 * 1024, "{}", first.body.len());
+    assert!(next_link(&first).is_some());
+    let (all, parts) = list_pages(api, &path, "").await;
+    let checksums: std::collections::BTreeSet<String> = all.iter().map(|item| text(&item["yaml_checksum"])).collect();
+    assert_eq!((all.len(), checksums.len(), parts), (9, 9, 3));
+    let light = api.get(&api.admin, &format!("{path}?content=false")).await.expect_status(200);
+    assert!(next_link(&light).is_none());
+    let light = light.json();
+    assert_eq!(light.as_array().unwrap().len(), 9);
+    assert_eq!((&light[8]["yaml_content"], &light[8]["yaml_checksum"]), (&"".into(), &all[8]["yaml_checksum"]));
+}
+
+#[tokio::test]
+async fn a_long_message_of_an_event_is_cut() {
+    let fleet = Fleet::new().await;
+    let revision = fleet.api.submit(&fleet.stack, false).await;
+    fleet.poll().await;
+    let mut event = crate::support::event(&fleet.agent.0, &text(&revision["id"]), "FAILURE");
+    event["message"] = "x".repeat(1024 * 1024).into();
+    let path = format!("/agents/{}/events", fleet.agent.0);
+    let recorded = fleet.api.post(&fleet.agent.1, &path, &event).await.expect_status(201).json();
+    assert_eq!(text(&recorded["message"]).len(), 16 * 1024);
+}

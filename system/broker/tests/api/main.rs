@@ -8,6 +8,7 @@ mod client;
 mod compression;
 mod connections;
 mod database_startup;
+mod deactivation;
 mod durability;
 mod errors;
 mod events;

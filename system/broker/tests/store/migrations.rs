@@ -8,14 +8,16 @@ use sindri_model::{AgentId, Epoch, StackId};
 use crate::support::{ALL, fresh_schema, revision, revision_ids, run_sql, write_context};
 
 /// A database of each released schema: an agent with one stack in its target state, one removal, and one removed stack.
-const SQLITE: [&str; 2] = [
+const SQLITE: [&str; 3] = [
     include_str!("../../../../fixtures/databases/sqlite-schema-1.sql"),
     include_str!("../../../../fixtures/databases/sqlite-schema-2.sql"),
+    include_str!("../../../../fixtures/databases/sqlite-schema-3.sql"),
 ];
-const POSTGRES: [&str; 3] = [
+const POSTGRES: [&str; 4] = [
     include_str!("../../../../fixtures/databases/postgres-schema-1.sql"),
     include_str!("../../../../fixtures/databases/postgres-schema-2.sql"),
     include_str!("../../../../fixtures/databases/postgres-schema-3.sql"),
+    include_str!("../../../../fixtures/databases/postgres-schema-4.sql"),
 ];
 
 fn id(digit: u8) -> String {

@@ -135,6 +135,12 @@ impl World {
         self.store.create_agent(write_context(), agent, key(), generators.to_vec()).await.map(|()| id)
     }
 
+    /// Replaces the key of an agent.
+    pub async fn rotate_agent_key(&self, agent: AgentId, key: KeyRecord) -> Result<(), StoreError> {
+        let expected = self.store.list_keys_of_holder(KeyHolder::Agent(agent)).await?;
+        self.store.rotate_agent_key(write_context(), agent, expected, key).await.map(drop)
+    }
+
     pub async fn add_stack(&self, name: &str) -> StackId {
         self.store.create_stack(write_context(), stack(name, self.generator)).await.unwrap().id
     }

@@ -29,7 +29,7 @@ pub(crate) async fn run(client: &Client, requested: Option<&str>) -> Result<(), 
     }
     let mut rows = Vec::new();
     for stack in &stacks {
-        let newest = client.list_revisions(stack.id).await?.pop();
+        let newest = client.get_newest_revision(stack.id).await?;
         let mut stack_rows = Vec::new();
         for agent in &agents {
             stack_rows.extend(agent.format_row(stack.id, &stack.name, newest.as_ref()));

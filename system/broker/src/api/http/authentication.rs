@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::connection_info::PeerAddress;
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
-use crate::store::KeyHolder;
+use crate::store::{KeyHolder, StoreError, StoredKey};
 use crate::throttle::ThrottleSource;
 
 /// Holder of the key that a request was sent with.
@@ -31,11 +31,14 @@ pub(crate) struct ActorLabel(pub String);
 /// Authenticates a request before its handler runs.
 pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Request, next: Next) -> Response {
     let source = throttle_source(request.extensions());
-    let (actor, label) = match identify(&broker, request.headers(), source).await {
-        Ok(actor_and_label) => actor_and_label,
+    let (key, label) = match identify(&broker, request.headers(), source).await {
+        Ok(key_and_label) => key_and_label,
         Err(error) => return error.into_response(),
     };
-    request.extensions_mut().insert(actor);
+    if !key.is_active && !request.method().is_safe() {
+        return ErrorResponse::from(StoreError::GeneratorInactive).into_response();
+    }
+    request.extensions_mut().insert(Actor(key.holder));
     let mut response = next.run(request).await;
     response.extensions_mut().insert(label);
     response
@@ -70,11 +73,11 @@ async fn identify(
     broker: &Broker,
     headers: &HeaderMap,
     source: Option<ThrottleSource>,
-) -> Result<(Actor, ActorLabel), AuthenticationError> {
+) -> Result<(StoredKey, ActorLabel), AuthenticationError> {
     let header = headers.get(AUTHORIZATION).ok_or_else(|| ErrorResponse::unauthorized("a key is required"))?;
     let Some(credentials) = Credentials::parse(header, source) else { return Err(reject_key(broker, source)) };
-    let holder = credentials.authenticate(broker).await?;
-    Ok((Actor(holder), ActorLabel(credentials.pak.short().to_owned())))
+    let key = credentials.authenticate(broker).await?;
+    Ok((key, ActorLabel(credentials.pak.short().to_owned())))
 }
 
 /// Returns the source of a request; `None` without a peer address (simulation), where throttling is skipped.
@@ -95,10 +98,10 @@ impl Credentials {
         Some(Self { pak, source })
     }
 
-    /// Returns the holder of the key, from the cache if it is there. A wrong key counts against the source.
-    pub(crate) async fn authenticate(&self, broker: &Broker) -> Result<KeyHolder, AuthenticationError> {
-        match broker.memory.keys.find_holder(&self.pak) {
-            Some(holder) => Ok(holder),
+    /// Returns the key as stored, from the cache if it is there. A wrong key counts against the source.
+    pub(crate) async fn authenticate(&self, broker: &Broker) -> Result<StoredKey, AuthenticationError> {
+        match broker.memory.keys.find(&self.pak) {
+            Some(key) => Ok(key),
             None => look_up_key(broker, &self.pak, self.source).await,
         }
     }
@@ -109,19 +112,19 @@ async fn look_up_key(
     broker: &Broker,
     pak: &Pak,
     source: Option<ThrottleSource>,
-) -> Result<KeyHolder, AuthenticationError> {
+) -> Result<StoredKey, AuthenticationError> {
     if let Some(wait) = source.and_then(|source| broker.throttle.check(source, pak.short(), Instant::now())) {
         return Err(too_many_failures(broker, wait));
     }
     let generation = broker.memory.keys.generation();
     let stored = broker.store.find_keys(pak.short().to_owned()).await?;
-    let Some(holder) = broker.memory.keys.insert(pak, stored, generation) else {
+    let Some(key) = broker.memory.keys.insert(pak, stored, generation) else {
         return Err(reject_key(broker, source));
     };
     if source.is_some() {
         broker.throttle.record_success(pak.short());
     }
-    Ok(holder)
+    Ok(key)
 }
 
 /// Removes the scheme `Bearer`, if there is one, in any case.
@@ -151,6 +154,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Actor {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ErrorResponse> {
         parts.extensions.get().copied().ok_or_else(|| ErrorResponse::unauthorized("a key is required"))
+    }
+}
+
+/// The key that a request was sent with.
+pub(crate) struct SenderKey(pub Pak);
+
+impl<S: Send + Sync> FromRequestParts<S> for SenderKey {
+    type Rejection = ErrorResponse;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ErrorResponse> {
+        let credentials = parts.headers.get(AUTHORIZATION).and_then(|header| Credentials::parse(header, None));
+        credentials.map(|sent| Self(sent.pak)).ok_or_else(|| ErrorResponse::unauthorized("a key is required"))
     }
 }
 

@@ -17,11 +17,11 @@ pub(crate) const STATUSES: [(u16, &str); 12] = [
     (408, "The body did not arrive in time."),
     (
         409,
-        "The object exists already, the approval was decided differently, or the Idempotency-Key was used for another request.",
+        "The object exists already, the approval was decided differently, another request has replaced the key, or the Idempotency-Key was used and its response cannot be repeated.",
     ),
     (413, "The body is too large."),
     (415, "The operation does not accept this content type."),
-    (422, "An object that the body refers to does not exist."),
+    (422, "An object that the body refers to does not exist, or the Idempotency-Key was used for another request."),
     (429, "Too many requests; retry after the time in Retry-After."),
     (500, "The broker failed; retry."),
     (503, "The store does not respond, or a setting is missing; the code says which."),
@@ -51,6 +51,10 @@ impl ErrorResponse {
     pub(crate) fn forbidden() -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", "this key does not allow this operation")
     }
+
+    pub(crate) fn admin_required(message: &str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "admin_required", message)
+    }
 }
 
 impl From<StoreError> for ErrorResponse {
@@ -68,8 +72,13 @@ impl From<StoreError> for ErrorResponse {
             }
             StoreError::NotRegistered { .. } => Self::new(StatusCode::FORBIDDEN, "agent_not_registered", message),
             StoreError::AlreadyDecided { .. } => Self::new(StatusCode::CONFLICT, "approval_decided", message),
+            StoreError::KeyChanged => Self::new(StatusCode::CONFLICT, "key_changed", message),
             StoreError::NotOwner => Self::forbidden(),
+            StoreError::GeneratorInactive => Self::new(StatusCode::FORBIDDEN, "generator_inactive", message),
             StoreError::IdempotencyKeyReused(_) => Self::new(StatusCode::CONFLICT, "idempotency_key_reused", message),
+            StoreError::IdempotencyKeyMismatch => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_mismatch", message)
+            }
             StoreError::Unavailable => Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message),
             StoreError::Failed(_) => {
                 // Internal details go to the log of the broker, not to its clients.

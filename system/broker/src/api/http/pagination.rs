@@ -1,6 +1,7 @@
 //! Pagination: the query parameters of a list and the link to its next page.
 //!
-//! The body is a plain array. A full page has a `Link` header to the next one. The link is relative and has no path,
+//! The body is a plain array. A page that is full, by the number or by the size of its results, has a `Link` header to
+//! the next one. The link is relative and has no path,
 //! because a proxy may serve the broker under another path.
 
 use std::fmt::Display;
@@ -80,6 +81,21 @@ impl<const DEFAULT: i64, const MAX: i64> ListParams<DEFAULT, MAX> {
         ListResponse { next_link: last.and_then(|last| self.next_link(&last)), body: items }
     }
 
+    /// Returns the response with results that the store limits by the size of their texts too.
+    pub(crate) fn respond_sized<T, I: Display>(
+        &self,
+        items: Vec<T>,
+        id: impl Fn(&T) -> I,
+        text_bytes: impl Fn(&T) -> usize,
+    ) -> ListResponse<Vec<T>> {
+        let bytes: usize = items.iter().map(text_bytes).sum();
+        if i64::try_from(bytes).is_ok_and(|bytes| bytes < Page::TEXT_BYTES_MAX) {
+            return self.respond(items, id);
+        }
+        let next_link = items.last().map(id).and_then(|last| self.next_link(&last));
+        ListResponse { next_link, body: items }
+    }
+
     fn next_link(&self, last: &dyn Display) -> Option<HeaderValue> {
         let link = format!("<?{}limit={}&after={last}>; rel=\"next\"", self.other_params, self.page.limit);
         // There is no link if the query is not valid in a header.
@@ -132,6 +148,14 @@ mod tests {
         let page = params("limit=2&pak_id=a%20b&after=x&&mode=full", 2).respond(vec![7, 8], |item| *item);
         assert_eq!(page.next_link.unwrap(), "<?pak_id=a%20b&mode=full&limit=2&after=8>; rel=\"next\"");
         assert_eq!(params("", 1).respond(vec![1], |item| *item).next_link.unwrap(), "<?limit=1&after=1>; rel=\"next\"");
+    }
+
+    #[test]
+    fn a_page_that_is_full_by_its_size_links_to_the_next() {
+        let (half, limit) = (Page::TEXT_BYTES_MAX as usize / 2, 100);
+        let sized = |items| params("", limit).respond_sized(items, |item| *item, |_| half).next_link;
+        assert!(sized(vec![7]).is_none());
+        assert_eq!(sized(vec![7, 8]).unwrap(), "<?limit=100&after=8>; rel=\"next\"");
     }
 
     #[test]

@@ -103,7 +103,18 @@ pub(crate) async fn update(
     actor.check_admin_or_agent(agent)?;
     check_optional_name("name", changes.name.as_deref())?;
     check_optional_name("cluster_name", changes.cluster_name.as_deref())?;
+    if actor.0 != KeyHolder::Admin && has_changes(&broker.store.get_agent(agent).await?, &changes) {
+        let message = "only an administrator changes the name, the cluster or the status of an agent";
+        return Err(ErrorResponse::admin_required(message));
+    }
     Ok(Json(broker.memory.heartbeats.apply_to(broker.store.update_agent(context, agent, changes).await?)))
+}
+
+/// Returns true if a request would change an agent. Clients may send the record back as it is.
+fn has_changes(agent: &Agent, changes: &UpdateAgentRequest) -> bool {
+    changes.name.as_ref().is_some_and(|name| *name != agent.name)
+        || changes.cluster_name.as_ref().is_some_and(|cluster_name| *cluster_name != agent.cluster_name)
+        || changes.status.is_some_and(|status| status != agent.status)
 }
 
 pub(crate) async fn delete(

@@ -66,7 +66,12 @@ pub(crate) async fn list(
     params: ListParams<LIMIT_DEFAULT, LIMIT_MAX>,
 ) -> Result<ListResponse<Vec<Approval>>, ErrorResponse> {
     let approvals = broker.store.list_approvals(visible_generator(actor)?, filter.state, params.page()).await?;
-    Ok(params.respond(approvals, |approval| approval.id))
+    Ok(params.respond_sized(approvals, |approval| approval.id, text_bytes))
+}
+
+/// Returns the size of the texts of an approval as they are stored.
+fn text_bytes(approval: &Approval) -> usize {
+    approval.plan.len() + serde_json::to_string(&approval.reasons).map_or(0, |reasons| reasons.len())
 }
 
 pub(crate) async fn read(

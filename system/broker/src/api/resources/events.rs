@@ -17,6 +17,8 @@ use crate::store::WriteContext;
 
 const EVENT_TYPE_CHARS_MAX: usize = 50;
 const STATUS_CHARS_MAX: usize = 10;
+/// Limit of a message. The rest is cut off, because an outcome must not be lost for the length of its message.
+const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 
 pub(crate) async fn record(
     State(broker): State<Broker>,
@@ -48,9 +50,23 @@ pub(crate) async fn record(
         deployment_object_id: request.deployment_object_id,
         event_type: request.event_type,
         status: request.status,
-        message: request.message,
+        message: request.message.map(cut_message),
     };
     Ok(Created(broker.store.record_event(context, event).await?))
+}
+
+/// Cuts off the end of a message that is too long, between two characters.
+fn cut_message(mut message: String) -> String {
+    const END: &str = "…";
+    if message.len() > MESSAGE_BYTES_MAX {
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX - END.len()));
+        message.push_str(END);
+    }
+    message
+}
+
+fn message_bytes(event: &AgentEvent) -> usize {
+    event.message.as_ref().map_or(0, String::len)
 }
 
 pub(crate) async fn list_for_agent(
@@ -61,7 +77,7 @@ pub(crate) async fn list_for_agent(
 ) -> Result<ListResponse<Vec<AgentEvent>>, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
     let events = broker.store.list_events_of_agent(agent, params.page()).await?;
-    Ok(params.respond(events, |event| event.id))
+    Ok(params.respond_sized(events, |event| event.id, message_bytes))
 }
 
 /// Returns the outcomes that a restarted agent need not report again, at most one per stack of its target state.
@@ -80,7 +96,7 @@ pub(crate) async fn list(
     params: ListParams,
 ) -> Result<ListResponse<Vec<AgentEvent>>, ErrorResponse> {
     let events = broker.store.list_events(filter.scope(), params.page()).await?;
-    Ok(params.respond(events, |event| event.id))
+    Ok(params.respond_sized(events, |event| event.id, message_bytes))
 }
 
 pub(crate) async fn read(
@@ -88,4 +104,17 @@ pub(crate) async fn read(
     PathParams(event): PathParams<EventId>,
 ) -> Result<Json<AgentEvent>, ErrorResponse> {
     Ok(Json(broker.store.get_event(event).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_is_cut_between_two_characters() {
+        let exact = "x".repeat(MESSAGE_BYTES_MAX);
+        assert_eq!(cut_message(exact.clone()), exact);
+        let cut = cut_message("ü".repeat(MESSAGE_BYTES_MAX));
+        assert!(cut.len() <= MESSAGE_BYTES_MAX && cut.ends_with("ü…"), "{}", cut.len());
+    }
 }

@@ -65,6 +65,10 @@ pub(crate) async fn update(
 ) -> Result<Json<Generator>, ErrorResponse> {
     actor.check_admin_or_generator(generator)?;
     check_optional_name("name", changes.name.as_deref())?;
+    if actor.0 != KeyHolder::Admin && changes.is_active == Some(false) {
+        // A generator that is inactive does not get here, so it is active, and sends `true` with its whole record.
+        return Err(ErrorResponse::admin_required("only an administrator activates and deactivates generators"));
+    }
     Ok(Json(broker.store.update_generator(context, generator, changes).await?))
 }
 

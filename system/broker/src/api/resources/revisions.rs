@@ -26,6 +26,8 @@ use crate::broker::Broker;
 use crate::store::{KeyHolder, NewRevision, WriteContext};
 
 const INVALID: &str = "invalid_deployment_object";
+/// Size from which a bundle is parsed on another thread, and only for the owner of the stack.
+const LARGE_BYTES: usize = 16 * 1024;
 
 /// Query parameter for submissions in YAML, whose body has no field for it.
 #[derive(Deserialize, JsonSchema)]
@@ -70,6 +72,7 @@ impl DescribeRequest for Submission {
 
 pub(crate) async fn submit(
     State(broker): State<Broker>,
+    actor: Actor,
     PathParams(stack): PathParams<StackId>,
     QueryParams(marker): QueryParams<MarkerParam>,
     mut context: WriteContext,
@@ -78,7 +81,14 @@ pub(crate) async fn submit(
     // The time of submission is the time at which the whole body has arrived.
     context.time = broker.clock.now();
     request.is_deletion_marker |= marker.deletion_marker;
-    check_request(&request)?;
+    let request = if request.yaml_content.len() < LARGE_BYTES {
+        check_request(&request).map(|()| request)?
+    } else {
+        // The store checks the owner too; without this check any key could cause the work of parsing.
+        load_owned_stack(&broker, actor, stack).await?;
+        let checked = broker.offload.run(move || check_request(&request).map(|()| request)).await;
+        checked.ok_or_else(|| ErrorResponse::bad_request(INVALID, "the YAML cannot be parsed"))??
+    };
     let revision = NewRevision {
         id: RevisionId::generate_at(context.time, &broker.entropy),
         stack,
@@ -101,15 +111,31 @@ fn check_request(request: &CreateDeploymentObjectRequest) -> Result<(), ErrorRes
     }
 }
 
+/// Query parameter that leaves the bundles out of a list.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ContentParam {
+    /// False: `yaml_content` is empty.
+    #[serde(default = "with_content")]
+    content: bool,
+}
+
+fn with_content() -> bool {
+    true
+}
+
 pub(crate) async fn list(
     State(broker): State<Broker>,
     actor: Actor,
     PathParams(stack): PathParams<StackId>,
+    QueryParams(ContentParam { content }): QueryParams<ContentParam>,
     params: ListParams,
 ) -> Result<ListResponse<Vec<DeploymentObject>>, ErrorResponse> {
     load_owned_stack(&broker, actor, stack).await?;
-    let revisions = broker.store.list_revisions(stack, params.page()).await?;
-    Ok(params.respond(revisions, |revision| revision.id))
+    let revisions = match content {
+        true => broker.store.list_revisions(stack, params.page()).await?,
+        false => broker.store.list_revisions_without_content(stack, params.page()).await?,
+    };
+    Ok(params.respond_sized(revisions, |revision| revision.id, |revision| revision.yaml_content.len()))
 }
 
 /// Returns a revision. An agent may read those of stacks that are or were assigned to it, a generator those of its stacks.

@@ -73,7 +73,7 @@ pub(crate) async fn list(
     let status = query.status.map(|status| status.as_str().to_owned());
     let filter = DeliveryFilter { webhook, status, offset: check_offset(query.offset)?, page: params.page() };
     let deliveries = broker.store.list_deliveries(filter).await?;
-    Ok(params.respond(deliveries, |delivery| delivery.id))
+    Ok(params.respond_sized(deliveries, |delivery| delivery.id, |delivery| delivery.payload.to_string().len()))
 }
 
 /// Acquires deliveries for the agent, also if the administrator sends the request.

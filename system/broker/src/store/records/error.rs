@@ -121,12 +121,21 @@ pub enum StoreError {
         /// Its state.
         state: ApprovalState,
     },
+    /// Another request has replaced or deleted the key meanwhile.
+    #[error("another request has replaced or deleted this key")]
+    KeyChanged,
     /// The actor is not the owner of the record.
     #[error("the actor is not the owner")]
     NotOwner,
+    /// The generator of the actor was deactivated.
+    #[error("this generator is deactivated; an administrator can activate it")]
+    GeneratorInactive,
     /// The idempotency key was used before, and the response to that request cannot be repeated.
-    #[error("this Idempotency-Key was used before, for {0}")]
+    #[error("this Idempotency-Key was used before, and has created {0}")]
     IdempotencyKeyReused(String),
+    /// The idempotency key was used before for another request.
+    #[error("this Idempotency-Key was used before for another request")]
+    IdempotencyKeyMismatch,
     /// The store is overloaded or unreachable; as far as known, the call has changed nothing.
     #[error("the store does not respond")]
     Unavailable,

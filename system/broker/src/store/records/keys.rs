@@ -27,3 +27,14 @@ pub enum KeyHolder {
     /// A generator.
     Generator(GeneratorId),
 }
+
+/// A key as the store has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredKey {
+    /// Digest that verifies the key.
+    pub digest: PakDigest,
+    /// Its holder.
+    pub holder: KeyHolder,
+    /// False if the holder is a generator that was deactivated: the key then only reads.
+    pub is_active: bool,
+}

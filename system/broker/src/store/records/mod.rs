@@ -15,10 +15,10 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use audit::AuditFilter;
-pub use changes::{ChangeObserver, ChangesSince, StoreChange, StorePosition};
+pub use changes::{ChangeObserver, ChangesSince, RestoreEvidence, StoreChange, StorePosition};
 pub use error::{RecordKind, StoreError};
 pub use fleet::{FleetEntry, Heartbeat};
-pub use keys::{KeyHolder, KeyRecord};
+pub use keys::{KeyHolder, KeyRecord, StoredKey};
 pub use paging::{ListScope, Page};
 pub use reports::{AgentReport, StackReports};
 pub use revisions::{NewRevision, NewestRevision, StoredRevision, TargetRevision, TargetState};

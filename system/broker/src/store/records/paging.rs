@@ -14,6 +14,9 @@ pub struct Page {
 impl Page {
     /// Largest page.
     pub const LIMIT_MAX: i64 = 10_000;
+    /// Size of the texts of a page after which it ends before its limit: bundles, messages, plans and payloads. A page
+    /// has one item more than fits, so it is never empty because of its size.
+    pub const TEXT_BYTES_MAX: i64 = 4 * 1024 * 1024;
     /// The first page, of the largest size.
     pub const FIRST: Self = Self { after: None, limit: Self::LIMIT_MAX };
 }

@@ -45,9 +45,9 @@ pub(crate) async fn take_over(
     let sql = "SELECT assignments.stack_id FROM assignments
                  JOIN revisions ON revisions.sequence = assignments.removal
                WHERE assignments.agent_id = ?1 AND revisions.agent_id IS NOT NULL ORDER BY assignments.stack_id";
-    for stack in fetch_all(session, sql, values![successor.id], single_column).await? {
-        matching::issue_removal(session, context, (successor.id, stack)).await?;
-    }
+    let stacks: Vec<StackId> = fetch_all(session, sql, values![successor.id], single_column).await?;
+    let pairs = stacks.into_iter().map(|stack| (successor.id, stack)).collect();
+    matching::issue_removals(session, context, &pairs).await?;
     if taken > 0 {
         changes::record_target_change(session, successor.id).await?;
     }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sindri_model::{AgentId, RevisionId, Sequence, StackId};
 
 use crate::store::records::{NewRevision, StoreError, WriteContext};
-use crate::store::sql::shared::session::{Session, execute, execute_batch, fetch_all, fetch_one, single_column};
+use crate::store::sql::shared::session::{Session, execute, execute_batch, fetch_all, fetch_batch, single_column};
 use crate::store::sql::shared::values::{Row, Value, row, values};
 use crate::store::sql::shared::{changes, counter};
 use crate::store::sql::tables::revisions;
@@ -94,58 +94,94 @@ async fn update(
 ) -> Result<(), StoreError> {
     let wanted: BTreeSet<Pair> = fetch_all(session, wanted, values, read_pair).await?.into_iter().collect();
     let recorded: BTreeSet<Pair> = fetch_all(session, recorded, values, read_pair).await?.into_iter().collect();
-    for pair in wanted.difference(&recorded) {
-        assign(session, *pair).await?;
-    }
-    for pair in recorded.difference(&wanted) {
-        unassign(session, context, *pair).await?;
-    }
-    Ok(())
+    assign(session, wanted.difference(&recorded).copied().collect()).await?;
+    unassign(session, context, recorded.difference(&wanted).copied().collect()).await
 }
 
-/// Assigns a stack to an agent. This cancels a removal, unless the stack's newest revision is a deletion marker.
-async fn assign(session: &mut dyn Session, (agent, stack): Pair) -> Result<(), StoreError> {
-    let sql = "INSERT INTO assignments (agent_id, stack_id, wanted) VALUES (?1, ?2, 1)
+/// Assigns stacks to agents. This cancels their removals, unless the stack's newest revision is a deletion marker.
+async fn assign(session: &mut dyn Session, pairs: BTreeSet<Pair>) -> Result<(), StoreError> {
+    let sql = "WITH batch (agent_id, stack_id) AS ({TEXT, TEXT})
+               INSERT INTO assignments (agent_id, stack_id, wanted) SELECT agent_id, stack_id, 1 FROM batch WHERE true
                ON CONFLICT (agent_id, stack_id) DO UPDATE SET wanted = 1";
-    execute(session, sql, values![agent, stack]).await?;
-    let sql = "SELECT newest, newest_is_marker FROM stacks WHERE id = ?1";
-    let newest = fetch_one(session, sql, values![stack], read_newest).await?.unwrap_or_default();
-    let NewestSequence { sequence: Some(_), is_marker: false } = newest else { return Ok(()) };
-    let sql = "UPDATE assignments SET removal = NULL, confirmed = 0 WHERE agent_id = ?1 AND stack_id = ?2";
-    execute(session, sql, values![agent, stack]).await?;
-    changes::record_target_change(session, agent).await
+    execute_batch(session, sql, to_rows(&pairs)).await?;
+    let sql = "WITH batch (agent_id, stack_id) AS ({TEXT, TEXT})
+               UPDATE assignments SET removal = NULL, confirmed = 0
+               WHERE (agent_id, stack_id) IN (
+                 SELECT batch.agent_id, batch.stack_id FROM batch JOIN stacks ON stacks.id = batch.stack_id
+                 WHERE newest IS NOT NULL AND newest_is_marker = 0)
+               RETURNING agent_id";
+    let changed = fetch_batch(session, sql, to_rows(&pairs), single_column).await?;
+    record_changes(session, changed).await
 }
 
-/// Takes a stack from an agent. An agent that has received the stack gets one removal; for any other the assignment
-/// is deleted.
-async fn unassign(session: &mut dyn Session, context: &WriteContext, (agent, stack): Pair) -> Result<(), StoreError> {
-    // First, and conditional on `received`: a poll may deliver the stack at the same time.
-    let sql = "DELETE FROM assignments WHERE agent_id = ?1 AND stack_id = ?2 AND received = 0";
-    if execute(session, sql, values![agent, stack]).await? > 0 {
-        return changes::record_target_change(session, agent).await;
-    }
-    let sql = "UPDATE assignments SET wanted = 0 WHERE agent_id = ?1 AND stack_id = ?2 AND removal IS NOT NULL";
-    if execute(session, sql, values![agent, stack]).await? > 0 {
-        // The deletion marker of the stack is a removal already.
-        return Ok(());
-    }
-    issue_removal(session, context, (agent, stack)).await
-}
-
-/// Appends a removal of a stack for one agent.
-pub(crate) async fn issue_removal(
+/// Takes stacks from agents. An agent that has received the stack gets one removal; for any other the assignment is
+/// deleted.
+async fn unassign(
     session: &mut dyn Session,
     context: &WriteContext,
-    (agent, stack): Pair,
+    mut pairs: BTreeSet<Pair>,
 ) -> Result<(), StoreError> {
-    let sequence = counter::next_number(session).await?;
+    // First, and conditional on `received`: a poll may deliver the stack at the same time.
+    let sql = "WITH batch (agent_id, stack_id) AS ({TEXT, TEXT})
+               DELETE FROM assignments
+               WHERE (agent_id, stack_id) IN (SELECT agent_id, stack_id FROM batch) AND received = 0
+               RETURNING agent_id, stack_id";
+    let deleted: BTreeSet<Pair> = fetch_batch(session, sql, to_rows(&pairs), read_pair).await?.into_iter().collect();
+    pairs.retain(|pair| !deleted.contains(pair));
+    record_changes(session, deleted.into_iter().map(|(agent, _)| agent).collect()).await?;
+    // If there is a removal, it is the deletion marker of the stack.
+    let sql = "WITH batch (agent_id, stack_id) AS ({TEXT, TEXT})
+               UPDATE assignments SET wanted = 0
+               WHERE (agent_id, stack_id) IN (SELECT agent_id, stack_id FROM batch) AND removal IS NOT NULL
+               RETURNING agent_id, stack_id";
+    let removed: BTreeSet<Pair> = fetch_batch(session, sql, to_rows(&pairs), read_pair).await?.into_iter().collect();
+    pairs.retain(|pair| !removed.contains(pair));
+    issue_removals(session, context, &pairs).await
+}
+
+/// Records that the target states of agents changed, as of the next number of the counter.
+async fn record_changes(session: &mut dyn Session, agents: Vec<AgentId>) -> Result<(), StoreError> {
+    if agents.is_empty() {
+        return Ok(());
+    }
+    let version = counter::next_number(session).await?;
+    changes::record_target_changes(session, agents.into_iter().map(|agent| (agent, version)).collect()).await
+}
+
+/// Appends a removal for one agent for each pair.
+pub(crate) async fn issue_removals(
+    session: &mut dyn Session,
+    context: &WriteContext,
+    pairs: &BTreeSet<Pair>,
+) -> Result<(), StoreError> {
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    let taken = counter::next_numbers(session, pairs.len()).await?;
+    let removals: Vec<(AgentId, NewRevision)> = pairs.iter().map(|pair| new_removal(context, *pair)).collect();
+    let numbered: Vec<NumberedRevision<'_>> = removals
+        .iter()
+        .zip(taken)
+        .map(|((agent, revision), sequence)| NumberedRevision { context, revision, sequence, only_for: Some(*agent) })
+        .collect();
+    revisions::insert(session, &numbered).await?;
+    let sql = "WITH batch (sequence, agent_id, stack_id) AS ({BIGINT, TEXT, TEXT})
+               UPDATE assignments SET wanted = 0, removal = batch.sequence, confirmed = 0 FROM batch
+               WHERE assignments.agent_id = batch.agent_id AND assignments.stack_id = batch.stack_id";
+    let rows = numbered.iter().map(|removal| row![removal.sequence, removal.only_for, removal.revision.stack]);
+    execute_batch(session, sql, rows.collect()).await?;
+    // Ascending, so that the version of an agent with several removals is the last of them.
+    let versions = numbered.iter().filter_map(|removal| Some((removal.only_for?, removal.sequence)));
+    changes::record_target_changes(session, versions.collect()).await
+}
+
+fn new_removal(context: &WriteContext, (agent, stack): Pair) -> (AgentId, NewRevision) {
     let id = RevisionId::generate_at(context.time, &context.entropy);
-    let removal = NewRevision { id, stack, yaml_content: String::new(), is_deletion_marker: true };
-    revisions::insert(session, &[NumberedRevision { context, revision: &removal, sequence, only_for: Some(agent) }])
-        .await?;
-    let sql = "UPDATE assignments SET wanted = 0, removal = ?1, confirmed = 0 WHERE agent_id = ?2 AND stack_id = ?3";
-    execute(session, sql, values![sequence, agent, stack]).await?;
-    changes::record_target_change_at(session, agent, sequence).await
+    (agent, NewRevision { id, stack, yaml_content: String::new(), is_deletion_marker: true })
+}
+
+fn to_rows(pairs: &BTreeSet<Pair>) -> Vec<Vec<Value>> {
+    pairs.iter().map(|(agent, stack)| row![*agent, *stack]).collect()
 }
 
 /// Updates assignments after revisions were appended: agents that should have the stack get the newest revision, and
@@ -206,8 +242,4 @@ pub(crate) async fn handle_deleted_agent(session: &mut dyn Session, agent: Agent
 
 fn read_pair(row: &mut Row) -> Result<Pair, StoreError> {
     Ok((row.take()?, row.take()?))
-}
-
-fn read_newest(row: &mut Row) -> Result<NewestSequence, StoreError> {
-    Ok(NewestSequence { sequence: row.take()?, is_marker: row.take()? })
 }

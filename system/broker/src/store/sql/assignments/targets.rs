@@ -1,5 +1,7 @@
 //! Explicit targets: a stack at an agent.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use sindri_model::wire::AgentTarget;
 use sindri_model::{AgentId, StackId};
@@ -48,7 +50,7 @@ pub(crate) async fn remove(
         // A stack that the agent took over from its predecessor has no target, and can be removed all the same.
         let is_left_over = agent_replacement::is_left_over(session, agent, stack).await?;
         require_that(is_left_over, RecordKind::Target, describe(agent, stack))?;
-        matching::issue_removal(session, &context, (agent, stack)).await?;
+        matching::issue_removals(session, &context, &BTreeSet::from([(agent, stack)])).await?;
     }
     let details = json!({"stack_id": stack});
     audit::record(session, &context, "target.deleted", "agent", Some(agent.to_string()), Some(details)).await

@@ -9,6 +9,7 @@ use crate::event_types::EventType;
 use crate::store::records::{KeyHolder, KeyRecord, RecordKind, StoreError, WriteContext};
 use crate::store::sql::assignments::{agent_replacement, matching};
 use crate::store::sql::reports::approvals;
+use crate::store::sql::shared::idempotency::IdempotentRequest;
 use crate::store::sql::shared::lookup::{as_missing_reference, require_inserted};
 use crate::store::sql::shared::outbox::WebhookEvent;
 use crate::store::sql::shared::session::{Session, execute, has_rows};
@@ -25,7 +26,9 @@ pub(crate) async fn create(
     key: KeyRecord,
     generators: Vec<GeneratorId>,
 ) -> Result<(), StoreError> {
-    idempotency::reject_repeated(session, &context, RESOURCE_TYPE).await?;
+    let content = || json!({"name": agent.name, "cluster_name": agent.cluster_name, "generators": generators});
+    let request = IdempotentRequest::new(&context, RESOURCE_TYPE, content);
+    idempotency::reject_repeated(session, request.as_ref()).await?;
     let predecessor = agent_replacement::find_predecessor(session, &agent.name, &agent.cluster_name).await?;
     let sql = "INSERT INTO agents (id, created_at, updated_at, name, cluster_name, active)
                VALUES (?1, ?2, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
@@ -43,7 +46,7 @@ pub(crate) async fn create(
         details["took_over"] = json!({"agent_id": predecessor, "stacks": stacks});
     }
     audit::record(session, &context, "agent.created", RESOURCE_TYPE, Some(agent.id.to_string()), Some(details)).await?;
-    idempotency::record(session, &context, RESOURCE_TYPE, agent.id).await?;
+    idempotency::record(session, request.as_ref(), agent.id).await?;
     for generator in generators {
         registrations::add(session, &context, generator, agent.id).await.map_err(as_missing_reference)?;
     }

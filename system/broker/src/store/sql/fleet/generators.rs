@@ -5,10 +5,11 @@ use sindri_model::wire::{Generator, UpdateGeneratorRequest};
 use sindri_model::{GeneratorId, StackId};
 
 use crate::store::records::{KeyHolder, KeyRecord, RecordKind, StoreError, WriteContext};
+use crate::store::sql::shared::idempotency::IdempotentRequest;
 use crate::store::sql::shared::lookup::require_inserted;
 use crate::store::sql::shared::session::{Session, execute, fetch_all, has_rows, single_column};
 use crate::store::sql::shared::values::values;
-use crate::store::sql::shared::{audit, counter, idempotency};
+use crate::store::sql::shared::{audit, changes as store_changes, counter, idempotency};
 use crate::store::sql::stacks::lifecycle;
 use crate::store::sql::tables::{generators, keys};
 
@@ -20,7 +21,9 @@ pub(crate) async fn create(
     generator: Generator,
     key: KeyRecord,
 ) -> Result<(), StoreError> {
-    idempotency::reject_repeated(session, &context, RESOURCE_TYPE).await?;
+    let content = || json!({"name": generator.name, "description": generator.description});
+    let request = IdempotentRequest::new(&context, RESOURCE_TYPE, content);
+    idempotency::reject_repeated(session, request.as_ref()).await?;
     let sql = "INSERT INTO generators (id, created_at, updated_at, name, description, is_active, is_system)
                VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
     let row = values![
@@ -33,7 +36,7 @@ pub(crate) async fn create(
     ];
     require_inserted(execute(session, sql, row).await?, RecordKind::Generator, &generator.name)?;
     keys::create(session, &context, &key, KeyHolder::Generator(generator.id)).await?;
-    idempotency::record(session, &context, RESOURCE_TYPE, generator.id).await?;
+    idempotency::record(session, request.as_ref(), generator.id).await?;
     let details = json!({"name": generator.name});
     audit::record(session, &context, "generator.created", RESOURCE_TYPE, Some(generator.id.to_string()), Some(details))
         .await
@@ -45,6 +48,10 @@ pub(crate) async fn update(
     generator: GeneratorId,
     changes: UpdateGeneratorRequest,
 ) -> Result<Generator, StoreError> {
+    if changes.is_active.is_some() {
+        // Before anything else, because the keys of the generator change with it.
+        counter::next_number(session).await?;
+    }
     let current = generators::get(session, generator).await?;
     let name = changes.name.as_ref().unwrap_or(&current.name);
     let sql = "SELECT 1 FROM generators WHERE name = ?1 AND id <> ?2 AND deleted_at IS NULL";
@@ -53,8 +60,11 @@ pub(crate) async fn update(
     }
     let sql = "UPDATE generators SET name = ?1, description = ?2, is_active = ?3, updated_at = ?4 WHERE id = ?5";
     let description = changes.description.as_ref().or(current.description.as_ref());
-    let row = values![name, description, changes.is_active.unwrap_or(current.is_active), context.time, generator];
-    execute(session, sql, row).await?;
+    let is_active = changes.is_active.unwrap_or(current.is_active);
+    execute(session, sql, values![name, description, is_active, context.time, generator]).await?;
+    if is_active != current.is_active {
+        store_changes::record_key_change(session).await?;
+    }
     let details = json!(changes);
     audit::record(session, &context, "generator.updated", RESOURCE_TYPE, Some(generator.to_string()), Some(details))
         .await?;

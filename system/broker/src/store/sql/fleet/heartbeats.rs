@@ -10,29 +10,31 @@ use crate::event_types::EventType;
 use crate::store::records::{Heartbeat, StoreError, WriteContext};
 use crate::store::sql::shared::audit::AuditEntry;
 use crate::store::sql::shared::outbox::WebhookEvent;
-use crate::store::sql::shared::session::{Session, execute, fetch_all};
-use crate::store::sql::shared::values::{Row, values};
+use crate::store::sql::shared::session::{Session, execute_batch, fetch_all};
+use crate::store::sql::shared::values::{Row, row, values};
 use crate::store::sql::shared::{audit, outbox};
 
 /// A heartbeat without data about the cluster leaves the previous data; one that is older than the last changes nothing.
+/// Two statements for all of them: one round trip per agent would take longer than a call may.
 pub(crate) async fn record(session: &mut dyn Session, heartbeats: Vec<(AgentId, Heartbeat)>) -> Result<(), StoreError> {
-    for (agent, heartbeat) in heartbeats {
-        let sql = "UPDATE agents SET last_heartbeat = ?1, is_offline = 0
-                   WHERE id = ?2 AND (last_heartbeat IS NULL OR last_heartbeat < ?1)";
-        execute(session, sql, values![heartbeat.received_at, agent]).await?;
-        if heartbeat.report.k8s_reachable.is_some() || heartbeat.report.k8s_api_latency_ms.is_some() {
-            let sql = "UPDATE agents SET k8s_reachable = ?1, k8s_api_latency_ms = ?2, k8s_reported_at = ?3
-                       WHERE id = ?4 AND (k8s_reported_at IS NULL OR k8s_reported_at < ?3)";
-            let row = values![
-                heartbeat.report.k8s_reachable,
-                heartbeat.report.k8s_api_latency_ms,
-                heartbeat.received_at,
-                agent
-            ];
-            execute(session, sql, row).await?;
-        }
-    }
-    Ok(())
+    let sql = "WITH batch (agent_id, received_at) AS ({TEXT, BIGINT})
+               UPDATE agents SET last_heartbeat = batch.received_at, is_offline = 0 FROM batch
+               WHERE agents.id = batch.agent_id
+                 AND (last_heartbeat IS NULL OR last_heartbeat < batch.received_at)";
+    execute_batch(session, sql, heartbeats.iter().map(|(agent, beat)| row![*agent, beat.received_at]).collect())
+        .await?;
+    let sql = "WITH batch (agent_id, reported_at, reachable, latency_ms) AS ({TEXT, BIGINT, BIGINT, BIGINT})
+               UPDATE agents SET k8s_reachable = batch.reachable, k8s_api_latency_ms = batch.latency_ms,
+                 k8s_reported_at = batch.reported_at FROM batch
+               WHERE agents.id = batch.agent_id
+                 AND (k8s_reported_at IS NULL OR k8s_reported_at < batch.reported_at)";
+    let with_report = heartbeats
+        .iter()
+        .filter(|(_, Heartbeat { report, .. })| report.k8s_reachable.is_some() || report.k8s_api_latency_ms.is_some());
+    let rows = with_report.map(|(agent, Heartbeat { received_at, report })| {
+        row![*agent, *received_at, report.k8s_reachable, report.k8s_api_latency_ms]
+    });
+    execute_batch(session, sql, rows.collect()).await
 }
 
 /// Marks agents whose last heartbeat is older than the first parameter, at most as many as the second. Another broker

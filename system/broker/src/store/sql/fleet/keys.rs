@@ -1,7 +1,7 @@
 //! Creates the key of the administrator, and replaces those of agents and generators.
 
 use sindri_model::wire::{Agent, Generator};
-use sindri_model::{AgentId, GeneratorId};
+use sindri_model::{AgentId, GeneratorId, PakDigest};
 
 use crate::store::records::{KeyHolder, KeyRecord, StoreError, WriteContext};
 use crate::store::sql::shared::session::Session;
@@ -27,10 +27,13 @@ pub(crate) async fn rotate_for_agent(
     session: &mut dyn Session,
     context: WriteContext,
     agent: AgentId,
+    expected: Vec<PakDigest>,
     key: KeyRecord,
 ) -> Result<Agent, StoreError> {
+    let holder = KeyHolder::Agent(agent);
+    lock_keys(session, holder, &expected).await?;
     let record = agents::get(session, agent).await?;
-    rotate(session, &context, KeyHolder::Agent(agent), key, ("agent", agent.to_string())).await?;
+    replace(session, &context, holder, key, ("agent", agent.to_string())).await?;
     Ok(record)
 }
 
@@ -38,14 +41,24 @@ pub(crate) async fn rotate_for_generator(
     session: &mut dyn Session,
     context: WriteContext,
     generator: GeneratorId,
+    expected: Vec<PakDigest>,
     key: KeyRecord,
 ) -> Result<Generator, StoreError> {
+    let holder = KeyHolder::Generator(generator);
+    lock_keys(session, holder, &expected).await?;
     let record = generators::get(session, generator).await?;
-    rotate(session, &context, KeyHolder::Generator(generator), key, ("generator", generator.to_string())).await?;
+    replace(session, &context, holder, key, ("generator", generator.to_string())).await?;
     Ok(record)
 }
 
-async fn rotate(
+/// Locks the counter, as every operation that deletes a key does first, and then checks that no other operation has
+/// replaced or deleted the keys since they were read.
+async fn lock_keys(session: &mut dyn Session, holder: KeyHolder, expected: &[PakDigest]) -> Result<(), StoreError> {
+    counter::next_number(session).await?;
+    if keys::list_of_holder(session, holder).await? == expected { Ok(()) } else { Err(StoreError::KeyChanged) }
+}
+
+async fn replace(
     session: &mut dyn Session,
     context: &WriteContext,
     holder: KeyHolder,

@@ -117,10 +117,18 @@ pub(crate) async fn list(
     page: Page,
 ) -> Result<Vec<Approval>, StoreError> {
     let sql = columns!(
-        "WHERE (CAST(?1 AS TEXT) IS NULL OR generator_id = ?1) AND (CAST(?2 AS TEXT) IS NULL OR state = ?2)
-          AND (CAST(?3 AS TEXT) IS NULL OR approvals.id > ?3) ORDER BY approvals.id LIMIT ?4"
+        "WHERE approvals.id IN (
+            SELECT id FROM (
+              SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS bytes_before FROM (
+                SELECT approvals.id, octet_length(plan) + octet_length(reasons) AS bytes
+                FROM approvals JOIN stacks ON stacks.id = approvals.stack_id
+                WHERE (CAST(?1 AS TEXT) IS NULL OR generator_id = ?1) AND (CAST(?2 AS TEXT) IS NULL OR state = ?2)
+                  AND (CAST(?3 AS TEXT) IS NULL OR approvals.id > ?3)
+                ORDER BY approvals.id LIMIT ?4) AS candidates) AS sized
+            WHERE bytes_before < ?5)
+          ORDER BY approvals.id"
     );
-    fetch_all(session, sql, values![owner, state, page.after, page.limit], read).await
+    fetch_all(session, sql, values![owner, state, page.after, page.limit, Page::TEXT_BYTES_MAX], read).await
 }
 
 pub(crate) async fn get(

@@ -8,6 +8,7 @@ use super::status;
 use crate::event_types::EventType;
 use crate::store::records::{KeyHolder, ListScope, Page, RecordKind, StoreError, StoredRevision, WriteContext};
 use crate::store::sql::assignments::assigned;
+use crate::store::sql::shared::idempotency::IdempotentRequest;
 use crate::store::sql::shared::lookup::{as_missing_reference, require};
 use crate::store::sql::shared::outbox::WebhookEvent;
 use crate::store::sql::shared::session::{Session, execute, failed, fetch_all, fetch_one};
@@ -19,11 +20,28 @@ const RESOURCE_TYPE: &str = "agent_event";
 
 /// A query of the columns that [`read`] reads; the argument is the rest of the statement.
 macro_rules! columns {
-    ($rest:literal) => {
+    ($rest:expr) => {
         concat!("SELECT id, created_at, agent_id, revision_id, event_type, status, message FROM events ", $rest)
     };
 }
 pub(crate) use columns;
+
+/// A query of events by position, up to the size in the fourth parameter; the argument selects the candidates.
+macro_rules! sized {
+    ($candidates:literal) => {
+        columns!(concat!(
+            "WHERE position IN (
+               SELECT position FROM (
+                 SELECT position, sum(bytes) OVER (ORDER BY position) - bytes AS bytes_before FROM (
+                   SELECT position, coalesce(octet_length(message), 0) AS bytes FROM events
+                   WHERE ",
+            $candidates,
+            ") AS candidates) AS sized
+               WHERE bytes_before < ?4)
+             ORDER BY position"
+        ))
+    };
+}
 
 pub(crate) async fn record(
     session: &mut dyn Session,
@@ -31,7 +49,12 @@ pub(crate) async fn record(
     event: AgentEvent,
 ) -> Result<AgentEvent, StoreError> {
     agents::check_exists(session, event.agent_id).await?;
-    if let Some(created) = idempotency::find_created(session, &context, RESOURCE_TYPE).await? {
+    let content = || {
+        let revision = event.deployment_object_id;
+        json!([event.agent_id, revision, event.event_type, event.status, event.message])
+    };
+    let request = IdempotentRequest::new(&context, RESOURCE_TYPE, content);
+    if let Some(created) = idempotency::find_created(session, request.as_ref()).await? {
         return get(session, created.parse().map_err(failed)?).await;
     }
     let stored = revisions::get(session, event.deployment_object_id).await.map_err(as_missing_reference)?;
@@ -53,7 +76,7 @@ pub(crate) async fn record(
         event.message.as_deref(),
     ];
     execute(session, sql, row).await?;
-    idempotency::record(session, &context, RESOURCE_TYPE, event.id).await?;
+    idempotency::record(session, request.as_ref(), event.id).await?;
     apply_outcome(session, &context, &event, &stored).await?;
     Ok(event)
 }
@@ -120,11 +143,11 @@ pub(crate) async fn list_of_agent(
 }
 
 async fn list_by_agent(session: &mut dyn Session, agent: AgentId, page: Page) -> Result<Vec<AgentEvent>, StoreError> {
-    let sql = columns!(
-        "WHERE agent_id = ?1 AND position > coalesce((SELECT position FROM events WHERE id = ?2), 0)
+    let sql = sized!(
+        "agent_id = ?1 AND position > coalesce((SELECT position FROM events WHERE id = ?2), 0)
         ORDER BY position LIMIT ?3"
     );
-    fetch_all(session, sql, values![agent, page.after, page.limit], read).await
+    fetch_all(session, sql, values![agent, page.after, page.limit, Page::TEXT_BYTES_MAX], read).await
 }
 
 pub(crate) async fn list_recent(
@@ -151,14 +174,14 @@ pub(crate) async fn list(
             None => return Ok(Vec::new()),
         },
     };
-    let sql = columns!(
-        "WHERE position > coalesce((SELECT position FROM events WHERE id = ?1), 0)
+    let sql = sized!(
+        "position > coalesce((SELECT position FROM events WHERE id = ?1), 0)
           AND (CAST(?2 AS TEXT) IS NULL OR revision_id IN (
             SELECT revisions.id FROM revisions JOIN stacks ON stacks.id = revisions.stack_id
             WHERE stacks.generator_id = ?2))
         ORDER BY position LIMIT ?3"
     );
-    fetch_all(session, sql, values![page.after, generator, page.limit], read).await
+    fetch_all(session, sql, values![page.after, generator, page.limit, Page::TEXT_BYTES_MAX], read).await
 }
 
 pub(crate) async fn get(session: &mut dyn Session, event: EventId) -> Result<AgentEvent, StoreError> {

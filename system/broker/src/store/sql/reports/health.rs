@@ -1,13 +1,13 @@
 //! Health of revisions: the last report of each agent about each revision.
 
-use sindri_model::wire::{DeploymentHealth, HealthStatusUpdate};
+use std::collections::{BTreeMap, BTreeSet};
+
+use sindri_model::wire::{DeploymentHealth, DeploymentObjectHealthUpdate, HealthStatusUpdate};
 use sindri_model::{AgentId, HealthId, RevisionId, StackId};
 
 use crate::store::records::{RecordKind, StoreError, WriteContext};
-use crate::store::sql::assignments::assigned;
-use crate::store::sql::shared::lookup::as_missing_reference;
-use crate::store::sql::shared::session::{Session, execute, fetch_all};
-use crate::store::sql::shared::values::{Row, to_json, values};
+use crate::store::sql::shared::session::{Session, execute_batch, fetch_all, fetch_batch, single_column};
+use crate::store::sql::shared::values::{Row, row, to_json, values};
 use crate::store::sql::tables::{agents, revisions, stacks};
 
 pub(crate) async fn record(
@@ -17,21 +17,30 @@ pub(crate) async fn record(
     update: HealthStatusUpdate,
 ) -> Result<(), StoreError> {
     agents::check_exists(session, agent).await?;
-    for health in update.deployment_objects {
-        let stored = revisions::get(session, health.id).await.map_err(as_missing_reference)?;
-        if !assigned::is_assigned(session, agent, stored.revision.stack_id).await? {
-            return Err(StoreError::MissingReference { kind: RecordKind::Revision, name: health.id.to_string() });
-        }
-        let sql = "INSERT INTO health (id, agent_id, revision_id, status, summary, checked_at, created_at, updated_at)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)
-                   ON CONFLICT (agent_id, revision_id)
-                   DO UPDATE SET status = ?4, summary = ?5, checked_at = ?6, updated_at = ?7";
-        let summary = health.summary.as_ref().map(to_json);
-        let id = HealthId::generate(&context.entropy);
-        execute(session, sql, values![id, agent, health.id, health.status, summary, health.checked_at, context.time])
-            .await?;
+    // The last report about a revision counts, as if each were recorded after the one before it.
+    let reports: BTreeMap<RevisionId, DeploymentObjectHealthUpdate> =
+        update.deployment_objects.into_iter().map(|health| (health.id, health)).collect();
+    let sql = "WITH batch (agent_id, revision_id) AS ({TEXT, TEXT})
+               SELECT revisions.id FROM batch JOIN revisions ON revisions.id = batch.revision_id
+                 JOIN assignments ON assignments.stack_id = revisions.stack_id
+                   AND assignments.agent_id = batch.agent_id";
+    let rows = reports.keys().map(|revision| row![agent, *revision]).collect();
+    let known: BTreeSet<RevisionId> = fetch_batch(session, sql, rows, single_column).await?.into_iter().collect();
+    if let Some(missing) = reports.keys().find(|revision| !known.contains(revision)) {
+        return Err(StoreError::MissingReference { kind: RecordKind::Revision, name: missing.to_string() });
     }
-    Ok(())
+    let sql = "WITH batch (id, agent_id, revision_id, status, summary, checked_at, at)
+                 AS ({TEXT, TEXT, TEXT, TEXT, TEXT, BIGINT, BIGINT})
+               INSERT INTO health (id, agent_id, revision_id, status, summary, checked_at, created_at, updated_at)
+               SELECT id, agent_id, revision_id, status, summary, checked_at, at, at FROM batch WHERE true
+               ON CONFLICT (agent_id, revision_id) DO UPDATE SET status = excluded.status,
+                 summary = excluded.summary, checked_at = excluded.checked_at, updated_at = excluded.updated_at";
+    let rows = reports.into_values().map(|health| {
+        let id = HealthId::generate(&context.entropy);
+        let summary = health.summary.as_ref().map(to_json);
+        row![id, agent, health.id, health.status, summary, health.checked_at, context.time]
+    });
+    execute_batch(session, sql, rows.collect()).await
 }
 
 pub(crate) async fn list_of_revision(

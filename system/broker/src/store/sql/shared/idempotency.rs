@@ -1,95 +1,152 @@
-//! Idempotency keys: a request with the same key of the same actor finds the record that the first one created.
+//! Idempotency keys: a repeated request of the same actor finds the record that the first one created.
+//!
+//! A key belongs to one request: with another one it is refused. It is forgotten after [`KEY_TIME`].
 
 use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value as Json;
+use sindri_model::Checksum;
+
 use super::session::{PipelinedQuery, Session, execute_batch, read_all};
-use super::values::{Row, row};
+use super::values::{Row, Value, row};
 use crate::store::records::{KeyHolder, StoreError, WriteContext};
+
+/// Time for which a key is remembered. Longer than an agent retries a report.
+const KEY_TIME: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Actor and idempotency key of a request.
 pub(crate) type RequestKey = (String, String);
 
+/// A request that has an idempotency key.
+pub(crate) struct IdempotentRequest {
+    key: RequestKey,
+    /// Type of the record that the request creates.
+    resource_type: &'static str,
+    /// Digest of everything that the request asks for.
+    digest: String,
+    time: Timestamp,
+}
+
+impl IdempotentRequest {
+    /// Returns the request if it has an idempotency key. `content` is everything that the request asks for; it is
+    /// evaluated only then.
+    pub(crate) fn new(
+        context: &WriteContext,
+        resource_type: &'static str,
+        content: impl FnOnce() -> Json,
+    ) -> Option<Self> {
+        let key = context.idempotency_key.clone()?;
+        let actor = match context.actor {
+            None => "system".to_owned(),
+            Some(KeyHolder::Admin) => "admin".to_owned(),
+            Some(KeyHolder::Agent(agent)) => agent.to_string(),
+            Some(KeyHolder::Generator(generator)) => generator.to_string(),
+        };
+        let digest = Checksum::compute(&content().to_string()).as_str().to_owned();
+        Some(Self { key: (actor, key), resource_type, digest, time: context.time })
+    }
+
+    /// Returns actor and key.
+    pub(crate) fn key(&self) -> &RequestKey {
+        &self.key
+    }
+
+    /// Returns the id of the record that the first request with this key created. Fails if that was another request.
+    pub(crate) fn match_first(&self, first: &FirstRequest) -> Result<String, StoreError> {
+        let has_same_content = first.digest.as_ref().is_none_or(|digest| *digest == self.digest);
+        match first.resource.split_once(' ') {
+            Some((created, id)) if created == self.resource_type && has_same_content => Ok(id.to_owned()),
+            _ => Err(StoreError::IdempotencyKeyMismatch),
+        }
+    }
+
+    fn to_row(&self, id: &str) -> Vec<Value> {
+        let (actor, key) = &self.key;
+        row![actor, key, format!("{} {id}", self.resource_type), self.time, &self.digest]
+    }
+}
+
+/// The first request with a key.
+pub(crate) struct FirstRequest {
+    /// Type and id of the record that it created.
+    resource: String,
+    digest: Option<String>,
+}
+
 /// Returns the id of the record that an earlier request with this key created, if there was one.
 pub(crate) async fn find_created(
     session: &mut dyn Session,
-    context: &WriteContext,
-    resource_type: &'static str,
+    request: Option<&IdempotentRequest>,
 ) -> Result<Option<String>, StoreError> {
-    let rows = session.query_pipelined(vec![query_created(&[context])]).await?;
-    let mut created = read_created(rows.into_iter().flatten().collect())?;
-    let resource = request_key(context).and_then(|key| created.remove(&key));
-    resource.map(|resource| parse_resource(&resource, resource_type)).transpose()
+    let Some(request) = request else { return Ok(None) };
+    let rows = session.query_pipelined(vec![query_first(&[request])]).await?;
+    let first = read_first(session, &[request], rows.into_iter().flatten().collect()).await?;
+    first.get(request.key()).map(|first| request.match_first(first)).transpose()
 }
 
-/// Query for the records that earlier requests with these keys created; [`read_created`] reads its rows.
-pub(crate) fn query_created(contexts: &[&WriteContext]) -> PipelinedQuery {
+/// Query for the first requests with the keys of these; [`read_first`] reads its rows.
+pub(crate) fn query_first(requests: &[&IdempotentRequest]) -> PipelinedQuery {
     let sql = "WITH batch (actor, idempotency_key) AS ({TEXT, TEXT})
-               SELECT requests.actor, requests.idempotency_key, requests.resource FROM batch
-                 JOIN requests ON requests.actor = batch.actor
-                   AND requests.idempotency_key = batch.idempotency_key";
-    let rows = contexts.iter().filter_map(|context| request_key(context)).map(|(actor, key)| row![actor, key]);
-    PipelinedQuery::Batch(sql, rows.collect())
+               SELECT requests.actor, requests.idempotency_key, requests.at, requests.resource, requests.request_digest
+               FROM batch JOIN requests ON requests.actor = batch.actor
+                 AND requests.idempotency_key = batch.idempotency_key";
+    PipelinedQuery::Batch(sql, requests.iter().map(|request| row![&request.key.0, &request.key.1]).collect())
 }
 
-/// Reads the rows of [`query_created`].
-pub(crate) fn read_created(rows: Vec<Row>) -> Result<BTreeMap<RequestKey, String>, StoreError> {
-    let created = read_all(rows, |row| Ok(((row.take()?, row.take()?), row.take()?)))?;
-    Ok(created.into_iter().collect())
-}
-
-/// Returns the id in `TYPE ID`. Fails if the key was used for a record of another type.
-pub(crate) fn parse_resource(resource: &str, resource_type: &'static str) -> Result<String, StoreError> {
-    match resource.split_once(' ') {
-        Some((created_type, id)) if created_type == resource_type => Ok(id.to_owned()),
-        _ => Err(StoreError::IdempotencyKeyReused(resource.to_owned())),
+/// Reads the rows of [`query_first`], and deletes those whose keys have expired.
+pub(crate) async fn read_first(
+    session: &mut dyn Session,
+    requests: &[&IdempotentRequest],
+    rows: Vec<Row>,
+) -> Result<BTreeMap<RequestKey, FirstRequest>, StoreError> {
+    let oldest = requests.iter().filter_map(|request| request.time.checked_sub(KEY_TIME).ok()).min();
+    let (mut first, mut expired) = (BTreeMap::new(), Vec::new());
+    for (key, at, request) in read_all(rows, read)? {
+        if oldest.is_some_and(|oldest| at < oldest) {
+            expired.push(row![key.0, key.1]);
+        } else {
+            first.insert(key, request);
+        }
     }
+    let sql = "WITH batch (actor, idempotency_key) AS ({TEXT, TEXT})
+               DELETE FROM requests WHERE (actor, idempotency_key) IN (SELECT actor, idempotency_key FROM batch)";
+    execute_batch(session, sql, expired).await?;
+    Ok(first)
 }
 
 /// Records what a request created, if it has an idempotency key.
 pub(crate) async fn record(
     session: &mut dyn Session,
-    context: &WriteContext,
-    resource_type: &'static str,
+    request: Option<&IdempotentRequest>,
     id: impl ToString,
 ) -> Result<(), StoreError> {
-    record_all(session, resource_type, vec![(context, id.to_string())]).await
+    record_all(session, request.map(|request| (request, id.to_string())).into_iter().collect()).await
 }
 
-/// Records what each request with an idempotency key created.
+/// Records what each request created.
 pub(crate) async fn record_all(
     session: &mut dyn Session,
-    resource_type: &'static str,
-    created: Vec<(&WriteContext, String)>,
+    created: Vec<(&IdempotentRequest, String)>,
 ) -> Result<(), StoreError> {
-    let sql = "WITH batch (actor, idempotency_key, resource, at) AS ({TEXT, TEXT, TEXT, BIGINT})
-               INSERT INTO requests (actor, idempotency_key, resource, at) SELECT * FROM batch";
-    let rows = created.into_iter().filter_map(|(context, id)| {
-        let (actor, key) = request_key(context)?;
-        Some(row![actor, key, format!("{resource_type} {id}"), context.time])
-    });
-    execute_batch(session, sql, rows.collect()).await
+    let sql = "WITH batch (actor, idempotency_key, resource, at, request_digest)
+                 AS ({TEXT, TEXT, TEXT, BIGINT, TEXT})
+               INSERT INTO requests (actor, idempotency_key, resource, at, request_digest) SELECT * FROM batch";
+    execute_batch(session, sql, created.into_iter().map(|(request, id)| request.to_row(&id)).collect()).await
 }
 
 /// Rejects a repeated request whose response cannot be repeated, because it contained a secret.
 pub(crate) async fn reject_repeated(
     session: &mut dyn Session,
-    context: &WriteContext,
-    resource_type: &'static str,
+    request: Option<&IdempotentRequest>,
 ) -> Result<(), StoreError> {
-    match find_created(session, context, resource_type).await? {
-        Some(id) => Err(StoreError::IdempotencyKeyReused(format!("{resource_type} {id}"))),
+    match find_created(session, request).await? {
+        Some(id) => Err(StoreError::IdempotencyKeyReused(id)),
         None => Ok(()),
     }
 }
 
-/// Returns actor and key of a request that has an idempotency key.
-pub(crate) fn request_key(context: &WriteContext) -> Option<RequestKey> {
-    let key = context.idempotency_key.clone()?;
-    let actor = match context.actor {
-        None => "system".to_owned(),
-        Some(KeyHolder::Admin) => "admin".to_owned(),
-        Some(KeyHolder::Agent(agent)) => agent.to_string(),
-        Some(KeyHolder::Generator(generator)) => generator.to_string(),
-    };
-    Some((actor, key))
+fn read(row: &mut Row) -> Result<(RequestKey, Timestamp, FirstRequest), StoreError> {
+    let (key, at) = ((row.take()?, row.take()?), row.take()?);
+    Ok((key, at, FirstRequest { resource: row.take()?, digest: row.take()? }))
 }

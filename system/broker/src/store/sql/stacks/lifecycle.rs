@@ -7,6 +7,7 @@ use sindri_model::{RevisionId, StackId};
 use crate::event_types::EventType;
 use crate::store::records::{NewRevision, RecordKind, StoreError, WriteContext};
 use crate::store::sql::assignments::matching;
+use crate::store::sql::shared::idempotency::IdempotentRequest;
 use crate::store::sql::shared::lookup::{as_missing_reference, require_inserted};
 use crate::store::sql::shared::outbox::WebhookEvent;
 use crate::store::sql::shared::session::{Session, execute, failed, has_rows};
@@ -22,7 +23,11 @@ pub(crate) async fn create(
     context: WriteContext,
     stack: Stack,
 ) -> Result<Stack, StoreError> {
-    if let Some(created) = idempotency::find_created(session, &context, RESOURCE_TYPE).await? {
+    // The counter first: it excludes a deletion of the generator, which would not delete this stack.
+    counter::next_number(session).await?;
+    let content = || json!({"name": stack.name, "description": stack.description, "generator": stack.generator_id});
+    let request = IdempotentRequest::new(&context, RESOURCE_TYPE, content);
+    if let Some(created) = idempotency::find_created(session, request.as_ref()).await? {
         return stacks::get(session, created.parse().map_err(failed)?).await;
     }
     generators::get(session, stack.generator_id).await.map_err(as_missing_reference)?;
@@ -32,7 +37,7 @@ pub(crate) async fn create(
     require_inserted(execute(session, sql, row).await?, RecordKind::Stack, &stack.name)?;
     let active = "UPDATE generators SET last_active_at = ?1 WHERE id = ?2";
     execute(session, active, values![context.time, stack.generator_id]).await?;
-    idempotency::record(session, &context, RESOURCE_TYPE, stack.id).await?;
+    idempotency::record(session, request.as_ref(), stack.id).await?;
     let data = json!({"stack_id": stack.id, "name": stack.name, "generator_id": stack.generator_id});
     audit::record(session, &context, "stack.created", RESOURCE_TYPE, Some(stack.id.to_string()), Some(data.clone()))
         .await?;

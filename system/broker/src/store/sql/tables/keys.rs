@@ -3,9 +3,9 @@
 use sindri_model::wire::PakSummary;
 use sindri_model::{AgentId, GeneratorId, PakDigest, PakId};
 
-use crate::store::records::{KeyHolder, KeyRecord, Page, StoreError, WriteContext};
+use crate::store::records::{KeyHolder, KeyRecord, Page, StoreError, StoredKey, WriteContext};
 use crate::store::sql::shared::changes;
-use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, has_rows};
+use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, has_rows, single_column};
 use crate::store::sql::shared::values::{Row, values};
 
 pub(crate) async fn has_admin(session: &mut dyn Session) -> Result<bool, StoreError> {
@@ -44,18 +44,24 @@ fn holder_columns(holder: KeyHolder) -> (Option<AgentId>, Option<GeneratorId>) {
     }
 }
 
-pub(crate) async fn find_by_short(
-    session: &mut dyn Session,
-    short: String,
-) -> Result<Vec<(PakDigest, KeyHolder)>, StoreError> {
-    let sql = "SELECT digest, agent_id, generator_id FROM keys WHERE short = ?1";
+pub(crate) async fn find_by_short(session: &mut dyn Session, short: String) -> Result<Vec<StoredKey>, StoreError> {
+    let sql = "SELECT digest, agent_id, generator_id, coalesce(generators.is_active, 1) FROM keys
+                 LEFT JOIN generators ON generators.id = keys.generator_id WHERE short = ?1";
     fetch_all(session, sql, values![short], read).await
+}
+
+/// Lists the digests of the keys of an agent or a generator.
+pub(crate) async fn list_of_holder(session: &mut dyn Session, holder: KeyHolder) -> Result<Vec<PakDigest>, StoreError> {
+    let (agent, generator) = holder_columns(holder);
+    let sql = "SELECT digest FROM keys WHERE agent_id = ?1 OR generator_id = ?2 ORDER BY id";
+    let digests = fetch_all(session, sql, values![agent, generator], single_column).await?;
+    Ok(digests.into_iter().map(PakDigest).collect())
 }
 
 /// Returns the holder of a key.
 pub(crate) async fn find_holder(session: &mut dyn Session, key: PakId) -> Result<Option<KeyHolder>, StoreError> {
-    let sql = "SELECT digest, agent_id, generator_id FROM keys WHERE id = ?1";
-    Ok(fetch_one(session, sql, values![key], read).await?.map(|(_, holder)| holder))
+    let sql = "SELECT agent_id, generator_id FROM keys WHERE id = ?1";
+    fetch_one(session, sql, values![key], read_holder).await
 }
 
 pub(crate) async fn list(session: &mut dyn Session, page: Page) -> Result<Vec<PakSummary>, StoreError> {
@@ -65,14 +71,16 @@ pub(crate) async fn list(session: &mut dyn Session, page: Page) -> Result<Vec<Pa
     fetch_all(session, sql, values![page.after, page.limit], read_summary).await
 }
 
-fn read(row: &mut Row) -> Result<(PakDigest, KeyHolder), StoreError> {
-    let (digest, agent, generator) = (row.take()?, row.take()?, row.take()?);
-    let holder = match (agent, generator) {
+fn read(row: &mut Row) -> Result<StoredKey, StoreError> {
+    Ok(StoredKey { digest: PakDigest(row.take()?), holder: read_holder(row)?, is_active: row.take()? })
+}
+
+fn read_holder(row: &mut Row) -> Result<KeyHolder, StoreError> {
+    Ok(match (row.take()?, row.take()?) {
         (Some(agent), _) => KeyHolder::Agent(agent),
         (None, Some(generator)) => KeyHolder::Generator(generator),
         (None, None) => KeyHolder::Admin,
-    };
-    Ok((PakDigest(digest), holder))
+    })
 }
 
 fn read_summary(row: &mut Row) -> Result<PakSummary, StoreError> {

@@ -97,6 +97,7 @@ fn to_wire(NumberedRevision { context, revision, sequence, .. }: &NumberedRevisi
     }
 }
 
+/// Lists the revisions of a stack, up to the largest size of a page.
 pub(crate) async fn list(
     session: &mut dyn Session,
     stack: StackId,
@@ -104,9 +105,30 @@ pub(crate) async fn list(
 ) -> Result<Vec<DeploymentObject>, StoreError> {
     stacks::get(session, stack).await?;
     let sql = columns!(
-        "FROM revisions WHERE stack_id = ?1 AND agent_id IS NULL
-          AND sequence > coalesce((SELECT sequence FROM revisions WHERE id = ?2), 0) ORDER BY sequence LIMIT ?3"
+        "FROM revisions WHERE sequence IN (
+            SELECT sequence FROM (
+              SELECT sequence, sum(bytes) OVER (ORDER BY sequence) - bytes AS bytes_before FROM (
+                SELECT sequence, octet_length(yaml_content) AS bytes FROM revisions
+                WHERE stack_id = ?1 AND agent_id IS NULL
+                  AND sequence > coalesce((SELECT sequence FROM revisions WHERE id = ?2), 0)
+                ORDER BY sequence LIMIT ?3) AS candidates) AS sized
+            WHERE bytes_before < ?4)
+          ORDER BY sequence"
     );
+    fetch_all(session, sql, values![stack, page.after, page.limit, Page::TEXT_BYTES_MAX], read).await
+}
+
+/// Lists the revisions of a stack with an empty text in place of each bundle.
+pub(crate) async fn list_without_content(
+    session: &mut dyn Session,
+    stack: StackId,
+    page: Page,
+) -> Result<Vec<DeploymentObject>, StoreError> {
+    stacks::get(session, stack).await?;
+    let sql = "SELECT id, sequence, stack_id, '', yaml_checksum, submitted_at, is_deletion_marker FROM revisions
+               WHERE stack_id = ?1 AND agent_id IS NULL
+                 AND sequence > coalesce((SELECT sequence FROM revisions WHERE id = ?2), 0)
+               ORDER BY sequence LIMIT ?3";
     fetch_all(session, sql, values![stack, page.after, page.limit], read).await
 }
 

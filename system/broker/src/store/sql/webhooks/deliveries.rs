@@ -7,7 +7,7 @@ use sindri_model::{AgentId, DeliveryId, WebhookId};
 use super::subscriptions;
 use crate::event_types::EventType;
 use crate::store::records::{
-    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AttemptOutcome, DeliveryAttempt, DeliveryFilter,
+    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AttemptOutcome, DeliveryAttempt, DeliveryFilter, Page,
     RecordKind, StoreError, WriteContext,
 };
 use crate::store::sql::shared::lookup::require;
@@ -37,12 +37,19 @@ pub(crate) async fn list(
 ) -> Result<Vec<WebhookDelivery>, StoreError> {
     subscriptions::get(session, filter.webhook).await?;
     let sql = columns!(
-        "WHERE webhook_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR status = ?2)
-          AND (CAST(?3 AS TEXT) IS NULL OR position < (SELECT position FROM deliveries WHERE id = ?3))
-        ORDER BY position DESC LIMIT ?4 OFFSET ?5"
+        "WHERE position IN (
+            SELECT position FROM (
+              SELECT position, sum(bytes) OVER (ORDER BY position DESC) - bytes AS bytes_before FROM (
+                SELECT position, octet_length(payload) AS bytes FROM deliveries
+                WHERE webhook_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR status = ?2)
+                  AND (CAST(?3 AS TEXT) IS NULL OR position < (SELECT position FROM deliveries WHERE id = ?3))
+                ORDER BY position DESC LIMIT ?4 OFFSET ?5) AS candidates) AS sized
+            WHERE bytes_before < ?6)
+          ORDER BY position DESC"
     );
-    let page = filter.page;
-    fetch_all(session, sql, values![filter.webhook, filter.status, page.after, page.limit, filter.offset], read).await
+    let DeliveryFilter { webhook, status, offset, page } = filter;
+    let values = values![webhook, status, page.after, page.limit, offset, Page::TEXT_BYTES_MAX];
+    fetch_all(session, sql, values, read).await
 }
 
 pub(crate) async fn queue_test(

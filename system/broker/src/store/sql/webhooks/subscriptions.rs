@@ -5,6 +5,7 @@ use sindri_model::WebhookId;
 use sindri_model::wire::WebhookResponse;
 
 use crate::store::records::{EncryptedParts, Page, RecordKind, StoreError, WebhookRecord, WriteContext};
+use crate::store::sql::shared::idempotency::IdempotentRequest;
 use crate::store::sql::shared::lookup::{require, require_inserted, require_that};
 use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, has_rows};
 use crate::store::sql::shared::values::{Row, Value, to_json, values};
@@ -30,12 +31,15 @@ pub(crate) async fn create(
     context: WriteContext,
     webhook: WebhookRecord,
 ) -> Result<(), StoreError> {
-    idempotency::reject_repeated(session, &context, RESOURCE_TYPE).await?;
+    // Without the confidential parts, which are encrypted differently each time.
+    let content = || json!([webhook.public.name, webhook.public.event_types, webhook.public.target_labels]);
+    let request = IdempotentRequest::new(&context, RESOURCE_TYPE, content);
+    idempotency::reject_repeated(session, request.as_ref()).await?;
     let sql = "INSERT INTO webhooks (id, name, event_types, filters, target_labels, enabled, max_retries,
                  timeout_seconds, created_by, created_at, updated_at, url, auth_header, signing_secret)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING";
     require_inserted(execute(session, sql, &to_row(&webhook)).await?, RecordKind::Webhook, &webhook.public.name)?;
-    idempotency::record(session, &context, RESOURCE_TYPE, webhook.public.id).await?;
+    idempotency::record(session, request.as_ref(), webhook.public.id).await?;
     record_audit(session, &context, "webhook.created", &webhook.public).await
 }
 
