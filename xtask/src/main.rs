@@ -74,8 +74,11 @@ enum Task {
         #[arg(long, value_name = "FILE")]
         json: Option<String>,
     },
-    /// Runs a coverage-guided fuzzer on server-side apply.
+    /// Runs a coverage-guided fuzzer on server-side apply, or on CEL.
     Fuzz {
+        /// Code that is fuzzed.
+        #[arg(value_enum, default_value = "apply")]
+        subject: fuzz::Subject,
         /// Duration in seconds.
         #[arg(long, default_value_t = 300)]
         seconds: u32,
@@ -110,7 +113,7 @@ fn main() -> ExitCode {
         Task::Record { args } => record(&args),
         Task::Fidelity { args } => fidelity(&args),
         Task::Bench { area, json } => bench(area.as_deref(), json.as_deref()),
-        Task::Fuzz { seconds } => fuzz::run(seconds),
+        Task::Fuzz { subject, seconds } => fuzz::run(subject, seconds),
         Task::Mutants => mutants::catch_all().map(|caught| u8::from(!caught)),
         Task::Test { list: true, .. } => {
             suite::list();

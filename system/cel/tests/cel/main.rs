@@ -1,6 +1,7 @@
 //! Values of rules, evaluation errors, compile errors, and robustness.
 
 mod checking;
+mod fuzzed;
 mod random;
 mod schemas;
 mod values;
