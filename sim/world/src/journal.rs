@@ -63,11 +63,12 @@ pub struct AgentWrite {
 }
 
 impl AgentWrite {
-    /// Reads an entry of a journal; `None` if another client wrote it, or if it renews the Lease, which agents do
-    /// all the time.
+    /// Reads an entry of a journal; `None` if another client wrote it, if it renews the Lease, which agents do all the
+    /// time, or if it saves the copy of the target state, which after faults may be later than the pass.
     pub fn from_write(write: &Write) -> Option<Self> {
         let key = from_stored_key(&write.key);
-        (is_by_agent(write) && !is_lease(&key)).then(|| Self { operation: Operation::from_write(write), key })
+        (is_by_agent(write) && !is_lease(&key) && !is_copy(&key))
+            .then(|| Self { operation: Operation::from_write(write), key })
     }
 }
 
@@ -104,6 +105,11 @@ pub fn is_by_agent(write: &Write) -> bool {
 /// Returns true for the Lease of the agents' leader election, which is renewed even if nothing else happens.
 pub fn is_lease(key: &ObjectKey) -> bool {
     key.kind == "Lease" && key.name == LEASE_NAME
+}
+
+/// Returns true for a Secret that holds the agent's copy of the target state.
+pub fn is_copy(key: &ObjectKey) -> bool {
+    key.group.is_empty() && key.kind == "Secret" && key.name.starts_with("target-state-")
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use sindri_model::wire::HeartbeatReport;
 use sindri_model::{AgentId, Clock, Entropy};
 use thiserror::Error;
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::cluster::reflector::Reflector;
 use crate::cluster::{Cluster, ClusterError};
@@ -21,10 +21,11 @@ use crate::leader::election::run_as_leader;
 use crate::leader::lease::ProcessName;
 use crate::pass_queue::PassQueue;
 use crate::settings::Settings;
-use crate::stack::outcome::StoredOutcomes;
 use crate::stack::reconciler::Reconciler;
 use crate::stack::worker::Worker;
-use crate::target::poller::Poller;
+use crate::target::copy::load_copy;
+use crate::target::copy_saver::CopySaver;
+use crate::target::poller::{COPY_READ_MAX, Poller};
 use crate::target::state::LatestTargetState;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::readiness::Readiness;
@@ -41,6 +42,14 @@ pub enum AgentError {
     /// The cluster cannot be read.
     #[error("{0}")]
     Cluster(ClusterError),
+}
+
+/// Id of the agent, from the broker or from the copy of the target state in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    agent: AgentId,
+    /// True if the broker has returned it.
+    is_confirmed: bool,
 }
 
 /// One agent, with everything that it depends on.
@@ -90,16 +99,19 @@ impl Agent {
 
     async fn work(&self) -> Result<(), AgentError> {
         let shutdown = self.cluster.shutdown();
-        let id = tokio::select! {
+        let mut identity = tokio::select! {
             biased; // shutdown first: it ends the wait for the broker
             () = shutdown.cancelled() => return Ok(()),
-            id = self.wait_for_id() => id?,
+            identity = self.wait_for_identity() => identity?,
         };
-        // Both belong to this future: dropping it ends them.
-        tokio::select! {
-            biased; // the first branch never ends; the order only decides which starts first
-            never = self.send_heartbeats(id) => match never {},
-            () = self.act(id) => Ok(()),
+        loop {
+            // All belong to this future: dropping it ends them.
+            tokio::select! {
+                biased; // another id first: nothing is done under the former one then
+                other = self.wait_for_other_identity(identity) => identity = other?,
+                never = self.send_heartbeats(identity.agent) => match never {},
+                () = self.act(identity.agent) => return Ok(()),
+            }
         }
     }
 
@@ -117,18 +129,50 @@ impl Agent {
         tokio::time::sleep(self.settings.jittered_interval(&self.entropy)).await;
     }
 
-    /// Reads the id of the agent; waits for a broker that cannot be reached.
-    async fn wait_for_id(&self) -> Result<AgentId, AgentError> {
+    /// Reads the id of the agent from the broker, or from the copy of the target state if the broker cannot be reached;
+    /// waits if there is none.
+    async fn wait_for_identity(&self) -> Result<Identity, AgentError> {
         loop {
-            match self.find_id().await {
-                Ok(id) => {
-                    self.readiness.record_identity();
-                    return Ok(id);
-                }
-                Err(error) if error.is_transient() => tracing::warn!("{error}"),
-                Err(error) => return Err(AgentError::Refused(error)),
+            if let Some(agent) = self.try_find_id().await? {
+                return Ok(Identity { agent, is_confirmed: true });
+            }
+            let cluster = self.cluster.with_deadline(Instant::now() + COPY_READ_MAX);
+            match load_copy(&cluster, &self.settings).await {
+                Ok(Some(copy)) => return Ok(Identity { agent: copy.agent, is_confirmed: false }),
+                Ok(None) => {}
+                Err(error) => tracing::warn!("the copy of the target state cannot be read: {error}"),
             }
             self.pause().await;
+        }
+    }
+
+    /// Waits until the broker returns another id than that of the copy: the agent was deleted and created again.
+    async fn wait_for_other_identity(&self, current: Identity) -> Result<Identity, AgentError> {
+        if current.is_confirmed {
+            return std::future::pending().await;
+        }
+        loop {
+            self.pause().await;
+            match self.try_find_id().await? {
+                Some(agent) if agent == current.agent => return std::future::pending().await,
+                Some(agent) => return Ok(Identity { agent, is_confirmed: true }),
+                None => {}
+            }
+        }
+    }
+
+    /// Reads the id of the agent; `None` if the broker cannot be reached.
+    async fn try_find_id(&self) -> Result<Option<AgentId>, AgentError> {
+        match self.find_id().await {
+            Ok(id) => {
+                self.readiness.record_identity();
+                Ok(Some(id))
+            }
+            Err(error) if error.is_transient() => {
+                tracing::warn!("{error}");
+                Ok(None)
+            }
+            Err(error) => Err(AgentError::Refused(error)),
         }
     }
 
@@ -149,11 +193,10 @@ impl Agent {
 
     async fn reconcile(&self, id: AgentId) {
         let (target, queue, reflector) = (LatestTargetState::default(), PassQueue::default(), Reflector::default());
-        let outcomes = self.read_outcomes(id).await;
         let poller = Poller {
             broker: &self.broker,
             agent: id,
-            default_namespace: self.cluster.default_namespace(),
+            cluster: &self.cluster,
             settings: &self.settings,
             entropy: &self.entropy,
             metrics: &self.metrics,
@@ -170,25 +213,16 @@ impl Agent {
             settings: &self.settings,
             clock: &self.clock,
             metrics: &self.metrics,
-            outcomes: Mutex::new((None, outcomes)),
+            outcomes: Mutex::default(),
         };
+        let saver = CopySaver { cluster: &self.cluster, agent: id, settings: &self.settings, target: &target };
         let worker = Worker { reconciler, queue: &queue };
         tokio::select! {
             biased; // the order only decides which starts first; the worker ends at shutdown
             never = poller.run() => match never {},
             never = reflector.run(&self.cluster, &queue) => match never {},
+            never = saver.run() => match never {},
             () = worker.run() => {}
-        }
-    }
-
-    /// Reads the outcomes that the broker has stored; waits for a broker that cannot be reached.
-    async fn read_outcomes(&self, id: AgentId) -> StoredOutcomes {
-        loop {
-            match self.broker.list_outcomes(id).await {
-                Ok(events) => return StoredOutcomes::from_events(id, events),
-                Err(error) => tracing::warn!("{error}"),
-            }
-            self.pause().await;
         }
     }
 }

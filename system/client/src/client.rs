@@ -16,7 +16,7 @@ use serde_json::error::Category;
 use sindri_model::Problem;
 
 use crate::connector::Connector;
-use crate::error::{ClientError, ClientSetupError};
+use crate::error::{ClientError, ClientSetupError, UNEXPLAINED_CODE};
 use crate::root_cause::root_cause;
 use crate::transport::{Transport, pool_connections};
 
@@ -223,5 +223,5 @@ fn problem_from_proxy(body: &[u8]) -> Problem {
         true => "no explanation was given".to_owned(),
         false => line.chars().take(PROXY_MESSAGE_CHARS_MAX).collect(),
     };
-    Problem { code: "unexplained".to_owned(), message, details: None }
+    Problem { code: UNEXPLAINED_CODE.to_owned(), message, details: None }
 }

@@ -4,6 +4,9 @@ use http::StatusCode;
 use sindri_model::Problem;
 use thiserror::Error;
 
+/// Code of an error whose body is not one of the broker: a proxy sent it.
+pub(crate) const UNEXPLAINED_CODE: &str = "unexplained";
+
 /// A failed operation. Each message is one sentence.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ClientError {
@@ -59,9 +62,14 @@ impl ClientError {
         }
     }
 
-    /// Returns true if the broker responded that the resource does not exist.
+    /// Returns true if the broker itself responded that the resource does not exist. The 404 of a proxy proves nothing.
     pub fn is_not_found(&self) -> bool {
-        self.status() == Some(StatusCode::NOT_FOUND)
+        match self {
+            Self::Rejected { status, problem, .. } => {
+                *status == StatusCode::NOT_FOUND && problem.code != UNEXPLAINED_CODE
+            }
+            Self::Unreachable { .. } | Self::Malformed { .. } => false,
+        }
     }
 }
 

@@ -1,14 +1,16 @@
 //! The target state of an agent.
 //!
 //! An agent acts on this response, so it is validated here: it has an epoch, sequences ascend, no stack occurs twice,
-//! and each bundle has its checksum.
+//! and each bundle has its checksum. Bundles that the client has already are left out of the response, and added here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER};
+use sindri_model::wire::{
+    AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER, HeldRevisions,
+};
 use sindri_model::{AgentId, Checksum, Epoch};
 
 use crate::client::{Call, Client, CompleteResponse};
@@ -26,7 +28,7 @@ pub enum TargetStateResponse {
     Changed {
         /// One revision per stack, ascending by sequence.
         objects: Vec<DeploymentObject>,
-        /// ETag for the next poll.
+        /// ETag for the next poll, in its strong form: polls compare weakly.
         etag: Option<String>,
         /// Epoch of the broker's database.
         epoch: Epoch,
@@ -57,16 +59,18 @@ impl Client {
         etag: Option<&str>,
         wait: Duration,
     ) -> Result<TargetStateResponse, ClientError> {
-        self.poll_target_state_or_status(agent, etag, None, wait).await
+        self.poll_target_state_or_status(agent, etag, None, wait, &[]).await
     }
 
-    /// Like [`Self::next_target_state`], but the broker responds at once if the agent's status is not `status`.
+    /// Like [`Self::poll_target_state`], but the broker responds at once if the agent's status is not `status`, and leaves
+    /// out the bundles of the revisions in `held`.
     pub async fn poll_target_state_or_status(
         &self,
         agent: AgentId,
         etag: Option<&str>,
         status: Option<AgentStatus>,
         wait: Duration,
+        held: &[&DeploymentObject],
     ) -> Result<TargetStateResponse, ClientError> {
         let operation = format!("fetch the target state of agent {agent}");
         let mut call = Call::get(format!("/agents/{agent}/target-state"), operation);
@@ -84,9 +88,14 @@ impl Client {
             let value = HeaderValue::from_static(status.as_str());
             call = call.with_header(HeaderName::from_static(AGENT_STATUS_HEADER), value);
         }
+        let held_revisions = HeldRevisions::from_revisions(held);
+        if !held_revisions.is_empty() {
+            let value = HeaderValue::try_from(held_revisions.to_string()).expect("digits and commas are valid");
+            call = call.with_header(HeaderName::from_static(HELD_REVISIONS_HEADER), value);
+        }
         let response = self.send(&call).await?;
         match response.status {
-            StatusCode::OK => parse_changed(&call, &response),
+            StatusCode::OK => parse_changed(&call, &response, held),
             StatusCode::NOT_MODIFIED if etag.is_some() => {
                 Ok(TargetStateResponse::Unchanged { status: read_agent_status(&response.headers) })
             }
@@ -95,13 +104,29 @@ impl Client {
     }
 }
 
-fn parse_changed(call: &Call, response: &CompleteResponse) -> Result<TargetStateResponse, ClientError> {
+fn parse_changed(
+    call: &Call,
+    response: &CompleteResponse,
+    held: &[&DeploymentObject],
+) -> Result<TargetStateResponse, ClientError> {
     let epoch =
         read_epoch(&response.headers).ok_or_else(|| call.malformed_response(format!("it has no {EPOCH_HEADER}")))?;
-    let objects: Vec<DeploymentObject> = call.deserialize(&response.body)?;
+    let mut objects: Vec<DeploymentObject> = call.deserialize(&response.body)?;
+    add_held_bundles(&mut objects, held);
     check_target_state(&objects).map_err(|reason| call.malformed_response(reason))?;
-    let etag = response.headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let etag = response.headers.get(ETAG).and_then(|value| value.to_str().ok());
+    let etag = etag.map(|etag| etag.trim_start_matches("W/").to_owned());
     Ok(TargetStateResponse::Changed { objects, etag, epoch, status: read_agent_status(&response.headers) })
+}
+
+/// Adds the bundles that the broker left out. The check of the checksums finds one that was left out and is not held.
+fn add_held_bundles(objects: &mut [DeploymentObject], held: &[&DeploymentObject]) {
+    let held: BTreeMap<_, _> = held.iter().map(|held| (held.id, held)).collect();
+    for object in objects.iter_mut().filter(|object| object.yaml_content.is_empty()) {
+        if let Some(held) = held.get(&object.id).filter(|held| held.yaml_checksum == object.yaml_checksum) {
+            object.yaml_content.clone_from(&held.yaml_content);
+        }
+    }
 }
 
 fn read_epoch(headers: &HeaderMap) -> Option<Epoch> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_client::{Client, ClientError, ClientSetupError, Limits, TargetStateResponse};
+use sindri_model::wire::DeploymentObject;
 use sindri_model::{AgentId, Checksum, Entropy, Epoch};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -66,6 +67,31 @@ async fn a_valid_target_state_is_accepted() {
     assert!(request.starts_with(&format!("GET /prefix/api/v1/agents/{}/target-state HTTP/1.1\r\n", agent_id())));
     assert!(request.contains("authorization: Bearer brokkr_BRabcdef_secret\r\n"));
     assert!(!request.contains("if-none-match"));
+}
+
+#[tokio::test]
+async fn bundles_that_were_left_out_are_added_and_verified() {
+    let held: DeploymentObject = serde_json::from_str(&valid_revision(1, 4)).unwrap();
+    let poll_holding = async |body: String| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = client(&format!("http://{}", listener.local_addr().unwrap()));
+        let response = format_response("200 OK", "x-sindri-epoch: 3\r\netag: W/\"t\"\r\n", &body);
+        let held = [&held];
+        let poll = client.poll_target_state_or_status(agent_id(), None, None, Duration::ZERO, &held);
+        tokio::join!(poll, respond_once(&listener, &response))
+    };
+    let left_out = |stack, sequence, checksum: &str| revision(stack, sequence, "", checksum);
+    let checksum = Checksum::compute("a: 1");
+    let body = format!("[{},{}]", left_out(1, 4, checksum.as_str()), valid_revision(2, 7));
+    let (state, request) = poll_holding(body).await;
+    assert!(request.contains("sindri-held-revisions: 4\r\n"), "{request}");
+    let TargetStateResponse::Changed { objects, etag, .. } = state.unwrap() else { panic!("unchanged") };
+    assert_eq!((&objects[0], objects.len(), etag.as_deref()), (&held, 2, Some("\"t\"")));
+    // Another revision than the held one, and the held one with another checksum.
+    for body in [left_out(2, 7, checksum.as_str()), left_out(1, 4, Checksum::compute("a: 2").as_str())] {
+        let (state, _) = poll_holding(format!("[{body}]")).await;
+        assert!(matches!(state, Err(ClientError::Malformed { .. })), "{state:?}");
+    }
 }
 
 #[tokio::test]
@@ -153,6 +179,15 @@ async fn a_rejection_keeps_the_message_of_the_broker() {
         let ClientError::Rejected { problem, .. } = &error else { panic!("{error}") };
         assert_eq!((problem.code.as_str(), error.is_transient()), (code, transient));
         assert!(error.to_string().ends_with(ending), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_broker_itself_can_say_that_something_does_not_exist() {
+    let problem = r#"{"code":"agent_not_found","message":"there is no such agent"}"#;
+    for (body, is_not_found) in [(problem, true), ("<html>", false), ("404 page not found", false), ("{}", false)] {
+        let error = poll(&format_response("404 Not Found", "", body), None).await.0.unwrap_err();
+        assert_eq!(error.is_not_found(), is_not_found, "{body}");
     }
 }
 

@@ -9,7 +9,7 @@ use sindri_model::ObjectKey;
 
 use super::violation::Violation;
 use crate::expected_state::{ExpectedState, Instruction};
-use crate::journal::{Operation, is_by_agent, is_lease};
+use crate::journal::{Operation, is_by_agent, is_copy, is_lease};
 use crate::object_key::from_stored_key;
 
 /// A namespace that an agent deleted although its stack declares it. Correct only as the rollback of a pass that
@@ -51,6 +51,7 @@ fn is_inventory(key: &ObjectKey) -> bool {
     let is_core = key.group.is_empty();
     (is_core && key.kind == "Namespace" && key.name == AGENT_NAMESPACE)
         || (is_core && key.kind == "ConfigMap" && key.name.starts_with("inventory-"))
+        || is_copy(key)
         || is_lease(key)
 }
 

@@ -61,6 +61,12 @@ pub enum ClusterError {
         /// Operation that was not attempted.
         operation: String,
     },
+    /// Nothing may be deleted, because the broker has not responded since the start of the agent.
+    #[error("{operation}: not sent, because the broker has not responded since the start of the agent")]
+    DeleteWithheld {
+        /// Operation that was not attempted.
+        operation: String,
+    },
     /// The response is not what the request asks for.
     #[error("{operation}: the response cannot be read: {cause}")]
     Malformed {
@@ -138,7 +144,8 @@ impl ClusterError {
             // Server-side apply returns 500 for a field of the wrong type; a retry would fail the same way.
             Self::Refused { status: 500, message, .. } if message.starts_with(MISTYPED) => None,
             Self::Refused { status: 429 | 500 | 503 | 504, retry_after, .. } => Some(Retry { after: *retry_after }),
-            Self::Refused { .. } | Self::Malformed { .. } | Self::ShuttingDown { .. } | Self::Internal { .. } => None,
+            Self::Refused { .. } | Self::Malformed { .. } => None,
+            Self::ShuttingDown { .. } | Self::DeleteWithheld { .. } | Self::Internal { .. } => None,
         }
     }
 
@@ -151,7 +158,8 @@ impl ClusterError {
     pub(super) fn with_attempts(mut self, count: u32) -> Self {
         match &mut self {
             Self::Unreachable { attempts, .. } | Self::Refused { attempts, .. } => *attempts = count,
-            Self::Malformed { .. } | Self::ShuttingDown { .. } | Self::Internal { .. } => {}
+            Self::Malformed { .. } | Self::ShuttingDown { .. } => {}
+            Self::DeleteWithheld { .. } | Self::Internal { .. } => {}
         }
         self
     }
@@ -184,9 +192,8 @@ impl ClusterError {
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused { status, .. } => Some(*status),
-            Self::Unreachable { .. } | Self::Malformed { .. } | Self::ShuttingDown { .. } | Self::Internal { .. } => {
-                None
-            }
+            Self::Unreachable { .. } | Self::Malformed { .. } | Self::ShuttingDown { .. } => None,
+            Self::DeleteWithheld { .. } | Self::Internal { .. } => None,
         }
     }
 

@@ -54,6 +54,8 @@ pub struct Cluster {
     namespace_scope: Option<String>,
     /// Namespaces that no stack may use, besides the agent's own.
     reserved_namespaces: Vec<String>,
+    /// False if every delete is an error.
+    may_delete: bool,
 }
 
 /// Persistence of an apply.
@@ -141,7 +143,13 @@ impl Cluster {
     /// Returns a client that sends requests by `sender`; see [`super::sender()`].
     pub fn new(sender: Sender, retry_policy: RetryPolicy) -> Self {
         let api = ApiClient::new(sender, retry_policy, Arc::default());
-        Self { api, discovery: Arc::default(), namespace_scope: None, reserved_namespaces: Vec::new() }
+        Self {
+            api,
+            discovery: Arc::default(),
+            namespace_scope: None,
+            reserved_namespaces: Vec::new(),
+            may_delete: true,
+        }
     }
 
     /// Limits the agent to one namespace, if one is given.
@@ -200,6 +208,11 @@ impl Cluster {
     /// remain half done.
     pub(crate) fn with_all_retries(&self) -> Self {
         self.with_retries_until(CancellationToken::new())
+    }
+
+    /// Returns a client of the same cluster that deletes nothing.
+    pub(crate) fn without_deletes(&self) -> Self {
+        Self { may_delete: false, ..self.clone() }
     }
 
     /// Returns the write gate. From the first call on, writes wait until it is open.
@@ -564,6 +577,9 @@ impl Cluster {
         key: &ObjectKey,
         uid: &str,
     ) -> Result<DeleteResult, ClusterError> {
+        if !self.may_delete {
+            return Err(ClusterError::DeleteWithheld { operation: Operation::Object("delete", key).to_string() });
+        }
         match self.send_delete(resource, key, uid).await {
             Err(error) if error.is_not_found() => match self.find_other_version(resource, error).await? {
                 Some(served) => self.send_delete(&served, key, uid).await,

@@ -17,6 +17,7 @@ use crate::cluster::ignore::{IGNORE_ANNOTATION, IgnoredFields};
 use crate::cluster::ownership::{RevisionOwner, ensure_mapping};
 use crate::cluster::{ApiResource, Cluster, ClusterError};
 use crate::leader::lease::LEASE_NAME;
+use crate::target::copy::is_copy_name;
 
 /// Object annotation: `"true"` lets the agent delete the object and create it again when the server rejects a change.
 pub const REPLACE_ANNOTATION: &str = "brokkr.io/replace";
@@ -160,6 +161,7 @@ fn find_reserved_namespace<'a>(cluster: &'a Cluster, key: &ObjectKey) -> Option<
     let is_of_agent = *namespace == cluster.agent_namespace()
         && match (key.group.as_str(), key.kind.as_str()) {
             ("", "ConfigMap") => is_inventory_name(&key.name),
+            ("", "Secret") => is_copy_name(&key.name),
             ("coordination.k8s.io", "Lease") => key.name == LEASE_NAME,
             _ => false,
         };

@@ -11,7 +11,9 @@ use super::approval::{ApprovalDecision, HoldMessage, request_approval};
 use super::content::ContentSearch;
 use super::desired::{DesiredStack, Goal};
 use super::ignored_values::copy_ignored_fields;
-use super::inventory::{Completeness, Inventory, InventoryError, delete_inventory, load_inventory, rewrite_inventory};
+use super::inventory::{
+    Completeness, Inventory, InventoryError, RevisionPosition, delete_inventory, load_inventory, rewrite_inventory,
+};
 use super::observe::{LiveSet, Observation, find_stack_objects, read_live_objects};
 use super::plan::{
     AppliedState, ForeignObjects, Hold, Plan, PlanInputs, find_excess, find_single_holds, make_plan, render_plan,
@@ -69,6 +71,9 @@ pub struct Pass<'a> {
 impl Pass<'_> {
     /// Runs the pass.
     pub async fn run(&self, cache: &mut PassCache) -> Result<PassSummary, PassError> {
+        if self.revision.is_from_copy() {
+            self.check_is_applied(cache).await?;
+        }
         self.fill_cache(cache).await?;
         let (Some(inventory), Some((desired, _))) = (&mut cache.inventory, &cache.desired) else {
             unreachable!("both were just read")
@@ -83,6 +88,10 @@ impl Pass<'_> {
         let inputs =
             PlanInputs { inventory, live: &live, unreadable: &unreadable, last_applied, claims, drift, releases_all };
         let mut plan = make_plan(desired, inputs)?;
+        if self.revision.is_from_copy() {
+            plan.deletes.clear();
+            plan.releases.clear();
+        }
         let (cluster, stack, position) = (self.cluster, desired.stack, desired.position);
         if is_suspended {
             let result = Executor { cluster, stack, inventory, position, claims }.compare(&plan).await?;
@@ -145,6 +154,23 @@ impl Pass<'_> {
         let terminating = result.terminating;
         let unreadable = unreadable.into_errors();
         Ok(PassSummary { terminating, drifted, held, present, rewritten_fields, released, is_suspended, unreadable })
+    }
+
+    /// Checks that the revision was completely applied before. A newer one may have been, a held one must not be, and a
+    /// removal is not begun, without the broker.
+    async fn check_is_applied(&self, cache: &mut PassCache) -> Result<(), PassError> {
+        let position = RevisionPosition::from_sequence(self.revision.sequence_id);
+        if cache.inventory.is_none() && !self.revision.is_deletion_marker {
+            let (inventory, completeness) = load_inventory(self.cluster, self.revision.stack_id).await?;
+            // A part that was lost is searched for once the broker has responded.
+            cache.inventory = (completeness == Completeness::Complete).then_some(inventory);
+            cache.had_inventory |= cache.inventory.is_some();
+        }
+        let applied = cache.inventory.as_ref().and_then(|inventory| inventory.applied);
+        match applied == Some(position) && !self.revision.is_deletion_marker {
+            true => Ok(()),
+            false => Err(PassError::WaitsForBroker(position)),
+        }
     }
 
     /// Reads the inventory and resolves the bundle, unless both are cached.

@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::act::{ActError, DeleteError};
 use super::approval::HoldMessage;
 use super::desired::DesiredObject;
-use super::inventory::InventoryError;
+use super::inventory::{InventoryError, RevisionPosition};
 use super::plan::PlanError;
 use super::resolve::ResolveError;
 use crate::cluster::ClusterError;
@@ -79,6 +79,9 @@ pub enum PassError {
     /// The plan was not executed completely.
     #[error(transparent)]
     Act(#[from] ActError),
+    /// The revision is from the copy of the target state, and there is more to do than to correct drift.
+    #[error("revision {0} was not completely applied before; this waits until the broker responds")]
+    WaitsForBroker(RevisionPosition),
     /// The pass exceeded its time limit.
     #[error("the pass took longer than {} s", PASS_MAX.as_secs())]
     TimedOut,
@@ -94,7 +97,7 @@ impl PassError {
             Self::Resolve(ResolveError::Bundle(_) | ResolveError::Objects(_)) | Self::Plan(_) => true,
             Self::Act(error) => matches!(error, ActError::Invalid(_)),
             Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) => false,
-            Self::TimedOut | Self::Panicked(_) => false,
+            Self::WaitsForBroker(_) | Self::TimedOut | Self::Panicked(_) => false,
         }
     }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use sindri_client::{Client, ClientError};
 use sindri_model::wire::{DeploymentObject, DeploymentObjectHealthUpdate, ReportedCondition, StackStatusReport};
-use sindri_model::{AgentId, Clock, Epoch, StackId};
+use sindri_model::{AgentId, Clock, Epoch, RevisionId, StackId};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::health::to_wire_status;
-use super::outcome::StoredOutcomes;
+use super::outcome::{OutcomeReporter, StoredOutcomes};
 use super::state::StackState;
 use crate::cluster::Cluster;
 use crate::cluster::reflector::Reflector;
@@ -53,8 +53,8 @@ pub struct Reconciler<'a> {
     pub clock: &'a Clock,
     /// Metrics of the passes.
     pub metrics: &'a Metrics,
-    /// Outcomes that the broker has stored, and the epoch in which they were read; `None` before the first poll.
-    pub outcomes: Mutex<(Option<Epoch>, StoredOutcomes)>,
+    /// Outcomes that the broker has stored, and the epoch in which they were read; `None` before the first pass.
+    pub outcomes: Mutex<Option<(Epoch, StoredOutcomes)>>,
 }
 
 impl Reconciler<'_> {
@@ -65,22 +65,8 @@ impl Reconciler<'_> {
         mut state: StackState,
         interrupts: PassInterrupts,
     ) -> (StackId, StackState) {
-        let epoch = self.target.epoch();
-        match self.update_outcomes(epoch).await {
-            Ok(()) => {
-                state.forget_reports_of_other_epochs(epoch);
-                if !state.reporter.as_ref().is_some_and(|reporter| reporter.is_about(revision.id)) {
-                    if !state.applied_is(revision.id) {
-                        state.drift.reset();
-                    }
-                    state.reporter = Some(self.outcomes.lock().await.1.reporter(revision.id));
-                }
-            }
-            // Nothing is reported before it is known what the restored database has.
-            Err(error) => {
-                tracing::warn!("{error}");
-                state.reporter = None;
-            }
+        if !revision.is_from_copy() {
+            self.prepare_reporter(&revision, &mut state).await;
         }
         state.is_interrupted = false;
         // The broker stops sending a removal that it knows to be complete.
@@ -92,14 +78,38 @@ impl Reconciler<'_> {
         (revision.stack_id, state)
     }
 
-    /// Reads the outcomes again after the broker's database was restored: it may not have what was reported since.
-    async fn update_outcomes(&self, epoch: Option<Epoch>) -> Result<(), ClientError> {
-        let mut outcomes = self.outcomes.lock().await;
-        if outcomes.0.is_some() && outcomes.0 != epoch {
-            outcomes.1 = StoredOutcomes::from_events(self.agent, self.broker.list_outcomes(self.agent).await?);
+    /// Gives the stack a reporter for its revision; none if the outcomes that the broker has stored cannot be read.
+    async fn prepare_reporter(&self, revision: &Revision, state: &mut StackState) {
+        let Some(epoch) = self.target.epoch() else { return };
+        match self.create_reporter(revision.id, epoch).await {
+            Ok(reporter) => {
+                state.forget_reports_of_other_epochs(Some(epoch));
+                if !state.reporter.as_ref().is_some_and(|reporter| reporter.is_about(revision.id)) {
+                    if !state.applied_is(revision.id) {
+                        state.drift.reset();
+                    }
+                    state.reporter = Some(reporter);
+                }
+            }
+            // Nothing is reported before it is known what the broker has stored.
+            Err(error) => {
+                tracing::warn!("{error}");
+                state.reporter = None;
+            }
         }
-        outcomes.0 = epoch;
-        Ok(())
+    }
+
+    /// Returns a reporter for a revision. Reads the stored outcomes before the first pass, and again after the broker's
+    /// database was restored: it may not have what was reported since.
+    async fn create_reporter(&self, revision: RevisionId, epoch: Epoch) -> Result<OutcomeReporter, ClientError> {
+        let mut outcomes = self.outcomes.lock().await;
+        let stored = match outcomes.take() {
+            Some((read_in, stored)) if read_in == epoch => stored,
+            _ => StoredOutcomes::from_events(self.agent, self.broker.list_outcomes(self.agent).await?),
+        };
+        let reporter = stored.reporter(revision);
+        *outcomes = Some((epoch, stored));
+        Ok(reporter)
     }
 
     async fn pass_and_report(
@@ -128,6 +138,10 @@ impl Reconciler<'_> {
             self.metrics.count_corrections(summary.drifted.len());
         }
         self.metrics.set_drifted(revision.stack_id, state.drift.persistent(interval).is_some());
+        if revision.is_from_copy() {
+            // The broker cannot be reached. The first pass after its response reports.
+            return Ok(());
+        }
         // The outcome is reported before the health is read, which may take some seconds.
         let reported = self.report_outcome(&pass, state).await;
         if let Ok(summary) = &mut pass {
@@ -152,9 +166,11 @@ impl Reconciler<'_> {
         interrupts: &PassInterrupts,
     ) -> Result<PassSummary, PassError> {
         let (claims, started) = (self.target.claims(), Instant::now());
+        // Nothing is deleted before the broker has responded.
+        let cluster = if revision.is_from_copy() { &self.cluster.without_deletes() } else { self.cluster };
         let pass = Pass {
-            cluster: &self.cluster.with_retries_until(interrupts.superseded.clone()),
-            delete_cluster: &self.cluster.with_retries_until(interrupts.outdated.clone()),
+            cluster: &cluster.with_retries_until(interrupts.superseded.clone()),
+            delete_cluster: &cluster.with_retries_until(interrupts.outdated.clone()),
             broker: self.broker,
             reflector: self.reflector,
             agent: self.agent,
@@ -189,7 +205,9 @@ impl Reconciler<'_> {
         match (state.decide_outcome(pass), &mut state.reporter) {
             (Some(outcome), Some(reporter)) if !reporter.is_reported(&outcome) => {
                 reporter.report(self.broker, outcome).await?;
-                self.outcomes.lock().await.1.record(reporter);
+                if let Some((_, stored)) = &mut *self.outcomes.lock().await {
+                    stored.record(reporter);
+                }
                 Ok(())
             }
             _ => Ok(()),

@@ -1,21 +1,27 @@
 //! Polls the broker for the target state, and queues passes of the stacks that it concerns.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use futures_util::future::join;
 use http::StatusCode;
 use sindri_client::{Client, ClientError, TargetStateResponse};
-use sindri_model::wire::AgentStatus;
+use sindri_model::wire::{AgentStatus, DeploymentObject};
 use sindri_model::{AgentId, Entropy};
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::claims::Claims;
+use super::copy::load_copy;
 use super::state::{LatestTargetState, PolicyAnnotations};
+use crate::cluster::Cluster;
 use crate::pass_queue::{PassQueue, Reason};
 use crate::settings::Settings;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::readiness::Readiness;
+
+/// Longest time for reading the copy of the target state; the next failed poll tries again.
+pub const COPY_READ_MAX: Duration = Duration::from_secs(10);
 
 /// Polls for one agent.
 pub struct Poller<'a> {
@@ -23,8 +29,8 @@ pub struct Poller<'a> {
     pub broker: &'a Client,
     /// Id of the agent.
     pub agent: AgentId,
-    /// Namespace of declared objects that name none.
-    pub default_namespace: &'a str,
+    /// Client of the cluster, which has a copy of the target state.
+    pub cluster: &'a Cluster,
     /// Settings of the agent.
     pub settings: &'a Settings,
     /// Entropy for the jitter of the polling interval.
@@ -39,13 +45,25 @@ pub struct Poller<'a> {
     pub queue: &'a PassQueue,
 }
 
+/// Part of the target state that the agent has, as the next poll says it.
+#[derive(Default)]
+struct Known {
+    /// ETag of the last response.
+    etag: Option<String>,
+    /// True if the last response could not be used: the next one must have every bundle.
+    needs_all: bool,
+    /// Responses in a row with another ETag and no changed stack.
+    rechecks: u32,
+}
+
 impl Poller<'_> {
     /// Polls forever. After each interval every stack is due, so that failed passes are repeated and missed events noticed.
     pub async fn run(&self) -> Infallible {
-        let mut etag = None;
+        let mut known = Known::default();
         loop {
             let next_poll = Instant::now() + self.settings.jittered_interval(self.entropy);
-            let polled = self.poll(&mut etag, next_poll).await;
+            let polled = self.poll(&mut known, next_poll).await;
+            known.needs_all = matches!(polled, Err(ClientError::Malformed { .. }));
             self.metrics.count_poll(&polled);
             self.metrics.set_stacks(self.target.revisions().len());
             let is_new = match polled {
@@ -58,6 +76,8 @@ impl Poller<'_> {
                     if error.status() == Some(StatusCode::UNAUTHORIZED) {
                         // An agent whose key was revoked has no more orders: it corrects no drift either.
                         self.set_active(false);
+                    } else if error.is_transient() && self.target.is_empty() {
+                        self.use_copy().await;
                     }
                     false
                 }
@@ -72,18 +92,23 @@ impl Poller<'_> {
     }
 
     /// Polls once; the broker may hold its response until `next_poll`. Returns true if the response has a new target state.
-    async fn poll(&self, etag: &mut Option<String>, next_poll: Instant) -> Result<bool, ClientError> {
+    async fn poll(&self, known: &mut Known, next_poll: Instant) -> Result<bool, ClientError> {
         // Inactive agents read their status from GET /agents/{id}; active ones from the header of each poll response.
         if !self.target.is_active() && !self.read_status().await? {
             return Ok(false);
         }
         let wait = next_poll.saturating_duration_since(Instant::now());
         let known_status = Some(AgentStatus::Active);
-        let response = self.broker.poll_target_state_or_status(self.agent, etag.as_deref(), known_status, wait).await?;
+        let etag = known.etag.as_deref().filter(|_| !known.needs_all);
+        let revisions = if known.needs_all { Vec::new() } else { self.target.held_revisions() };
+        let held: Vec<&DeploymentObject> = revisions.iter().map(|revision| &***revision).collect();
+        let response = self.broker.poll_target_state_or_status(self.agent, etag, known_status, wait, &held).await?;
         let (status, changed) = match response {
             TargetStateResponse::Unchanged { status } => (status, None),
             // A proxy may drop `If-None-Match`, so that the broker sends a state that is already known.
-            TargetStateResponse::Changed { etag: new, status, .. } if new.is_some() && new == *etag => (status, None),
+            TargetStateResponse::Changed { etag: new, status, .. } if new.is_some() && new == known.etag => {
+                (status, None)
+            }
             TargetStateResponse::Changed { objects, etag, epoch, status } => (status, Some((objects, etag, epoch))),
         };
         let is_active = match status {
@@ -98,15 +123,39 @@ impl Poller<'_> {
             self.target.parse_revisions(objects)
         };
         let (policies, revisions) = join(fetch_policies(self.broker, self.agent), parse).await;
-        let claims = Claims::new(self.default_namespace);
+        let claims = Claims::new(self.cluster.default_namespace());
         let changed = self.target.replace(revisions, policies?, Some(epoch), claims);
-        *etag = new_etag;
+        known.etag = new_etag;
         if changed.is_empty() {
             // Something else changed than revisions and policies, for example an approval.
             self.request_all();
+            known.rechecks += 1;
+        } else {
+            known.rechecks = 0;
         }
         changed.into_iter().for_each(|stack| self.queue.request(stack, Reason::TargetChanged));
-        Ok(etag.is_some())
+        // Without an ETag, or with one that a proxy changes each time, the broker cannot hold the next poll.
+        Ok(known.etag.is_some() && known.rechecks <= 1)
+    }
+
+    /// Uses the copy of the target state in the cluster, if there is one, until the broker responds.
+    async fn use_copy(&self) {
+        let cluster = self.cluster.with_deadline(Instant::now() + COPY_READ_MAX);
+        match load_copy(&cluster, self.settings).await {
+            Ok(Some(copy)) if copy.agent == self.agent => {
+                tracing::warn!(
+                    "the broker has not responded since the start: the drift of {} stacks is corrected from the copy of \
+                     the target state, and nothing is deleted",
+                    copy.stacks.len()
+                );
+                self.target.use_copy(copy.stacks, Claims::new(self.cluster.default_namespace()));
+                self.target.revisions().iter().for_each(|revision| {
+                    self.queue.request(revision.stack_id, Reason::TargetChanged);
+                });
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!("the copy of the target state cannot be read: {error}"),
+        }
     }
 
     fn request_all(&self) {
@@ -129,11 +178,9 @@ impl Poller<'_> {
     }
 }
 
-/// Reads the annotations of all stacks of an agent; empty if the broker does not have this endpoint.
+/// Reads the annotations of all stacks of an agent. A failure is never an empty list: without its policy a stack that is
+/// suspended would be written, and deletions that must wait would not.
 pub async fn fetch_policies(broker: &Client, agent: AgentId) -> Result<PolicyAnnotations, ClientError> {
-    match broker.list_policies(agent).await {
-        Ok(policies) => Ok(policies.into_iter().map(|policy| (policy.stack_id, policy.annotations)).collect()),
-        Err(error) if error.is_not_found() => Ok(PolicyAnnotations::new()),
-        Err(error) => Err(error),
-    }
+    let policies = broker.list_policies(agent).await?;
+    Ok(policies.into_iter().map(|policy| (policy.stack_id, policy.annotations)).collect())
 }

@@ -13,6 +13,8 @@ pub type DeclaredKeys = Option<Vec<Arc<ObjectKey>>>;
 /// A revision or a removal.
 pub struct Revision {
     wire: DeploymentObject,
+    /// True if it was read from the copy in the cluster, because the broker has not responded yet.
+    is_from_copy: bool,
     /// Keys of the declared objects.
     pub declared: DeclaredKeys,
     /// Parsed bundle, until the first pass takes it. The pass keeps its own form, so that only one stays in memory.
@@ -22,14 +24,28 @@ pub struct Revision {
 impl Revision {
     /// Parses the bundle of a deployment object.
     pub fn from_wire(wire: DeploymentObject) -> Self {
-        let bundle = parse_bundle(&wire).ok();
-        let keys = |bundle: &Bundle| bundle.objects().iter().map(|object| object.key.clone()).collect();
-        Self { declared: bundle.as_ref().map(keys), bundle: Mutex::new(bundle), wire }
+        Self::parse(wire, false)
     }
 
-    /// Returns true if it was read from an equal deployment object.
+    /// Parses the bundle of a deployment object of the copy in the cluster.
+    pub fn from_copy(wire: DeploymentObject) -> Self {
+        Self::parse(wire, true)
+    }
+
+    fn parse(wire: DeploymentObject, is_from_copy: bool) -> Self {
+        let bundle = parse_bundle(&wire).ok();
+        let keys = |bundle: &Bundle| bundle.objects().iter().map(|object| object.key.clone()).collect();
+        Self { declared: bundle.as_ref().map(keys), bundle: Mutex::new(bundle), wire, is_from_copy }
+    }
+
+    /// Returns true if the broker has sent an equal deployment object.
     pub fn is_same_as(&self, wire: &DeploymentObject) -> bool {
-        self.wire == *wire
+        !self.is_from_copy && self.wire == *wire
+    }
+
+    /// Returns true if it was read from the copy in the cluster: only drift is corrected, and nothing is deleted.
+    pub fn is_from_copy(&self) -> bool {
+        self.is_from_copy
     }
 
     /// Returns the parsed bundle; parses it again if an earlier call took it.

@@ -1,4 +1,5 @@
-//! Target state that the broker last returned, shared by the poller and the worker.
+//! Target state that the broker last returned, or its copy in the cluster; shared by the poller, the worker and the saver of
+//! the copy.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,20 +7,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sindri_model::wire::DeploymentObject;
 use sindri_model::{Epoch, StackId};
+use tokio::sync::Notify;
 
 use super::claims::Claims;
+use super::copy::{CopyContent, StackCopy};
 use super::revision::Revision;
 
 /// Annotations of stacks, which select their policies.
 pub type PolicyAnnotations = BTreeMap<StackId, BTreeMap<String, String>>;
 
-/// Target state of this agent; empty until the broker has returned one.
+/// Target state of this agent; empty until the broker has returned one or the copy was read.
 #[derive(Default)]
 pub struct LatestTargetState {
     snapshot: Mutex<Snapshot>,
     is_active: AtomicBool,
+    /// True once the broker has said whether the agent is active.
+    is_status_known: AtomicBool,
     /// Number of times that the target state was replaced.
     version: AtomicU64,
+    /// Notified when the copy in the cluster may have to change.
+    changed: Notify,
 }
 
 /// Content of one poll response.
@@ -28,8 +35,21 @@ struct Snapshot {
     revisions: Vec<Arc<Revision>>,
     claims: Arc<Claims>,
     policies: PolicyAnnotations,
-    /// Epoch of the broker's database.
+    /// Epoch of the broker's database; `None` before the broker has returned a target state.
     epoch: Option<Epoch>,
+}
+
+/// Content that the copy in the cluster should have.
+pub enum WantedCopy {
+    /// No stack: the agent is inactive, and must not act after a restart either.
+    Nothing,
+    /// The stacks of the target state.
+    Stacks {
+        /// Epoch of the broker's database.
+        epoch: Epoch,
+        /// Revision and annotations of each stack.
+        content: CopyContent,
+    },
 }
 
 /// Revision of one stack in a poll response.
@@ -45,9 +65,53 @@ impl LatestTargetState {
         self.is_active.load(Ordering::Relaxed)
     }
 
-    /// Sets whether the agent acts.
+    /// Sets whether the broker wants the agent to act.
     pub fn set_active(&self, is_active: bool) {
-        self.is_active.store(is_active, Ordering::Relaxed);
+        let was_known = self.is_status_known.swap(true, Ordering::Relaxed);
+        let was_active = self.is_active.swap(is_active, Ordering::Relaxed);
+        if !was_known || was_active != is_active {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits for a change after which the copy in the cluster may have to change.
+    pub async fn wait_for_change(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Returns the content that the copy in the cluster should have; `None` if the broker has not said it yet.
+    pub fn wanted_copy(&self) -> Option<WantedCopy> {
+        if !self.is_active() {
+            return self.is_status_known.load(Ordering::Relaxed).then_some(WantedCopy::Nothing);
+        }
+        let snapshot = self.lock();
+        let annotations = |stack: &StackId| snapshot.policies.get(stack).cloned().unwrap_or_default();
+        // A removal waits for the broker, and is gone from the target state some time after it was confirmed.
+        let revisions = snapshot.revisions.iter().filter(|revision| !revision.is_deletion_marker);
+        let content = revisions.map(|revision| (revision.clone(), annotations(&revision.stack_id))).collect();
+        Some(WantedCopy::Stacks { epoch: snapshot.epoch?, content })
+    }
+
+    /// Returns true if there is no target state yet.
+    pub fn is_empty(&self) -> bool {
+        let snapshot = self.lock();
+        snapshot.epoch.is_none() && snapshot.revisions.is_empty()
+    }
+
+    /// Uses the copy in the cluster until the broker responds. The agent was active when it was saved. `claims` are empty
+    /// claims for this cluster.
+    pub fn use_copy(&self, stacks: Vec<StackCopy>, mut claims: Claims) {
+        let mut snapshot = self.lock();
+        self.version.fetch_add(1, Ordering::Relaxed);
+        *snapshot = Snapshot::default();
+        for StackCopy { annotations, revision } in stacks {
+            let revision = Arc::new(Revision::from_copy(revision));
+            claims.add(revision.stack_id, revision.sequence_id, &revision.declared);
+            snapshot.policies.insert(revision.stack_id, annotations);
+            snapshot.revisions.push(revision);
+        }
+        snapshot.claims = Arc::new(claims);
+        self.is_active.store(true, Ordering::Relaxed);
     }
 
     /// Returns a number that is another one after each change of the target state.
@@ -58,6 +122,11 @@ impl LatestTargetState {
     /// Returns one revision or removal for each stack, by ascending sequence; none while the agent is inactive.
     pub fn revisions(&self) -> Vec<Arc<Revision>> {
         if self.is_active() { self.lock().revisions.clone() } else { Vec::new() }
+    }
+
+    /// Returns the revisions whose bundles the agent has, also while it is inactive.
+    pub fn held_revisions(&self) -> Vec<Arc<Revision>> {
+        self.lock().revisions.clone()
     }
 
     /// Returns the epoch of the broker's database; a new one begins when the database is restored from a backup.
@@ -109,11 +178,61 @@ impl LatestTargetState {
             snapshot.revisions.push(revision);
         }
         (snapshot.claims, snapshot.policies, snapshot.epoch) = (Arc::new(claims), policies, epoch);
+        self.changed.notify_one();
         changed
     }
 
     fn lock(&self) -> MutexGuard<'_, Snapshot> {
         // No code panics between the parts of a change, so a poisoned lock still holds a valid snapshot.
         self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::copy::fixtures::revision;
+
+    fn replace(target: &LatestTargetState, objects: Vec<DeploymentObject>) -> Vec<StackId> {
+        let revisions = target.parse_revisions(objects);
+        target.replace(revisions, PolicyAnnotations::new(), Some(Epoch(1)), Claims::default())
+    }
+
+    /// Returns the sequences of the wanted copy; `None` if the broker has not said what it should have.
+    fn wanted(target: &LatestTargetState) -> Option<Vec<i64>> {
+        target.wanted_copy().map(|wanted| match wanted {
+            WantedCopy::Nothing => Vec::new(),
+            WantedCopy::Stacks { content, .. } => content.iter().map(|(revision, _)| revision.sequence_id.0).collect(),
+        })
+    }
+
+    #[test]
+    fn the_copy_follows_the_broker_and_is_empty_while_the_agent_is_inactive() {
+        let target = LatestTargetState::default();
+        assert_eq!(wanted(&target), None, "the broker has not responded");
+        target.set_active(true);
+        assert_eq!(wanted(&target), None, "the broker has sent no target state");
+        let removal = DeploymentObject { is_deletion_marker: true, ..revision(2, 2, "") };
+        replace(&target, vec![revision(1, 1, "a: 1"), removal]);
+        assert_eq!(wanted(&target), Some(vec![1]), "a removal is not part of it");
+        target.set_active(false);
+        assert_eq!(wanted(&target), Some(Vec::new()));
+        target.set_active(true);
+        assert_eq!(wanted(&target), Some(vec![1]));
+    }
+
+    #[test]
+    fn revisions_of_the_copy_are_used_until_the_broker_responds_and_then_every_stack_is_due() {
+        let target = LatestTargetState::default();
+        let copy = StackCopy { annotations: BTreeMap::new(), revision: revision(1, 1, "a: 1") };
+        assert!(target.is_empty());
+        target.use_copy(vec![copy.clone()], Claims::default());
+        assert!(target.is_active() && !target.is_empty());
+        assert!(target.revisions().iter().all(|revision| revision.is_from_copy()));
+        assert_eq!((wanted(&target), target.epoch()), (None, None), "the copy is not saved again");
+        target.set_active(true);
+        let changed = replace(&target, vec![copy.revision.clone()]);
+        assert_eq!(changed, [copy.revision.stack_id], "its deletes and reports were withheld");
+        assert!(target.revisions().iter().all(|revision| !revision.is_from_copy()));
     }
 }

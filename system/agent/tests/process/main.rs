@@ -5,5 +5,6 @@ mod encrypted;
 mod inspect;
 mod key_file;
 mod probes;
+mod proxy;
 mod settings;
 mod support;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) use etag::{EtagKey, matches_if_none_match};
 pub(crate) use heartbeats::HeartbeatBuffer;
 pub(crate) use keys::KeyCache;
-pub(crate) use target_states::{CachedTargetState, TargetStateCache};
+pub(crate) use target_states::{BundlePosition, CachedTargetState, TargetStateCache};
 use tokio::sync::Notify;
 
 use crate::store::{ChangeObserver, StoreChange};

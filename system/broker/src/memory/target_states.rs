@@ -1,12 +1,13 @@
 //! Cache of the response to each agent's poll, and the notification that wakes polls when it changes.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::HeaderValue;
-use sindri_model::AgentId;
 use sindri_model::wire::AgentStatus;
+use sindri_model::{AgentId, Sequence};
 use tokio::sync::Notify;
 
 /// Limit on the size of all cached bodies together. Above it the oldest bodies are dropped and read from the store again.
@@ -23,6 +24,15 @@ pub(crate) struct CachedTargetState {
     pub status: AgentStatus,
     /// JSON; `None` if it was dropped to stay within the limit.
     pub body: Option<Bytes>,
+    /// Positions of the bundles in the JSON.
+    pub bundles: Arc<[BundlePosition]>,
+}
+
+/// Position of the bundle of a revision in the JSON of a target state: that of a string with its quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BundlePosition {
+    pub sequence: Sequence,
+    pub range: Range<usize>,
 }
 
 /// Number of times that an agent's entry was invalidated. A response that was read in an older generation is not cached.
@@ -169,7 +179,8 @@ mod tests {
 
     fn response(etag: &'static str, size: usize) -> CachedTargetState {
         let (etag, epoch) = (HeaderValue::from_static(etag), HeaderValue::from_static("1"));
-        CachedTargetState { etag, epoch, status: AgentStatus::Active, body: Some(Bytes::from(vec![b' '; size])) }
+        let body = Some(Bytes::from(vec![b' '; size]));
+        CachedTargetState { etag, epoch, status: AgentStatus::Active, body, bundles: Arc::default() }
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod errors;
 mod events;
 mod fleet;
 mod fuzz;
+mod held_revisions;
 mod labels;
 mod lists;
 mod openapi;

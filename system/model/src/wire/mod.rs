@@ -13,6 +13,7 @@ mod fleet;
 mod generators;
 mod headers;
 mod health;
+mod held_revisions;
 mod labels;
 mod policies;
 mod stacks;
@@ -39,6 +40,7 @@ pub use health::{
     DeploymentHealth, DeploymentHealthResponse, DeploymentObjectHealthUpdate, HealthStatus, HealthStatusUpdate,
     StackHealthResponse,
 };
+pub use held_revisions::{HELD_REVISIONS_HEADER, HeldRevisions};
 pub use labels::{
     AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
 };

@@ -46,8 +46,9 @@ fn into_gzip(response: Response) -> Response {
     Response::from_parts(head, Body::new(GzipBody { body, pending: Bytes::new(), encoder }))
 }
 
-/// Returns the ETag as a weak one, because the compressed body has other bytes.
-fn to_weak_etag(tag: &HeaderValue) -> Option<HeaderValue> {
+/// Returns the ETag as a weak one, for a body with other bytes: a compressed one, or one without some bundles. `None` if it is
+/// weak already.
+pub(crate) fn to_weak_etag(tag: &HeaderValue) -> Option<HeaderValue> {
     let text = tag.to_str().ok().filter(|text| !text.starts_with("W/"))?;
     HeaderValue::try_from(format!("W/{text}")).ok()
 }

@@ -19,6 +19,7 @@ mod stack_state;
 pub(crate) mod stack_status;
 pub(crate) mod stacks;
 pub(crate) mod target_state;
+mod target_state_body;
 pub(crate) mod targets;
 mod validation;
 pub(crate) mod webhook_deliveries;

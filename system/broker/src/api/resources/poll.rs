@@ -6,27 +6,27 @@ use std::pin::pin;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG};
 use http::{HeaderValue, StatusCode};
 use sindri_model::AgentId;
-use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER};
+use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, EPOCH_HEADER, HeldRevisions};
 use tokio::time::{Instant, timeout_at};
 
+use super::target_state_body::{leave_out_held, serialize_revisions};
 use crate::api::http::authentication::Credentials;
+use crate::api::http::compression::to_weak_etag;
 use crate::api::http::error_response::ErrorResponse;
 use crate::broker::Broker;
 use crate::memory::{CachedTargetState, matches_if_none_match};
 use crate::metrics::Metrics;
-
-/// Estimated size of a deployment object without its bundle.
-const ENVELOPE_BYTES: usize = 512;
 
 /// A poll of an agent for its whole target state.
 pub(super) struct Poll {
     pub agent: AgentId,
     /// ETags of the target states that the agent has.
     pub if_none_match: Option<HeaderValue>,
+    /// Revisions whose bundles the agent has, as the header of the request.
+    pub held_revisions: Option<HeaderValue>,
     /// Status that the agent has last seen, if it sends one.
     pub status: Option<AgentStatus>,
     /// The wait for a change, if the agent asks for one.
@@ -43,6 +43,11 @@ pub(super) struct Wait {
 impl Poll {
     fn if_none_match(&self) -> &[u8] {
         self.if_none_match.as_ref().map(HeaderValue::as_bytes).unwrap_or_default()
+    }
+
+    /// Returns the revisions whose bundles the agent has. A header that is malformed is ignored.
+    fn held_revisions(&self) -> Option<HeldRevisions> {
+        HeldRevisions::parse(self.held_revisions.as_ref()?.to_str().ok()?)
     }
 
     /// Returns true if the agent has this target state.
@@ -85,9 +90,17 @@ async fn respond_now(broker: &Broker, poll: &Poll, state: CachedTargetState) -> 
     }
     // A body that was dropped from the cache is read again; if it has changed, so has its ETag.
     let state = if state.body.is_some() { state } else { load_target_state(broker, poll.agent, &[]).await? };
-    let mut response = Response::new(Body::from(state.body.clone().unwrap_or_default()));
+    let whole = state.body.clone().unwrap_or_default();
+    let held = poll.held_revisions();
+    let shorter = held.and_then(|held| leave_out_held(&whole, &state.bundles, &held));
+    let is_whole = shorter.is_none();
+    let mut response = Response::new(Body::from(shorter.unwrap_or(whole)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(add_headers(response, &state))
+    let mut response = add_headers(response, &state);
+    if !is_whole && let Some(etag) = to_weak_etag(&state.etag) {
+        response.headers_mut().insert(ETAG, etag);
+    }
+    Ok(response)
 }
 
 /// Returns the agent's target state, from the cache if it is there.
@@ -109,25 +122,16 @@ async fn load_target_state(
     if broker.detect_restore(agent, &target_state, if_none_match).await? {
         target_state = broker.store.deliver_target_state(agent).await?;
     }
+    let (body, bundles) = serialize_revisions(target_state.revisions.iter().map(|target| &target.revision));
     let state = CachedTargetState {
         etag: broker.etag_key.create_etag(agent, &target_state),
         epoch: HeaderValue::from(target_state.epoch.0),
         status: target_state.status,
-        body: Some(to_json(target_state.revisions.iter().map(|target| &target.revision))),
+        body: Some(body),
+        bundles: bundles.into(),
     };
     broker.memory.target_states.insert(agent, state.clone(), generation);
     Ok(state)
-}
-
-/// Serializes revisions.
-pub(super) fn to_json<'a>(revisions: impl Iterator<Item = &'a DeploymentObject>) -> Bytes {
-    let revisions: Vec<_> = revisions.collect();
-    // The capacity is reserved at once, because a growing buffer is copied repeatedly. Line ends take two characters
-    // in JSON.
-    let capacity = revisions.iter().map(|revision| ENVELOPE_BYTES + revision.yaml_content.len() * 9 / 8).sum();
-    let mut text = Vec::with_capacity(capacity);
-    serde_json::to_writer(&mut text, &revisions).expect("every deployment object can be written as JSON");
-    text.into()
 }
 
 fn not_modified_response(state: &CachedTargetState) -> Response {

@@ -12,10 +12,11 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::json;
 use sindri_model::AgentId;
-use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER};
+use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER};
 use tokio::time::Instant;
 
-use super::poll::{Poll, Wait, respond_to_poll, to_json};
+use super::poll::{Poll, Wait, respond_to_poll};
+use super::target_state_body::serialize_revisions;
 use crate::api::http::authentication::{Actor, Credentials, throttle_source};
 use crate::api::http::describe::{
     DescribeRequest, DescribeResponse, Operation, agent_status_schema, json_content, parameter,
@@ -49,9 +50,10 @@ pub(crate) enum Mode {
     Incremental,
 }
 
-/// Request headers of a poll: the target state and the status that the agent has, and its key.
+/// Request headers of a poll: the target state, the bundles and the status that the agent has, and its key.
 pub(crate) struct AgentHeaders {
     if_none_match: Option<HeaderValue>,
+    held_revisions: Option<HeaderValue>,
     status: Option<AgentStatus>,
     authorization: Option<HeaderValue>,
     source: Option<ThrottleSource>,
@@ -65,7 +67,8 @@ impl<S: Send + Sync> FromRequestParts<S> for AgentHeaders {
             parts.headers.get(AGENT_STATUS_HEADER).and_then(|value| AgentStatus::from_name(value.to_str().ok()?));
         let source = throttle_source(&parts.extensions);
         let (if_none_match, authorization) = (parts.headers.remove(IF_NONE_MATCH), parts.headers.remove(AUTHORIZATION));
-        Ok(Self { if_none_match, status, authorization, source })
+        let held_revisions = parts.headers.remove(HELD_REVISIONS_HEADER);
+        Ok(Self { if_none_match, held_revisions, status, authorization, source })
     }
 }
 
@@ -74,12 +77,13 @@ impl AgentHeaders {
     /// connection alive.
     fn into_poll(self, agent: AgentId, wait: Duration) -> Poll {
         let credentials = if wait.is_zero() { None } else { self.credentials() };
+        let Self { if_none_match, held_revisions, status, .. } = self;
         let Some(credentials) = credentials else {
-            return Poll { agent, if_none_match: self.if_none_match, status: self.status, wait: None };
+            return Poll { agent, if_none_match, held_revisions, status, wait: None };
         };
-        let if_none_match = self.if_none_match.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok());
+        let copy = |value: Option<HeaderValue>| value.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok());
         let wait = Some(Wait { deadline: Instant::now() + wait, credentials });
-        Poll { agent, if_none_match, status: self.status, wait }
+        Poll { agent, if_none_match: copy(if_none_match), held_revisions: copy(held_revisions), status, wait }
     }
 
     fn credentials(&self) -> Option<Credentials> {
@@ -94,6 +98,9 @@ impl DescribeRequest for AgentHeaders {
         let description =
             "Status that the agent has last seen; if its status is another one, the broker responds without waiting.";
         operation.parameters.push(parameter("header", AGENT_STATUS_HEADER, description, agent_status_schema()));
+        let description = "Sequences of revisions whose bundles the client has: the first one, and then the difference to each \
+                           next one. The response has an empty yaml_content for these, with their checksum, and a weak ETag.";
+        operation.parameters.push(parameter("header", HELD_REVISIONS_HEADER, description, json!({"type": "string"})));
     }
 }
 
@@ -151,7 +158,7 @@ async fn uncached_response(
         KeyHolder::Admin | KeyHolder::Generator(_) => broker.store.get_target_state(agent).await?,
     };
     let revisions = target_state.revisions.iter().filter(|target| mode == Mode::Full || !target.is_applied);
-    let mut response = Response::new(Body::from(to_json(revisions.map(|target| &target.revision))));
+    let mut response = Response::new(Body::from(serialize_revisions(revisions.map(|target| &target.revision)).0));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(EPOCH_HEADER, HeaderValue::from(target_state.epoch.0));
